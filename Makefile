@@ -1,0 +1,52 @@
+# Each target does its own set-up, once: a virtual environment in .venv with the tested versions.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SETUP := $(VENV)/.installed
+SETUP_DOCS := $(VENV)/.installed-docs
+
+.PHONY: demo test lint format bench docs clean
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    see what it does"
+	@echo "make test    run the tests"
+	@echo "make lint    ruff, mypy, import-linter"
+	@echo "make bench   the benchmarks, each against a peer in the same run"
+	@echo "make docs    build the documentation into site/"
+
+$(SETUP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt torch
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+$(SETUP_DOCS): $(SETUP)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	touch $@
+
+demo: $(SETUP)
+	$(BIN)/lookhops data info solubility
+	$(BIN)/lookhops data info hops-3
+
+test: $(SETUP)
+	$(BIN)/python -m pytest -n 2 -q $(ARGS)
+
+lint: $(SETUP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(SETUP)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(SETUP)
+	for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
+
+docs: $(SETUP_DOCS)
+	$(BIN)/mkdocs build --strict
+
+clean:
+	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
