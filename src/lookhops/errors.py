@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
-class LookHopsError(Exception):
+class LookHopsError(ValueError):
     """Something a user can mend: what was wrong, where (file and line) and what to do.
 
     The command line prints it in one line and exits with 2; it never shows a traceback.

@@ -8,7 +8,6 @@ conversions from and to lists of PyG or NetworkX objects, which are lists of Pyt
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -17,17 +16,29 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
-from lookhops.errors import LookHopsError, replacing
+from lookhops._packing import (
+    as_floats,
+    compact,
+    elements_of,
+    one_hot,
+    pair_keys,
+    row_offsets,
+    segment_of,
+    sizes_of,
+    spread,
+    stable_argsort,
+    take,
+    to_offsets,
+    width,
+)
+from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
-FORMAT = "lookhops-graphs-1"
 SUFFIX = ".graphs"
 
 
@@ -92,12 +103,12 @@ class Graphs:
     @property
     def num_features(self) -> int:
         """Columns of ``x``: the attributes and the one-hot labels."""
-        return _width(self.attributes) + sum(self.label_sizes)
+        return width(self.attributes) + sum(self.label_sizes)
 
     @property
     def num_edge_features(self) -> int:
         """Columns of ``edge_attr``: the edge attributes and the one-hot edge labels."""
-        return _width(self.edge_attributes) + sum(self.edge_label_sizes)
+        return width(self.edge_attributes) + sum(self.edge_label_sizes)
 
     @property
     def num_classes(self) -> int:
@@ -122,12 +133,12 @@ class Graphs:
     @cached_property
     def target(self) -> Tensor:
         """Target node of each edge, shape (e)."""
-        return _segments(self.row_ptr, self.num_edges)
+        return segment_of(self.row_ptr, self.num_edges)
 
     @cached_property
     def batch(self) -> Tensor:
         """Graph of each node, shape (n): PyG's batch vector."""
-        return _segments(self.node_ptr, self.num_nodes)
+        return segment_of(self.node_ptr, self.num_nodes)
 
     @property
     def edge_index(self) -> Tensor:
@@ -143,29 +154,34 @@ class Graphs:
         """
         if self.num_features == 0:
             return torch.ones(self.num_nodes, 1, device=self.device)
-        return _expand(self.attributes, self.labels, self.label_sizes, self.num_nodes)
+        return one_hot(self.attributes, self.labels, self.label_sizes, self.num_nodes)
 
     @property
     def edge_attr(self) -> Tensor | None:
         """Edge features, shape (e, num_edge_features), or none: attributes, then one-hot labels."""
         if self.num_edge_features == 0:
             return None
-        return _expand(
+        return one_hot(
             self.edge_attributes, self.edge_labels, self.edge_label_sizes, self.num_edges
         )
 
     @cached_property
     def is_undirected(self) -> bool:
         """Whether every edge is there in both directions."""
-        return torch.equal(
-            _pairs(self.source, self.target, self.num_nodes).sort().values,
-            _pairs(self.target, self.source, self.num_nodes).sort().values,
-        )
+        there = pair_keys(self.source, self.target, self.num_nodes)
+        back = pair_keys(self.target, self.source, self.num_nodes)
+        return torch.equal(there[stable_argsort(there)], back[stable_argsort(back)])
+
+    @cached_property
+    def num_undirected_edges(self) -> int:
+        """Pairs of nodes with an edge in one direction or both; a self-loop is one pair."""
+        low, high = self.source.minimum(self.target), self.source.maximum(self.target)
+        return pair_keys(low, high, self.num_nodes).unique().numel()
 
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all tensors: two sets with the same graphs in the same order share it."""
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(f"{self.label_sizes} {self.edge_label_sizes}".encode())
         for key, tensor in self._tensors().items():
             digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
             digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
@@ -179,7 +195,7 @@ class Graphs:
 
     # ---------------------------------------------------------------- choosing graphs
 
-    def select(self, index: Tensor | Sequence[int] | np.ndarray | slice) -> Graphs:
+    def select(self, index: int | Tensor | Sequence[int] | np.ndarray | slice) -> Graphs:
         """The graphs at ``index`` (numbers, a mask or a slice), in that order, repeats allowed.
 
         It is also how a batch is made: a batch is a small ``Graphs``.
@@ -190,69 +206,68 @@ class Graphs:
         return replace(self._gather(index), columns=columns)
 
     def __getitem__(self, index: int | Tensor | Sequence[int] | np.ndarray | slice) -> Graphs:
-        return self.select([index] if isinstance(index, int) else index)
+        return self.select(index)
+
+    def __iter__(self) -> Iterator[Graphs]:
+        return (self.select(number) for number in range(len(self)))
 
     def batches(
         self, size: int, shuffle: bool = False, generator: torch.Generator | None = None
     ) -> Iterator[Graphs]:
         """Batches of at most ``size`` graphs, in order or shuffled, without their columns."""
-        order = torch.randperm(len(self), generator=generator) if shuffle else None
-        order = torch.arange(len(self)) if order is None else order
-        for index in order.to(self.device).split(size):
+        count = len(self)
+        order = torch.randperm(count, generator=generator) if shuffle else torch.arange(count)
+        for index in order.to(self.device).split(size) if count else ():
             yield self._gather(index)
 
-    def _as_index(self, index: Tensor | Sequence[int] | np.ndarray | slice) -> Tensor:
+    def _as_index(self, index: int | Tensor | Sequence[int] | np.ndarray | slice) -> Tensor:
+        count = len(self)
         if isinstance(index, slice):
-            return torch.arange(*index.indices(len(self)), device=self.device)
-        index = torch.as_tensor(index, device=self.device)
-        if index.dtype == torch.bool:
-            if index.shape != (len(self),):
-                raise LookHopsError(
-                    f"A mask over {len(self)} graphs cannot have shape {tuple(index.shape)}."
-                )
-            return index.nonzero().flatten()
-        index = index.long() if index.numel() else index.new_zeros(0, dtype=torch.long)
-        if index.dim() != 1:
-            raise LookHopsError(f"Graphs are chosen by a flat list, not {index.dim()} axes.")
-        index = torch.where(index < 0, index + len(self), index)
-        if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < len(self):
+            return torch.from_numpy(np.arange(count)[index].copy()).to(self.device)
+        given = torch.as_tensor(index, device=self.device)
+        if given.dtype == torch.bool:
+            if given.shape != (count,):
+                raise LookHopsError(f"A mask over {count} graphs needs {count} entries.")
+            return given.nonzero().flatten()
+        if given.numel() and (given.dim() > 1 or given.is_floating_point()):
+            raise LookHopsError("Graphs are chosen by a list of whole numbers, a mask or a slice.")
+        given = given.long().flatten()
+        outside = given[(given < -count) | (given >= count)]
+        if outside.numel():
             raise LookHopsError(
-                f"There are {len(self)} graphs, numbered 0 to {len(self) - 1}; "
-                f"{int(index.min() if index.min() < 0 else index.max())} is not one of them."
+                f"No graph has number {int(outside[0])}: there are {count}, from 0."
             )
-        return index
+        return torch.where(given < 0, given + count, given)
 
     def _gather(self, index: Tensor) -> Graphs:
-        """Index arithmetic only: no loop, and no check that would wait for the device."""
-        node, node_ptr, node_shift = _ranges(self.node_ptr, index)
-        edge, edge_ptr, edge_shift = _ranges(self.edge_ptr, index)
-        per_graph = self.nodes_per_graph[index]
-        row_ptr = torch.empty(node.numel() + 1, dtype=self.row_ptr.dtype, device=self.device)
-        row_ptr[:-1] = self.row_ptr[node] - torch.repeat_interleave(
-            edge_shift, per_graph, output_size=node.numel()
-        )
-        row_ptr[-1] = edge.numel()
-        source = self.source[edge] - torch.repeat_interleave(
-            node_shift, edge_ptr.diff(), output_size=edge.numel()
-        )
-        return replace(
+        """Index arithmetic only: no loop over graphs."""
+        node, node_ptr, node_shift = elements_of(self.node_ptr, index)
+        edge, edge_ptr, edge_shift = elements_of(self.edge_ptr, index)
+        nodes, edges = node.numel(), edge.numel()
+        row_ptr = self.row_ptr.new_full((nodes + 1,), edges)
+        row_ptr[:-1] = self.row_ptr.index_select(0, node) - spread(edge_shift, node_ptr, nodes)
+        source = self.source.index_select(0, edge) - spread(node_shift, edge_ptr, edges)
+        chosen = replace(
             self,
             node_ptr=node_ptr,
             row_ptr=row_ptr,
             source=source,
-            attributes=_rows(self.attributes, node),
-            labels=_rows(self.labels, node),
-            edge_attributes=_rows(self.edge_attributes, edge),
-            edge_labels=_rows(self.edge_labels, edge),
-            y=_rows(self.y, index),
+            attributes=take(self.attributes, node),
+            labels=take(self.labels, node),
+            edge_attributes=take(self.edge_attributes, edge),
+            edge_labels=take(self.edge_labels, edge),
+            y=take(self.y, index),
             columns={},
         )
+        if self.is_undirected:  # then so is any choice of its graphs: not to be found out again
+            chosen.__dict__["is_undirected"] = True
+        return chosen
 
     # ---------------------------------------------------------------- changing all graphs
 
     def to(self, device: torch.device | str) -> Graphs:
         """The same graphs with their tensors on ``device``."""
-        moved = {key: tensor.to(device) for key, tensor in self._tensors().items()}
+        moved: dict[str, Any] = {k: tensor.to(device) for k, tensor in self._tensors().items()}
         return replace(self, **moved)
 
     def undirected(self) -> Graphs:
@@ -264,17 +279,17 @@ class Graphs:
         source = torch.cat((self.source, self.target)).long()
         target = torch.cat((self.target, self.source)).long()
         origin = torch.arange(self.num_edges, device=self.device).repeat(2)
-        # The sort is stable: of equal pairs, one given in this direction comes before a reversed one.
-        pairs, order = _pairs(source, target, self.num_nodes).sort(stable=True)
-        first = torch.ones_like(pairs, dtype=torch.bool)
-        first[1:] = pairs[1:] != pairs[:-1]
-        order = order[first]
+        # The sort is stable: of equal pairs, one given in this direction comes before one turned.
+        pairs = pair_keys(source, target, self.num_nodes)
+        order = stable_argsort(pairs)
+        repeated = pairs[order].diff() == 0
+        order = torch.cat((order[:1], order[1:][~repeated]))
         return replace(
             self,
             source=source[order].to(self.source.dtype),
-            row_ptr=_offsets(target[order], self.num_nodes, self.row_ptr.dtype),
-            edge_attributes=_rows(self.edge_attributes, origin[order]),
-            edge_labels=_rows(self.edge_labels, origin[order]),
+            row_ptr=row_offsets(target[order], self.num_nodes),
+            edge_attributes=take(self.edge_attributes, origin[order]),
+            edge_labels=take(self.edge_labels, origin[order]),
         )
 
     # ---------------------------------------------------------------- making and storing
@@ -300,23 +315,23 @@ class Graphs:
 
         Sizes and class names that are not given are read off the largest value.
         """
-        node_ptr = _cumulative(nodes_per_graph.long())
+        node_ptr = to_offsets(nodes_per_graph.long())
         num_nodes = int(node_ptr[-1])
         if max(num_nodes, source.numel()) >= 2**31:
             raise LookHopsError("More than 2,147,483,647 nodes or edges do not fit one set.")
-        order = _pairs(source.long(), target.long(), num_nodes).argsort(stable=True)
+        order = stable_argsort(pair_keys(source, target, num_nodes))
         if y is not None and class_names is None:
             class_names = [str(c) for c in range(int(y.max()) + 1 if y.numel() else 0)]
         return cls(
             node_ptr=node_ptr.int(),
-            row_ptr=_offsets(target[order].long(), num_nodes, torch.int32),
+            row_ptr=row_offsets(target[order], num_nodes),
             source=source[order].int(),
-            attributes=_plain(attributes),
-            labels=_small(labels),
-            label_sizes=_sizes(labels, label_sizes),
-            edge_attributes=_rows(_plain(edge_attributes), order),
-            edge_labels=_rows(_small(edge_labels), order),
-            edge_label_sizes=_sizes(edge_labels, edge_label_sizes),
+            attributes=as_floats(attributes),
+            labels=compact(labels),
+            label_sizes=sizes_of(labels, label_sizes),
+            edge_attributes=take(as_floats(edge_attributes), order),
+            edge_labels=take(compact(edge_labels), order),
+            edge_label_sizes=sizes_of(edge_labels, edge_label_sizes),
             y=None if y is None else y.long(),
             class_names=tuple(class_names or ()),
             **rest,
@@ -324,60 +339,16 @@ class Graphs:
 
     def save(self, path: Path | str) -> None:
         """Write one safetensors file; an interrupted write leaves what was there before."""
-        tensors = {key: tensor.cpu().contiguous() for key, tensor in self._tensors().items()}
-        text_columns = []
-        for key, column in self.columns.items():
-            if column.dtype.kind in "biuf":
-                tensors[f"column.{key}"] = torch.from_numpy(np.ascontiguousarray(column))
-            else:
-                text_columns.append(key)
-                text = "\0".join(str(value).replace("\0", "") for value in column)
-                tensors[f"column.{key}"] = _bytes(text)
-        rest = {
-            "name": self.name,
-            "featuriser": self.featuriser,
-            "class_names": self.class_names,
-            "label_sizes": self.label_sizes,
-            "edge_label_sizes": self.edge_label_sizes,
-            "text_columns": text_columns,
-            "columns": list(self.columns),
-        }
-        with replacing(path) as part:
-            try:
-                save_file(tensors, part, metadata={"format": FORMAT, "rest": json.dumps(rest)})
-            except SafetensorError as error:
-                raise LookHopsError(f"{path}: cannot be written ({error}).") from error
+        from lookhops._storage import save
+
+        save(self, path)
 
     @classmethod
     def load(cls, path: Path | str) -> Graphs:
         """Map a file that :meth:`save` wrote into memory, without copying it."""
-        path = Path(path)
-        try:
-            with safe_open(path, framework="pt") as file:
-                metadata = file.metadata() or {}
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-        except FileNotFoundError as error:
-            raise LookHopsError(f"{path}: no such file.") from error
-        except (SafetensorError, OSError) as error:
-            raise LookHopsError(f"{path}: not a file of packed graphs ({error}).") from error
-        if metadata.get("format") != FORMAT:
-            raise LookHopsError(
-                f"{path}: not a file of packed graphs of this version (its format is "
-                f"{metadata.get('format', 'not given')!r}, expected {FORMAT!r})."
-            )
-        rest = json.loads(metadata["rest"])
-        stored = {key: tensors.pop(f"column.{key}") for key in rest.pop("columns")}
-        texts = set(rest.pop("text_columns"))
-        graphs = cls(
-            **tensors, **{k: tuple(v) if isinstance(v, list) else v for k, v in rest.items()}
-        )
-        columns = {
-            key: np.array(_text(column).split("\0") if len(graphs) else [], dtype=object)
-            if key in texts
-            else column.numpy()
-            for key, column in stored.items()
-        }
-        return replace(graphs, columns=columns)
+        from lookhops._storage import load
+
+        return load(path)
 
     def _tensors(self) -> dict[str, Tensor]:
         values = ((f.name, getattr(self, f.name)) for f in fields(self))
@@ -392,13 +363,13 @@ class Graphs:
         Uses ``x``, ``edge_index``, ``edge_attr``, ``y`` and ``num_nodes``. Features that are
         one-hot rows are kept as integer labels. ``y`` must be one class number a graph, or absent.
         """
-        from lookhops._interchange import from_pyg
+        from lookhops._pyg import from_pyg
 
         return from_pyg(data, **rest)
 
     def to_pyg(self) -> list[Data]:
         """A list of PyG ``Data``, edges ordered by source and then target as PyG orders them."""
-        from lookhops._interchange import to_pyg
+        from lookhops._pyg import to_pyg
 
         return to_pyg(self)
 
@@ -421,7 +392,7 @@ class Graphs:
             edge_features: The same for edges.
             rest: ``name`` and other fields.
         """
-        from lookhops._interchange import from_networkx
+        from lookhops._networkx import from_networkx
 
         return from_networkx(graphs, y, node_features, edge_features, **rest)
 
@@ -430,103 +401,6 @@ class Graphs:
 
         Nodes carry ``x`` (a list of numbers), edges ``edge_attr``, the graph ``y``.
         """
-        from lookhops._interchange import to_networkx
+        from lookhops._networkx import to_networkx
 
         return to_networkx(self)
-
-
-# -------------------------------------------------------------------- small pieces
-
-
-def _width(tensor: Tensor | None) -> int:
-    return 0 if tensor is None else tensor.shape[1]
-
-
-def _rows(tensor: Tensor | None, index: Tensor) -> Tensor | None:
-    return None if tensor is None else tensor[index]
-
-
-def _cumulative(counts: Tensor) -> Tensor:
-    """Offsets of segments with these lengths: (0, c_0, c_0 + c_1, ...)."""
-    return torch.cat((counts.new_zeros(1), counts.cumsum(0, dtype=counts.dtype)))
-
-
-def _segments(ptr: Tensor, total: int) -> Tensor:
-    """The segment of each element, given the segments' offsets."""
-    number = torch.arange(ptr.numel() - 1, dtype=ptr.dtype, device=ptr.device)
-    return torch.repeat_interleave(number, ptr.diff(), output_size=total)
-
-
-def _ranges(ptr: Tensor, index: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Elements of the segments at ``index``, their new offsets, and how far each one moved."""
-    counts = ptr.diff()[index]
-    new_ptr = _cumulative(counts)
-    shift = ptr[index] - new_ptr[:-1]
-    total = int(new_ptr[-1])
-    where = torch.arange(total, dtype=ptr.dtype, device=ptr.device)
-    return where + torch.repeat_interleave(shift, counts, output_size=total), new_ptr, shift
-
-
-def _pairs(source: Tensor, target: Tensor, num_nodes: int) -> Tensor:
-    """One number an edge that sorts by target, then source."""
-    return target.long() * num_nodes + source.long()
-
-
-def _offsets(target: Tensor, num_nodes: int, dtype: torch.dtype) -> Tensor:
-    """CSR offsets of sorted targets."""
-    rows = torch.arange(num_nodes + 1, device=target.device)
-    return torch.searchsorted(target, rows, out_int32=dtype == torch.int32)
-
-
-def _expand(
-    attributes: Tensor | None, labels: Tensor | None, sizes: Sequence[int], rows: int
-) -> Tensor:
-    """Attributes, then one-hot labels, as one float tensor."""
-    template = attributes if attributes is not None else labels
-    assert template is not None
-    kind = attributes.dtype if attributes is not None else torch.get_default_dtype()
-    width = _width(attributes)
-    out = torch.zeros(rows, width + sum(sizes), dtype=kind, device=template.device)
-    if attributes is not None:
-        out[:, :width] = attributes
-    if labels is not None:
-        starts = torch.tensor([width + sum(sizes[:j]) for j in range(len(sizes))])
-        out.scatter_(1, labels.long() + starts.to(labels.device), 1.0)
-    return out
-
-
-def _sizes(labels: Tensor | None, sizes: Sequence[int] | None) -> tuple[int, ...]:
-    if labels is None:
-        return ()
-    if sizes is not None:
-        return tuple(int(size) for size in sizes)
-    return tuple((labels.amax(0) + 1).tolist()) if labels.numel() else (0,) * labels.shape[1]
-
-
-def _small(labels: Tensor | None) -> Tensor | None:
-    """Labels in the smallest integer type that holds them."""
-    if labels is None:
-        return None
-    largest = int(labels.max()) if labels.numel() else 0
-    return labels.to(
-        torch.uint8 if largest < 2**8 else torch.int16 if largest < 2**15 else torch.int32
-    )
-
-
-def _plain(attributes: Tensor | None) -> Tensor | None:
-    """Float32, unless the caller gave floats of another width on purpose."""
-    if attributes is None or attributes.is_floating_point():
-        return attributes
-    return attributes.float()
-
-
-def _bytes(text: str) -> Tensor:
-    return (
-        torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
-        if text
-        else torch.zeros(0, dtype=torch.uint8)
-    )
-
-
-def _text(data: Tensor) -> str:
-    return data.numpy().tobytes().decode()

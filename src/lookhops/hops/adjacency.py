@@ -1,0 +1,232 @@
+"""Who is linked to whom in a batch of graphs, and the two normalised operators over it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.hops.product import Pattern, SparseMatrix
+
+
+class Adjacency:
+    r"""The links of a batch of graphs; row :math:`i` of the matrix holds the edges into node i.
+
+    Every convolution and pooling takes one in place of PyG's ``edge_index``. Normalisation, degrees
+    and order are computed once here, not once in every layer.
+
+    Args:
+        pattern: The edges by target node.
+        weight: A weight for each edge, shape :math:`(e)`; none means one everywhere.
+        order: The column of the ``edge_index`` it was made from that each edge stands for.
+        symmetric: Whether the caller knows that every edge goes both ways with the same weight.
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        weight: Tensor | None = None,
+        order: Tensor | None = None,
+        symmetric: bool = False,
+    ) -> None:
+        self.pattern = pattern
+        self.weight = weight
+        self.order = order
+        self.symmetric = symmetric
+        self._operators: dict[tuple[str, torch.dtype], SparseMatrix] = {}
+
+    @classmethod
+    def from_graphs(cls, graphs: Graphs) -> Adjacency:
+        """The links of packed graphs, which stand in the right order already."""
+        return cls(Pattern(graphs.row_ptr, graphs.source), symmetric=graphs.is_undirected)
+
+    @classmethod
+    def of(
+        cls, edge_index: Tensor | Adjacency, num_nodes: int, edge_weight: Tensor | None = None
+    ) -> Adjacency:
+        """An adjacency from PyG's ``edge_index`` and ``edge_weight``, or the one given."""
+        if isinstance(edge_index, Adjacency):
+            if edge_weight is not None:
+                raise LookHopsError("Edge weights belong inside the Adjacency, not beside it.")
+            return edge_index
+        _check(edge_index, num_nodes, edge_weight)
+        source, target = edge_index.int()
+        order = target.argsort(stable=True)
+        rows = torch.arange(num_nodes + 1, dtype=torch.int32, device=edge_index.device)
+        row_ptr = torch.searchsorted(target[order], rows, out_int32=True)
+        weight = None if edge_weight is None else edge_weight.flatten()[order]
+        return cls(Pattern(row_ptr, source[order]), weight, order)
+
+    @property
+    def num_nodes(self) -> int:
+        """Number of nodes."""
+        return self.pattern.size
+
+    @property
+    def num_edges(self) -> int:
+        """Number of directed edges."""
+        return self.pattern.column.numel()
+
+    @property
+    def source(self) -> Tensor:
+        """Source node of each edge, shape (e)."""
+        return self.pattern.column
+
+    @property
+    def target(self) -> Tensor:
+        """Target node of each edge, shape (e)."""
+        return self.pattern.row
+
+    @property
+    def edge_index(self) -> Tensor:
+        """PyG's (2, e) tensor of sources and targets, by target."""
+        return torch.stack((self.source, self.target)).long()
+
+    @cached_property
+    def is_loop(self) -> Tensor:
+        """Whether each edge joins a node with itself, shape (e)."""
+        return self.source == self.target
+
+    @property
+    def matrix(self) -> SparseMatrix:
+        """The links as a sparse matrix of edge weights."""
+        return SparseMatrix(self.pattern, self.weight, self.symmetric)
+
+    def chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
+        r"""The scaled Laplacian :math:`2 L / \lambda_{max} - I` for :math:`\lambda_{max} = 2`.
+
+        That is :math:`-D^{-1/2} A D^{-1/2}`: self-loops do not count, and an isolated node has a
+        row of zeros. Where edges are directed, :math:`D` counts the edges that leave a node.
+        """
+        return self._operator("chebyshev", dtype)
+
+    def mixhop(self, dtype: torch.dtype) -> SparseMatrix:
+        r"""The operator :math:`\hat D^{-1/2} (A + I) \hat D^{-1/2}` of GCN and MixHop.
+
+        A self-loop that is there already keeps its weight and gets no second one. Where edges are
+        directed, :math:`\hat D` counts the edges that enter a node.
+        """
+        return self._operator("mixhop", dtype)
+
+    def _operator(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
+        dtype = torch.promote_types(dtype, torch.float32)  # degrees want more than bfloat16 holds
+        if (kind, dtype) not in self._operators:
+            build = {"chebyshev": self._chebyshev, "mixhop": self._mixhop}[kind]
+            self._operators[kind, dtype] = build(dtype)
+        return self._operators[kind, dtype]
+
+    def _chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
+        weight = self._weight(dtype).masked_fill(self.is_loop, 0)
+        scale = _inverse_sqrt(_sum(weight, self.source, self.num_nodes))
+        value = -scale[self.source] * weight * scale[self.target]
+        return SparseMatrix(self.pattern, value, symmetric=self.symmetric)
+
+    def _mixhop(self, dtype: torch.dtype) -> SparseMatrix:
+        pattern = self.with_loops
+        new_edge = self._places_with_loops
+        weight = self._weight(dtype)
+        loops = self._loop_weight(dtype)
+        value = torch.empty(pattern.column.numel(), dtype=dtype, device=weight.device)
+        value = value.index_copy(0, new_edge, weight.masked_fill(self.is_loop, 0))
+        value = value.index_copy(0, pattern.row_ptr[:-1].long(), loops)
+        scale = _inverse_sqrt(_sum(value, pattern.row, self.num_nodes))
+        value = scale[pattern.column] * value * scale[pattern.row]
+        return SparseMatrix(pattern, value, symmetric=self.symmetric)
+
+    def _weight(self, dtype: torch.dtype) -> Tensor:
+        if self.weight is not None:
+            return self.weight.to(dtype)
+        return torch.ones(self.num_edges, dtype=dtype, device=self.source.device)
+
+    def _loop_weight(self, dtype: torch.dtype) -> Tensor:
+        """Weight of each node's loop: its own where it has one, else one."""
+        if self.weight is None:
+            return torch.ones(self.num_nodes, dtype=dtype, device=self.source.device)
+        has_loop = _sum(self.is_loop.int(), self.target, self.num_nodes) > 0
+        own = _sum(self._weight(dtype) * self.is_loop, self.target, self.num_nodes)
+        return torch.where(has_loop, own, torch.ones_like(own))
+
+    @cached_property
+    def with_loops(self) -> Pattern:
+        """The pattern with one more entry at the start of each row: the node itself."""
+        number = torch.arange(self.num_nodes + 1, dtype=self.source.dtype).to(self.source.device)
+        row_ptr = self.pattern.row_ptr + number
+        column = self.source.new_empty(self.num_edges + self.num_nodes)
+        column = column.index_copy(0, self._places_with_loops, self.source)
+        column = column.index_copy(0, row_ptr[:-1].long(), number[:-1])
+        return Pattern(row_ptr, column)
+
+    @cached_property
+    def _places_with_loops(self) -> Tensor:
+        """Where each edge stands once every row begins with a loop."""
+        return torch.arange(self.num_edges, device=self.source.device) + self.target + 1
+
+    # ---------------------------------------------------------------- smaller graphs
+
+    @cached_property
+    def pair(self) -> Tensor:
+        """For each edge, the first of the edges between the same two nodes, shape (e).
+
+        The two directions of an undirected edge share it, and so do parallel edges.
+        """
+        low, high = torch.minimum(self.source, self.target), torch.maximum(self.source, self.target)
+        key, order = (low.long() * self.num_nodes + high).sort(stable=True)
+        first = torch.ones_like(key, dtype=torch.bool)
+        first[1:] = key[1:] != key[:-1]
+        # Edges of one pair are neighbours now; each takes the number of the run's first edge.
+        start = torch.where(first, torch.arange(key.numel(), device=key.device), 0).cummax(0).values
+        return torch.empty_like(order).scatter_(0, order, order[start])
+
+    def masked(self, keep_edge: Tensor) -> Adjacency:
+        """The same shapes with the other edges at weight zero; both directions go together."""
+        weight = self._weight(torch.get_default_dtype()) * keep_edge
+        masked = Adjacency(self.pattern, weight, self.order, self.symmetric)
+        # What depends on the pattern alone has not changed.
+        for name in ("pair", "is_loop", "with_loops", "_places_with_loops"):
+            if name in self.__dict__:
+                masked.__dict__[name] = self.__dict__[name]
+        return masked
+
+    def compacted(self, keep_node: Tensor, keep_edge: Tensor) -> Adjacency:
+        """The graph of the kept nodes, renumbered in their order, and the kept edges."""
+        number = keep_node.cumsum(0, dtype=self.source.dtype) - 1
+        before = torch.zeros(self.num_edges + 1, dtype=self.source.dtype, device=keep_edge.device)
+        before[1:] = keep_edge.cumsum(0, dtype=self.source.dtype)
+        starts = before[self.pattern.row_ptr[:-1].long()][keep_node]
+        pattern = Pattern(torch.cat((starts, before[-1:])), number[self.source[keep_edge]])
+        weight = None if self.weight is None else self.weight[keep_edge]
+        order = None if self.order is None else self.order[keep_edge]
+        return Adjacency(pattern, weight, order, self.symmetric)
+
+
+def _check(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None) -> None:
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise LookHopsError(f"edge_index must have shape (2, e), not {tuple(edge_index.shape)}.")
+    if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
+        raise LookHopsError(f"edge_index must hold integers, not {edge_index.dtype}.")
+    if edge_weight is not None and edge_weight.numel() != edge_index.shape[1]:
+        raise LookHopsError(
+            f"There are {edge_index.shape[1]} edges but {edge_weight.numel()} edge weights."
+        )
+    # Reading the values would wait for a GPU, and cannot be compiled.
+    if edge_index.numel() and edge_index.device.type == "cpu" and not torch.compiler.is_compiling():
+        low, high = int(edge_index.min()), int(edge_index.max())
+        if low < 0 or high >= num_nodes:
+            raise LookHopsError(
+                f"edge_index names node {low if low < 0 else high}, "
+                f"but x has {num_nodes} rows, numbered 0 to {num_nodes - 1}."
+            )
+
+
+def _sum(value: Tensor, index: Tensor, size: int) -> Tensor:
+    """Sum the values that share an index."""
+    return value.new_zeros(size).index_add(0, index, value)
+
+
+def _inverse_sqrt(degree: Tensor) -> Tensor:
+    """degree^(-1/2), and zero for a degree of zero."""
+    safe = torch.where(degree > 0, degree, torch.ones_like(degree))
+    return torch.where(degree > 0, safe.rsqrt(), torch.zeros_like(degree))

@@ -1,0 +1,61 @@
+"""What every convolution here has in common."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+
+from lookhops.errors import LookHopsError
+from lookhops.hops import Adjacency
+
+
+class Convolution(nn.Module):
+    r"""A convolution from ``in_channels`` to ``out_channels``, looking ``k`` hops at once.
+
+    Called as PyG's operators are, ``conv(x, edge_index, edge_weight)``, or with an
+    :class:`~lookhops.hops.Adjacency` in place of ``edge_index``, which saves sorting and
+    normalising the edges again in every layer. Subclasses write :meth:`convolve`.
+
+    Shapes:
+        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
+        - output :math:`(\ldots, n, d')`
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, k: int = 1) -> None:
+        super().__init__()
+        for name, value, least in (
+            ("in_channels", in_channels, 1),
+            ("out_channels", out_channels, 1),
+            ("k", k, 0),
+        ):
+            if not isinstance(value, int) or isinstance(value, bool) or value < least:
+                raise LookHopsError(
+                    f"{type(self).__name__}: {name} must be a whole number from {least} up, "
+                    f"not {value!r}."
+                )
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.k = k
+
+    def forward(
+        self, x: Tensor, edge_index: Tensor | Adjacency, edge_weight: Tensor | None = None
+    ) -> Tensor:
+        """Convolve node features ``x`` over the given edges."""
+        return self.convolve(x, self._adjacency(x, edge_index, edge_weight))
+
+    def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+        """Convolve ``x`` over an adjacency that is already in order."""
+        raise NotImplementedError
+
+    def _adjacency(
+        self, x: Tensor, edge_index: Tensor | Adjacency, edge_weight: Tensor | None
+    ) -> Adjacency:
+        if x.dim() < 2 or x.shape[-1] != self.in_channels:
+            raise LookHopsError(
+                f"{type(self).__name__} takes {self.in_channels} channels a node, "
+                f"but x has shape {tuple(x.shape)}."
+            )
+        return Adjacency.of(edge_index, x.shape[-2], edge_weight)
+
+    def extra_repr(self) -> str:
+        """Channels and hops, as printing the module shows them."""
+        return f"{self.in_channels}, {self.out_channels}, k={self.k}"

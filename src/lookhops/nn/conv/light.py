@@ -1,0 +1,120 @@
+"""The paper's light convolutions: project once, look k hops, merge channel by channel."""
+
+from __future__ import annotations
+
+from math import sqrt
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lookhops.hops import Adjacency, Anchors, SparseMatrix, chebyshev, powers
+from lookhops.hops.anchors import Recurrence
+from lookhops.nn.conv.base import Convolution
+from lookhops.nn.linear import Linear
+
+
+class LightConv(Convolution):
+    r"""What LiCheb and LiMixHop share: all but the operator.
+
+    .. math::
+        z = x W + c, \qquad Z^j = T_j z, \qquad z' = \sum_{j=0}^{k} Z^j \odot w^j + b
+
+    The projection comes first, so that hops are taken over :math:`d'` channels and one :math:`W`
+    serves all of them: :math:`(d + 1) d' + (k + 2) d'` parameters, where ChebConv has
+    :math:`(k + 1) d d' + d'`. The anchors :math:`Z` are merged as they come and never stored.
+    """
+
+    recurrence: Recurrence
+
+    def __init__(self, in_channels: int, out_channels: int, k: int = 2) -> None:
+        super().__init__(in_channels, out_channels, k)
+        self.project = Linear(in_channels, out_channels)
+        self.weight = nn.Parameter(torch.empty(k + 1, out_channels))
+        self.bias = nn.Parameter(torch.empty(out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters: each channel's merge starts like a dense layer over its hops."""
+        self.project.reset_parameters()
+        bound = 1 / sqrt(self.k + 1)
+        nn.init.uniform_(self.weight, -bound, bound)
+        nn.init.zeros_(self.bias)
+
+    def operator(self, adjacency: Adjacency, dtype: torch.dtype) -> SparseMatrix:
+        """The matrix of one hop."""
+        raise NotImplementedError
+
+    def aggregate(self, x: Tensor, adjacency: Adjacency) -> Anchors:
+        """The anchors Z of the projected features."""
+        z = self.project(x)
+        return Anchors(type(self).recurrence, self.operator(adjacency, z.dtype), z, self.k)
+
+    def merge(self, anchors: Anchors) -> Tensor:
+        """The anchors merged channel by channel: the convolution's output z'."""
+        merged = anchors.merge(self.weight)
+        return merged + self.bias.to(merged.dtype).unsqueeze(-2)
+
+    def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+        """Merge after aggregate."""
+        return self.merge(self.aggregate(x, adjacency))
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Adjacency,
+        edge_weight: Tensor | None = None,
+        *,
+        return_anchors: bool = False,
+    ) -> Any:
+        """Convolve; with ``return_anchors`` give ``(output, anchors)``, for LookHops pooling."""
+        anchors = self.aggregate(x, self._adjacency(x, edge_index, edge_weight))
+        merged = self.merge(anchors)
+        return (merged, anchors) if return_anchors else merged
+
+
+class LiChebConv(LightConv):
+    r"""LiCheb: the light convolution over Chebyshev polynomials.
+
+    .. math::
+        z' = \sum_{j=0}^{k} T_j(\hat L)\,(x W + c) \odot w^j + b, \qquad
+        T_j = 2 \hat L T_{j-1} - T_{j-2}, \quad T_1 = \hat L, \quad T_0 = I
+
+    with :math:`\hat L = 2 L / \lambda_{max} - I = -D^{-1/2} A D^{-1/2}` for
+    :math:`\lambda_{max} = 2`. In place of PyG's ``ChebConv(d, d', K=3)`` write
+    ``LiChebConv(d, d', k=2)``: k counts hops, K counted polynomials.
+
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+        out_channels: Channels of the output, :math:`d'`.
+        k: How many hops to look.
+
+    Shapes:
+        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
+        - output :math:`(\ldots, n, d')`; anchors, on request, stand for
+          :math:`(\ldots, n, k + 1, d')`
+    """
+
+    recurrence = staticmethod(chebyshev)
+
+    def operator(self, adjacency: Adjacency, dtype: torch.dtype) -> SparseMatrix:
+        """The scaled Laplacian."""
+        return adjacency.chebyshev(dtype)
+
+
+class LiMixHopConv(LightConv):
+    r"""LiMixHop: the light convolution over powers of the normalised adjacency.
+
+    .. math::
+        z' = \sum_{j=0}^{k} \hat A^j (x W + c) \odot w^j + b, \qquad
+        \hat A = \hat D^{-1/2} (A + I) \hat D^{-1/2}
+
+    with :math:`\hat D` the degrees of :math:`A + I`. Arguments and shapes as for
+    :class:`LiChebConv`.
+    """
+
+    recurrence = staticmethod(powers)
+
+    def operator(self, adjacency: Adjacency, dtype: torch.dtype) -> SparseMatrix:
+        """The normalised adjacency with self-loops."""
+        return adjacency.mixhop(dtype)

@@ -1,0 +1,30 @@
+"""A dense layer that one seed and a stack of seeds share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class Linear(nn.Linear):
+    r""":math:`x W^\top + b` over any leading axes.
+
+    As :class:`torch.nn.Linear`, but the weights may carry leading axes too, one slice for each seed
+    of a stack: x :math:`(\ldots, n, d)`, W :math:`(\ldots, d', d)`, b :math:`(\ldots, d')`.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the layer to ``x``, shape (..., n, d)."""
+        if self.weight.dim() == 2:
+            return super().forward(x)
+        product = x @ self.weight.mT
+        return product if self.bias is None else product + self.bias.unsqueeze(-2)
+
+
+def unit(x: Tensor) -> Tensor:
+    r"""The factor :math:`1 / \|x_i\|` that puts each row on the unit sphere, shape (..., n, 1).
+
+    A row of zeros gets the factor one: it stays zero, and so does its gradient's scale.
+    """
+    norm = torch.linalg.vector_norm(x, dim=-1, keepdim=True)
+    return torch.where(norm > 1e-12, norm, torch.ones_like(norm)).reciprocal()

@@ -1,0 +1,134 @@
+"""LookHops pooling: nodes scored by their anchors, features on the sphere, edges by difference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import sqrt
+
+import torch
+from torch import Tensor, nn
+
+from lookhops.errors import LookHopsError
+from lookhops.hops import Adjacency, Anchors, chebyshev
+from lookhops.nn.level import Level, top_of_each
+from lookhops.nn.linear import unit
+from lookhops.nn.pool.base import NodePooling, check_ratio
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "sigmoid": torch.sigmoid,
+    "relu": torch.relu,
+    "tanh": torch.tanh,
+    "none": lambda score: score,
+}
+
+
+class LookHopsPooling(NodePooling):
+    r"""LookHops pooling.
+
+    .. math::
+        w_i &= \sigma\bigl(\theta \cdot [z_i^0 \| \ldots \| z_i^k] + t\bigr)
+
+        x'_i &= w_i \, z'_i / \|z'_i\|
+
+        V' &= \mathrm{top}_{\lceil \rho_v n \rceil}\{w_i\}
+
+        E' &= \mathrm{top}_{\lceil \rho_e m \rceil}\{\|x'_i - x'_j\| : i, j \in V'\}
+
+    where :math:`z_i^j` are the convolution's anchors, :math:`z'_i` its output, :math:`n` a graph's
+    nodes and :math:`m` its edges between kept nodes. The fractions :math:`\rho_v, \rho_e` are those
+    that are **kept**; each graph decides alone; an undirected edge stays or goes in both
+    directions together. The paper ranks edges by :math:`e^{\|x'_i - x'_j\|}`, which is the same
+    order. A zero vector stays zero under the normalisation.
+
+    Args:
+        in_channels: Channels of the input, :math:`d'`.
+        k: Hops of the anchors.
+        ratio: The fraction :math:`\rho_v` of nodes to keep.
+        edge_ratio: The fraction :math:`\rho_e` of edges to keep; none keeps all.
+        normalize: Whether to put features on the sphere (NF), or just multiply them by the score.
+        activation: :math:`\sigma`: ``"sigmoid"``, the paper's ``"relu"``, ``"tanh"``, ``"none"``.
+
+    Shapes:
+        - x :math:`(n, d')`, edge_index :math:`(2, e)`, edge_attr :math:`(e, \ldots)` *(optional)*,
+          batch :math:`(n)` *(optional)*, anchors :math:`(n, k + 1, d')` *(optional: without them
+          the layer takes Chebyshev hops of x itself)*
+        - output as PyG's poolings: x, edge_index, edge_attr, batch, perm, score
+    """
+
+    uses_anchors = True
+
+    def __init__(
+        self,
+        in_channels: int,
+        k: int = 2,
+        ratio: float = 0.5,
+        edge_ratio: float | None = None,
+        normalize: bool = True,
+        activation: str = "sigmoid",
+    ) -> None:
+        super().__init__(in_channels, ratio)
+        if k < 0:
+            raise LookHopsError(f"LookHopsPooling: k counts hops, from 0 up, not {k!r}.")
+        if activation not in ACTIVATIONS:
+            raise LookHopsError(
+                f"LookHopsPooling: activation is one of {', '.join(ACTIVATIONS)}, "
+                f"not {activation!r}."
+            )
+        self.k = k
+        self.edge_ratio = (
+            None if edge_ratio is None else check_ratio(self, "edge_ratio", edge_ratio)
+        )
+        self.normalize = normalize
+        self.activation = activation
+        self.theta = nn.Parameter(torch.empty(k + 1, in_channels))
+        self.bias = nn.Parameter(torch.empty(1))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters, as a dense layer over all anchors would."""
+        bound = 1 / sqrt(self.theta.numel())
+        nn.init.uniform_(self.theta, -bound, bound)
+        nn.init.uniform_(self.bias, -bound, bound)
+
+    def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
+        """The score w of each node."""
+        if anchors is None:
+            anchors = Anchors(chebyshev, adjacency.chebyshev(x.dtype), x, self.k)
+        if isinstance(anchors, Tensor):
+            raw = (anchors * self.theta.unsqueeze(-3)).sum((-1, -2))
+        else:
+            raw = anchors.score(self.theta)
+        return ACTIVATIONS[self.activation](raw + self.bias)
+
+    def reduce(self, x: Tensor, score: Tensor) -> Tensor:
+        """The features x' of each node."""
+        factor = score.unsqueeze(-1)
+        return x * (factor * unit(x) if self.normalize else factor)
+
+    def connect(self, level: Level, x: Tensor, keep: Tensor) -> Tensor:
+        """Edges between kept nodes; of those, the ones whose ends differ most."""
+        between = super().connect(level, x, keep)
+        if self.edge_ratio is None or self.edge_ratio == 1:
+            return between
+        adjacency = level.adjacency
+        with torch.no_grad():
+            flat = x.flatten(0, -2)
+            difference = (flat[adjacency.source] - flat[adjacency.target]).norm(dim=-1)
+        # One edge speaks for both directions: the first of its pair.
+        speaks = adjacency.pair == torch.arange(adjacency.num_edges, device=x.device)
+        order, kept = top_of_each(
+            difference,
+            level.graph[adjacency.target],
+            level.num_graphs,
+            self.edge_ratio,
+            between & speaks,
+        )
+        chosen = torch.zeros_like(kept).scatter(0, order, kept)
+        return chosen[adjacency.pair] & between
+
+    def extra_repr(self) -> str:
+        """Channels, hops and ratios, as printing the module shows them."""
+        return (
+            f"{self.in_channels}, k={self.k}, ratio={self.ratio}, edge_ratio={self.edge_ratio}, "
+            f"normalize={self.normalize}, activation={self.activation!r}"
+        )

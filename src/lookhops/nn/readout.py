@@ -1,0 +1,56 @@
+"""The readout: one vector for each graph."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lookhops.hops.product import multiply
+from lookhops.nn.level import Level
+
+
+def readout(level: Level) -> Tensor:
+    r"""The maximum and the mean of each graph's nodes, side by side, shape (..., graphs, 2 d).
+
+    A graph without nodes reads zero. Where several nodes share a maximum they share its gradient.
+    """
+    x = level.x
+    both = _Readout.apply(x.flatten(0, -2), level.graph.long(), level.num_graphs, level.alive)
+    return both.view(*x.shape[:-2], -1, 2 * x.shape[-1])
+
+
+class _Readout(torch.autograd.Function):
+    """Segment max and mean; written out because PyTorch's own gradient of the max is slow."""
+
+    @staticmethod
+    def forward(ctx, x, graph, num_graphs, alive):  # type: ignore[no-untyped-def]
+        size = (num_graphs, x.shape[1])
+        shown = x if alive is None else x.masked_fill(~alive[:, None], -torch.inf)
+        index = graph[:, None].expand_as(x)
+        highest = x.new_full(size, -torch.inf).scatter_reduce_(0, index, shown, "amax")
+        counted = torch.ones_like(graph) if alive is None else alive.long()
+        count = torch.zeros_like(graph[:1]).expand(num_graphs).index_add(0, graph, counted)
+        empty = (count == 0)[:, None]
+        highest = highest.masked_fill(empty, 0)
+        weight = counted.to(x.dtype) / count.clamp(min=1)[graph]
+        mean = multiply(*_membership(graph, num_graphs), weight, x)
+        ctx.save_for_backward(x, graph, alive, highest, weight)
+        return torch.cat((highest, mean), dim=1)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        x, graph, alive, highest, weight = ctx.saved_tensors
+        grad_max, grad_mean = grad.chunk(2, dim=1)
+        hit = x == highest[graph]
+        if alive is not None:
+            hit &= alive[:, None]
+        hit = hit.to(x.dtype)
+        ties = multiply(*_membership(graph, highest.shape[0]), None, hit).clamp(min=1)
+        grad_x = hit * (grad_max / ties)[graph]
+        return grad_x.addcmul_(grad_mean[graph], weight[:, None]), None, None, None
+
+
+def _membership(graph: Tensor, num_graphs: int) -> tuple[Tensor, Tensor]:
+    """The 0/1 matrix of graphs by nodes, as CSR."""
+    rows = torch.arange(num_graphs + 1, device=graph.device)
+    return torch.searchsorted(graph, rows), torch.arange(graph.numel(), device=graph.device)
