@@ -112,6 +112,13 @@ class GraphClassifier(nn.Module):
             Linear(a.hidden // 2, num_classes),
         )
 
+    @classmethod
+    def from_architecture(
+        cls, in_channels: int, num_classes: int, architecture: Architecture
+    ) -> GraphClassifier:
+        """A network of this architecture."""
+        return cls(in_channels, num_classes, **asdict(architecture))
+
     def reset_parameters(self) -> None:
         """Draw new parameters everywhere."""
         for module in (*self.convs, *self.pools, *self.mlp):

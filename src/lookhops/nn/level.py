@@ -48,7 +48,8 @@ class Level:
         if x.dim() != 2:
             raise LookHopsError("Stacked seeds keep different nodes: pool them with masked=True.")
         adjacency = self.adjacency.compacted(node, edge)
-        return replace(self, x=x[node], adjacency=adjacency, graph=self.graph[node])
+        kept = node.nonzero().flatten()  # index_select has the faster gradient
+        return replace(self, x=x.index_select(0, kept), adjacency=adjacency, graph=self.graph[kept])
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,167 @@
+"""Engines: how an epoch is run on a device. The trainer asks; it does not know how."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import nll_loss
+
+from lookhops.datasets.splits import Split
+from lookhops.graphs import Graphs
+from lookhops.nn import Architecture
+from lookhops.training.protocol import Protocol, class_weights, epoch_generator, seeded_model
+
+
+class Engine(ABC):
+    """Trains a stack of seeds, one model each, on one device.
+
+    Whatever has one value a seed is a tensor of shape (seeds) in main memory.
+    """
+
+    seeds: Sequence[int]
+
+    @abstractmethod
+    def epoch(self, number: int) -> Tensor:
+        """Train one epoch; the mean training loss of each seed."""
+
+    @abstractmethod
+    def validate(self) -> tuple[Tensor, Tensor]:
+        """Validation loss and accuracy of each seed."""
+
+    @abstractmethod
+    def predict(self, part: str) -> list[Tensor]:
+        """Log-probabilities of a part (``train``, ``val``, ``test``) for each seed."""
+
+    @abstractmethod
+    def remember(self, better: Tensor) -> None:
+        """Keep the present weights of the seeds where ``better`` is true."""
+
+    @abstractmethod
+    def recall(self) -> None:
+        """Go back to the weights that were kept."""
+
+    @abstractmethod
+    def weights(self) -> list[dict[str, Tensor]]:
+        """The kept weights of each seed."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """All that a later engine needs to go on from here."""
+
+    @abstractmethod
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what :meth:`state` gave."""
+
+
+class EagerEngine(Engine):
+    """One seed, step by step, on any device: pooled graphs really get smaller."""
+
+    def __init__(
+        self,
+        graphs: Graphs,
+        split: Split,
+        seed: int,
+        architecture: Architecture,
+        protocol: Protocol,
+        device: torch.device,
+    ) -> None:
+        self.seeds = (seed,)
+        self.protocol = protocol
+        self.device = device
+        self.parts = {
+            part: graphs.select(getattr(split, part)).to(device)
+            for part in ("train", "val", "test")
+        }
+        model = seeded_model(seed, max(graphs.num_features, 1), graphs.num_classes, architecture)
+        self.dtype = torch.float64 if protocol.precision == "float64" else torch.float32
+        self.model = model.to(device, self.dtype)
+        self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
+        self.optimizer = torch.optim.Adam(
+            self.model.parameters(),
+            lr=protocol.learning_rate,
+            weight_decay=protocol.weight_decay,
+            fused=True,
+        )
+        train = self.parts["train"]
+        assert train.y is not None
+        weigh = class_weights(train.y.cpu(), graphs.num_classes) if protocol.class_weights else None
+        self.class_weights = None if weigh is None else weigh.to(device, self.dtype)
+
+    def epoch(self, number: int) -> Tensor:
+        """Train one epoch; the mean training loss."""
+        self.model.train()
+        train = self.parts["train"]
+        shuffle = epoch_generator(self.seeds[0], number)
+        losses = []
+        for batch in train.batches(self.protocol.batch_size, shuffle=True, generator=shuffle):
+            self.optimizer.zero_grad(set_to_none=True)
+            assert batch.y is not None
+            loss = nll_loss(self._forward(batch), batch.y, self.class_weights)
+            loss.backward()
+            self.optimizer.step()
+            losses.append(loss.detach() * len(batch))
+        return torch.stack(losses).sum().div(len(train)).cpu().view(1)
+
+    def validate(self) -> tuple[Tensor, Tensor]:
+        """Validation loss and accuracy."""
+        [log_p] = self.predict("val")
+        y = self.parts["val"].y
+        assert y is not None
+        loss = nll_loss(
+            log_p, y.cpu(), None if self.class_weights is None else self.class_weights.cpu()
+        )
+        return loss.view(1), (log_p.argmax(1) == y.cpu()).double().mean().view(1)
+
+    @torch.no_grad()
+    def predict(self, part: str) -> list[Tensor]:
+        """Log-probabilities of a part."""
+        self.model.eval()
+        size = self.protocol.batch_size
+        found = [self._forward(batch).to(self.dtype) for batch in self.parts[part].batches(size)]
+        return [torch.cat(found).cpu()]
+
+    def _forward(self, batch: Graphs) -> Tensor:
+        if self.protocol.precision == "bfloat16":
+            with torch.autocast(self.device.type, torch.bfloat16):
+                return self.model(batch).float()
+        return self.model(batch)
+
+    def remember(self, better: Tensor) -> None:
+        """Keep the present weights."""
+        if bool(better[0]):
+            for key, value in self.model.state_dict().items():
+                self.kept[key].copy_(value)
+
+    def recall(self) -> None:
+        """Go back to the weights that were kept."""
+        self.model.load_state_dict(self.kept)
+
+    def weights(self) -> list[dict[str, Tensor]]:
+        """The kept weights."""
+        return [{key: value.cpu() for key, value in self.kept.items()}]
+
+    def state(self) -> dict[str, Tensor]:
+        """Weights, kept weights and Adam's moments."""
+        state = {f"now.{key}": value for key, value in self.model.state_dict().items()}
+        state |= {f"kept.{key}": value for key, value in self.kept.items()}
+        for number, moments in self.optimizer.state_dict()["state"].items():
+            state |= {f"adam.{number}.{key}": value for key, value in moments.items()}
+        return {key: value.detach().cpu().clone() for key, value in state.items()}
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what :meth:`state` gave."""
+        self.model.load_state_dict(_under("now.", state))
+        self.kept = {key: value.to(self.device) for key, value in _under("kept.", state).items()}
+        moments: dict[int, dict[str, Tensor]] = {}
+        for key, value in _under("adam.", state).items():
+            number, name = key.split(".")
+            moments.setdefault(int(number), {})[name] = value
+        groups = self.optimizer.state_dict()["param_groups"]
+        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
+
+
+def _under(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}

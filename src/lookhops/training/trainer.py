@@ -1,0 +1,237 @@
+"""The trainer: the paper's protocol, top to bottom."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lookhops.datasets.splits import Split, split
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.nn import Architecture
+from lookhops.training.engine import EagerEngine, Engine
+from lookhops.training.protocol import Protocol
+
+
+@dataclass
+class Run:
+    """One seed's training, finished or on its way.
+
+    Args:
+        seed: The seed.
+        split: Its parts.
+        history: One row an epoch: epoch, train_loss, val_loss, val_accuracy, seconds.
+        best_epoch: Epoch of the lowest validation loss.
+        best_loss: That loss.
+        weights: The weights of that epoch.
+        predictions: Log-probabilities of the ``val`` and ``test`` parts with these weights.
+    """
+
+    seed: int
+    split: Split
+    history: list[dict[str, float]] = field(default_factory=list)
+    best_epoch: int = 0
+    best_loss: float = float("inf")
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    predictions: dict[str, Tensor] = field(default_factory=dict)
+
+    def waited(self) -> int:
+        """Epochs since the last improvement."""
+        return len(self.history) - self.best_epoch
+
+    def done(self, protocol: Protocol) -> bool:
+        """Whether the protocol says stop."""
+        return self.waited() >= protocol.patience or len(self.history) >= protocol.max_epochs
+
+
+class NotFinite(LookHopsError):
+    """The loss stopped being a number; ``runs`` hold the last good weights."""
+
+    def __init__(self, message: str, runs: list[Run]) -> None:
+        super().__init__(message)
+        self.runs = runs
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a trainer reports after each epoch."""
+
+    runs: list[Run]
+    engine: Engine
+
+
+def train(
+    graphs: Graphs,
+    architecture: Architecture | None = None,
+    protocol: Protocol | None = None,
+    *,
+    splits: Sequence[Split] | None = None,
+    device: str | torch.device = "auto",
+    resume: Callable[[Sequence[int]], tuple[list[Run], dict[str, Tensor]] | None] | None = None,
+    on_epoch: Callable[[Progress], None] = lambda progress: None,
+) -> list[Run]:
+    """Train one model for each seed of the protocol and test it once.
+
+    Args:
+        graphs: Graphs with classes.
+        architecture: The network; by default the paper's LiCheb without pooling.
+        protocol: How to train; by default the paper's.
+        splits: One for each seed; by default each seed draws its own.
+        device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
+        resume: Gives, for a stack of seeds, what an earlier :class:`Progress` held of it.
+        on_epoch: Called after each epoch.
+    """
+    architecture = architecture or Architecture()
+    protocol = protocol or Protocol()
+    parts = draw_splits(graphs, protocol, splits)
+    finished: list[Run] = []
+    for engine in _engines(graphs, parts, architecture, protocol, choose_device(device)):
+        runs = [Run(seed, parts[seed]) for seed in engine.seeds]
+        earlier = resume(engine.seeds) if resume else None
+        if earlier is not None:
+            runs, state = earlier
+            engine.restore(state)
+        _fit(engine, runs, protocol, on_epoch)
+        engine.recall()
+        for run, weights, val, test in zip(
+            runs, engine.weights(), engine.predict("val"), engine.predict("test"), strict=True
+        ):
+            run.weights, run.predictions = weights, {"val": val, "test": test}
+        finished += runs
+    return finished
+
+
+def _fit(
+    engine: Engine, runs: list[Run], protocol: Protocol, on_epoch: Callable[[Progress], None]
+) -> None:
+    """Epoch after epoch until every seed of the stack has stopped."""
+    while not all(run.done(protocol) for run in runs):
+        start = time.perf_counter()
+        epoch = max(len(run.history) for run in runs) + 1
+        train_loss = engine.epoch(epoch)
+        val_loss, val_accuracy = engine.validate()
+        seconds = time.perf_counter() - start
+        open_runs = [not run.done(protocol) for run in runs]
+        _check_finite(engine, runs, open_runs, train_loss, val_loss, epoch)
+        best = torch.tensor([run.best_loss for run in runs])
+        better = (val_loss.double() < best) & torch.tensor(open_runs)
+        engine.remember(better)
+        for i, run in enumerate(runs):
+            if not open_runs[i]:
+                continue
+            run.history.append(
+                {
+                    "epoch": epoch,
+                    "train_loss": float(train_loss[i]),
+                    "val_loss": float(val_loss[i]),
+                    "val_accuracy": float(val_accuracy[i]),
+                    "seconds": seconds / len(runs),
+                }
+            )
+            if better[i]:
+                run.best_epoch, run.best_loss = epoch, float(val_loss[i])
+        on_epoch(Progress(runs, engine))
+
+
+def _check_finite(
+    engine: Engine,
+    runs: list[Run],
+    open_runs: list[bool],
+    train_loss: Tensor,
+    val_loss: Tensor,
+    epoch: int,
+) -> None:
+    fine = train_loss.isfinite() & val_loss.isfinite()
+    for run, is_open, good in zip(runs, open_runs, fine.tolist(), strict=True):
+        if is_open and not good:
+            for each, weights in zip(runs, engine.weights(), strict=True):
+                each.weights = weights
+            raise NotFinite(
+                f"The loss of seed {run.seed} was not a finite number in epoch {epoch}; "
+                f"the weights of epoch {run.best_epoch} are kept. A lower learning rate may help.",
+                runs,
+            )
+
+
+def _engines(
+    graphs: Graphs,
+    parts: dict[int, Split],
+    architecture: Architecture,
+    protocol: Protocol,
+    device: torch.device,
+) -> Iterator[Engine]:
+    """One engine a seed."""
+    for seed, part in parts.items():
+        yield EagerEngine(graphs, part, seed, architecture, protocol, device)
+
+
+def choose_device(device: str | torch.device) -> torch.device:
+    """The device that a name stands for."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        raise LookHopsError(f"There is no device {str(device)!r} here.") from error
+    return chosen
+
+
+def draw_splits(
+    graphs: Graphs, protocol: Protocol, splits: Sequence[Split] | None
+) -> dict[int, Split]:
+    """Each seed's split, checked against what training needs."""
+    if graphs.y is None:
+        raise LookHopsError(f"{graphs.name}: the graphs have no classes to learn.")
+    if len(graphs.y.unique()) < 2:
+        raise LookHopsError(
+            f"{graphs.name}: all graphs are of one class; there is nothing to learn."
+        )
+    if splits is not None and len(splits) != len(protocol.seeds):
+        raise LookHopsError(
+            f"There are {len(splits)} splits for {len(protocol.seeds)} seeds; give one for each."
+        )
+    parts = {}
+    for number, seed in enumerate(protocol.seeds):
+        part = (
+            splits[number]
+            if splits is not None
+            else split(graphs, seed, protocol.fractions, stratify=protocol.stratify)
+        )
+        _check_split(graphs, part, seed)
+        parts[seed] = part
+    return parts
+
+
+def _check_split(graphs: Graphs, part: Split, seed: int) -> None:
+    for name in ("train", "val", "test"):
+        if len(getattr(part, name)) == 0:
+            raise LookHopsError(
+                f"{graphs.name}: {len(graphs)} graphs are too few: the {name} part of seed {seed} "
+                "would be empty."
+            )
+    assert graphs.y is not None
+    y = graphs.y.cpu()
+    absent = set(y.unique().tolist()) - set(y[part.train].unique().tolist())
+    if absent:
+        names = ", ".join(repr(graphs.class_names[c]) for c in sorted(absent))
+        raise LookHopsError(
+            f"{graphs.name}: class {names} has no graph in the training part of seed {seed}; "
+            "use more graphs, another seed, or stratified splits."
+        )
+
+
+def summary(values: Sequence[float]) -> dict[str, Any]:
+    """Mean and sample standard deviation over seeds."""
+    array = np.asarray(values, dtype=float)
+    return {
+        "mean": float(array.mean()),
+        "std": float(array.std(ddof=1)) if array.size > 1 else 0.0,
+        "values": array.tolist(),
+    }
