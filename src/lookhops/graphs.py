@@ -184,7 +184,8 @@ class Graphs:
         digest = hashlib.sha256(f"{self.label_sizes} {self.edge_label_sizes}".encode())
         for key, tensor in self._tensors().items():
             digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            if tensor.numel():
+                digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
         return digest.hexdigest()[:16]
 
     def __repr__(self) -> str:
@@ -324,8 +325,8 @@ class Graphs:
             class_names = [str(c) for c in range(int(y.max()) + 1 if y.numel() else 0)]
         return cls(
             node_ptr=node_ptr.int(),
-            row_ptr=row_offsets(target[order], num_nodes),
-            source=source[order].int(),
+            row_ptr=row_offsets(target, num_nodes),
+            source=source.int()[order],
             attributes=as_floats(attributes),
             labels=compact(labels),
             label_sizes=sizes_of(labels, label_sizes),

@@ -1,5 +1,253 @@
 """``lookhops data``: list, describe, convert and fetch sets of graphs."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
 import typer
+from rich.console import Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from lookhops.cli.common import (
+    DataDir,
+    IdColumn,
+    Invalid,
+    Json,
+    LabelColumn,
+    SmilesColumn,
+    Source,
+    TaskSeed,
+    TaskSize,
+    bar,
+    load_source,
+    out,
+    print_json,
+)
+from lookhops.errors import LookHopsError
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
 
 app = typer.Typer(help="List, describe, convert and fetch sets of graphs.", no_args_is_help=True)
+
+
+# -------------------------------------------------------------------- list
+
+
+@app.command("list")
+def list_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
+    """List the sets that have a name, and which of them are in the data folder."""
+    from lookhops.datasets import GENERATED
+    from lookhops.datasets.collection import TU_NAMES, data_folder, local_names
+
+    folder = data_folder(data_dir)
+    local = local_names(folder)
+    known = {name for names in TU_NAMES.values() for name in names}
+    fields = {"in the data folder": tuple(name for name in local if name not in known), **TU_NAMES}
+    if as_json:
+        own = [{"name": name, "field": "bundled", "local": True} for name in ("solubility",)]
+        own += [{"name": name, "field": "generated", "local": True} for name in GENERATED]
+        tu = [
+            {"name": name, "field": field, "local": name in local}
+            for field, names in fields.items()
+            for name in names
+        ]
+        print_json({"data_dir": str(folder), "sets": own + tu})
+        return
+    table = Table.grid(padding=(0, 2))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column()
+    table.add_row("solubility", "bundled: molecules and their measured solubility in water")
+    table.add_row(f"{GENERATED[0]} to {GENERATED[-1]}", "generated: what counts is K hops away")
+    table.add_row("", "")
+    table.add_row("TU collection", f"[green]*[/] in {escape(str(folder))}; others are downloaded")
+    for field, names in fields.items():
+        if names:
+            table.add_row(f"  [not bold]{field}[/]", "  ".join(_marked(names, local)))
+    out.print(table)
+
+
+def _marked(names: Sequence[str], local: Sequence[str]) -> list[str]:
+    """Names with a star at those that are here; of the many Tox21 sets, how they are named."""
+    tox = [name.split("_") for name in names if name.startswith("Tox21_") and name not in local]
+    shown = [f"[green]{escape(name)}*[/]" if name in local else name for name in names]
+    if not tox:
+        return shown
+    targets, parts = (dict.fromkeys(words) for words in list(zip(*tox, strict=True))[1:])
+    named = ["Tox21_TARGET_PART with", *targets, "and", *parts]
+    return named + [name for name in shown if not name.startswith("Tox21_")]
+
+
+# -------------------------------------------------------------------- info
+
+
+@app.command()
+def info(
+    source: Source,
+    data_dir: DataDir = None,
+    smiles_column: SmilesColumn = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    invalid: Invalid = "raise",
+    task_size: TaskSize = None,
+    task_seed: TaskSeed = None,
+    as_json: Json = False,
+) -> None:
+    """Describe a set: graphs, nodes, edges, features, classes and their balance."""
+    columns = (smiles_column, label_column, id_column)
+    graphs = load_source(source, data_dir, *columns, invalid, task_size, task_seed)
+    facts = describe(graphs)
+    if as_json:
+        print_json(facts)
+    else:
+        _print_facts(graphs, facts)
+
+
+def describe(graphs: Graphs) -> dict[str, Any]:
+    """What the paper's Table 1 says of a set, and a little more.
+
+    Undirected edges are pairs of joined nodes. The paper's column of average edges is edges per
+    node, although its caption says per graph; both are here.
+    """
+    count, nodes, edges = len(graphs), graphs.num_nodes, graphs.num_undirected_edges
+    sizes = graphs.nodes_per_graph
+    balance = [] if graphs.y is None else graphs.y.bincount(minlength=graphs.num_classes).tolist()
+    return {
+        "name": graphs.name,
+        "graphs": count,
+        "nodes": nodes,
+        "undirected_edges": edges,
+        "directed": not graphs.is_undirected,
+        "nodes_per_graph": nodes / count if count else 0.0,
+        "smallest_graph": int(sizes.min()) if count else 0,
+        "largest_graph": int(sizes.max()) if count else 0,
+        "edges_per_graph": edges / count if count else 0.0,
+        "edges_per_node": edges / nodes if nodes else 0.0,
+        "features": graphs.num_features,
+        "attributes": graphs.num_features - sum(graphs.label_sizes),
+        "label_sizes": list(graphs.label_sizes),
+        "edge_features": graphs.num_edge_features,
+        "classes": graphs.num_classes,
+        "class_balance": dict(zip(graphs.class_names, balance, strict=False)),
+        "columns": list(graphs.columns),
+        "fingerprint": graphs.fingerprint,
+    }
+
+
+def _print_facts(graphs: Graphs, facts: dict[str, Any]) -> None:
+    rows = [
+        ("graphs", f"{facts['graphs']:,}", ""),
+        ("nodes", f"{facts['nodes']:,}", ""),
+        ("undirected edges", f"{facts['undirected_edges']:,}", _directions(graphs, facts)),
+        (
+            "nodes per graph",
+            f"{facts['nodes_per_graph']:.4f}",
+            f"from {facts['smallest_graph']:,} to {facts['largest_graph']:,}",
+        ),
+        ("edges per graph", f"{facts['edges_per_graph']:.4f}", ""),
+        ("edges per node", f"{facts['edges_per_node']:.4f}", ""),
+        ("features", f"{facts['features']:,}", _features(facts)),
+        ("edge features", f"{facts['edge_features']:,}", ""),
+        ("classes", f"{facts['classes']:,}", "" if graphs.y is not None else "not known"),
+    ]
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right", style="bold")
+    table.add_column(style="dim")
+    for row in rows:
+        table.add_row(*row)
+    if facts["columns"]:
+        table.add_row("columns", f"{len(facts['columns'])}", escape(", ".join(facts["columns"])))
+    parts: list[RenderableType] = [table]
+    if facts["class_balance"]:
+        parts += [Text(), _balance_table(facts)]
+    title = f"[bold cyan]{escape(graphs.name)}[/]"
+    out.print(Panel.fit(Group(*parts), title=title, title_align="left", padding=(1, 2)))
+
+
+def _directions(graphs: Graphs, facts: dict[str, Any]) -> str:
+    return f"of {graphs.num_edges:,} directed ones" if facts["directed"] else ""
+
+
+def _features(facts: dict[str, Any]) -> str:
+    numbers = facts["attributes"]
+    parts = [f"{numbers} number{'s' if numbers > 1 else ''}"] if numbers else []
+    if facts["label_sizes"]:
+        sizes = " + ".join(str(size) for size in facts["label_sizes"])
+        parts.append(f"one-hot labels ({sizes})")
+    return " and ".join(parts) or "none: a model sees a column of ones"
+
+
+def _balance_table(facts: dict[str, Any]) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(overflow="fold", max_width=24)
+    table.add_column(justify="right", style="bold")
+    table.add_column(justify="right")
+    table.add_column(style="cyan", no_wrap=True)
+    table.add_row("class", "[not bold]graphs[/]", "share", "", style="dim")
+    most = max(facts["class_balance"].values()) or 1
+    for name, count in facts["class_balance"].items():
+        share = count / facts["graphs"] if facts["graphs"] else 0.0
+        table.add_row(escape(name), f"{count:,}", f"{share:.1%}", bar(count / most, 24))
+    return table
+
+
+# -------------------------------------------------------------------- convert and fetch
+
+
+@app.command()
+def convert(
+    source: Source,
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="A file NAME.graphs to write.")],
+    data_dir: DataDir = None,
+    smiles_column: SmilesColumn = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    invalid: Invalid = "raise",
+    task_size: TaskSize = None,
+    task_seed: TaskSeed = None,
+    as_json: Json = False,
+) -> None:
+    """Write a set as one file of packed graphs, which every command reads at once."""
+    from lookhops.graphs import SUFFIX
+
+    if target.suffix != SUFFIX:
+        raise LookHopsError(f"{target}: packed graphs are written to a name that ends in {SUFFIX}.")
+    columns = (smiles_column, label_column, id_column)
+    graphs = load_source(source, data_dir, *columns, invalid, task_size, task_seed)
+    graphs.save(target)
+    size = target.stat().st_size
+    if as_json:
+        print_json({"path": str(target), "graphs": len(graphs), "bytes": size})
+    else:
+        out.print(f"{escape(str(target))}: {len(graphs):,} graphs, {size:,} bytes", soft_wrap=True)
+
+
+@app.command()
+def fetch(
+    names: Annotated[list[str], typer.Argument(help="TU names.", show_default=False)],
+    data_dir: DataDir = None,
+    as_json: Json = False,
+) -> None:
+    """Download sets of the TU collection to the data folder; those that are there stay."""
+    from lookhops.datasets import OWN_NAMES
+    from lookhops.datasets.collection import data_folder, fetch, find
+
+    folder = data_folder(data_dir)
+    done = []
+    for name in names:
+        if name in OWN_NAMES:
+            raise LookHopsError(f"{name} comes with LookHops: there is nothing to fetch.")
+        here = find(name, folder) is not None
+        path = fetch(name, folder, OWN_NAMES)
+        done.append({"name": name, "path": str(path), "downloaded": not here})
+        if not as_json:
+            what = "already there" if here else "downloaded"
+            out.print(f"{name}: {what}, {escape(str(path))}", soft_wrap=True)
+    if as_json:
+        print_json(done)

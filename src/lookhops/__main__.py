@@ -1,0 +1,5 @@
+"""``python -m lookhops``: the command ``lookhops``."""
+
+from lookhops.cli import main
+
+main()

@@ -1,0 +1,120 @@
+"""Where graphs come from: the TU collection, molecules, the bundled set, hop tasks; splits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from lookhops.datasets.collection import data_folder, fetch, find, read_tu_cached
+from lookhops.datasets.splits import Split, read_splits, split, write_splits
+from lookhops.datasets.tu import read_tu
+from lookhops.errors import LookHopsError
+from lookhops.graphs import SUFFIX, Graphs
+
+__all__ = ["Split", "load", "read_splits", "read_tu", "split", "write_splits"]
+
+MOLECULE_SUFFIXES = (".smi", ".csv", ".sdf")
+GENERATED = tuple(f"hops-{k}" for k in range(1, 7))
+OWN_NAMES = ("solubility", *GENERATED)
+
+
+def load(
+    source: Graphs | Path | str,
+    *,
+    data_dir: Path | str | None = None,
+    smiles_column: str | None = None,
+    label_column: str | None = None,
+    id_column: str | None = None,
+    invalid: str = "raise",
+    size: int | None = None,
+    seed: int | None = None,
+    cache: bool = True,
+) -> Graphs:
+    """Load a set of graphs from wherever it is.
+
+    A text with a slash, or that ends in ``.graphs``, ``.zip``, ``.smi``, ``.csv`` or ``.sdf``, is a
+    path. Any other text is a name first and a path in the working folder only if no set has that
+    name: where a folder ``NCI1`` lies in the working folder, ``"NCI1"`` is still the TU set, and
+    ``"./NCI1"`` is the folder.
+
+    Args:
+        source: A name (a TU set as ``"NCI1"``, ``"solubility"``, ``"hops-1"`` to ``"hops-6"``); a
+            path to packed graphs, to a TU set (``.zip`` or folder) or to molecules (``.smi``,
+            ``.csv``, ``.sdf``); or ``Graphs``, which come back as they are.
+        data_dir: Folder of TU archives, ``NAME.zip`` or ``NAME/``; by default the environment's
+            ``LOOKHOPS_DATA``, else the user's cache folder. What it lacks is downloaded to it.
+        smiles_column: Of molecules: the column of SMILES.
+        label_column: Of molecules: the column of classes.
+        id_column: Of molecules: the column of identifiers.
+        invalid: Of molecules: whether one that does not parse is an error (``"raise"``) or is left
+            out with a warning (``"skip"``).
+        size: Of hop tasks: the number of graphs.
+        seed: Of hop tasks: the seed.
+        cache: Whether to keep a packed copy of a TU set in the user's cache folder and to use the
+            one that is there.
+    """
+    if isinstance(source, Graphs):
+        return source
+    try:
+        kind, place = _resolve(source, data_folder(data_dir))
+    except (OSError, RuntimeError) as error:  # a name too long, a home that is nobody's
+        raise LookHopsError(f"{source}: cannot be read ({error}).") from error
+    columns = {
+        "smiles_column": smiles_column,
+        "label_column": label_column,
+        "id_column": id_column,
+    }
+    _refuse_unused(source, "molecules", kind == "molecules", columns)
+    _refuse_unused(source, "hop tasks", kind == "hops", {"size": size, "seed": seed})
+    if invalid not in ("raise", "skip"):
+        raise LookHopsError(f"What to do with invalid molecules is raise or skip, not {invalid!r}.")
+    if kind == "molecules":
+        from lookhops.datasets.molecules import read_molecules
+
+        return read_molecules(place, invalid=invalid, **columns)
+    if kind == "hops":
+        from lookhops.datasets.hop_tasks import hop_task
+
+        options = {"size": size, "seed": seed}
+        return hop_task(int(place.name[5:]), **{k: v for k, v in options.items() if v is not None})
+    if kind == "solubility":
+        from lookhops.datasets.solubility import load_solubility
+
+        return load_solubility()
+    if kind == "packed":
+        return Graphs.load(place)
+    return read_tu_cached(place) if cache else read_tu(place)
+
+
+def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:
+    """What kind of source it is, and where it is; a TU set that is nowhere is downloaded."""
+    path = Path(source).expanduser()
+    name = str(source)
+    suffix = path.suffix.lower()
+    is_path = isinstance(source, Path) or "/" in name or "\\" in name
+    if not is_path and suffix not in (SUFFIX, ".zip", *MOLECULE_SUFFIXES):
+        if name == "solubility":
+            return "solubility", path
+        if re.fullmatch(r"hops-\d+", name):
+            return "hops", path
+        if find(name, folder) or not path.exists():
+            return "tu", fetch(name, folder, OWN_NAMES)
+    if not path.exists():
+        raise LookHopsError(f"{path}: no such file or folder.")
+    if path.is_dir() or suffix == ".zip":
+        return "tu", path
+    if suffix == SUFFIX:
+        return "packed", path
+    if suffix in MOLECULE_SUFFIXES:
+        return "molecules", path
+    raise LookHopsError(
+        f"{path}: not a kind of file that holds graphs; those end in "
+        f"{', '.join((SUFFIX, '.zip', *MOLECULE_SUFFIXES))}."
+    )
+
+
+def _refuse_unused(source: object, of: str, used: bool, options: Mapping[str, object]) -> None:
+    given = [name for name, value in options.items() if value is not None]
+    if given and not used:
+        raise LookHopsError(f"{given[0]} is an option of {of} alone, and {source} is none.")

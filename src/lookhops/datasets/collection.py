@@ -1,0 +1,187 @@
+"""The TU collection: its names, the folder of its archives, downloads, the packed cache."""
+
+from __future__ import annotations
+
+import hashlib
+import http.client
+import os
+import sys
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
+
+from lookhops._storage import FORMAT
+from lookhops.datasets.tu import VERSION, read_tu
+from lookhops.errors import LookHopsError, replacing
+from lookhops.graphs import SUFFIX, Graphs
+
+SITE = "https://www.chrsmrrs.com/graphkerneldatasets"
+
+# The sets of the collection, by field; only these are looked for on its site.
+_LISTING = {
+    "molecules": """
+        AIDS alchemy_full aspirin benzene BZR BZR_MD COX2 COX2_MD DHFR DHFR_MD ER_MD ethanol
+        FRANKENSTEIN malonaldehyde MCF-7 MCF-7H MOLT-4 MOLT-4H MUTAG Mutagenicity naphthalene NCI1
+        NCI109 NCI-H23 NCI-H23H OVCAR-8 OVCAR-8H P388 P388H PC-3 PC-3H PTC_FM PTC_FR PTC_MM PTC_MR
+        QM9 salicylic_acid SF-295 SF-295H SN12C SN12CH SW-620 SW-620H toluene UACC257 UACC257H
+        uracil Yeast YeastH ZINC_full ZINC_test ZINC_train ZINC_val""",
+    "toxicity": " ".join(
+        f"Tox21_{target}_{part}"
+        for target in (
+            *("AhR", "AR", "AR-LBD", "ARE", "aromatase", "ATAD5"),
+            *("ER", "ER-LBD", "HSE", "MMP", "p53", "PPAR-gamma"),
+        )
+        for part in ("training", "testing", "evaluation")
+    ),
+    "proteins and brains": "DD ENZYMES KKI OHSU Peking_1 PROTEINS PROTEINS_full",
+    "images": """
+        COIL-DEL COIL-RAG Cuneiform Fingerprint FIRSTMM_DB Letter-high Letter-low Letter-med MSRC_9
+        MSRC_21 MSRC_21C""",
+    "social networks": """
+        COLLAB DBLP_v1 deezer_ego_nets github_stargazers IMDB-BINARY IMDB-MULTI REDDIT-BINARY
+        REDDIT-MULTI-5K REDDIT-MULTI-12K reddit_threads twitch_egos TWITTER-Real-Graph-Partial""",
+    "synthetic": "COLORS-3 SYNTHETIC SYNTHETICnew Synthie TRIANGLES",
+}
+TU_NAMES = {field: tuple(names.split()) for field, names in _LISTING.items()}
+_KNOWN = frozenset(name for names in TU_NAMES.values() for name in names)
+
+
+def cache_folder() -> Path:
+    """The user's cache folder for LookHops, as the platform has it; not made here."""
+    if sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return base / "lookhops"
+
+
+def data_folder(given: Path | str | None = None) -> Path:
+    """The folder of TU archives: as given, else ``LOOKHOPS_DATA``, else the cache folder."""
+    return Path(given or os.environ.get("LOOKHOPS_DATA") or cache_folder()).expanduser()
+
+
+def local_names(folder: Path) -> list[str]:
+    """Names of the sets that a folder holds as ``NAME.zip`` or ``NAME/``."""
+    try:
+        entries = list(folder.iterdir())
+    except OSError:
+        return []
+    found = {entry.stem for entry in entries if entry.suffix == ".zip"}
+    found |= {entry.name for entry in entries if find(entry.name, folder)}
+    return sorted(found, key=str.lower)
+
+
+def find(name: str, folder: Path) -> Path | None:
+    """Where a folder holds a set: ``NAME.zip``, else ``NAME/`` with its files (PyG's too)."""
+    if (folder / f"{name}.zip").is_file():
+        return folder / f"{name}.zip"
+    edges = (folder / name / f"{name}_A.txt", folder / name / "raw" / f"{name}_A.txt")
+    return folder / name if any(file.is_file() for file in edges) else None
+
+
+def fetch(name: str, folder: Path, others: tuple[str, ...] = ()) -> Path:
+    """Where a folder holds a set, after downloading it from the collection's site if it must be.
+
+    Args:
+        name: A TU name.
+        folder: The folder of archives.
+        others: Names to suggest, besides those of the collection, where this one is not known.
+    """
+    here = find(name, folder)
+    if here is not None:
+        return here
+    if name not in _KNOWN:
+        raise LookHopsError(unknown(name, (*others, *local_names(folder))))
+    target = folder / f"{name}.zip"
+    try:
+        _download(f"{SITE}/{name}.zip", target)
+    except (OSError, http.client.HTTPException) as error:
+        reason = getattr(error, "reason", None) or error
+        raise LookHopsError(
+            f"{name} is not in {folder} and cannot be downloaded ({reason}): put the archive "
+            f"{SITE}/{name}.zip at {target}, or name its folder with --data-dir."
+        ) from error
+    return target
+
+
+def unknown(name: str, others: tuple[str, ...] = ()) -> str:
+    """The sentence for a name that is no set's, with the nearest one that is."""
+    names = {known.lower(): known for known in (*_KNOWN, *others)}
+    near = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    hint = f"did you mean {names[near[0]]}?" if near else "`lookhops data list` names those known."
+    return f"{name!r} is neither a set of graphs that is known nor a file or folder: {hint}"
+
+
+def _download(url: str, target: Path) -> None:
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+
+    request = urllib.request.Request(url, headers={"User-Agent": "lookhops"})
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
+    with (
+        urllib.request.urlopen(request, timeout=30) as answer,
+        replacing(target) as part,
+        Progress(
+            *columns, TransferSpeedColumn(), console=console, disable=not console.is_terminal
+        ) as progress,
+    ):
+        total = int(answer.headers.get("Content-Length") or 0) or None
+        task = progress.add_task(target.name, total=total)
+        with part.open("wb") as file:
+            for block in _blocks(answer):
+                file.write(block)
+                progress.advance(task, len(block))
+        if total not in (None, part.stat().st_size) or not zipfile.is_zipfile(part):
+            raise http.client.HTTPException("what came is not a whole zip archive")
+
+
+def _blocks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
+    try:
+        while block := answer.read(1 << 16):
+            yield block
+    except OSError as error:  # told apart from a disk that is full
+        raise http.client.HTTPException(str(error)) from error
+
+
+# -------------------------------------------------------------------- the packed cache
+
+
+def read_tu_cached(path: Path) -> Graphs:
+    """A TU set from its packed copy in the cache folder, made where there is none yet.
+
+    The copy is known by where the source is, its files' sizes and times and the formats' versions.
+    A copy that cannot be read or written is no error: the source is read instead.
+    """
+    try:
+        copy = _packed_path(path)
+    except OSError:
+        return read_tu(path)
+    if copy.is_file():
+        with suppress(LookHopsError, OSError):
+            return Graphs.load(copy)
+    graphs = read_tu(path)
+    with suppress(LookHopsError, OSError):
+        graphs.save(copy)
+        for stale in copy.parent.glob(f"{copy.stem.rpartition('-')[0]}-*{SUFFIX}"):
+            if stale != copy:
+                stale.unlink()
+    return graphs
+
+
+def _packed_path(path: Path) -> Path:
+    files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
+    stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
+    place = _short_hash(str(path.resolve()))
+    stamp = _short_hash(f"{FORMAT} {VERSION} {stats}")
+    return cache_folder() / "packed" / f"{path.stem}-{place}-{stamp}{SUFFIX}"
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

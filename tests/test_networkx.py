@@ -1,0 +1,89 @@
+"""From and to NetworkX."""
+
+import sys
+
+import pytest
+import torch
+from hypothesis import given
+
+from lookhops import Graphs, LookHopsError
+from strategies import graph_sets, unpacked
+
+nx = pytest.importorskip("networkx", reason="needs networkx (in the extra `dev`)")
+
+
+@given(graph_sets())
+def test_there_and_back(graphs: Graphs):
+    again = Graphs.from_networkx(graphs.to_networkx(), class_names=graphs.class_names or None)
+    before = unpacked(graphs, columns=False)
+    for graph in before:  # parallel edges have no order of their own
+        graph["edges"].sort(key=str)
+    after = unpacked(again)
+    for graph in after:
+        graph["edges"].sort(key=str)
+    assert after == before
+    assert again.class_names == graphs.class_names
+
+
+def test_kinds_of_graphs():
+    one = nx.Graph([("a", "b"), ("b", "b")])
+    two = nx.DiGraph([(5, 3)])
+    three = nx.MultiGraph([(0, 1), (0, 1)])
+    packed = Graphs.from_networkx([one, two, three, nx.Graph()])
+    assert [graph["edges"] for graph in unpacked(packed)] == [
+        [(1, 0, None), (0, 1, None), (1, 1, None)],
+        [(0, 1, None)],
+        [(1, 0, None), (1, 0, None), (0, 1, None), (0, 1, None)],
+        [],
+    ]
+    assert packed.y is None
+
+
+def test_numbers_text_and_lists_as_features():
+    graph = nx.path_graph(3)
+    for node, (colour, size) in enumerate([("red", 1), ("blue", 2.5), ("red", True)]):
+        graph.nodes[node].update(size=size, colour=colour, place=(node, -node))
+    nx.set_edge_attributes(graph, {(0, 1): "single", (1, 2): "double"}, "bond")
+    packed = Graphs.from_networkx([graph])
+    assert packed.label_sizes == (2,)
+    assert packed.x.tolist() == [[1, 0, 0, 0, 1], [2.5, 1, -1, 1, 0], [1, 2, -2, 0, 1]]
+    assert packed.edge_label_sizes == (2,)
+    assert packed.edge_labels is not None
+    assert packed.edge_labels.flatten().tolist() == [1, 1, 0, 0]
+    chosen = Graphs.from_networkx([graph], node_features=["colour"], edge_features=[])
+    assert chosen.num_features == 2
+    assert chosen.num_edge_features == 0
+
+
+def test_classes_by_name_or_number():
+    graphs = [nx.path_graph(2) for _ in range(3)]
+    named = Graphs.from_networkx(graphs, y=["toxic", "safe", "toxic"])
+    assert named.class_names == ("safe", "toxic")
+    assert named.y is not None
+    assert named.y.tolist() == [1, 0, 1]
+    for graph, value in zip(graphs, (-1, 1, 1), strict=True):
+        graph.graph["y"] = value
+    numbered = Graphs.from_networkx(graphs)
+    assert numbered.class_names == ("-1", "1")
+    with pytest.raises(LookHopsError, match="3 graphs but 2 classes"):
+        Graphs.from_networkx(graphs, y=[0, 1])
+    with pytest.raises(LookHopsError, match="class_names"):
+        Graphs.from_networkx(graphs, class_names=["only"])
+
+
+@pytest.mark.parametrize("value", ["text", None, float("nan"), [1, 2], object()])
+def test_a_feature_that_is_not_one_is_said(value: object):
+    graph = nx.path_graph(2)
+    graph.nodes[0]["size"] = 1.0
+    graph.nodes[1]["size"] = value
+    with pytest.raises(LookHopsError, match="Graph 0, node 1: 'size' must be"):
+        Graphs.from_networkx([graph])
+    with pytest.raises(LookHopsError, match="Graph 0, node 0 has no 'mass'"):
+        Graphs.from_networkx([graph], node_features=["mass"])
+
+
+def test_without_networkx_a_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "networkx", None)
+    graphs = Graphs.from_edges(torch.tensor([0]), torch.tensor([0]), torch.tensor([1]))
+    with pytest.raises(LookHopsError, match="pip install networkx"):
+        graphs.to_networkx()

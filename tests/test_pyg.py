@@ -1,0 +1,107 @@
+"""From and to PyG."""
+
+import pytest
+import torch
+from hypothesis import given
+from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.utils import coalesce
+
+from lookhops import Graphs, LookHopsError
+from strategies import graph_sets, unpacked
+
+
+@given(graph_sets(repeats=False))
+def test_there_and_back(graphs: Graphs):
+    again = Graphs.from_pyg(graphs.to_pyg())
+    assert unpacked(again) == unpacked(graphs, columns=False)
+
+
+@given(graph_sets(repeats=False))
+def test_edges_are_in_pygs_order(graphs: Graphs):
+    for one in graphs.to_pyg():
+        assert one.validate()
+        assert torch.equal(one.edge_index, coalesce(one.edge_index, num_nodes=one.num_nodes))
+
+
+def test_one_hot_features_are_kept_as_labels():
+    data = Data(
+        x=torch.eye(4)[[3, 0]],
+        edge_index=torch.tensor([[0, 1], [1, 0]]),
+        edge_attr=torch.eye(2),
+        y=torch.tensor([1]),
+    )
+    graphs = Graphs.from_pyg([data, data])
+    assert graphs.attributes is None
+    assert graphs.labels is not None
+    assert graphs.labels.flatten().tolist() == [3, 0, 3, 0]
+    assert graphs.label_sizes == (4,)
+    assert graphs.edge_label_sizes == (2,)
+    assert graphs.num_classes == 2
+    assert torch.equal(graphs.to_pyg()[0].x, data.x)
+
+
+def test_features_of_another_width_of_float_stay_as_they_are():
+    graphs = Graphs.from_pyg([Data(x=torch.eye(2, dtype=torch.float64))])
+    assert graphs.x.dtype == torch.float64
+    assert graphs.labels is None
+
+
+class InMemory(InMemoryDataset):
+    def __init__(self, data: list[Data], transform=None) -> None:
+        super().__init__(None, transform)
+        self.data, self.slices = self.collate(data)
+
+
+@given(graph_sets(repeats=False, min_graphs=1))
+def test_a_dataset_is_packed_from_its_storage(graphs: Graphs):
+    dataset = InMemory(graphs.to_pyg())
+    expected = unpacked(graphs, columns=False)
+    assert unpacked(Graphs.from_pyg(dataset)) == expected
+    assert unpacked(Graphs.from_pyg(dataset[::-1])) == expected[::-1]
+
+
+def test_a_dataset_with_a_transform_is_packed_as_it_shows_itself():
+    def double(data: Data) -> Data:
+        data.x = data.x * 2
+        return data
+
+    data = [Data(x=torch.rand(2, 3), edge_index=torch.tensor([[0], [1]])) for _ in range(3)]
+    x = Graphs.from_pyg(InMemory(data, double)).x
+    assert torch.equal(x, torch.cat([one.x * 2 for one in data]))
+
+
+X = torch.rand(2, 3)
+EDGE = torch.tensor([[0], [1]])
+
+
+@pytest.mark.parametrize(
+    ("bad", "sentence"),
+    [
+        (Data(x=X, y=torch.tensor([0.5])), "Graph 1: y must be one class"),
+        (Data(x=X, y=torch.tensor([0, 1])), "Graph 1: y must be one class"),
+        (Data(x=X, y=torch.tensor([-1])), "Graph 1: y must be one class"),
+        (Data(x=X), "Graph 1: y must be one class"),
+        (Data(x=X[:, :2], y=torch.tensor([0])), "Graph 1: x must be a row of 3"),
+        (Data(num_nodes=2, y=torch.tensor([0])), "Graph 1: x must be a row of 3"),
+        (Data(x=X / 0, y=torch.tensor([0])), "Graph 1 has a node feature that is not"),
+        (Data(x=X, edge_index=EDGE + 1, y=torch.tensor([0])), "Graph 1 has an edge to no node"),
+        (Data(x=X, edge_index=EDGE - 1, y=torch.tensor([0])), "Graph 1 has an edge to no node"),
+    ],
+)
+def test_what_cannot_be_packed_is_said(bad: Data, sentence: str):
+    good = Data(x=X, edge_index=EDGE, y=torch.tensor([0]))
+    with pytest.raises(LookHopsError, match=sentence):
+        Graphs.from_pyg([good, bad])
+
+
+def test_one_graph_or_a_batch_is_a_set_too():
+    data = Data(x=X, edge_index=EDGE, y=torch.tensor([0]))
+    assert len(Graphs.from_pyg(data)) == 1
+    batch = Batch.from_data_list([data, data])
+    assert unpacked(Graphs.from_pyg(batch)) == unpacked(Graphs.from_pyg([data, data]))
+
+
+def test_other_classes_or_none_can_be_given():
+    data = [Data(x=X, y=torch.tensor([0.5])), Data(x=X, y=torch.tensor([1.5]))]
+    assert Graphs.from_pyg(data, y=None).y is None
+    assert Graphs.from_pyg(data, y=torch.tensor([1, 0])).num_classes == 2
