@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from functools import cached_property
-
 import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.hops.product import Pattern, SparseMatrix
+from lookhops.hops.lazy import lazy, outside_inference
+from lookhops.hops.product import Pattern, SparseMatrix, group
 
 
 class Adjacency:
@@ -36,6 +35,8 @@ class Adjacency:
         self.weight = weight
         self.order = order
         self.symmetric = symmetric
+        #: Whether the weights say more than which edges are there; masking alone does not.
+        self.weighted = weight is not None
         self._operators: dict[tuple[str, torch.dtype], SparseMatrix] = {}
 
     @classmethod
@@ -54,11 +55,11 @@ class Adjacency:
             return edge_index
         _check(edge_index, num_nodes, edge_weight)
         source, target = edge_index.int()
-        order = target.argsort(stable=True)
-        rows = torch.arange(num_nodes + 1, dtype=torch.int32, device=edge_index.device)
-        row_ptr = torch.searchsorted(target[order], rows, out_int32=True)
-        weight = None if edge_weight is None else edge_weight.flatten()[order]
-        return cls(Pattern(row_ptr, source[order]), weight, order)
+        row_ptr, order = group(target, num_nodes)
+        pattern = Pattern(row_ptr, source.index_select(0, order))
+        pattern.row = target.index_select(0, order)
+        weight = None if edge_weight is None else edge_weight.flatten().index_select(0, order)
+        return cls(pattern, weight, order.long())
 
     @property
     def num_nodes(self) -> int:
@@ -85,10 +86,15 @@ class Adjacency:
         """PyG's (2, e) tensor of sources and targets, by target."""
         return torch.stack((self.source, self.target)).long()
 
-    @cached_property
+    @lazy
     def is_loop(self) -> Tensor:
         """Whether each edge joins a node with itself, shape (e)."""
         return self.source == self.target
+
+    @property
+    def present(self) -> Tensor | None:
+        """Which edges are there, shape (e): not those of weight zero; none means all."""
+        return None if self.weight is None else self.weight.detach() != 0
 
     @property
     def matrix(self) -> SparseMatrix:
@@ -113,27 +119,26 @@ class Adjacency:
 
     def _operator(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
         dtype = torch.promote_types(dtype, torch.float32)  # degrees want more than bfloat16 holds
-        if (kind, dtype) not in self._operators:
+        operator = self._operators.get((kind, dtype))
+        if operator is None:
             build = {"chebyshev": self._chebyshev, "mixhop": self._mixhop}[kind]
-            self._operators[kind, dtype] = build(dtype)
-        return self._operators[kind, dtype]
+            operator = outside_inference(lambda: build(dtype))
+            # What autograd recorded serves one backward pass: learnt weights are normalised anew.
+            if self.weight is None or not self.weight.requires_grad:
+                self._operators[kind, dtype] = operator
+        return operator
 
     def _chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
         weight = self._weight(dtype).masked_fill(self.is_loop, 0)
         scale = _inverse_sqrt(_sum(weight, self.source, self.num_nodes))
-        value = -scale[self.source] * weight * scale[self.target]
+        value = -scale.index_select(0, self.source) * weight * scale.index_select(0, self.target)
         return SparseMatrix(self.pattern, value, symmetric=self.symmetric)
 
     def _mixhop(self, dtype: torch.dtype) -> SparseMatrix:
         pattern = self.with_loops
-        new_edge = self._places_with_loops
-        weight = self._weight(dtype)
-        loops = self._loop_weight(dtype)
-        value = torch.empty(pattern.column.numel(), dtype=dtype, device=weight.device)
-        value = value.index_copy(0, new_edge, weight.masked_fill(self.is_loop, 0))
-        value = value.index_copy(0, pattern.row_ptr[:-1].long(), loops)
+        value = self.weight_with_loops(dtype)
         scale = _inverse_sqrt(_sum(value, pattern.row, self.num_nodes))
-        value = scale[pattern.column] * value * scale[pattern.row]
+        value = scale.index_select(0, pattern.column) * value * scale.index_select(0, pattern.row)
         return SparseMatrix(pattern, value, symmetric=self.symmetric)
 
     def _weight(self, dtype: torch.dtype) -> Tensor:
@@ -143,30 +148,51 @@ class Adjacency:
 
     def _loop_weight(self, dtype: torch.dtype) -> Tensor:
         """Weight of each node's loop: its own where it has one, else one."""
-        if self.weight is None:
+        if not self.weighted:
             return torch.ones(self.num_nodes, dtype=dtype, device=self.source.device)
-        has_loop = _sum(self.is_loop.int(), self.target, self.num_nodes) > 0
-        own = _sum(self._weight(dtype) * self.is_loop, self.target, self.num_nodes)
+        weight = self._weight(dtype) * self.is_loop
+        has_loop = _sum((weight.detach() != 0).int(), self.target, self.num_nodes) > 0
+        own = _sum(weight, self.target, self.num_nodes)
         return torch.where(has_loop, own, torch.ones_like(own))
 
-    @cached_property
+    @lazy
     def with_loops(self) -> Pattern:
         """The pattern with one more entry at the start of each row: the node itself."""
-        number = torch.arange(self.num_nodes + 1, dtype=self.source.dtype).to(self.source.device)
+        number = torch.arange(
+            self.num_nodes + 1, dtype=self.source.dtype, device=self.source.device
+        )
         row_ptr = self.pattern.row_ptr + number
         column = self.source.new_empty(self.num_edges + self.num_nodes)
         column = column.index_copy(0, self._places_with_loops, self.source)
         column = column.index_copy(0, row_ptr[:-1].long(), number[:-1])
         return Pattern(row_ptr, column)
 
-    @cached_property
+    def weight_with_loops(self, dtype: torch.dtype) -> Tensor:
+        """Weight of each entry of :attr:`with_loops`.
+
+        A node's loop has the weight of its own loops where it has any, else one; these have zero.
+        """
+        weight = self._weight(dtype).masked_fill(self.is_loop, 0)
+        value = torch.empty(self.num_edges + self.num_nodes, dtype=dtype, device=weight.device)
+        value = value.index_copy(0, self._places_with_loops, weight)
+        start = self.with_loops.row_ptr[:-1].long()
+        return value.index_copy(0, start, self._loop_weight(dtype))
+
+    @lazy
+    def counted_with_loops(self) -> Tensor:
+        """Which entries of :attr:`with_loops` count: nodes themselves, and edges between two."""
+        edge = ~self.is_loop if self.present is None else ~self.is_loop & self.present
+        counted = edge.new_ones(self.num_edges + self.num_nodes)
+        return counted.index_copy(0, self._places_with_loops, edge)
+
+    @lazy
     def _places_with_loops(self) -> Tensor:
         """Where each edge stands once every row begins with a loop."""
         return torch.arange(self.num_edges, device=self.source.device) + self.target + 1
 
     # ---------------------------------------------------------------- smaller graphs
 
-    @cached_property
+    @lazy
     def pair(self) -> Tensor:
         """For each edge, the first of the edges between the same two nodes, shape (e).
 
@@ -184,6 +210,7 @@ class Adjacency:
         """The same shapes with the other edges at weight zero; both directions go together."""
         weight = self._weight(torch.get_default_dtype()) * keep_edge
         masked = Adjacency(self.pattern, weight, self.order, self.symmetric)
+        masked.weighted = self.weighted
         # What depends on the pattern alone has not changed.
         for name in ("pair", "is_loop", "with_loops", "_places_with_loops"):
             if name in self.__dict__:
@@ -197,23 +224,26 @@ class Adjacency:
         before[1:] = keep_edge.cumsum(0, dtype=self.source.dtype)
         starts = before[self.pattern.row_ptr[:-1].long()][keep_node]
         pattern = Pattern(torch.cat((starts, before[-1:])), number[self.source[keep_edge]])
-        weight = None if self.weight is None else self.weight[keep_edge]
+        weight = self.weight[keep_edge] if self.weight is not None and self.weighted else None
         order = None if self.order is None else self.order[keep_edge]
         return Adjacency(pattern, weight, order, self.symmetric)
 
 
 def _check(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None) -> None:
+    if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
+        kind = edge_index.layout if isinstance(edge_index, Tensor) else type(edge_index).__name__
+        raise LookHopsError(f"edge_index must be a dense tensor of shape (2, e), not {kind}.")
     if edge_index.dim() != 2 or edge_index.shape[0] != 2:
         raise LookHopsError(f"edge_index must have shape (2, e), not {tuple(edge_index.shape)}.")
-    if edge_index.is_floating_point() or edge_index.dtype == torch.bool:
-        raise LookHopsError(f"edge_index must hold integers, not {edge_index.dtype}.")
+    if edge_index.dtype not in (torch.int64, torch.int32):
+        raise LookHopsError(f"edge_index must hold 64- or 32-bit integers, not {edge_index.dtype}.")
     if edge_weight is not None and edge_weight.numel() != edge_index.shape[1]:
         raise LookHopsError(
             f"There are {edge_index.shape[1]} edges but {edge_weight.numel()} edge weights."
         )
     # Reading the values would wait for a GPU, and cannot be compiled.
     if edge_index.numel() and edge_index.device.type == "cpu" and not torch.compiler.is_compiling():
-        low, high = int(edge_index.min()), int(edge_index.max())
+        low, high = (int(end) for end in edge_index.aminmax())
         if low < 0 or high >= num_nodes:
             raise LookHopsError(
                 f"edge_index names node {low if low < 0 else high}, "

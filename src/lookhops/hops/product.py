@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
+from warnings import filterwarnings
 
+import numpy as np
 import torch
+from scipy.sparse import csr_array
 from torch import Tensor
 from torch.nn.functional import embedding_bag
+
+from lookhops.errors import LookHopsError
+from lookhops.hops import kernels
+from lookhops.hops.lazy import lazy
+
+#: So few elements are sorted faster than SciPy is called.
+_FEW = 1 << 12
+#: Entries to gather at once where their rows of features are wanted.
+_BLOCK = {"cpu": 1 << 16, "cuda": 1 << 22}
+
+# PyTorch says so at the first use of its CSR tensors, which here hold nothing but a pattern.
+filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 
 
 class Pattern:
@@ -31,25 +45,66 @@ class Pattern:
         """Number of rows, and of columns."""
         return self.row_ptr.numel() - 1
 
-    @cached_property
+    @lazy
     def row(self) -> Tensor:
-        """Row of each entry, shape (e)."""
+        """Row of each entry, shape (e); entries past the last row's end count as the last row's.
+
+        Such entries are padding: a batch of fixed capacity has them.
+        """
+        if self.column.is_cuda:
+            entry = torch.arange(self.column.numel(), device=self.column.device).to(self.column)
+            row = torch.searchsorted(self.row_ptr[1:], entry, out_int32=True, right=True)
+            return row.clamp(max=self.size - 1).to(self.column.dtype)
         number = torch.arange(self.size, dtype=self.column.dtype, device=self.column.device)
         return torch.repeat_interleave(number, self.row_ptr.diff(), output_size=self.column.numel())
 
-    @cached_property
+    def select(self, keep: Tensor) -> Pattern:
+        """The pattern of the entries that ``keep`` marks, shape (e)."""
+        before = torch.zeros(keep.numel() + 1, dtype=self.row_ptr.dtype, device=keep.device)
+        before[1:] = keep.cumsum(0, dtype=self.row_ptr.dtype)
+        kept = keep.nonzero().flatten()
+        return Pattern(before.index_select(0, self.row_ptr), self.column.index_select(0, kept))
+
+    @lazy
     def transpose_order(self) -> Tensor:
         """The entry that stands at each place of the transpose, shape (e)."""
-        return self.column.argsort(stable=True)
+        return self._grouped[1]
 
-    @cached_property
+    @lazy
     def transpose(self) -> Pattern:
         """The pattern with rows and columns exchanged."""
-        rows = torch.arange(self.size + 1, device=self.column.device, dtype=self.column.dtype)
-        row_ptr = torch.searchsorted(
-            self.column[self.transpose_order], rows, out_int32=self.row_ptr.dtype == torch.int32
-        )
-        return Pattern(row_ptr, self.row[self.transpose_order])
+        row_ptr, order = self._grouped
+        return Pattern(row_ptr.to(self.row_ptr.dtype), self.row.index_select(0, order))
+
+    @lazy
+    def _grouped(self) -> tuple[Tensor, Tensor]:
+        return group(self.column, self.size)
+
+
+def group(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The elements by their index: where those of each index start, and the elements in that order.
+
+    Elements that share an index keep their order.
+
+    Args:
+        index: Shape :math:`(e)`, values from 0 up to ``size`` - 1.
+        size: How many indices there are.
+
+    Returns:
+        Offsets, shape :math:`(size + 1)`, and the elements, shape :math:`(e)`, as 32-bit integers.
+    """
+    on_cpu = index.device.type == "cpu" and not torch.compiler.is_compiling()
+    if on_cpu and index.numel() > _FEW:
+        # Transposing a matrix with one entry in each row is a counting sort, several times as fast
+        # as PyTorch's sort; SciPy has one.
+        rows = np.arange(index.numel() + 1, dtype=np.int32)
+        entries = (np.empty(index.numel(), dtype=np.int8), index.int().numpy(), rows)
+        grouped = csr_array(entries, shape=(index.numel(), size)).tocsc()
+        return torch.from_numpy(grouped.indptr), torch.from_numpy(grouped.indices)
+    order = index.argsort(stable=True)
+    numbers = torch.arange(size + 1, device=index.device, dtype=index.dtype)
+    row_ptr = torch.searchsorted(index.index_select(0, order), numbers, out_int32=True)
+    return row_ptr, order.int()
 
 
 class SparseMatrix:
@@ -85,6 +140,10 @@ class SparseMatrix:
             return restore(multiply(self.pattern.row_ptr, self.pattern.column, value, flat))
         return restore(_Product.apply(flat, value, *self.entries()))
 
+    def __call__(self, x: Tensor) -> Tensor:
+        """As ``@``: one step. A call can be compiled; an operator of our own cannot."""
+        return self.__matmul__(x)
+
     def entries(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor | None]:
         """CSR of the matrix, CSR of its transpose, and the entry at each place of the latter."""
         pattern = self.pattern
@@ -108,9 +167,29 @@ def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -
     """
     if column.numel() == 0 or x.numel() == 0:
         return x.new_zeros(row_ptr.numel() - 1, x.shape[1])
+    if x.is_cuda and x.dtype != torch.float64 and kernels.available():
+        return kernels.multiply(row_ptr, column, value, x)
     return embedding_bag(
         column, x, row_ptr, mode="sum", per_sample_weights=value, include_last_offset=True
     )
+
+
+def entry_products(row_ptr: Tensor, column: Tensor, g: Tensor, x: Tensor) -> Tensor:
+    r"""The products :math:`g_i \cdot x_j` for every entry :math:`(i, j)`, shape (e), no gradient.
+
+    Never needs the (e, d) tensors that gathering both sides would make.
+    """
+    on_cpu = g.device.type == "cpu" and g.dtype in (torch.float32, torch.float64)
+    fits = 0 < column.numel() <= g.shape[0] * x.shape[0] and g.numel() > 0  # of the CSR kernel
+    if on_cpu and fits and not torch.compiler.is_compiling():
+        size = (g.shape[0], x.shape[0])
+        zeros = g.new_zeros(column.numel())
+        at = torch.sparse_csr_tensor(row_ptr, column, zeros, size, check_invariants=False)
+        return torch.sparse.sampled_addmm(at, g, x.mT).values()
+    row = Pattern(row_ptr, column).row
+    most = _BLOCK[g.device.type]
+    blocks = zip(row.split(most), column.split(most), strict=True)
+    return torch.cat([(g[i] * x[j]).sum(-1) for i, j in blocks])
 
 
 class _Product(torch.autograd.Function):
@@ -138,19 +217,20 @@ class _Product(torch.autograd.Function):
         x, value, row_ptr, column, row_ptr_t, column_t, order = ctx.saved_tensors
         grad_x = grad_value = None
         if ctx.needs_input_grad[0]:
-            value_t = value if value is None or order is None else value[order]
+            value_t = value if value is None or order is None else value.index_select(0, order)
             grad_x = multiply(row_ptr_t, column_t, value_t, grad.contiguous())
         if value is not None and ctx.needs_input_grad[1]:
-            row = Pattern(row_ptr, column).row
-            grad_value = (grad[row] * x[column]).sum(-1)
+            grad_value = entry_products(row_ptr, column, grad.contiguous(), x)
         return grad_x, grad_value, None, None, None, None, None
 
 
 def _flatten(x: Tensor, size: int):  # type: ignore[no-untyped-def]
     """``x`` as a matrix of ``size`` rows, and how to give the product its leading axes back."""
+    shape = x.shape
+    if size not in (shape[-2], shape[:-1].numel()):
+        raise LookHopsError(f"The edges join {size} nodes, but x has shape {tuple(shape)}.")
     if x.dim() == 2:
         return x.contiguous(), lambda y: y
-    shape = x.shape
     if size == shape[:-1].numel():
         return x.reshape(size, shape[-1]), lambda y: y.view(shape)
     wide = x.movedim(-2, 0)

@@ -1,23 +1,31 @@
 """Layers and the network: drop-in for PyTorch Geometric."""
 
 from lookhops.nn.classifier import Architecture, GraphClassifier
-from lookhops.nn.conv import Convolution, LiChebConv, LiMixHopConv
+from lookhops.nn.conv import GAT, GCN, Cheb, Convolution, LiChebConv, LiMixHopConv, MixHop
 from lookhops.nn.level import Level, Pooled
-from lookhops.nn.pool import LookHopsPooling, NodePooling, Pooling
+from lookhops.nn.pool import ASAP, SAG, Edge, LookHopsPooling, NodePooling, Pooling, TopK
 from lookhops.nn.readout import readout
 from lookhops.nn.registry import register_convolution, register_pooling
 
 __all__ = [
+    "ASAP",
+    "GAT",
+    "GCN",
+    "SAG",
     "Architecture",
+    "Cheb",
     "Convolution",
+    "Edge",
     "GraphClassifier",
     "Level",
     "LiChebConv",
     "LiMixHopConv",
     "LookHopsPooling",
+    "MixHop",
     "NodePooling",
     "Pooled",
     "Pooling",
+    "TopK",
     "readout",
     "register_convolution",
     "register_pooling",

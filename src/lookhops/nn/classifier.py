@@ -8,15 +8,17 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import dropout
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.hops import Adjacency, Anchors
+from lookhops.nn.activate import activate
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.conv.light import LightConv
 from lookhops.nn.level import Level, Pooled
-from lookhops.nn.linear import Linear, unit
-from lookhops.nn.pool.base import Pooling, check_ratio
+from lookhops.nn.linear import Linear
+from lookhops.nn.pool.base import check_ratio
 from lookhops.nn.pool.lookhops import LookHopsPooling
 from lookhops.nn.readout import readout
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find
@@ -37,6 +39,9 @@ class Architecture:
         normalize: Whether features go onto the unit sphere before the activation (NF). None means
             as in the paper: yes for the light convolutions, no for the others.
         activation: Activation of LookHops pooling's score.
+        readout: What is read of each graph: ``"max+mean"`` as in the paper, or ``"max+mean+sum"``,
+            where the sum (divided by ten) tells large graphs from small ones.
+        dropout: Share of the features that is dropped between layers while training.
     """
 
     conv: str = "licheb"
@@ -48,6 +53,11 @@ class Architecture:
     edge_ratio: float | None = None
     normalize: bool | None = None
     activation: str = "sigmoid"
+    readout: str = "max+mean"
+    dropout: float = 0.0
+
+
+READOUTS = {"max+mean": 2, "max+mean+sum": 3}
 
 
 class GraphClassifier(nn.Module):
@@ -84,6 +94,9 @@ class GraphClassifier(nn.Module):
                 "A network needs at least one layer, two hidden channels and one class, "
                 f"not layers={a.layers}, hidden={a.hidden}, num_classes={num_classes}."
             )
+        find("readout", READOUTS, a.readout)
+        if not 0 <= a.dropout < 1:
+            raise LookHopsError(f"dropout is a share from 0 up to below 1, not {a.dropout!r}.")
         make_conv = find("convolution", CONVOLUTIONS, a.conv)
         make_pool = find("pooling", POOLINGS, a.pool)
         widths = [in_channels] + [a.hidden] * a.layers
@@ -105,7 +118,7 @@ class GraphClassifier(nn.Module):
         more = (pool() for _ in self.convs[1:]) if isinstance(first, LookHopsPooling) else ()
         self.pools = nn.ModuleList(module for module in (first, *more) if module is not None)
         self.mlp = nn.Sequential(
-            Linear(2 * a.hidden, a.hidden),
+            Linear(READOUTS[a.readout] * a.hidden, a.hidden),
             nn.ReLU(),
             Linear(a.hidden, a.hidden // 2),
             nn.ReLU(),
@@ -125,13 +138,19 @@ class GraphClassifier(nn.Module):
             if hasattr(module, "reset_parameters"):
                 module.reset_parameters()
 
-    def forward(self, graphs: Graphs | Any) -> Tensor:
-        """Log-probabilities of each graph's classes."""
-        return self.classify(self.level(graphs))[0]
+    def forward(self, graphs: Graphs | Level | Any) -> Tensor:
+        """Log-probabilities of each graph's classes.
+
+        A :class:`Level` that says which nodes are alive is pooled in masked form.
+        """
+        level = graphs if isinstance(graphs, Level) else self.level(graphs)
+        return self.classify(level, masked=level.alive is not None)[0]
 
     def level(self, graphs: Graphs | Any) -> Level:
         """The batch as the first layer sees it."""
         x = graphs.x
+        if x is None:
+            raise LookHopsError("These graphs have no node features: give them an x.")
         if x.shape[-1] != self.in_channels:
             raise LookHopsError(
                 f"The model takes {self.in_channels} features a node; these graphs have "
@@ -156,31 +175,45 @@ class GraphClassifier(nn.Module):
         decisions: list[Pooled] = []
         for layer, conv in enumerate(self.convs):
             pool = self.pools[min(layer, len(self.pools) - 1)] if self.pools else None
-            level, pooled = self._layer(conv, pool, level, layer == len(self.convs) - 1, masked)
+            last = layer == len(self.convs) - 1
+            layer_of = self._lookhops_layer if isinstance(pool, LookHopsPooling) else self._layer
+            level, read, pooled = layer_of(conv, pool, level, last, masked)
             if pooled is not None:
                 decisions.append(pooled)
-            read = torch.relu(readout(level))
+            if self.architecture.readout == "max+mean+sum":
+                sizes = level.sizes.view(*read.shape[:-1], 1).to(read.dtype) / 10
+                read = torch.cat((read, read[..., self.architecture.hidden :] * sizes), dim=-1)
+            read = torch.relu(read)
             total = read if total is None else total + read
+            if self.architecture.dropout and self.training and not last:
+                level = level.with_x(dropout(level.x, self.architecture.dropout))
         return torch.log_softmax(self.mlp(total), dim=-1), decisions
 
+    def _lookhops_layer(
+        self, conv: nn.Module, pool: Any, level: Level, last: bool, masked: bool
+    ) -> tuple[Level, Tensor, Pooled | None]:
+        """One tensor, two readings: the convolution merges the anchors, the pooling scores them."""
+        z, anchors = _convolve(conv, level, want_anchors=True)
+        level, pooled = level.with_x(z), None
+        score = pool.score(z, level.adjacency, anchors)
+        if not last:
+            pooled = pool.decide(level, score)
+            level = level.drop(pooled.node, pooled.edge, masked)
+            if not masked:
+                score = score.index_select(0, pooled.node.nonzero().flatten())
+        level, read = activate(level, score, pool.normalize)
+        return level, read, pooled
+
     def _layer(
-        self, conv: nn.Module, pool: nn.Module | None, level: Level, last: bool, masked: bool
-    ) -> tuple[Level, Pooled | None]:
-        """Convolution, ReLU and pooling."""
-        pooled = None
-        if isinstance(pool, LookHopsPooling):  # x' = w z' / |z'| comes before the ReLU
-            z, anchors = _convolve(conv, level, want_anchors=True)
-            level = level.with_x(z)
-            if last:
-                level = level.with_x(pool.reduce(z, pool.score(z, level.adjacency, anchors)))
-            else:
-                level, pooled = pool.pool(level, anchors, masked)
-            return level.with_x(torch.relu(level.x)), pooled
+        self, conv: nn.Module, pool: Any, level: Level, last: bool, masked: bool
+    ) -> tuple[Level, Tensor, Pooled | None]:
+        """Convolution, ReLU, pooling of any other kind, readout."""
         z, _ = _convolve(conv, level, want_anchors=False)
-        level = level.with_x(torch.relu(z * unit(z) if self.normalize else z))
-        if isinstance(pool, Pooling) and not last:
-            level, pooled = pool.pool(level, masked=masked)
-        return level, pooled
+        level, read = activate(level.with_x(z), None, self.normalize)
+        if pool is None or last:
+            return level, read, None
+        level, pooled = pool.pool(level, masked=masked)
+        return level, readout(level), pooled
 
     def extra_repr(self) -> str:
         """The architecture, as printing the module shows it."""
@@ -194,8 +227,11 @@ def _convolve(conv: nn.Module, level: Level, want_anchors: bool) -> tuple[Tensor
         return conv(level.x, level.adjacency, return_anchors=True)
     if isinstance(conv, Convolution):
         return conv(level.x, level.adjacency), None
-    weight = level.adjacency.weight
-    arguments = (
-        (level.adjacency.edge_index,) if weight is None else (level.adjacency.edge_index, weight)
-    )
-    return conv(level.x, *arguments), None
+    adjacency = level.adjacency
+    edge_index, weight = adjacency.edge_index, adjacency.weight
+    if weight is not None and adjacency.present is not None:
+        # Theirs know no masks, and many of them no weights.
+        edge_index, weight = edge_index[:, adjacency.present], weight[adjacency.present]
+    if weight is None or not adjacency.weighted:
+        return conv(level.x, edge_index), None
+    return conv(level.x, edge_index, weight), None

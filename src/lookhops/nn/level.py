@@ -9,6 +9,9 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency
+from lookhops.hops.kernels import available
+from lookhops.hops.product import group
+from lookhops.nn import kernels
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +29,8 @@ class Level:
         num_graphs: Number of graphs, all slices together.
         alive: Which nodes still count, shaped like ``graph``; none means all.
         edge_alive: Which edges still count; none means all.
+        segments: First node of each graph and the one after its last, shape (2, graphs), where the
+            caller knows it; padding nodes belong to no graph's range.
     """
 
     x: Tensor
@@ -34,6 +39,24 @@ class Level:
     num_graphs: int
     alive: Tensor | None = None
     edge_alive: Tensor | None = None
+    segments: Tensor | None = None
+
+    @property
+    def bounds(self) -> Tensor:
+        """First node of each graph and the one after its last, shape (2, graphs)."""
+        if self.segments is not None:
+            return self.segments
+        numbers = torch.arange(self.num_graphs, device=self.graph.device, dtype=self.graph.dtype)
+        start = torch.searchsorted(self.graph, numbers)
+        return torch.stack((start, torch.searchsorted(self.graph, numbers, right=True)))
+
+    @property
+    def sizes(self) -> Tensor:
+        """How many living nodes each graph has, shape (graphs)."""
+        ones = (
+            torch.ones_like(self.graph) if self.alive is None else self.alive.to(self.graph.dtype)
+        )
+        return self.graph.new_zeros(self.num_graphs).index_add(0, self.graph, ones)
 
     def with_x(self, x: Tensor) -> Level:
         """The same graphs with other features."""
@@ -43,13 +66,23 @@ class Level:
         """The graphs of the kept nodes and edges, with features ``x`` (still of all nodes)."""
         if masked:
             x = x * node.view(*x.shape[:-1], 1)
+        return self.with_x(x).drop(node, edge, masked)
+
+    def drop(self, node: Tensor, edge: Tensor, masked: bool) -> Level:
+        """As :meth:`keep`, but in masked form the features of dead nodes stay as they are."""
+        if masked:
             adjacency = self.adjacency.masked(edge)
-            return replace(self, x=x, adjacency=adjacency, alive=node, edge_alive=edge)
-        if x.dim() != 2:
+            return replace(self, adjacency=adjacency, alive=node, edge_alive=edge)
+        if self.x.dim() != 2:
             raise LookHopsError("Stacked seeds keep different nodes: pool them with masked=True.")
-        adjacency = self.adjacency.compacted(node, edge)
         kept = node.nonzero().flatten()  # index_select has the faster gradient
-        return replace(self, x=x.index_select(0, kept), adjacency=adjacency, graph=self.graph[kept])
+        return replace(
+            self,
+            x=self.x.index_select(0, kept),
+            adjacency=self.adjacency.compacted(node, edge),
+            graph=self.graph[kept],
+            segments=None,
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +111,7 @@ def top_of_each(
 
     Args:
         score: Shape :math:`(n)`.
-        segment: Segment of each element, ascending, shape :math:`(n)`.
+        segment: Segment of each element, shape :math:`(n)`.
         num_segments: How many segments there are.
         ratio: The fraction :math:`\rho` to keep.
         alive: Which elements count at all; none means all.
@@ -87,15 +120,27 @@ def top_of_each(
         The elements by segment and falling score, and which places of that order are kept.
     """
     score = score.detach()
-    counted = torch.ones_like(segment, dtype=torch.bool) if alive is None else alive
-    score = torch.where(counted, score, -torch.inf)
+    if alive is not None:
+        score = torch.where(alive, score, -torch.inf)
     order = score.argsort(descending=True, stable=True)
-    order = order[segment[order].argsort(stable=True)]
-    size = segment.new_zeros(num_segments, dtype=torch.long)
-    start = size.index_add(0, segment, torch.ones_like(segment, dtype=torch.long)).cumsum(0)
-    count = size.index_add(0, segment, counted.long())
+    start, by_segment = group(segment.index_select(0, order), num_segments)
+    order = order.index_select(0, by_segment)
+    segment = segment.index_select(0, order)
+    count = start.diff().long()
+    if alive is not None:
+        count = torch.zeros_like(count).index_add(0, segment, alive.index_select(0, order).long())
     # Forgive the rounding of ratio * n: 0.7 of 10 is 7, not 7.000000000000001.
-    wanted = (count.double() * ratio - 1e-7).ceil().long()
-    size_before = torch.cat((start.new_zeros(1), start[:-1]))
-    rank = torch.arange(segment.numel(), device=segment.device) - size_before[segment]
-    return order, rank < wanted[segment]
+    wanted = (count.double() * ratio - 1e-7).ceil().int()
+    end = start[:-1] + wanted
+    place = torch.arange(segment.numel(), device=segment.device)
+    return order, place < end.index_select(0, segment)
+
+
+def keep_top(level: Level, score: Tensor, ratio: float) -> Tensor:
+    """Which nodes are among the best of their graph by :func:`top_of_each`, shape (n)."""
+    score = score.detach()
+    if score.is_cuda and available() and score.dtype != torch.float64 and score.numel():
+        start, end = level.bounds
+        return kernels.keep_top(score, level.graph, start, end, level.alive, ratio)
+    order, kept = top_of_each(score, level.graph, level.num_graphs, ratio, level.alive)
+    return torch.zeros_like(kept).scatter(0, order, kept)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+from lookhops.hops.along import along as along
+from lookhops.hops.dense import stacked
+
 
 class Linear(nn.Linear):
     r""":math:`x W^\top + b` over any leading axes.
@@ -17,8 +20,15 @@ class Linear(nn.Linear):
         """Apply the layer to ``x``, shape (..., n, d)."""
         if self.weight.dim() == 2:
             return super().forward(x)
-        product = x @ self.weight.mT
-        return product if self.bias is None else product + self.bias.unsqueeze(-2)
+        product, bias = self.parted(x)
+        return product if bias is None else product.add_(bias.unsqueeze(-2))
+
+    def parted(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """The product, and the bias where it is still to be added: that of a stack of seeds."""
+        if self.weight.dim() == 2:
+            return super().forward(x), None
+        x = x.expand(self.weight.shape[0], -1, -1) if x.dim() != 3 else x
+        return stacked(x, self.weight), self.bias
 
 
 def unit(x: Tensor) -> Tensor:

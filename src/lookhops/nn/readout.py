@@ -5,7 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lookhops.hops.kernels import available
 from lookhops.hops.product import multiply
+from lookhops.nn import kernels
 from lookhops.nn.level import Level
 
 
@@ -15,6 +17,10 @@ def readout(level: Level) -> Tensor:
     A graph without nodes reads zero. Where several nodes share a maximum they share its gradient.
     """
     x = level.x
+    if x.is_cuda and available() and x.shape[-1] <= 256 and x.dtype != torch.float64 and x.numel():
+        start, end = level.bounds
+        read = kernels.Readout.apply(x.flatten(0, -2), level.graph, start, end, level.alive)
+        return read.view(*x.shape[:-2], -1, 2 * x.shape[-1])
     both = _Readout.apply(x.flatten(0, -2), level.graph.long(), level.num_graphs, level.alive)
     return both.view(*x.shape[:-2], -1, 2 * x.shape[-1])
 
@@ -29,7 +35,7 @@ class _Readout(torch.autograd.Function):
         index = graph[:, None].expand_as(x)
         highest = x.new_full(size, -torch.inf).scatter_reduce_(0, index, shown, "amax")
         counted = torch.ones_like(graph) if alive is None else alive.long()
-        count = torch.zeros_like(graph[:1]).expand(num_graphs).index_add(0, graph, counted)
+        count = graph.new_zeros(num_graphs).index_add(0, graph, counted)
         empty = (count == 0)[:, None]
         highest = highest.masked_fill(empty, 0)
         weight = counted.to(x.dtype) / count.clamp(min=1)[graph]

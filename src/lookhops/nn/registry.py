@@ -9,8 +9,16 @@ from typing import Any
 from torch import nn
 
 from lookhops.errors import LookHopsError
+from lookhops.nn.conv.cheb import Cheb
+from lookhops.nn.conv.gat import GAT
+from lookhops.nn.conv.gcn import GCN
 from lookhops.nn.conv.light import LiChebConv, LiMixHopConv
+from lookhops.nn.conv.mixhop import MixHop
+from lookhops.nn.pool.asap import ASAP
+from lookhops.nn.pool.edge import Edge
 from lookhops.nn.pool.lookhops import LookHopsPooling
+from lookhops.nn.pool.sag import SAG
+from lookhops.nn.pool.topk import TopK
 
 #: Makes a convolution from ``(in_channels, out_channels, k)``.
 MakeConvolution = Callable[[int, int, int], nn.Module]
@@ -18,11 +26,19 @@ MakeConvolution = Callable[[int, int, int], nn.Module]
 MakePooling = Callable[..., nn.Module | None]
 
 CONVOLUTIONS: dict[str, MakeConvolution] = {
+    "gcn": lambda in_channels, out_channels, k: GCN(in_channels, out_channels),
+    "gat": lambda in_channels, out_channels, k: GAT(in_channels, out_channels),
+    "cheb": Cheb,
+    "mixhop": MixHop,
     "licheb": LiChebConv,
     "limixhop": LiMixHopConv,
 }
 POOLINGS: dict[str, MakePooling] = {
     "none": lambda channels, k, ratio, **options: None,
+    "topk": lambda channels, k, ratio, **options: TopK(channels, ratio),
+    "sag": lambda channels, k, ratio, **options: SAG(channels, ratio),
+    "edge": lambda channels, k, ratio, **options: Edge(channels),
+    "asap": lambda channels, k, ratio, **options: ASAP(channels, ratio),
     "lookhops": LookHopsPooling,
 }
 
@@ -44,8 +60,8 @@ def register_pooling(name: str, make: MakePooling) -> None:
     POOLINGS[name] = make
 
 
-def find(kind: str, table: Mapping[str, Callable[..., Any]], name: str) -> Callable[..., Any]:
-    """The maker called ``name``, or a sentence that names the nearest."""
+def find(kind: str, table: Mapping[str, Any], name: str) -> Any:
+    """What is called ``name``, or a sentence that names the nearest."""
     if name in table:
         return table[name]
     near = get_close_matches(name, table, n=1)

@@ -47,13 +47,13 @@ class LightConv(Convolution):
 
     def aggregate(self, x: Tensor, adjacency: Adjacency) -> Anchors:
         """The anchors Z of the projected features."""
-        z = self.project(x)
-        return Anchors(type(self).recurrence, self.operator(adjacency, z.dtype), z, self.k)
+        z, offset = self.project.parted(x)
+        operator = self.operator(adjacency, z.dtype)
+        return Anchors(type(self).recurrence, operator, z, self.k, offset)
 
     def merge(self, anchors: Anchors) -> Tensor:
         """The anchors merged channel by channel: the convolution's output z'."""
-        merged = anchors.merge(self.weight)
-        return merged + self.bias.to(merged.dtype).unsqueeze(-2)
+        return anchors.merge(self.weight, self.bias)
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """Merge after aggregate."""
@@ -109,8 +109,17 @@ class LiMixHopConv(LightConv):
         z' = \sum_{j=0}^{k} \hat A^j (x W + c) \odot w^j + b, \qquad
         \hat A = \hat D^{-1/2} (A + I) \hat D^{-1/2}
 
-    with :math:`\hat D` the degrees of :math:`A + I`. Arguments and shapes as for
-    :class:`LiChebConv`.
+    with :math:`\hat D` the degrees of :math:`A + I`.
+
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+        out_channels: Channels of the output, :math:`d'`.
+        k: How many hops to look.
+
+    Shapes:
+        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
+        - output :math:`(\ldots, n, d')`; anchors, on request, stand for
+          :math:`(\ldots, n, k + 1, d')`
     """
 
     recurrence = staticmethod(powers)

@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency, Anchors
-from lookhops.nn.level import Level, Pooled, top_of_each
+from lookhops.nn.gate import gate
+from lookhops.nn.level import Level, Pooled, keep_top, top_of_each
 
 
 def check_ratio(owner: object, name: str, ratio: float) -> float:
@@ -25,12 +26,41 @@ class Pooling(nn.Module):
 
     #: Whether the layer reads the convolution's anchors (and so is asked before the activation).
     uses_anchors = False
+    #: Whether the masked form keeps every shape and never asks the device for a value.
+    fixed_shapes = True
+    in_channels: int
 
     def pool(
         self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
     ) -> tuple[Level, Pooled]:
         """The next level in compacted or masked form, and what was decided."""
         raise NotImplementedError
+
+    def _level(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Adjacency,
+        batch: Tensor | None,
+        edge_weight: Tensor | None = None,
+    ) -> Level:
+        """What a PyG user gave, as a level; without ``batch`` all nodes are one graph."""
+        if x.dim() != 2 or x.shape[1] != self.in_channels:
+            raise LookHopsError(
+                f"{type(self).__name__} takes {self.in_channels} channels a node, "
+                f"but x has shape {tuple(x.shape)}."
+            )
+        adjacency = Adjacency.of(edge_index, x.shape[0], edge_weight)
+        if batch is None:
+            batch = torch.zeros(x.shape[0], dtype=torch.long, device=x.device)
+        if batch.shape != x.shape[:1]:
+            raise LookHopsError(
+                f"batch names the graph of each of the {x.shape[0]} nodes; "
+                f"it cannot have shape {tuple(batch.shape)}."
+            )
+        if torch.compiler.is_compiling():  # no value can be read: allow for a graph a node
+            return Level(x, adjacency, batch, x.shape[0])
+        num_graphs = int(batch.max()) + 1 if batch.numel() else 0
+        return Level(x, adjacency, batch, num_graphs)
 
 
 class NodePooling(Pooling):
@@ -52,20 +82,23 @@ class NodePooling(Pooling):
         """Select: the score of each node, shape (..., n)."""
         raise NotImplementedError
 
-    def reduce(self, x: Tensor, score: Tensor) -> Tensor:
-        """Reduce: what each node carries on, here its features times its score."""
-        return x * score.unsqueeze(-1)
+    def reduce(self, x: Tensor, score: Tensor, rows: Tensor | None = None) -> Tensor:
+        """Reduce: what each node, or those of ``rows``, carries on: features times score."""
+        return gate(x, score, normalize=False, rows=rows)
 
-    def connect(self, level: Level, x: Tensor, keep: Tensor) -> Tensor:
+    def connect(self, level: Level, score: Tensor, keep: Tensor) -> Tensor:
         """Connect: which edges stay, here all between kept nodes."""
-        between = keep[level.adjacency.source] & keep[level.adjacency.target]
+        source, target = level.adjacency.source, level.adjacency.target
+        between = keep.index_select(0, source) & keep.index_select(0, target)
         return between if level.edge_alive is None else between & level.edge_alive
 
     def pool(
         self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
     ) -> tuple[Level, Pooled]:
         """The next level in compacted or masked form, and what was decided."""
-        x, pooled, _ = self._decide(level, anchors)
+        score = self.score(level.x, level.adjacency, anchors)
+        pooled = self.decide(level, score)
+        x = self.reduce(level.x, score)
         return level.keep(x, pooled.node, pooled.edge, masked), pooled
 
     def forward(
@@ -82,49 +115,41 @@ class NodePooling(Pooling):
             x: Node features, shape (n, d).
             edge_index: The edges, shape (2, e).
             edge_attr: Anything known of the edges, shape (e, ...); kept with the kept edges.
-            batch: Graph of each node, ascending, shape (n); by default all nodes are one graph.
+            batch: Graph of each node, shape (n); by default all nodes are one graph.
             anchors: The convolution's anchors, for layers that read them.
 
         Returns:
             ``(x, edge_index, edge_attr, batch, perm, score)`` of the kept nodes, those of one graph
             by falling score, as PyG orders them; ``perm`` says which nodes they were.
         """
-        if x.dim() != 2 or x.shape[1] != self.in_channels:
-            raise LookHopsError(
-                f"{type(self).__name__} takes {self.in_channels} channels a node, "
-                f"but x has shape {tuple(x.shape)}."
-            )
-        adjacency = Adjacency.of(edge_index, x.shape[0])
-        if batch is None:
-            batch = torch.zeros(x.shape[0], dtype=torch.long, device=x.device)
-        num_graphs = int(batch[-1]) + 1 if batch.numel() else 0
-        level = Level(x, adjacency, batch, num_graphs)
-        x, pooled, perm = self._decide(level, anchors)
-        number = torch.full_like(batch, -1).scatter(0, perm, torch.arange(len(perm)).to(perm))
+        level = self._level(x, edge_index, batch)
+        score = self.score(x, level.adjacency, anchors)
+        order, kept = top_of_each(score, level.graph, level.num_graphs, self.ratio)
+        perm = order.index_select(0, kept.nonzero().flatten())
+        pooled = self.decide(level, score, torch.zeros_like(kept).scatter(0, order, kept))
         keep_edge = pooled.edge
-        if adjacency.order is not None:  # back to the order of the caller's edge_index
-            keep_edge = torch.empty_like(keep_edge).scatter(0, adjacency.order, keep_edge)
-        given = edge_index.edge_index if isinstance(edge_index, Adjacency) else edge_index
+        if isinstance(edge_index, Adjacency):  # its edges stand in its own order
+            edge_index = edge_index.edge_index
+        elif level.adjacency.order is not None:
+            keep_edge = torch.empty_like(keep_edge).scatter(0, level.adjacency.order, keep_edge)
+        edge = keep_edge.nonzero().flatten()
+        ends = edge_index.index_select(1, edge)
+        number = torch.empty_like(order).scatter(0, perm, torch.arange(len(perm)).to(perm))
         return (
-            x[perm],
-            number[given[:, keep_edge]],
-            None if edge_attr is None else edge_attr[keep_edge],
-            batch[perm],
+            self.reduce(x, score, perm),
+            number.index_select(0, ends.flatten()).view_as(ends),
+            None if edge_attr is None else edge_attr.index_select(0, edge),
+            level.graph.index_select(0, perm),
             perm,
-            pooled.score[perm],
+            score.index_select(0, perm),
         )
 
-    def _decide(
-        self, level: Level, anchors: Anchors | Tensor | None
-    ) -> tuple[Tensor, Pooled, Tensor]:
-        """The three answers: features of all nodes, what stays, and the kept nodes by score."""
-        score = self.score(level.x, level.adjacency, anchors)
+    def decide(self, level: Level, score: Tensor, node: Tensor | None = None) -> Pooled:
+        """Which nodes and edges stay, given the scores, and the nodes where they are known."""
         flat = score.flatten()
-        order, kept = top_of_each(flat, level.graph, level.num_graphs, self.ratio, level.alive)
-        node = torch.zeros_like(kept).scatter(0, order, kept)
-        x = self.reduce(level.x, score)
-        edge = self.connect(level, x, node)
-        return x, Pooled(flat, node, edge), order[kept]
+        if node is None:
+            node = keep_top(level, flat, self.ratio)
+        return Pooled(flat, node, self.connect(level, score, node))
 
     def extra_repr(self) -> str:
         """Channels and ratio, as printing the module shows them."""

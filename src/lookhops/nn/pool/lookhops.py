@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency, Anchors, chebyshev
+from lookhops.nn.gate import gate
 from lookhops.nn.level import Level, top_of_each
-from lookhops.nn.linear import unit
 from lookhops.nn.pool.base import NodePooling, check_ratio
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -67,7 +67,7 @@ class LookHopsPooling(NodePooling):
         activation: str = "sigmoid",
     ) -> None:
         super().__init__(in_channels, ratio)
-        if k < 0:
+        if not isinstance(k, int) or isinstance(k, bool) or k < 0:
             raise LookHopsError(f"LookHopsPooling: k counts hops, from 0 up, not {k!r}.")
         if activation not in ACTIVATIONS:
             raise LookHopsError(
@@ -94,28 +94,34 @@ class LookHopsPooling(NodePooling):
         """The score w of each node."""
         if anchors is None:
             anchors = Anchors(chebyshev, adjacency.chebyshev(x.dtype), x, self.k)
+        if tuple(anchors.shape[-3:]) != (x.shape[-2], *self.theta.shape[-2:]):
+            raise LookHopsError(
+                f"LookHopsPooling with k={self.k} reads {self.k + 1} anchors of {self.in_channels} "
+                f"channels for each of {x.shape[-2]} nodes, not {tuple(anchors.shape)}."
+            )
         if isinstance(anchors, Tensor):
-            raw = (anchors * self.theta.unsqueeze(-3)).sum((-1, -2))
+            raw = (anchors.flatten(-2) @ self.theta.flatten(-2).unsqueeze(-1)).squeeze(-1)
         else:
             raw = anchors.score(self.theta)
         return ACTIVATIONS[self.activation](raw + self.bias)
 
-    def reduce(self, x: Tensor, score: Tensor) -> Tensor:
-        """The features x' of each node."""
-        factor = score.unsqueeze(-1)
-        return x * (factor * unit(x) if self.normalize else factor)
+    def reduce(self, x: Tensor, score: Tensor, rows: Tensor | None = None) -> Tensor:
+        """The features x' of each node, or of those of ``rows``."""
+        return gate(x, score, self.normalize, rows)
 
-    def connect(self, level: Level, x: Tensor, keep: Tensor) -> Tensor:
+    def connect(self, level: Level, score: Tensor, keep: Tensor) -> Tensor:
         """Edges between kept nodes; of those, the ones whose ends differ most."""
-        between = super().connect(level, x, keep)
+        between = super().connect(level, score, keep)
         if self.edge_ratio is None or self.edge_ratio == 1:
             return between
         adjacency = level.adjacency
         with torch.no_grad():
-            flat = x.flatten(0, -2)
-            difference = (flat[adjacency.source] - flat[adjacency.target]).norm(dim=-1)
+            flat = self.reduce(level.x, score).flatten(0, -2)
+            difference = flat.index_select(0, adjacency.source)
+            difference -= flat.index_select(0, adjacency.target)
+            difference = torch.linalg.vector_norm(difference, dim=-1)
         # One edge speaks for both directions: the first of its pair.
-        speaks = adjacency.pair == torch.arange(adjacency.num_edges, device=x.device)
+        speaks = adjacency.pair == torch.arange(adjacency.num_edges, device=keep.device)
         order, kept = top_of_each(
             difference,
             level.graph[adjacency.target],

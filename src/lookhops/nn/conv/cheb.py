@@ -1,0 +1,63 @@
+"""ChebConv, the baseline with one weight matrix for each hop."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from lookhops.hops import Adjacency
+from lookhops.nn.conv.base import Convolution
+from lookhops.nn.linear import Linear
+
+
+class Cheb(Convolution):
+    r"""The Chebyshev convolution of `Defferrard et al. <https://arxiv.org/abs/1606.09375>`_.
+
+    .. math::
+        x' = \sum_{j=0}^{k} T_j(\hat L)\, x W_j + b, \qquad
+        T_j = 2 \hat L T_{j-1} - T_{j-2}, \quad T_1 = \hat L, \quad T_0 = I
+
+    with :math:`\hat L = -D^{-1/2} A D^{-1/2}`: PyG's ``ChebConv(d, d', K=k + 1)`` called with
+    ``lambda_max=2``, with its initialisation. All :math:`x W_j` come first and the sum is taken by
+    Clenshaw's rule, from the last hop inwards,
+
+    .. math::
+        s_j = x W_j + 2 \hat L s_{j+1} - s_{j+2}, \qquad x' = x W_0 + \hat L s_1 - s_2 + b
+
+    so that training keeps x alone, and not all :math:`T_j x`.
+
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+        out_channels: Channels of the output, :math:`d'`.
+        k: How many hops to look.
+
+    Shapes:
+        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
+        - output :math:`(\ldots, n, d')`
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, k: int = 2) -> None:
+        super().__init__(in_channels, out_channels, k)
+        self.project = Linear(in_channels, (k + 1) * out_channels, bias=False)  # W_0, ..., W_k
+        self.bias = nn.Parameter(torch.empty(out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters."""
+        for weight in self.project.weight.split(self.out_channels):
+            nn.init.xavier_uniform_(weight)
+        nn.init.zeros_(self.bias)
+
+    def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+        """Project for every hop, then sum from the last hop inwards."""
+        first, *rest = self.project(x).split(self.out_channels, dim=-1)
+        hop = adjacency.chebyshev(first.dtype)
+        inner = first + self.bias.to(first.dtype).unsqueeze(-2)
+        if not rest:
+            return inner
+        later, after = rest.pop(), None
+        while rest:
+            before = torch.add(rest.pop(), hop(later), alpha=2)
+            later, after = (before if after is None else before - after), later
+        inner = inner + hop(later)
+        return inner if after is None else inner - after

@@ -1,0 +1,48 @@
+"""GCN, the baseline that looks one hop."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from lookhops.hops import Adjacency
+from lookhops.nn.conv.base import Convolution
+from lookhops.nn.linear import Linear
+
+
+class GCN(Convolution):
+    r"""The graph convolution of `Kipf and Welling <https://arxiv.org/abs/1609.02907>`_.
+
+    .. math::
+        x' = \hat D^{-1/2} (A + I) \hat D^{-1/2} \, x W + b
+
+    with :math:`\hat D` the degrees of :math:`A + I`: PyG's ``GCNConv``, with its initialisation.
+
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+        out_channels: Channels of the output, :math:`d'`.
+
+    Shapes:
+        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
+        - output :math:`(\ldots, n, d')`
+    """
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__(in_channels, out_channels)
+        self.project = Linear(in_channels, out_channels, bias=False)
+        self.bias = nn.Parameter(torch.empty(out_channels))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters."""
+        nn.init.xavier_uniform_(self.project.weight)
+        nn.init.zeros_(self.bias)
+
+    def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+        """Project, then take the hop."""
+        z = self.project(x)
+        return adjacency.mixhop(z.dtype)(z) + self.bias.to(z.dtype).unsqueeze(-2)
+
+    def extra_repr(self) -> str:
+        """Channels, as printing the module shows them."""
+        return f"{self.in_channels}, {self.out_channels}"

@@ -1,0 +1,468 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""Triton kernels for NVIDIA GPUs: the activation and the readout of a layer, with gradients.
+
+They stand for the few lines of PyTorch in :mod:`lookhops.nn.activate`, which tests hold them to.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+if TYPE_CHECKING:
+    triton: Any
+    tl: Any
+else:
+    try:
+        import triton
+        import triton.language as tl
+    except ImportError:
+        triton = tl = None
+
+ROWS = 8  # rows a program takes
+ROWS_A_PART = 64  # rows of a graph that are read one after the other, about
+BLOCK = 128  # nodes a program ranks
+
+
+def keep_top(
+    score: Tensor, graph: Tensor, start: Tensor, end: Tensor, alive: Tensor | None, ratio: float
+) -> Tensor:
+    """Which nodes are among the ceil(ratio n) best of their graph's n living ones.
+
+    A node's rank is the number of nodes of its graph that beat it: counted, nothing is sorted.
+    """
+    keep = torch.empty_like(score, dtype=torch.bool)
+    _keep_kernel[(triton.cdiv(score.numel(), BLOCK),)](
+        score.contiguous(),
+        graph,
+        start,
+        end,
+        score if alive is None else alive,
+        keep,
+        score.numel(),
+        RATIO=float(ratio),
+        HAS_ALIVE=alive is not None,
+        BLOCK=BLOCK,
+        num_warps=4,
+    )
+    return keep
+
+
+class Activate(torch.autograd.Function):
+    """x = relu(score z / |z|) of the living nodes, and each graph's maximum and mean of x."""
+
+    @staticmethod
+    def forward(ctx, z, score, graph, start, end, alive, normalize):
+        """Two kernels: rows, then graphs."""
+        rows, width = z.shape
+        z = z.contiguous()
+        x = torch.empty_like(z)
+        scale = torch.empty(rows, dtype=torch.float32, device=z.device)
+        sizes = {"CHANNELS": triton.next_power_of_2(width), "num_warps": 4}
+        _activate_kernel[(triton.cdiv(rows, ROWS),)](
+            z,
+            z if score is None else score,
+            z if alive is None else alive,
+            x,
+            scale,
+            rows,
+            width,
+            HAS_SCORE=score is not None,
+            HAS_ALIVE=alive is not None,
+            NORMALIZE=normalize,
+            ROWS=ROWS,
+            **sizes,
+        )
+        read, ties, count = _readout(x, alive, start, end)
+        ctx.save_for_backward(z, score, graph, alive, scale, read, ties, count)
+        ctx.normalize = normalize
+        return x, read
+
+    @staticmethod
+    def backward(ctx, grad_x, grad_read):
+        """One kernel over rows."""
+        z, score, graph, alive, scale, read, ties, count = ctx.saved_tensors
+        share = _shares(grad_read, ties, count)
+        grad_z, grad_score = _backward(
+            z, score, alive, graph, scale, read, share, grad_x, ctx.normalize, relu=True
+        )
+        return grad_z, grad_score, None, None, None, None, None
+
+
+class Readout(torch.autograd.Function):
+    """Each graph's maximum and mean of x over the living nodes."""
+
+    @staticmethod
+    def forward(ctx, x, graph, start, end, alive):
+        """One kernel over graphs."""
+        x = x.contiguous()
+        read, ties, count = _readout(x, alive, start, end)
+        ctx.save_for_backward(x, graph, alive, read, ties, count)
+        return read
+
+    @staticmethod
+    def backward(ctx, grad_read):
+        """One kernel over rows."""
+        x, graph, alive, read, ties, count = ctx.saved_tensors
+        share = _shares(grad_read, ties, count)
+        grad_x, _ = _backward(x, None, alive, graph, None, read, share, None, False, relu=False)
+        return grad_x, None, None, None, None
+
+
+class NeighbourMax(torch.autograd.Function):
+    """The maximum over each row's entries of a pattern, channel by channel."""
+
+    @staticmethod
+    def forward(ctx, x, row_ptr, column, row_ptr_t, column_t):
+        """One kernel over rows."""
+        x = x.contiguous()
+        highest = torch.empty_like(x)
+        _launch_neighbours(row_ptr, column, x, x, x, highest, "max")
+        ctx.save_for_backward(x, highest, row_ptr, column, row_ptr_t, column_t)
+        return highest
+
+    @staticmethod
+    def backward(ctx, grad):
+        """Neighbours that share a maximum share its gradient: count them, then hand it back."""
+        x, highest, row_ptr, column, row_ptr_t, column_t = ctx.saved_tensors
+        share = torch.empty_like(x)
+        _launch_neighbours(row_ptr, column, highest, x, x, share, "count")
+        share = grad / share.clamp_(min=1)
+        grad_x = torch.empty_like(x)
+        _launch_neighbours(row_ptr_t, column_t, x, highest, share, grad_x, "sum")
+        return grad_x, None, None, None, None
+
+
+def _launch_neighbours(row_ptr, column, own, theirs, weight, out, what):
+    rows, width = out.shape
+    block = min(triton.next_power_of_2(width), 1024)
+    _neighbours_kernel[(triton.cdiv(rows, ROWS), triton.cdiv(width, block))](
+        row_ptr.int(),
+        column.int(),
+        own,
+        theirs,
+        weight.contiguous(),
+        out,
+        rows,
+        width,
+        WHAT=what,
+        ROWS=ROWS,
+        CHANNELS=block,
+        num_warps=4,
+        num_stages=1,
+    )
+
+
+def _readout(x, alive, start, end):
+    """Each graph's maximum and mean, how many nodes share the maximum, and how many there are.
+
+    Large graphs are cut into parts that are read side by side and then put together.
+    """
+    graphs, (rows, width) = start.numel(), x.shape
+    parts = min(triton.next_power_of_2(max(rows // max(graphs * ROWS_A_PART, 1), 1)), 64)
+    found = torch.empty(graphs, parts, 3, width, dtype=torch.float32, device=x.device)
+    count = torch.empty(graphs, parts, dtype=torch.float32, device=x.device)
+    _readout_kernel[(graphs, parts)](
+        x,
+        x if alive is None else alive,
+        start,
+        end,
+        found,
+        count,
+        width,
+        parts,
+        HAS_ALIVE=alive is not None,
+        WHOLE=parts == 1,
+        ROWS=ROWS,
+        CHANNELS=triton.next_power_of_2(width),
+        num_warps=1,
+    )
+    if parts == 1:
+        read = found[:, 0, :2].flatten(1).to(x.dtype).contiguous()
+        return read, found[:, 0, 2], count[:, 0]
+    highest, summed, shared = found.unbind(2)
+    most = highest.amax(1)
+    ties = (shared * (highest == most[:, None])).sum(1)
+    count = count.sum(1)
+    mean = summed.sum(1) / count.clamp(min=1)[:, None]
+    most = torch.where(count[:, None] > 0, most, 0)
+    return torch.cat((most, mean), dim=1).to(x.dtype), ties, count
+
+
+def _shares(grad_read, ties, count):
+    """What each graph gives to a node that holds its maximum, and to every node."""
+    of_maximum, of_mean = grad_read.float().chunk(2, dim=1)
+    return torch.cat((of_maximum / ties.clamp(min=1), of_mean / count.clamp(min=1)[:, None]), dim=1)
+
+
+def _backward(z, score, alive, graph, scale, read, share, grad_x, normalize, relu):
+    """Gradients of z and score."""
+    rows, width = z.shape
+    grad_z = torch.empty_like(z)
+    grad_score = None if score is None else torch.empty_like(score)
+    _activate_backward_kernel[(triton.cdiv(rows, ROWS),)](
+        z,
+        z if score is None else score,
+        z if alive is None else alive,
+        graph,
+        z if scale is None else scale,
+        read,
+        share,
+        z if grad_x is None else grad_x.contiguous(),
+        grad_z,
+        grad_z if grad_score is None else grad_score,
+        rows,
+        width,
+        HAS_SCORE=score is not None,
+        HAS_ALIVE=alive is not None,
+        HAS_SCALE=scale is not None,
+        HAS_GRAD=grad_x is not None,
+        NORMALIZE=normalize,
+        RELU=relu,
+        ROWS=ROWS,
+        CHANNELS=triton.next_power_of_2(width),
+        num_warps=4,
+    )
+    return grad_z, grad_score
+
+
+if triton is not None:
+
+    @triton.jit
+    def _neighbours_kernel(
+        row_ptr,
+        column,
+        own,
+        theirs,
+        weight,
+        out,
+        rows,
+        width,
+        WHAT: tl.constexpr,
+        ROWS: tl.constexpr,
+        CHANNELS: tl.constexpr,
+    ):
+        """Over a row's entries the max of theirs, or count or sum of weight where own equals."""
+        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        channel = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
+        live = row < rows
+        inside = channel < width
+        place = row.to(tl.int64)[:, None] * width + channel[None, :]
+        mask = live[:, None] & inside[None, :]
+        start = tl.load(row_ptr + row, mask=live, other=0)
+        end = tl.load(row_ptr + row + 1, mask=live, other=0)
+        found = tl.full((ROWS, CHANNELS), float("-inf") if WHAT == "max" else 0.0, tl.float32)
+        if WHAT != "max":
+            mine = tl.load(own + place, mask=mask, other=0.0)
+        for j in range(0, tl.max(end - start, axis=0)):
+            entry = start + j
+            here = entry < end
+            source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
+            there = source[:, None] * width + channel[None, :]
+            both = here[:, None] & inside[None, :]
+            value = tl.load(theirs + there, mask=both, other=0.0)
+            if WHAT == "max":
+                found = tl.maximum(found, tl.where(both, value.to(tl.float32), float("-inf")))
+            elif WHAT == "count":
+                found += tl.where(both & (value == mine), 1.0, 0.0)
+            else:
+                given = tl.load(weight + there, mask=both, other=0.0).to(tl.float32)
+                found += tl.where(both & (value == mine), given, 0.0)
+        tl.store(out + place, found.to(out.dtype.element_ty), mask=mask)
+
+    @triton.jit
+    def _keep_kernel(
+        score,
+        graph,
+        start,
+        end,
+        alive,
+        keep,
+        nodes,
+        RATIO: tl.constexpr,
+        HAS_ALIVE: tl.constexpr,
+        BLOCK: tl.constexpr,
+    ):
+        """keep = rank < ceil(ratio n); of equal scores the earlier node ranks higher."""
+        node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        inside = node < nodes
+        counts = inside
+        if HAS_ALIVE:
+            counts = counts & (tl.load(alive + node, mask=inside, other=0) != 0)
+        own = tl.load(score + node, mask=inside, other=0.0).to(tl.float32)
+        where = tl.load(graph + node, mask=counts, other=0)
+        first = tl.load(start + where, mask=counts, other=0)
+        last = tl.load(end + where, mask=counts, other=0)
+        length = tl.where(counts, last - first, 0)
+        rank = tl.zeros((BLOCK,), tl.int32)
+        total = tl.zeros((BLOCK,), tl.int32)
+        for i in range(0, tl.max(length, axis=0)):
+            there = first + i
+            rival = there < last
+            if HAS_ALIVE:
+                rival = rival & (tl.load(alive + there, mask=rival, other=0) != 0)
+            other = tl.load(score + there, mask=rival, other=0.0).to(tl.float32)
+            beats = (other > own) | ((other == own) & (there < node))
+            rank += (rival & beats).to(tl.int32)
+            total += rival.to(tl.int32)
+        # In double precision, as the plain version: 0.7 of 10 is 7.
+        wanted = tl.ceil(total.to(tl.float64) * RATIO - 1e-7)
+        tl.store(keep + node, counts & (rank.to(tl.float64) < wanted), mask=inside)
+
+    @triton.jit
+    def _activate_kernel(
+        z,
+        score,
+        alive,
+        x,
+        scale,
+        rows,
+        width,
+        HAS_SCORE: tl.constexpr,
+        HAS_ALIVE: tl.constexpr,
+        NORMALIZE: tl.constexpr,
+        ROWS: tl.constexpr,
+        CHANNELS: tl.constexpr,
+    ):
+        """x = relu(score z / |z|), zero for dead nodes; scale = 1 / |z|."""
+        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        channel = tl.arange(0, CHANNELS)
+        live = row < rows
+        mask = live[:, None] & (channel < width)[None, :]
+        place = row.to(tl.int64)[:, None] * width + channel[None, :]
+        value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+        factor = tl.full((ROWS,), 1.0, tl.float32)
+        if NORMALIZE:
+            norm = tl.sqrt(tl.sum(value * value, axis=1))
+            factor = 1.0 / tl.where(norm > 1e-12, norm, 1.0)
+        tl.store(scale + row, factor, mask=live)
+        if HAS_SCORE:
+            factor *= tl.load(score + row, mask=live, other=0.0).to(tl.float32)
+        value = tl.maximum(value * factor[:, None], 0.0)
+        if HAS_ALIVE:
+            value = tl.where(tl.load(alive + row, mask=live, other=0)[:, None] != 0, value, 0.0)
+        tl.store(x + place, value.to(x.dtype.element_ty), mask=mask)
+
+    @triton.jit
+    def _readout_kernel(
+        x,
+        alive,
+        start,
+        end,
+        total,
+        count,
+        width,
+        parts,
+        HAS_ALIVE: tl.constexpr,
+        WHOLE: tl.constexpr,
+        ROWS: tl.constexpr,
+        CHANNELS: tl.constexpr,
+    ):
+        """Maximum, sum, and how many nodes share the maximum, of every part of a graph.
+
+        Rows are taken one by one, several in flight: no thread waits for another.
+        """
+        graph = tl.program_id(0)
+        part = tl.program_id(1)
+        first = tl.load(start + graph)
+        last = tl.load(end + graph)
+        each = (last - first + parts - 1) // parts
+        first += part * each
+        last = tl.minimum(last, first + each)
+        channel = tl.arange(0, CHANNELS)
+        inside = channel < width
+        highest = tl.full((CHANNELS,), float("-inf"), tl.float32)
+        shared = tl.zeros((CHANNELS,), tl.float32)
+        summed = tl.zeros((CHANNELS,), tl.float32)
+        nodes = 0.0
+        for begin in range(first, last, ROWS):
+            for i in tl.static_range(ROWS):
+                row = begin + i
+                live = row < last
+                if HAS_ALIVE:
+                    live = live & (tl.load(alive + row, mask=live, other=0) != 0)
+                here = channel < tl.where(live, width, 0)
+                place = x + row.to(tl.int64) * width + channel
+                value = tl.load(place, mask=here, other=0.0).to(tl.float32)
+                summed += value
+                nodes += tl.where(live, 1.0, 0.0)
+                value = tl.where(here, value, float("-inf"))
+                shared = tl.where(value > highest, 0.0, shared)
+                highest = tl.maximum(highest, value)
+                shared += tl.where(here & (value == highest), 1.0, 0.0)
+        if WHOLE:  # nothing to put together: the maximum of no node is zero, the sum is a mean
+            highest = tl.where(nodes > 0, highest, 0.0)
+            summed = summed / tl.maximum(nodes, 1.0)
+        place = graph * parts + part
+        out = total + place * 3 * width + channel
+        tl.store(out, highest, mask=inside)
+        tl.store(out + width, summed, mask=inside)
+        tl.store(out + 2 * width, shared, mask=inside)
+        tl.store(count + place, nodes)
+
+    @triton.jit
+    def _activate_backward_kernel(
+        z,
+        score,
+        alive,
+        graph,
+        scale,
+        read,
+        share,
+        grad_x,
+        grad_z,
+        grad_score,
+        rows,
+        width,
+        HAS_SCORE: tl.constexpr,
+        HAS_ALIVE: tl.constexpr,
+        HAS_SCALE: tl.constexpr,
+        HAS_GRAD: tl.constexpr,
+        NORMALIZE: tl.constexpr,
+        RELU: tl.constexpr,
+        ROWS: tl.constexpr,
+        CHANNELS: tl.constexpr,
+    ):
+        """Gradients of z and score from those of x and of the readout."""
+        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        channel = tl.arange(0, CHANNELS)
+        live = row < rows
+        inside = channel < width
+        mask = live[:, None] & inside[None, :]
+        place = row.to(tl.int64)[:, None] * width + channel[None, :]
+        value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+        unit = tl.full((ROWS,), 1.0, tl.float32)
+        if HAS_SCALE:
+            unit = tl.load(scale + row, mask=live, other=0.0)
+        weight = tl.full((ROWS,), 1.0, tl.float32)
+        if HAS_SCORE:
+            weight = tl.load(score + row, mask=live, other=0.0).to(tl.float32)
+        direction = value * unit[:, None]
+        x = value * (unit * weight)[:, None]
+        if RELU:
+            x = tl.maximum(x, 0.0)
+        x = x.to(read.dtype.element_ty).to(tl.float32)  # as it was when the maximum was taken
+        counts = live
+        if HAS_ALIVE:
+            counts = live & (tl.load(alive + row, mask=live, other=0) != 0)
+        where = tl.load(graph + row, mask=counts, other=0).to(tl.int64)
+        place_read = where[:, None] * (2 * width) + channel[None, :]
+        here = counts[:, None] & inside[None, :]
+        grad = tl.load(share + place_read + width, mask=here, other=0.0)
+        highest = tl.load(read + place_read, mask=here, other=0.0).to(tl.float32)
+        of_maximum = tl.load(share + place_read, mask=here, other=0.0)
+        grad += tl.where(x == highest, of_maximum, 0.0)
+        if HAS_GRAD:
+            grad += tl.load(grad_x + place, mask=mask, other=0.0).to(tl.float32)
+        if RELU:
+            grad = tl.where(x > 0, grad, 0.0)
+        grad = tl.where(here, grad, 0.0)
+        along = tl.sum(grad * direction, axis=1)
+        if HAS_SCORE:
+            tl.store(grad_score + row, along.to(grad_score.dtype.element_ty), mask=live)
+        if NORMALIZE:
+            grad = grad - direction * along[:, None]
+        grad = grad * (unit * weight)[:, None]
+        tl.store(grad_z + place, grad.to(grad_z.dtype.element_ty), mask=mask)

@@ -1,0 +1,138 @@
+"""ASAP pooling, the baseline that keeps neighbourhoods."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn.functional import leaky_relu
+
+from lookhops.hops import Adjacency, Anchors, Pattern, SparseMatrix
+from lookhops.hops.along import along
+from lookhops.nn.level import Level, Pooled, top_of_each
+from lookhops.nn.linear import Linear
+from lookhops.nn.pool.base import Pooling, check_ratio
+from lookhops.nn.pool.clusters import links_between
+from lookhops.nn.pool.topk import Direction
+from lookhops.nn.segments import edge_scores, neighbour_max, softmax
+
+
+class ASAP(Pooling):
+    r"""The `structure aware pooling <https://arxiv.org/abs/1911.07979>`_ of Ranjan et al.
+
+    Each node i speaks for its neighbourhood :math:`N_i`, the sources of its edges and itself:
+
+    .. math::
+        q_i &= W \max_{j \in N_i} x_j + c, \qquad
+        S_{ij} = \underset{j \in N_i}{\mathrm{softmax}}\,
+        \mathrm{LeakyReLU}\bigl(\theta \cdot [q_i \| x_j] + t\bigr), \qquad
+        h_i = \textstyle\sum_j S_{ij} x_j
+
+        w_i &= \mathrm{sigmoid}\Bigl(\textstyle\sum_{j \in N_i}
+        (\theta_1 \cdot h_j + t_1 - \theta_2 \cdot h_i) + \theta_3 \cdot h_i + t_3\Bigr), \qquad
+        x'_i = w_i h_i
+
+    Of each graph it keeps the :math:`\lceil \rho n \rceil` neighbourhoods of highest
+    :math:`\pm w_i`, and links two of them where an edge or a shared node does,
+    :math:`A' = S (A + I) S^\top` without its diagonal: PyG's ``ASAPooling``, with the sign that
+    it keeps as a parameter. Where edges have no weights the new ones have none either.
+
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+        ratio: The fraction :math:`\rho` of each graph's nodes to keep.
+
+    Shapes:
+        - x :math:`(n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*,
+          batch :math:`(n)` *(optional)*
+        - output as PyG's other poolings: x, edge_index, edge_weight, batch, perm, score
+    """
+
+    fixed_shapes = False
+
+    def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
+        super().__init__()
+        self.in_channels = in_channels
+        self.ratio = check_ratio(self, "ratio", ratio)
+        self.query = Linear(in_channels, in_channels)
+        self.attention = Linear(2 * in_channels, 1)
+        self.neighbours = Linear(in_channels, 1)  # theta_1
+        self.against = Linear(in_channels, 1, bias=False)  # theta_2
+        self.own = Linear(in_channels, 1)  # theta_3
+        self.sign = Direction(1)
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters."""
+        for module in self.children():
+            module.reset_parameters()  # type: ignore[operator]
+
+    def attend(self, x: Tensor, pattern: Pattern) -> SparseMatrix:
+        """The shares S of the nodes in each neighbourhood."""
+        of_query, of_node = self.attention.weight.chunk(2, dim=-1)
+        highest = neighbour_max(pattern, x.flatten(0, -2)).view_as(x)
+        # theta . (W m + c) is (theta W) . m + theta . c: one number a node, and no (n, d) query.
+        constant = of_query @ self.query.bias.unsqueeze(-1) + self.attention.bias.unsqueeze(-1)
+        query = along(highest, of_query @ self.query.weight) + constant
+        score = edge_scores(along(x, of_node).flatten(), query.flatten(), pattern)
+        return SparseMatrix(pattern, softmax(leaky_relu(score, 0.2), pattern))
+
+    def fitness(self, h: Tensor, pattern: Pattern) -> Tensor:
+        """The score w of each neighbourhood, shape (..., n)."""
+        parts = (self.neighbours.weight, self.against.weight, self.own.weight)
+        neighbours, against, own = along(h, torch.cat(parts, dim=-2)).unbind(-2)
+        around = SparseMatrix(pattern)((neighbours + self.neighbours.bias).unsqueeze(-1))
+        size = pattern.row_ptr.diff().view(against.shape)
+        return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias)
+
+    def pool(
+        self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
+    ) -> tuple[Level, Pooled]:
+        """The next level in compacted or masked form, and what was decided."""
+        x, pooled, adjacency, _ = self._coarsen(level)
+        every = torch.ones_like(adjacency.source, dtype=torch.bool)
+        return replace(level, adjacency=adjacency).keep(x, pooled.node, every, masked), pooled
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Adjacency,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        """Pool as PyG's other poolings do; arguments as for :class:`~lookhops.nn.NodePooling`."""
+        level = self._level(x, edge_index, batch, edge_weight)
+        x, pooled, adjacency, perm = self._coarsen(level)
+        number = torch.full_like(level.graph, -1).scatter(
+            0, perm, torch.arange(len(perm), device=perm.device)
+        )
+        edges = number[adjacency.edge_index]
+        return x[perm], edges, adjacency.weight, level.graph[perm], perm, pooled.score[perm]
+
+    def _coarsen(self, level: Level) -> tuple[Tensor, Pooled, Adjacency, Tensor]:
+        """Features of all nodes, what was decided, the new edges, and the kept nodes by score."""
+        adjacency = level.adjacency
+        counted = adjacency.counted_with_loops
+        pattern = adjacency.with_loops.select(counted)
+        members = self.attend(level.x, pattern)
+        h = members(level.x)
+        fitness = self.fitness(h, pattern)
+        order, kept = top_of_each(
+            torch.tanh(self.sign(fitness.unsqueeze(-1))).flatten(),
+            level.graph,
+            level.num_graphs,
+            self.ratio,
+            level.alive,
+        )
+        node = torch.zeros_like(kept).scatter(0, order, kept)
+        weight = None
+        if adjacency.weighted:
+            weight = adjacency.weight_with_loops(h.dtype)[counted]
+        coarse = links_between(members, weight, node, level)
+        stays = node[adjacency.source] & node[adjacency.target] & ~adjacency.is_loop
+        stays = stays if adjacency.present is None else stays & adjacency.present
+        x = h * fitness.unsqueeze(-1)
+        return x, Pooled(fitness.flatten(), node, stays), coarse, order[kept]
+
+    def extra_repr(self) -> str:
+        """Channels and ratio, as printing the module shows them."""
+        return f"{self.in_channels}, ratio={self.ratio}"

@@ -1,0 +1,237 @@
+"""Edge pooling, the baseline that merges nodes two by two."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from lookhops.errors import LookHopsError
+from lookhops.hops import Adjacency, Anchors, Pattern
+from lookhops.hops.along import along
+from lookhops.hops.product import entry_products, group, multiply
+from lookhops.nn.level import Level, Pooled
+from lookhops.nn.linear import Linear
+from lookhops.nn.pool.base import Pooling
+from lookhops.nn.segments import softmax
+
+
+class Edge(Pooling):
+    r"""The `edge contraction pooling <https://arxiv.org/abs/1905.10990>`_ of Diehl et al.
+
+    .. math::
+        s_{ji} = \tfrac12 + \underset{j \in N(i)}{\mathrm{softmax}}
+        \bigl(\theta \cdot [x_j \| x_i] + t\bigr), \qquad x'_{ij} = s_{ji} (x_i + x_j)
+
+    Edges are taken by falling score, each unless one of its ends is taken already, and the two ends
+    become one node; a self-loop takes its node alone, and a node that no edge takes keeps its
+    features. Edges between two merged nodes become one, and those inside one a self-loop: PyG's
+    ``EdgePooling``. Of equal scores the edge that was given first goes first. An edge of weight
+    zero is no edge; where edges that become one have weights or features, these are summed.
+
+    The parts of :math:`x_i` and :math:`t` are the same for all edges into a node, and cancel: they
+    are parameters as in PyG, but nothing is computed from them. So nodes with the same neighbours
+    have edges of exactly the same scores, and rounding does not decide between them.
+
+    A merged node stands where the first of its two nodes stood, so nodes keep their order, which
+    PyG's do not.
+
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+
+    Shapes:
+        - x :math:`(n, d)`, edge_index :math:`(2, e)`, edge_attr :math:`(e, \ldots)` *(optional)*,
+          batch :math:`(n)` *(optional)*
+        - output as PyG's other poolings: x, edge_index, edge_attr, batch, perm, score, where perm
+          is the first node of each merged one and score that of the edge that was taken, or one
+    """
+
+    fixed_shapes = False
+
+    def __init__(self, in_channels: int) -> None:
+        super().__init__()
+        self.in_channels = in_channels
+        self.ends = Linear(2 * in_channels, 1)
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters."""
+        self.ends.reset_parameters()
+
+    def score(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+        """The score s of each edge, shape (e)."""
+        of_source = self.ends.weight[..., : self.in_channels]
+        raw = along(x, of_source).flatten().index_select(0, adjacency.source)
+        return softmax(raw, adjacency.pattern, adjacency.present) + 0.5
+
+    def pool(
+        self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
+    ) -> tuple[Level, Pooled]:
+        """The next level in compacted or masked form, and what was decided."""
+        level, pooled, _, _ = self._merge(level, masked)
+        return level, pooled
+
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor | Adjacency,
+        edge_attr: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        """Pool as PyG's other poolings do; arguments as for :class:`~lookhops.nn.NodePooling`."""
+        given = self._level(x, edge_index, batch)
+        if edge_attr is not None and edge_attr.shape[0] != given.adjacency.num_edges:
+            raise LookHopsError(
+                f"There are {given.adjacency.num_edges} edges but {edge_attr.shape[0]} rows of "
+                "edge_attr; batch is the fourth argument."
+            )
+        level, pooled, order, counts = self._merge(given, masked=False)
+        if edge_attr is not None:
+            if not isinstance(edge_index, Adjacency):  # whose edges stand in its own order
+                edge_attr = edge_attr[given.adjacency.order]
+            if given.adjacency.present is not None:
+                there = given.adjacency.present[order]
+                order, counts = order[there], counts[there]
+            edge_attr = _run_totals(edge_attr[order], counts)[counts]
+        perm = pooled.node.nonzero().flatten()
+        edges = level.adjacency.edge_index
+        return level.x, edges, edge_attr, level.graph, perm, pooled.score[perm]
+
+    def _merge(self, level: Level, masked: bool) -> tuple[Level, Pooled, Tensor, Tensor]:
+        """The next level, what was decided, and the edges as :func:`merge_edges` ordered them."""
+        adjacency, x = level.adjacency, level.x
+        if x.dim() != 2 and not masked:
+            raise LookHopsError("Stacked seeds merge different nodes: pool them with masked=True.")
+        score = self.score(x, adjacency)
+        taken = greedy_matching(score.detach(), adjacency)
+        source = adjacency.source.index_select(0, taken).long()
+        target = adjacency.target.index_select(0, taken).long()
+        node = torch.arange(adjacency.num_nodes, device=x.device)
+        partner = node.scatter(0, source, target).scatter(0, target, source)
+        cluster = torch.minimum(node, partner)
+        stays = cluster == node if level.alive is None else (cluster == node) & level.alive
+        gate = score.new_ones(node.numel())
+        gate = gate.scatter(0, torch.minimum(source, target), score.index_select(0, taken))
+        # The rows of the next level: all nodes, or those that stay.
+        row = node if masked else stays.nonzero().flatten()
+        number = cluster if masked else (stays.cumsum(0) - 1).index_select(0, cluster)
+        merged, order, counts = merge_edges(adjacency, number, row.numel())
+        edge = torch.zeros_like(counts).scatter(0, order, counts)
+        pooled = Pooled(gate.index_select(0, cluster), stays, edge, cluster)
+        partner = partner.index_select(0, row)
+        there = torch.stack((stays.index_select(0, row), partner > row), dim=1)
+        gate = gate.index_select(0, row).to(x.dtype)
+        member = torch.stack((row, partner), dim=1)
+        merged_x = _Merge.apply(x.flatten(0, -2), gate, member, there, number)
+        level = replace(level, x=merged_x.view(*x.shape[:-2], -1, x.shape[-1]), adjacency=merged)
+        if masked:
+            level = replace(level, alive=stays, edge_alive=None)
+        else:
+            level = replace(level, graph=level.graph.index_select(0, row), segments=None)
+        return level, pooled, order, counts
+
+    def extra_repr(self) -> str:
+        """Channels, as printing the module shows them."""
+        return f"{self.in_channels}"
+
+
+class _Merge(torch.autograd.Function):
+    """Row r is g_r times the sum of its two members that are there, in one pass each way."""
+
+    @staticmethod
+    def forward(ctx, x, gate, member, there, number):  # type: ignore[no-untyped-def]
+        offsets = torch.arange(0, member.numel() + 1, 2, device=x.device)
+        value = (gate[:, None] * there).flatten()
+        merged = multiply(offsets, member.flatten(), value, x)
+        ctx.save_for_backward(merged, gate, value[::2], number)
+        return merged
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        merged, gate, value, number = ctx.saved_tensors
+        grad, count = grad.contiguous(), torch.arange(number.numel() + 1, device=grad.device)
+        grad_x = multiply(count, number, value.index_select(0, number), grad)
+        rows = gate.numel()
+        grad_gate = entry_products(count[: rows + 1], count[:rows], grad, merged) / gate
+        return grad_x, grad_gate, None, None, None
+
+
+def greedy_matching(score: Tensor, adjacency: Adjacency) -> Tensor:
+    """The edges that are taken one by one by falling score, each unless an end is taken already.
+
+    Computed in rounds: an edge that beats all its neighbours is taken whatever happens elsewhere,
+    and then they are out. Few rounds are needed, since they shrink everywhere at once.
+    """
+    edge = torch.arange(adjacency.num_edges, device=score.device)
+    source, target = adjacency.source.long(), adjacency.target.long()
+    priority = _priority(score, edge if adjacency.order is None else adjacency.order)
+    if adjacency.present is not None:
+        edge = adjacency.present.nonzero().flatten()
+        source, target, priority = source[edge], target[edge], priority[edge]
+    taken = [edge[:0]]
+    while edge.numel():
+        best = priority.new_full((adjacency.num_nodes,), -1)
+        best.scatter_reduce_(0, source, priority, "amax")
+        best.scatter_reduce_(0, target, priority, "amax")
+        wins = best.index_select(0, source) == priority
+        wins &= best.index_select(0, target) == priority
+        wins = wins.nonzero().flatten()
+        taken.append(edge.index_select(0, wins))
+        free = torch.ones_like(best, dtype=torch.bool)
+        free.index_fill_(0, source.index_select(0, wins), False)
+        free.index_fill_(0, target.index_select(0, wins), False)
+        left = (free.index_select(0, source) & free.index_select(0, target)).nonzero().flatten()
+        edge, source, target, priority = (
+            part.index_select(0, left) for part in (edge, source, target, priority)
+        )
+    return torch.cat(taken)
+
+
+def _priority(score: Tensor, given: Tensor) -> Tensor:
+    """A whole number for each edge, higher for a higher score, then for being given earlier."""
+    if score.dtype == torch.float32:  # the bits of positive floats are in the floats' own order
+        return (score.view(torch.int32).long() << 32) - given
+    first = given.argsort()
+    rising = first[score[first].argsort(descending=True, stable=True)].flip(0)
+    return torch.empty_like(rising).scatter(0, rising, torch.arange(len(rising)).to(rising))
+
+
+def merge_edges(
+    adjacency: Adjacency, number: Tensor, rows: int
+) -> tuple[Adjacency, Tensor, Tensor]:
+    """The edges between merged nodes.
+
+    Args:
+        adjacency: The edges as they were.
+        number: The row of the merged node into which each node went.
+        rows: How many rows there are.
+
+    Returns:
+        The merged edges, the old edges by where they lead, and which of these count.
+    """
+    present = adjacency.present
+    source = number.index_select(0, adjacency.source)
+    target = number.index_select(0, adjacency.target)
+    # By target, then source, then whether it is there: grouped by the last of them first.
+    key, size = (source, rows) if present is None else (source * 2 + ~present, rows * 2)
+    order = group(key, size)[1]
+    row_ptr, by_target = group(target.index_select(0, order), rows)
+    order = order.index_select(0, by_target).long()
+    source, target = source.index_select(0, order), target.index_select(0, order)
+    counts = torch.ones_like(order, dtype=torch.bool)
+    counts[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
+    if present is not None:
+        counts &= present.index_select(0, order)
+    weight = None
+    if adjacency.weight is not None and adjacency.weighted:
+        weight = _run_totals(adjacency.weight.index_select(0, order), counts)
+    pattern = Pattern(row_ptr, source.int())
+    weight = None if weight is None else weight[counts]
+    merged = Adjacency(pattern.select(counts), weight, symmetric=adjacency.symmetric)
+    return merged, order, counts
+
+
+def _run_totals(value: Tensor, starts: Tensor) -> Tensor:
+    """For each value the sum of its run, where ``starts`` says which values start one."""
+    run = (starts.cumsum(0) - 1).clamp_(min=0)
+    return torch.zeros_like(value).index_add(0, run, value).index_select(0, run)

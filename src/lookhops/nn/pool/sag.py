@@ -1,0 +1,56 @@
+"""SAG pooling, the baseline that scores a node by its features and its neighbours'."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lookhops.hops import Adjacency, Anchors, SparseMatrix
+from lookhops.hops.along import along
+from lookhops.nn.linear import Linear
+from lookhops.nn.pool.base import NodePooling
+from lookhops.nn.pool.topk import Direction
+
+
+class SAG(NodePooling):
+    r"""The `self-attention pooling <https://arxiv.org/abs/1904.08082>`_ of Lee et al.
+
+    .. math::
+        w_i = \tanh\Bigl(\pm \bigl(\theta_1 \cdot x_i + t +
+        \theta_2 \cdot \textstyle\sum_{j \in N(i)} x_j\bigr)\Bigr), \qquad
+        x'_i = w_i x_i, \qquad V' = \mathrm{top}_{\lceil \rho n \rceil}\{w_i\}
+
+    with all edges between kept nodes: PyG's ``SAGPooling`` with its default scorer, ``GraphConv``.
+    The sign is that of a number PyG keeps as a parameter, though it can learn nothing: dividing it
+    by its magnitude leaves no gradient. Edge weights are not looked at, save that an edge of weight
+    zero is no edge.
+
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+        ratio: The fraction :math:`\rho` of each graph's nodes to keep.
+
+    Shapes:
+        - x :math:`(n, d)`, edge_index :math:`(2, e)`, edge_attr :math:`(e, \ldots)` *(optional)*,
+          batch :math:`(n)` *(optional)*
+        - output as PyG's poolings: x, edge_index, edge_attr, batch, perm, score
+    """
+
+    def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
+        super().__init__(in_channels, ratio)
+        self.own = Linear(in_channels, 1)
+        self.neighbours = Linear(in_channels, 1, bias=False)
+        self.sign = Direction(1)
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters."""
+        for module in (self.own, self.neighbours, self.sign):
+            module.reset_parameters()
+
+    def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
+        """The score w of each node; channels are summed first, neighbours after."""
+        both = along(x, torch.cat((self.own.weight, self.neighbours.weight), dim=-2))
+        own, neighbours = both.unsqueeze(-1).unbind(-3)
+        present = adjacency.present
+        value = None if present is None else present.to(both.dtype)
+        links = SparseMatrix(adjacency.pattern, value, adjacency.symmetric)
+        return torch.tanh(self.sign(own + self.own.bias.unsqueeze(-2) + links(neighbours)))

@@ -1,0 +1,59 @@
+"""TopK pooling, the baseline that scores a node by its features alone."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lookhops.hops import Adjacency, Anchors
+from lookhops.hops.along import along
+from lookhops.nn.linear import Linear, unit
+from lookhops.nn.pool.base import NodePooling
+
+
+class Direction(Linear):
+    r"""How far each node lies along a learnt direction, :math:`x_i \cdot p / \|p\|`.
+
+    Shapes:
+        - x :math:`(\ldots, n, d)`
+        - output :math:`(\ldots, n)`
+    """
+
+    def __init__(self, in_channels: int) -> None:
+        super().__init__(in_channels, 1, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Project every node onto the direction."""
+        return along(x, self.weight * unit(self.weight)).squeeze(-2)
+
+
+class TopK(NodePooling):
+    r"""The pooling of `Graph U-Nets <https://arxiv.org/abs/1905.05178>`_.
+
+    .. math::
+        w_i = \tanh\bigl(x_i \cdot p / \|p\|\bigr), \qquad x'_i = w_i x_i, \qquad
+        V' = \mathrm{top}_{\lceil \rho n \rceil}\{w_i\}
+
+    with all edges between kept nodes: PyG's ``TopKPooling``.
+
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+        ratio: The fraction :math:`\rho` of each graph's nodes to keep.
+
+    Shapes:
+        - x :math:`(n, d)`, edge_index :math:`(2, e)`, edge_attr :math:`(e, \ldots)` *(optional)*,
+          batch :math:`(n)` *(optional)*
+        - output as PyG's poolings: x, edge_index, edge_attr, batch, perm, score
+    """
+
+    def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
+        super().__init__(in_channels, ratio)
+        self.direction = Direction(in_channels)
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters."""
+        self.direction.reset_parameters()
+
+    def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
+        """The score w of each node."""
+        return torch.tanh(self.direction(x))

@@ -1,0 +1,132 @@
+"""Scores, softmax and maximum over the edges into each node."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor
+
+from lookhops.hops import Pattern
+from lookhops.hops.kernels import available
+from lookhops.hops.product import multiply
+from lookhops.nn import kernels
+
+#: Entries whose rows of features are gathered at once: few enough to stay in the cache.
+_BLOCK = 1 << 13
+
+
+def edge_scores(source: Tensor, target: Tensor, pattern: Pattern) -> Tensor:
+    r""":math:`a_j + b_i` for the edges from j to i, shape (e).
+
+    A linear score of two ends side by side is the sum of two scores of one end each: nodes are
+    projected first, and only numbers are gathered.
+
+    Args:
+        source: The :math:`a_j`, shape :math:`(n)`.
+        target: The :math:`b_i`, shape :math:`(n)`.
+        pattern: The edges, those into node i in row i.
+    """
+    return source.index_select(0, pattern.column) + target.index_select(0, pattern.row)
+
+
+def softmax(score: Tensor, pattern: Pattern, counts: Tensor | None = None) -> Tensor:
+    r""":math:`e^{s_{ij}} / \sum_l e^{s_{il}}` over the entries of each row, shape (e).
+
+    Args:
+        score: The :math:`s_{ij}`, one for each entry of the pattern, shape :math:`(e)`.
+        pattern: Which entries there are.
+        counts: Which entries take part, shape :math:`(e)`; the others get zero. None means all.
+    """
+    at_least = score.to(torch.promote_types(score.dtype, torch.float32))
+    return _Softmax.apply(at_least, pattern.row.long(), pattern.size, counts)
+
+
+class _Softmax(torch.autograd.Function):
+    """Written out because it then keeps only its result."""
+
+    @staticmethod
+    def forward(ctx, score, row, size, counts):  # type: ignore[no-untyped-def]
+        if counts is not None:
+            score = score.masked_fill(~counts, -torch.inf)
+        highest = score.new_full((size,), -torch.inf).scatter_reduce(0, row, score, "amax")
+        highest = highest.masked_fill(highest == -torch.inf, 0)
+        share = (score - highest.index_select(0, row)).exp_()
+        # Where a row has any entry that counts, its highest alone makes one.
+        total = score.new_zeros(size).index_add(0, row, share).clamp_(min=1)
+        share /= total.index_select(0, row)
+        ctx.save_for_backward(share, row)
+        ctx.size = size
+        return share
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        share, row = ctx.saved_tensors
+        weighted = grad * share
+        total = grad.new_zeros(ctx.size).index_add(0, row, weighted)
+        return weighted.addcmul_(share, total.index_select(0, row), value=-1), None, None, None
+
+
+def neighbour_max(pattern: Pattern, x: Tensor) -> Tensor:
+    r""":math:`\max_j x_j` over the entries of each row and each channel, shape (n, d).
+
+    Neighbours that share a maximum share its gradient; of a maximum of zero one share is lost, as
+    in PyTorch's own, which counts the zero it starts from. A row must have an entry. Works through
+    the entries block by block: there may be far more of them than fit with all their features.
+
+    Args:
+        pattern: Row :math:`i` lists the neighbours of node i.
+        x: Node features, shape :math:`(n, d)`.
+    """
+    if x.is_cuda and x.dtype != torch.float64 and available() and x.numel():
+        transpose = pattern.transpose
+        return kernels.NeighbourMax.apply(
+            x, pattern.row_ptr, pattern.column, transpose.row_ptr, transpose.column
+        )
+    return _Maximum.apply(x, pattern)
+
+
+class _Maximum(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, pattern):  # type: ignore[no-untyped-def]
+        highest = torch.full_like(x, -torch.inf)
+        blocks = zip(pattern.row.split(_BLOCK), pattern.column.split(_BLOCK), strict=True)
+        for row, column in blocks:
+            index = row.long()[:, None].expand(-1, x.shape[1])
+            highest.scatter_reduce_(0, index, x.index_select(0, column), "amax")
+        ctx.save_for_backward(x, highest)
+        ctx.pattern = pattern
+        return highest
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        (x, highest), pattern = ctx.saved_tensors, ctx.pattern
+        share = torch.empty_like(grad)
+        for rows, row, column, total in _blocks(pattern):
+            hit = x.index_select(0, column).eq_(highest.index_select(0, row))  # 0.0 or 1.0
+            ties = total(hit).add_(highest[rows] == 0)
+            torch.div(grad[rows], ties, out=share[rows])
+        grad_x = torch.empty_like(grad)
+        for rows, row, column, total in _blocks(pattern.transpose):
+            hit = x.index_select(0, row).eq_(highest.index_select(0, column))
+            grad_x[rows] = total(hit.mul_(share.index_select(0, column)))
+        return grad_x, None
+
+
+def _blocks(pattern: Pattern):  # type: ignore[no-untyped-def]
+    """Runs of whole rows: which, their entries' rows and columns, and how to sum over each row."""
+    row_ptr, size, device = pattern.row_ptr, pattern.size, pattern.column.device
+    cuts = [0, size]
+    if pattern.column.numel() > _BLOCK:
+        wanted = torch.arange(0, pattern.column.numel(), _BLOCK, device=device).to(row_ptr)
+        cuts = [*torch.searchsorted(row_ptr, wanted).unique().tolist(), size]
+    for first, last in pairwise(cuts):
+        start, end = (0, None) if len(cuts) == 2 else row_ptr[[first, last]].tolist()
+        column = pattern.column[start:end]
+        offsets = row_ptr[first : last + 1] - start
+        entry = torch.arange(column.numel(), dtype=column.dtype, device=device)
+
+        def total(x: Tensor, offsets: Tensor = offsets, entry: Tensor = entry) -> Tensor:
+            return multiply(offsets, entry, None, x)
+
+        yield slice(first, last), pattern.row[start:end], column, total
