@@ -1,0 +1,190 @@
+"""Histograms of entropies, one for each graph or bundle of graphs, that a bootstrap adds up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from lookhops.information.blocks import Block
+from lookhops.information.density import Sample
+from lookhops.information.views import View, counted_entropy
+
+# Cells to a bandwidth. It is coarser than for the estimate itself: an interval needs fewer digits.
+CELLS_PER_BANDWIDTH = 2
+MOST_CELLS = 4096
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """Even cells over the entropies of one channel at all k.
+
+    Args:
+        low: The first point.
+        cell: From one point to the next.
+        cells: How many points there are.
+    """
+
+    low: float
+    cell: float
+    cells: int
+
+    @classmethod
+    def over(cls, samples: Sequence[Sample], reach: float = -math.inf) -> Lattice:
+        """A lattice over all values and up to ``reach``, fine enough for the narrowest density."""
+        low, high = min(s.low for s in samples), max(reach, *(s.high for s in samples))
+        narrowest = min((s.bandwidth for s in samples if s.bandwidth > 0), default=1.0)
+        cell = max(narrowest / CELLS_PER_BANDWIDTH, (high - low) / (MOST_CELLS - 2))
+        return cls(low, cell, int((high - low) / cell) + 2)
+
+    def place(self, values: np.ndarray) -> np.ndarray:
+        """Where values are, in cells."""
+        return (values - self.low) / self.cell
+
+    def matrix(self, values: np.ndarray) -> sparse.csr_array:
+        """The shares of each value at each point, shape (len(values), cells)."""
+        place = self.place(values)
+        left = np.clip(place.astype(np.int64), 0, self.cells - 2)
+        shares = np.stack((1 - (place - left), place - left), axis=1).reshape(-1)
+        columns = np.stack((left, left + 1), axis=1).reshape(-1)
+        pointer = np.arange(0, 2 * values.size + 1, 2)
+        return sparse.csr_array((shares, columns, pointer), (values.size, self.cells))
+
+
+@dataclass(frozen=True)
+class Histograms:
+    """The entropies of one channel, unit by unit, for k = 1 to K.
+
+    Args:
+        lattice: Where the cells are.
+        mass: How many nodes each cell got, shape (K, u, cells).
+        low: The smallest entropy of each unit, shape (K, u); infinite where it has no nodes.
+        high: The largest, shape (K, u).
+    """
+
+    lattice: Lattice
+    mass: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+
+    @classmethod
+    def empty(cls, lattice: Lattice, max_k: int, units: int) -> Histograms:
+        """Without any nodes."""
+        ends = np.full((max_k, units), math.inf)
+        return cls(lattice, np.zeros((max_k, units, lattice.cells)), ends, -ends)
+
+    def note_ends(self, k: int, unit: np.ndarray, values: np.ndarray) -> None:
+        """Lower the lows and raise the highs of some units."""
+        np.minimum.at(self.low[k], unit, values)
+        np.maximum.at(self.high[k], unit, values)
+
+
+def share_out(histogram: np.ndarray, row: np.ndarray, place: np.ndarray, count: float) -> None:
+    """Share values out to the two cells beside them, in their rows of ``histogram`` (u, cells)."""
+    cells = histogram.shape[1]
+    left = np.clip(place.astype(np.int64), 0, cells - 2)
+    right_share = (place - left) * count
+    left += row * cells
+    np.add.at(histogram.reshape(-1), left, count - right_share)
+    np.add.at(histogram.reshape(-1), left + 1, right_share)
+
+
+def summed_histograms(
+    entropy: np.ndarray, unit: np.ndarray, units: int, samples: Sequence[Sample]
+) -> Histograms:
+    """The entropies of one summed channel, unit by unit.
+
+    Args:
+        entropy: Entropies of the nodes, shape (K, n).
+        unit: The unit of each node's graph, shape (n).
+        units: How many units there are.
+        samples: The same entropies as samples, K of them.
+    """
+    found = Histograms.empty(Lattice.over(samples), len(entropy), units)
+    for k, values in enumerate(entropy):
+        share_out(found.mass[k], unit, found.lattice.place(values), 1.0)
+        found.note_ends(k, unit, values)
+    return found
+
+
+class CountedHistograms:
+    """The entropies of some counted channels, unit by unit, filled block by block.
+
+    In most graphs most labels are absent, and then the entropy of a node is the logarithm of how
+    many nodes it sees. So all nodes are taken to see no upper value, and those of graphs that have
+    one are moved.
+
+    Args:
+        view: The graphs.
+        first: The first of the channels.
+        lattices: One for each channel.
+        unit: The unit of each graph.
+        units: How many units there are.
+    """
+
+    def __init__(
+        self, view: View, first: int, lattices: Sequence[Lattice], unit: np.ndarray, units: int
+    ) -> None:
+        self._first, self._lattices, self._unit, self._units = first, lattices, unit, units
+        self._low, self._cell = np.array([(one.low, one.cell) for one in lattices]).T
+        self._ratio = view.channels.ratio[first : first + len(lattices)]
+        widest = max(lattices, key=lambda lattice: lattice.cells)
+        self._moved = Histograms.empty(widest, view.max_k, len(lattices) * units)
+        self._sizes = np.zeros((view.max_k, units, 1))
+
+    def add(self, block: Block, size: np.ndarray, channel: np.ndarray, ones: np.ndarray) -> None:
+        """Add what ``View.counted`` yields."""
+        unit = self._unit[block.graphs]
+        mine = channel - self._first
+        mine[(mine < 0) | (mine >= len(self._lattices))] = -1
+        row, place = np.nonzero((mine >= 0)[block.graph])
+        c = mine[block.graph[row], place]
+        have = c * self._units + unit[block.graph[row]]
+        graph, lacking = np.nonzero(~_present(mine, len(self._lattices)))
+        lack = lacking * self._units + unit[graph]
+        self._sizes = _widened(self._sizes, int(size.max()) + 1)
+        low, cell, ratio = self._low[c], self._cell[c], self._ratio[c]
+        for k, k_size in enumerate(size):
+            np.add.at(self._sizes[k], (unit[block.graph], k_size), 1)
+            log_size = np.log(k_size)
+            entropy = counted_entropy(k_size[row], ones[k, row, place], ratio)
+            share_out(self._moved.mass[k], have, (entropy - low) / cell, 1.0)
+            share_out(self._moved.mass[k], have, (log_size[row] - low) / cell, -1.0)
+            self._moved.note_ends(k, have, entropy)
+            for of_graph in _ends(log_size, block.graph, block.graphs.size):
+                self._moved.note_ends(k, lack, of_graph[graph])
+
+    def __iter__(self) -> Iterator[Histograms]:
+        """The histograms of each channel."""
+        log_size = np.log(np.maximum(np.arange(self._sizes.shape[2]), 1))
+        by_size = np.ascontiguousarray(self._sizes.reshape(-1, log_size.size).T)
+        for i, lattice in enumerate(self._lattices):
+            rows = slice(i * self._units, (i + 1) * self._units)
+            mass = self._moved.mass[:, rows, : lattice.cells]
+            mass += (lattice.matrix(log_size).T @ by_size).T.reshape(mass.shape)
+            mass[mass < 1e-6] = 0  # what was moved away leaves rounding
+            yield Histograms(lattice, mass, self._moved.low[:, rows], self._moved.high[:, rows])
+
+
+def _present(channel: np.ndarray, count: int) -> np.ndarray:
+    """Which of ``count`` channels are in each row of ``channel`` (g, l), shape (g, count)."""
+    present = np.zeros((len(channel), count + 1), dtype=bool)
+    np.put_along_axis(present, channel, True, axis=1)  # -1, none, is the last column
+    return present[:, :count]
+
+
+def _ends(values: np.ndarray, graph: np.ndarray, graphs: int) -> tuple[np.ndarray, np.ndarray]:
+    """The smallest and the largest value of each graph."""
+    low, high = np.full(graphs, math.inf), np.full(graphs, -math.inf)
+    np.minimum.at(low, graph, values)
+    np.maximum.at(high, graph, values)
+    return low, high
+
+
+def _widened(sizes: np.ndarray, width: int) -> np.ndarray:
+    """The array with at least so many columns in its last axis, new ones zero."""
+    missing = width - sizes.shape[2]
+    return sizes if missing <= 0 else np.pad(sizes, ((0, 0), (0, 0), (0, missing)))

@@ -1,0 +1,144 @@
+"""The nodes within reach after k steps: bits that are joined along the edges, and counted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from lookhops.information.blocks import Block
+
+NEIGHBOURHOODS = ("walk", "ball")
+# Bits of a block are worked on in panels of some columns, of at most this many bytes: a graph too
+# large for a square of bits is no special case, and a panel stays in the processor's cache.
+PANEL_BYTES = 1 << 21
+# Bits are unpacked to numbers for a product this many at a time.
+UNPACKED = 1 << 21
+
+_EACH_BYTE = np.uint64(0x0101010101010101)
+
+
+def reach(
+    block: Block, max_k: int, neighbourhood: str, values: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    r"""What each node reaches in 1 to ``max_k`` steps: how many nodes, labels, and sums of values.
+
+    :math:`F_i^k` are the nodes whose information arrives at node :math:`i` in :math:`k` steps
+    along the edges: by a walk of exactly :math:`k` steps (``"walk"``), or of at most :math:`k`
+    (``"ball"``, which holds :math:`i` itself). Edge weights and repeated edges do not matter.
+
+    Args:
+        block: The graphs.
+        max_k: The largest number of steps, :math:`K`.
+        neighbourhood: ``"walk"`` or ``"ball"``.
+        values: Numbers to sum over :math:`F_i^k`, shape (n, d), in the order of the block's rows.
+
+    Returns:
+        Sizes of :math:`F_i^k`, shape (K, n); how many of them have each of the graph's labels
+        (those of ``block.labels``), shape (K, n, l); sums of their values, shape (K, d, n).
+    """
+    rows, labels = block.nodes.size, block.labels.shape[1]
+    size = np.zeros((max_k, rows), dtype=np.int64)
+    having = np.zeros((max_k, rows, labels), dtype=np.int32)
+    width = 0 if values is None else values.shape[1]
+    sums = np.zeros((max_k, width, rows))
+    panel = max(1, PANEL_BYTES // (8 * rows))
+    for start in range(0, block.words, panel):
+        stop = min(start + panel, block.words)
+        count = _Count(block, start, stop)
+        multiply = None if values is None else _Product(block, values, start, stop)
+        for k, bits in enumerate(_steps(block, max_k, neighbourhood, start, stop)):
+            count(bits[:-1], size[k], having[k])
+            if multiply is not None:
+                sums[k] += multiply(bits)
+    return size, having, sums
+
+
+def _steps(
+    block: Block, max_k: int, neighbourhood: str, start: int, stop: int
+) -> Iterator[np.ndarray]:
+    """Bits of F^1, F^2, ... in the words from ``start`` to ``stop``, with a row of zeros last."""
+    rows = block.nodes.size
+    bits = np.zeros((rows + 1, stop - start), dtype=np.uint64)
+    here = np.flatnonzero((block.position >= 64 * start) & (block.position < 64 * stop))
+    column = block.position[here] - 64 * start
+    bits.view(np.uint8)[here, column >> 3] = (1 << (column & 7)).astype(np.uint8)
+    for _ in range(max_k):
+        reached = np.zeros_like(bits) if neighbourhood == "walk" else bits.copy()
+        for sources in block.slots:
+            part = reached[: sources.size]
+            np.bitwise_or(part, np.take(bits, sources, axis=0), out=part)
+        bits = reached
+        yield bits
+
+
+class _Count:
+    """How many bits of each row are set, in all and label by label."""
+
+    def __init__(self, block: Block, start: int, stop: int) -> None:
+        self._shape = (block.nodes.size, stop - start + 1)
+        ends = np.clip(block.ends - 8 * start, 0, 8 * (stop - start))[block.graph]
+        words = np.arange(block.nodes.size)[:, None] * self._shape[1]
+        self._word = (ends >> 3) + words
+        self._byte = ends + 8 * words
+
+    def __call__(self, bits: np.ndarray, size: np.ndarray, having: np.ndarray) -> None:
+        """Add the bits of each row to ``size`` (n), those of each label to ``having`` (n, l)."""
+        # Times 0x0101...: each byte becomes the sum of itself and the lower ones, at most 64.
+        running = _bits_per_byte(bits) * _EACH_BYTE
+        before = np.zeros(self._shape, dtype=np.int32)  # bits set in the words before this one
+        before[:, 1:] = running.view(np.uint8)[:, 7::8]
+        for word in range(2, self._shape[1]):  # words are few: faster than a cumsum row by row
+            before[:, word] += before[:, word - 1]
+        inside = np.zeros(self._shape, dtype=np.uint64)  # in the bytes before, within the word
+        np.left_shift(running, np.uint64(8), out=inside[:, :-1])
+        upto = np.take(before, self._word)
+        upto += np.take(inside.view(np.uint8), self._byte)
+        size += before[:, -1]
+        having += upto[:, 1:]
+        having -= upto[:, :-1]
+
+
+def _bits_per_byte(bits: np.ndarray) -> np.ndarray:
+    """How many bits of each byte are set, still eight bytes to a word."""
+    if hasattr(np, "bitwise_count"):  # NumPy 2
+        return np.bitwise_count(bits.view(np.uint8)).view(np.uint64)
+    return _TABLE[bits.view(np.uint8)].view(np.uint64)
+
+
+_TABLE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(1, dtype=np.uint8)
+
+
+class _Product:
+    """Sums of values over the nodes whose bits are set: a dense product, graph by graph."""
+
+    def __init__(self, block: Block, values: np.ndarray, start: int, stop: int) -> None:
+        graphs = block.graphs.size
+        here = (block.position >= 64 * start) & (block.position < 64 * stop)
+        column = block.position[here] - 64 * start
+        self._bytes = (int(column.max()) >> 3) + 1 if column.size else 1
+        dense = np.zeros((graphs, 8 * self._bytes, values.shape[1]))
+        dense[block.graph[here], column] = values[here]
+        self._values = np.ascontiguousarray(dense.transpose(0, 2, 1))
+        # Rows of each graph side by side, filled up with the row of zeros.
+        nodes = np.bincount(block.graph, minlength=graphs)
+        order = np.argsort(block.graph, kind="stable")
+        place = np.arange(order.size) - np.repeat(np.cumsum(nodes) - nodes, nodes)
+        self._rows = np.full((graphs, int(nodes.max())), order.size)
+        self._rows[block.graph[order], place] = order
+
+    def __call__(self, bits: np.ndarray) -> np.ndarray:
+        """Sums for each row, shape (d, n)."""
+        graphs, nodes = self._rows.shape
+        narrow = bits.view(np.uint8)[:, : self._bytes]
+        sums = np.empty((self._values.shape[1], bits.shape[0]))
+        columns = 8 * self._bytes
+        some = max(1, UNPACKED // (columns * nodes))  # graphs at a time
+        few = max(1, UNPACKED // columns)  # rows at a time, where one graph is already too much
+        for g in range(0, graphs, some):
+            for i in range(0, nodes, few):
+                rows = self._rows[g : g + some, i : i + few]
+                dense = np.unpackbits(np.take(narrow, rows, axis=0), axis=2, bitorder="little")
+                part = self._values[g : g + some] @ dense.astype(np.float64).transpose(0, 2, 1)
+                sums[:, rows] = part.transpose(1, 0, 2)
+        return sums[:, :-1]

@@ -1,0 +1,166 @@
+"""What was found: the gain of each hop, how it dies away, and the k that follows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from lookhops.errors import LookHopsError
+from lookhops.information.fit import Decay, smallest_k
+
+if TYPE_CHECKING:
+    pass
+
+
+@dataclass(frozen=True, eq=False)
+class HopInformation:
+    r"""How much each further hop can tell, and how many hops are worth looking at.
+
+    Args:
+        name: The data set.
+        graphs: How many graphs were looked at.
+        nodes: How many nodes they have.
+        neighbourhood: ``"walk"`` or ``"ball"``.
+        epsilon: The share of the information that may be lost.
+        k: 2 to K, shape (K - 1). IG(1) is left out: with 0 hops all entropies are 0, so that there
+            is no density to compare with.
+        gain: :math:`IG(k)`, shape (K - 1).
+        by_channel: The divergence of each channel in use, shape (K - 1, d); NaN where kInfo is the
+            same for all nodes, at k or k - 1: it has no density there, and is left out of the mean.
+        channels: The columns of ``graphs.x`` in use, shape (d).
+        constant_channels: How many columns have one value only, and are left out.
+        decay: The fitted curve :math:`a e^{-bk}`.
+        resampled_gain: :math:`IG(k)` of resampled graphs, shape (r, K - 1).
+        resampled_b: The rate of decay of each, shape (r).
+        per_class: The same for the graphs of each class, if asked for.
+    """
+
+    name: str
+    graphs: int
+    nodes: int
+    neighbourhood: str
+    epsilon: float
+    k: np.ndarray
+    gain: np.ndarray
+    by_channel: np.ndarray
+    channels: np.ndarray
+    constant_channels: int
+    decay: Decay
+    resampled_gain: np.ndarray
+    resampled_b: np.ndarray
+    per_class: Mapping[str, HopInformation] = field(default_factory=dict)
+
+    @property
+    def max_k(self) -> int:
+        """The most hops that were looked at."""
+        return int(self.k[-1])
+
+    @property
+    def suggested_k(self) -> int | None:
+        r"""The smallest k with :math:`e^{-bk} \le` epsilon, or none where gains do not decay."""
+        return _whole(float(smallest_k(self.decay.b, self.epsilon)))
+
+    def lost(self, k: np.ndarray | float) -> np.ndarray:
+        r"""The share of the information that lies beyond k hops, by the fit: :math:`e^{-bk}`."""
+        return np.minimum(np.exp(-self.decay.b * np.asarray(k)), 1.0)
+
+    # ---------------------------------------------------------------- intervals
+
+    @property
+    def gain_interval(self) -> np.ndarray | None:
+        """95% of the resamples: low and high of IG(k), shape (K - 1, 2), or none without any."""
+        if not self.resampled_gain.size:
+            return None
+        return np.percentile(self.resampled_gain, (2.5, 97.5), axis=0).T
+
+    @property
+    def b_interval(self) -> tuple[float, float] | None:
+        """95% of the resamples: low and high of the rate of decay."""
+        if not self.resampled_b.size:
+            return None
+        low, high = np.percentile(self.resampled_b, (2.5, 97.5))
+        return float(low), float(high)
+
+    @property
+    def suggested_k_interval(self) -> tuple[int | None, int | None] | None:
+        """95% of the resamples: low and high of the suggested k, none for "no decay"."""
+        if not self.resampled_b.size:
+            return None
+        hops = smallest_k(self.resampled_b, self.epsilon)
+        low, high = np.percentile(hops, (2.5, 97.5), method="inverted_cdf")
+        return _whole(low), _whole(high)
+
+    # ---------------------------------------------------------------- as text, numbers, pictures
+
+    def sentence(self) -> str:
+        """The answer in words."""
+        from lookhops.information.words import sentence
+
+        return sentence(self)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a k: gain, its interval (NaN without a bootstrap), fitted gain, share lost."""
+        interval = self.gain_interval
+        low, high = interval.T if interval is not None else np.full((2, self.k.size), np.nan)
+        return pd.DataFrame(
+            {
+                "k": self.k,
+                "gain": self.gain,
+                "low": low,
+                "high": high,
+                "fitted": self.decay(self.k),
+                "lost": self.lost(self.k),
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything a report needs, as plain numbers and text that JSON can hold."""
+        interval = self.gain_interval
+        return {
+            "name": self.name,
+            "graphs": self.graphs,
+            "nodes": self.nodes,
+            "neighbourhood": self.neighbourhood,
+            "epsilon": self.epsilon,
+            "channels": self.channels.size,
+            "constant_channels": self.constant_channels,
+            "k": self.k.tolist(),
+            "gain": self.gain.tolist(),
+            "gain_interval": None if interval is None else interval.tolist(),
+            "lost": self.lost(self.k).tolist(),
+            "fit": {
+                "a": self.decay.a,
+                "b": self.decay.b,
+                "r2": self.decay.r2 if math.isfinite(self.decay.r2) else None,
+                "mse": self.decay.mse,
+                "b_interval": self.b_interval,
+            },
+            "resamples": len(self.resampled_b),
+            "suggested_k": self.suggested_k,
+            "suggested_k_interval": self.suggested_k_interval,
+            "sentence": self.sentence(),
+            "per_class": {name: one.to_dict() for name, one in self.per_class.items()},
+        }
+
+    def plot(self, backend: str = "matplotlib") -> Any:
+        """A figure: gains and fit, and the share lost at each k.
+
+        Args:
+            backend: ``"matplotlib"`` or ``"plotly"``.
+        """
+        from lookhops.information import plots
+
+        if backend == "matplotlib":
+            return plots.matplotlib_figure(self)
+        if backend == "plotly":
+            return plots.plotly_figure(self)
+        raise LookHopsError(f"Figures are drawn by matplotlib or plotly, not {backend!r}.")
+
+
+def _whole(k: float) -> int | None:
+    return int(k) if math.isfinite(k) else None

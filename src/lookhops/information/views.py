@@ -1,0 +1,174 @@
+r"""kInfo: the entropy of what a node sees at k hops, one channel at a time.
+
+With :math:`G` the global density of a channel and :math:`F_i^k` the nodes that node :math:`i` sees,
+:math:`L_j = G_j / \sum_{F_i^k} G` and :math:`H_i = -\sum_{F_i^k} L_j \log L_j`. That needs no loop
+over nodes: with :math:`S = \sum_{F_i^k} G` and :math:`U = \sum_{F_i^k} G \log G`,
+
+.. math:: H_i = \log S - U / S
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.information.blocks import Block, Structure, blocks
+from lookhops.information.channels import Channels, sort_channels
+from lookhops.information.density import global_density
+from lookhops.information.reach import NEIGHBOURHOODS, reach
+
+# The most nodes that are worked on together: their bits stay in the processor's cache. Sums of
+# densities take more room than bits.
+BLOCK_SIZE = 4096
+SUMMED_BLOCK_SIZE = 1024
+# Entropies of as many summed channels are held at once as fit in this many bytes, one at least.
+HELD_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class View:
+    """Some graphs, and how far to look from each of their nodes.
+
+    Args:
+        structure: The edges of all graphs.
+        channels: The features of all graphs.
+        members: Numbers of the graphs to look at, shape (g).
+        max_k: The largest number of hops, K.
+        neighbourhood: ``"walk"`` or ``"ball"``.
+        block_size: The most nodes that are worked on together.
+    """
+
+    structure: Structure
+    channels: Channels
+    members: np.ndarray
+    max_k: int
+    neighbourhood: str
+    block_size: int
+
+    @classmethod
+    def of(cls, graphs: Graphs, max_k: int, neighbourhood: str, block_size: int) -> View:
+        """Look at all graphs."""
+        if neighbourhood not in NEIGHBOURHOODS:
+            raise LookHopsError(f"A neighbourhood is walk or ball, not {neighbourhood!r}.")
+        if block_size < 1:
+            raise LookHopsError(f"A block holds 1 node or more, not {block_size}.")
+        channels = sort_channels(graphs)
+        structure = Structure.of(graphs, channels.label)
+        members = np.arange(len(graphs))
+        return cls(structure, channels, members, max_k, neighbourhood, block_size)
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of the graphs to look at."""
+        return int(np.diff(self.structure.node_ptr)[self.members].sum())
+
+    def counted(self) -> Iterator[tuple[Block, np.ndarray, np.ndarray, np.ndarray]]:
+        """For each block: how many nodes each node sees, and how many upper values among them.
+
+        Yields:
+            The block; sizes, shape (K, n), where an empty neighbourhood counts as one node of the
+            lower value, whose entropy is 0 as well; which counted channel each count is of, shape
+            (g, l), -1 for none; the counts, shape (K, n, l).
+        """
+        of_label = np.append(self.channels.channel_of_label, -1)  # a block's label -1 is none
+        labels = np.s_[:] if (of_label >= 0).any() else np.s_[:0]
+        own = np.arange(self.channels.counted.size)[-self.channels.flags.shape[1] :]
+        flags = self.channels.flags.astype(np.float64) if self.channels.flags.size else None
+        for block in blocks(self.structure, self.block_size, self.members):
+            values = None if flags is None else flags[block.nodes]
+            size, ones, sums = reach(block, self.max_k, self.neighbourhood, values)
+            channel, ones = of_label[block.labels][:, labels], ones[:, :, labels]
+            if flags is not None:
+                channel = np.hstack((channel, np.broadcast_to(own, (len(channel), own.size))))
+                ones = np.concatenate(
+                    (ones, np.rint(sums).astype(ones.dtype).transpose(0, 2, 1)), axis=2
+                )
+            yield block, np.maximum(size, 1), channel, ones
+
+    def summed(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """For some summed channels at a time: the entropies of all nodes.
+
+        Yields:
+            Columns of ``x``, shape (c); nodes in some order, shape (n); entropies, (K, c, n).
+        """
+        structure = self.structure.without_label()
+        block_size = min(self.block_size, SUMMED_BLOCK_SIZE)
+        some = max(1, HELD_BYTES // (8 * self.max_k * max(1, self.num_nodes)))
+        held = np.empty((self.max_k, min(some, self.channels.summed.size), self.num_nodes))
+        for start in range(0, self.channels.summed.size, some):
+            columns = self.channels.summed[start : start + some]
+            values = self.channels.attributes[:, columns]
+            density = np.stack([global_density(column) for column in values.T], axis=1)
+            entropy = held[:, : columns.size]
+            nodes = np.empty(self.num_nodes, dtype=np.int64)
+            done = 0
+            for block in blocks(structure, block_size, self.members):
+                here = slice(done, done + block.nodes.size)
+                nodes[here] = block.nodes
+                entropy[:, :, here] = self._entropy(block, density[block.nodes])
+                done = here.stop
+            yield columns, nodes, entropy
+
+    def _entropy(self, block: Block, density: np.ndarray) -> np.ndarray:
+        """Entropies from sums of densities, shape (K, c, n)."""
+        values = np.hstack((density, density * np.log(density)))
+        size, _, sums = reach(block, self.max_k, self.neighbourhood, values)
+        s, u = np.split(sums, 2, axis=1)
+        if size.min() == 0:  # nothing within reach: u is 0, and so is the entropy
+            s[np.broadcast_to(size[:, None] == 0, s.shape)] = 1
+        u /= s
+        np.log(s, out=s)
+        s -= u
+        return s
+
+
+def counted_entropy(size: np.ndarray, ones: np.ndarray, ratio: np.ndarray) -> np.ndarray:
+    r"""The entropy of neighbourhoods in a two-valued channel.
+
+    Scaling the densities changes nothing, so let the lower value have density 1 and the upper one
+    :math:`r`: of :math:`s` nodes, :math:`m` with the upper value,
+    :math:`H = \log(s - m + m r) - m r \log r / (s - m + m r)`.
+
+    Args:
+        size: Nodes, 1 or more.
+        ones: How many of them hold the upper value.
+        ratio: Density at the upper value over that at the lower.
+    """
+    upper = ones * ratio
+    total = size - ones + upper
+    return np.log(total) - upper * np.log(ratio) / total
+
+
+def kinfo(
+    graphs: Graphs, max_k: int, neighbourhood: str = "walk", block_size: int = BLOCK_SIZE
+) -> np.ndarray:
+    """kInfo of every node: the entropies that the information gain is made of.
+
+    Args:
+        graphs: The graphs.
+        max_k: The largest number of hops, K.
+        neighbourhood: ``"walk"`` or ``"ball"``.
+        block_size: The most nodes that are worked on together.
+
+    Returns:
+        Entropies for k = 1 to K, shape (K, n, d'), of the d' columns of ``graphs.x`` that vary, in
+        their order there.
+    """
+    view = View.of(graphs, max_k, neighbourhood, block_size)
+    counted, ratio = view.channels.counted, view.channels.ratio
+    entropy = np.empty((max_k, graphs.num_nodes, graphs.num_features))
+    for block, size, channel, ones in view.counted() if counted.size else ():
+        for k in range(max_k):
+            entropy[k, block.nodes[:, None], counted] = np.log(size[k])[:, None]
+            row, place = np.nonzero(channel[block.graph] >= 0)
+            which = channel[block.graph[row], place]
+            entropy[k, block.nodes[row], counted[which]] = counted_entropy(
+                size[k, row], ones[k, row, place], ratio[which]
+            )
+    for columns, nodes, some in view.summed():
+        entropy[:, nodes[:, None], columns] = some.transpose(0, 2, 1)
+    return entropy[:, :, np.sort(view.channels.columns)]
