@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 
 import torch
 from torch import Tensor
@@ -11,8 +12,14 @@ from torch.nn.functional import nll_loss
 
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture
-from lookhops.training.protocol import Protocol, class_weights, epoch_generator, seeded_model
+from lookhops.nn import Architecture, GraphClassifier
+from lookhops.training.protocol import (
+    Protocol,
+    class_weights,
+    epoch_generator,
+    epoch_randomness,
+    seeded_model,
+)
 
 
 class Engine(ABC):
@@ -33,15 +40,14 @@ class Engine(ABC):
 
     @abstractmethod
     def predict(self, part: str) -> list[Tensor]:
-        """Log-probabilities of a part (``train``, ``val``, ``test``) for each seed."""
+        """Log-probabilities of a part (``train``, ``val``, ``test``) with the kept weights."""
 
     @abstractmethod
     def remember(self, better: Tensor) -> None:
         """Keep the present weights of the seeds where ``better`` is true."""
 
-    @abstractmethod
-    def recall(self) -> None:
-        """Go back to the weights that were kept."""
+    def retire(self, done: Tensor) -> None:  # noqa: B027  most engines have nothing to do
+        """Hear which seeds have stopped; an engine may take them out of the stack."""
 
     @abstractmethod
     def weights(self) -> list[dict[str, Tensor]]:
@@ -96,18 +102,19 @@ class EagerEngine(Engine):
         train = self.parts["train"]
         shuffle = epoch_generator(self.seeds[0], number)
         losses = []
-        for batch in train.batches(self.protocol.batch_size, shuffle=True, generator=shuffle):
-            self.optimizer.zero_grad(set_to_none=True)
-            assert batch.y is not None
-            loss = nll_loss(self._forward(batch), batch.y, self.class_weights)
-            loss.backward()
-            self.optimizer.step()
-            losses.append(loss.detach() * len(batch))
+        with epoch_randomness(self.seeds[0], number, self.device):
+            for batch in train.batches(self.protocol.batch_size, shuffle=True, generator=shuffle):
+                self.optimizer.zero_grad(set_to_none=True)
+                assert batch.y is not None
+                loss = nll_loss(self._forward(batch, self.model), batch.y, self.class_weights)
+                loss.backward()
+                self.optimizer.step()
+                losses.append(loss.detach() * len(batch))
         return torch.stack(losses).sum().div(len(train)).cpu().view(1)
 
     def validate(self) -> tuple[Tensor, Tensor]:
         """Validation loss and accuracy."""
-        [log_p] = self.predict("val")
+        log_p = self._log_p("val", self.model)
         y = self.parts["val"].y
         assert y is not None
         loss = nll_loss(
@@ -115,29 +122,30 @@ class EagerEngine(Engine):
         )
         return loss.view(1), (log_p.argmax(1) == y.cpu()).double().mean().view(1)
 
-    @torch.no_grad()
     def predict(self, part: str) -> list[Tensor]:
-        """Log-probabilities of a part."""
-        self.model.eval()
-        size = self.protocol.batch_size
-        found = [self._forward(batch).to(self.dtype) for batch in self.parts[part].batches(size)]
-        return [torch.cat(found).cpu()]
+        """Log-probabilities of a part with the kept weights."""
+        model = deepcopy(self.model)
+        model.load_state_dict(self.kept)
+        return [self._log_p(part, model)]
 
-    def _forward(self, batch: Graphs) -> Tensor:
+    @torch.no_grad()
+    def _log_p(self, part: str, model: GraphClassifier) -> Tensor:
+        model.eval()
+        batches = self.parts[part].batches(self.protocol.batch_size)
+        return torch.cat([self._forward(batch, model) for batch in batches]).cpu()
+
+    def _forward(self, batch: Graphs, model: GraphClassifier) -> Tensor:
         if self.protocol.precision == "bfloat16":
             with torch.autocast(self.device.type, torch.bfloat16):
-                return self.model(batch).float()
-        return self.model(batch)
+                return model(batch).float()
+        level = model.level(batch)
+        return model(level.with_x(level.x.to(self.dtype)))
 
     def remember(self, better: Tensor) -> None:
         """Keep the present weights."""
         if bool(better[0]):
             for key, value in self.model.state_dict().items():
                 self.kept[key].copy_(value)
-
-    def recall(self) -> None:
-        """Go back to the weights that were kept."""
-        self.model.load_state_dict(self.kept)
 
     def weights(self) -> list[dict[str, Tensor]]:
         """The kept weights."""
@@ -153,15 +161,16 @@ class EagerEngine(Engine):
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`state` gave."""
-        self.model.load_state_dict(_under("now.", state))
-        self.kept = {key: value.to(self.device) for key, value in _under("kept.", state).items()}
+        self.model.load_state_dict(under("now.", state))
+        self.kept = {key: value.to(self.device) for key, value in under("kept.", state).items()}
         moments: dict[int, dict[str, Tensor]] = {}
-        for key, value in _under("adam.", state).items():
+        for key, value in under("adam.", state).items():
             number, name = key.split(".")
             moments.setdefault(int(number), {})[name] = value
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
 
 
-def _under(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+def under(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """What a state holds under a prefix, without the prefix."""
     return {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}

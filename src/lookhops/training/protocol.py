@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
@@ -11,7 +12,7 @@ from lookhops.errors import LookHopsError
 from lookhops.nn import Architecture, GraphClassifier
 
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
-PRECISIONS = ("float32", "bfloat16", "float64")
+PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,8 @@ class Protocol:
         max_epochs: No run is longer.
         patience: Epochs without improvement before a run stops.
         class_weights: Whether the loss weighs classes by their rarity in the training part.
-        precision: ``float32``, ``bfloat16`` (layers in bfloat16, weights in float32), ``float64``.
+        precision: ``float32``; ``tf32`` (dense products rounded to 10 bits on GPUs that can);
+            ``bfloat16`` (layers in bfloat16, weights in float32); ``float64``.
     """
 
     seeds: tuple[int, ...] = PAPER_SEEDS
@@ -75,6 +77,15 @@ def seeded_model(
 def epoch_generator(seed: int, epoch: int) -> torch.Generator:
     """What shuffles an epoch's training graphs: a fresh one each time, so that a run can go on."""
     return torch.Generator().manual_seed(seed * 1_000_003 + epoch)
+
+
+@contextmanager
+def epoch_randomness(seed: int, epoch: int, device: torch.device) -> Iterator[None]:
+    """Whatever is drawn in the block (dropout) follows from the seed and the epoch alone."""
+    devices = [device] if device.type == "cuda" else []
+    with torch.random.fork_rng(devices=devices):
+        torch.manual_seed(seed * 1_000_003 + epoch)
+        yield
 
 
 def class_weights(y: torch.Tensor, num_classes: int) -> torch.Tensor:

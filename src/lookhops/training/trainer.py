@@ -15,8 +15,9 @@ from lookhops.datasets.splits import Split, split
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
+from lookhops.training.captured import CapturedEngine, stackable
 from lookhops.training.engine import EagerEngine, Engine
-from lookhops.training.protocol import Protocol
+from lookhops.training.protocol import Protocol, seeded_model
 
 
 @dataclass
@@ -97,8 +98,11 @@ def train(
         if earlier is not None:
             runs, state = earlier
             engine.restore(state)
-        _fit(engine, runs, protocol, on_epoch)
-        engine.recall()
+        try:
+            _fit(engine, runs, protocol, on_epoch)
+        except NotFinite as error:
+            error.runs = finished + error.runs
+            raise
         for run, weights, val, test in zip(
             runs, engine.weights(), engine.predict("val"), engine.predict("test"), strict=True
         ):
@@ -119,7 +123,7 @@ def _fit(
         seconds = time.perf_counter() - start
         open_runs = [not run.done(protocol) for run in runs]
         _check_finite(engine, runs, open_runs, train_loss, val_loss, epoch)
-        best = torch.tensor([run.best_loss for run in runs])
+        best = torch.tensor([run.best_loss for run in runs], dtype=torch.float64)
         better = (val_loss.double() < best) & torch.tensor(open_runs)
         engine.remember(better)
         for i, run in enumerate(runs):
@@ -136,6 +140,7 @@ def _fit(
             )
             if better[i]:
                 run.best_epoch, run.best_loss = epoch, float(val_loss[i])
+        engine.retire(torch.tensor([run.done(protocol) for run in runs]))
         on_epoch(Progress(runs, engine))
 
 
@@ -166,7 +171,13 @@ def _engines(
     protocol: Protocol,
     device: torch.device,
 ) -> Iterator[Engine]:
-    """One engine a seed."""
+    """On a GPU one engine for all seeds, where the network's layers allow it; else one a seed."""
+    if device.type == "cuda":
+        probe = seeded_model(0, max(graphs.num_features, 1), graphs.num_classes, architecture)
+        if stackable(probe):
+            seeds, splits = list(parts), list(parts.values())
+            yield CapturedEngine(graphs, splits, seeds, architecture, protocol, device)
+            return
     for seed, part in parts.items():
         yield EagerEngine(graphs, part, seed, architecture, protocol, device)
 
@@ -188,7 +199,10 @@ def draw_splits(
 ) -> dict[int, Split]:
     """Each seed's split, checked against what training needs."""
     if graphs.y is None:
-        raise LookHopsError(f"{graphs.name}: the graphs have no classes to learn.")
+        raise LookHopsError(
+            f"{graphs.name}: the graphs have no classes to learn; in a table of molecules, name "
+            "the column that has them (--label-column)."
+        )
     if len(graphs.y.unique()) < 2:
         raise LookHopsError(
             f"{graphs.name}: all graphs are of one class; there is nothing to learn."

@@ -1,0 +1,203 @@
+"""Training on one GPU: many seeds at once, against plain PyG. Called by training.py --device cuda.
+
+Fifty epochs of the training part, as in the paper's timing. PyG trains one seed; a few epochs of it
+are timed and scaled to fifty. Ours trains ten seeds in one stack, and one alone.
+"""
+
+from __future__ import annotations
+
+import time
+
+import torch
+from torch import Tensor, nn
+from torch.profiler import ProfilerActivity, profile
+from torch_geometric.data import Batch
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import (
+    ASAPooling,
+    EdgePooling,
+    SAGPooling,
+    TopKPooling,
+    global_max_pool,
+    global_mean_pool,
+)
+
+from lookhops.datasets import load, split
+from lookhops.datasets.splits import Split
+from lookhops.graphs import Graphs
+from lookhops.nn import Architecture
+from lookhops.training import PAPER_SEEDS, Protocol
+from lookhops.training.captured import CapturedEngine
+from training import PlainNetwork, plain_epoch, seconds
+
+DEVICE = torch.device("cuda")
+EPOCHS = 50
+PEERS = {"topk": TopKPooling, "sag": SAGPooling, "asap": ASAPooling, "edge": EdgePooling}
+
+
+class PyGNetwork(PlainNetwork):
+    """The paper's network in plain PyG, with one of PyG's own poolings shared by all layers."""
+
+    def __init__(self, in_channels: int, classes: int, a: Architecture) -> None:
+        super().__init__(in_channels, classes, a)
+        make = PEERS[a.pool]
+        self.pool = make(a.hidden) if a.pool == "edge" else make(a.hidden, ratio=a.ratio)
+
+    def forward(self, data: Batch) -> Tensor:
+        x, edge_index, batch = data.x, data.edge_index, data.batch
+        total = 0
+        for layer, conv in enumerate(self.convs):
+            x = torch.relu(conv(x, edge_index)[0])
+            if layer < len(self.convs) - 1:
+                if isinstance(self.pool, EdgePooling):
+                    x, edge_index, batch, _ = self.pool(x, edge_index, batch)
+                else:
+                    x, edge_index, _, batch, *_ = self.pool(x, edge_index, None, batch)
+            size = data.num_graphs
+            read = torch.cat((global_max_pool(x, batch, size), global_mean_pool(x, batch, size)), 1)
+            total = total + torch.relu(read)
+        return torch.log_softmax(self.mlp(total), dim=-1)
+
+
+def engine_of(graphs: Graphs, seeds: tuple[int, ...], precision: str, **options) -> CapturedEngine:
+    protocol = Protocol(seeds=seeds, precision=precision)
+    splits = [split(graphs, seed) for seed in seeds]
+    return CapturedEngine(graphs, splits, seeds, Architecture(**options), protocol, DEVICE)
+
+
+def ours(graphs: Graphs, seeds: tuple[int, ...], precision: str, epochs: int, **options) -> float:
+    """Seconds a seed for fifty epochs."""
+    engine = engine_of(graphs, seeds, precision, **options)
+    engine.epoch(0)  # records the step
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for number in range(1, epochs + 1):
+        engine.epoch(number)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - start) / len(seeds) * EPOCHS / epochs
+
+
+def pyg(graphs: Graphs, epochs: int, **options) -> float:
+    """Seconds for fifty epochs of one seed in plain PyG."""
+    architecture = Architecture(**options)
+    network = PyGNetwork if architecture.pool in PEERS else PlainNetwork
+    model = network(graphs.num_features, graphs.num_classes, architecture).to(DEVICE)
+    for parameter in model.parameters():
+        if parameter.dim() > 1:
+            nn.init.xavier_uniform_(parameter)
+    data = graphs.select(split(graphs, 11).train).to_pyg()
+    epoch = plain_epoch(model, DataLoader(data, batch_size=256, shuffle=True), DEVICE)
+    if epochs > 1:
+        seconds(epoch, DEVICE)  # warm up
+    return sum(seconds(epoch, DEVICE) for _ in range(epochs)) * EPOCHS / epochs
+
+
+def table(graphs: Graphs, rows: list[tuple[str, dict, int, int]]) -> None:
+    head = f"{graphs.name}: seconds for 50 epochs"
+    print(f"\n{head:34}{'ten seeds, each':>24}{'one seed':>10}{'PyG':>9}{'ratio':>8}")
+    print(f"{'':34}{'float32':>12}{'tf32':>12}{'float32':>10}")
+    for name, options, epochs, peer_epochs in rows:
+        full, fast = (ours(graphs, PAPER_SEEDS, p, epochs, **options) for p in ("float32", "tf32"))
+        alone = ours(graphs, PAPER_SEEDS[:1], "float32", epochs, **options)
+        peer = pyg(graphs, peer_epochs, **options) if peer_epochs else float("nan")
+        print(
+            f"{name:34}{full:10.3f} s{fast:10.3f} s{alone:8.2f} s{peer:7.1f} s{peer / full:7.0f}x",
+            flush=True,
+        )
+
+
+def inference(graphs: Graphs) -> None:
+    """Graphs a second through a recorded forward pass over all of them, from packed data."""
+    everything = torch.arange(len(graphs))
+    part = Split(everything, everything, everything)
+    protocol = Protocol(seeds=(11,), batch_size=len(graphs), precision="float32")
+    engine = CapturedEngine(graphs, [part], (11,), Architecture(), protocol, DEVICE)
+    engine.validate()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(20):
+        engine.validate()
+    torch.cuda.synchronize()
+    rate = 20 * len(graphs) / (time.perf_counter() - start)
+    print(f"\nInference over {graphs.name} from packed data: {rate:,.0f} graphs a second")
+
+
+def copy_bandwidth() -> float:
+    """Bytes a second of a large copy on the device, read and written."""
+    x = torch.empty(2**29, device=DEVICE)
+    y = torch.empty_like(x)
+    y.copy_(x)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    for _ in range(10):
+        y.copy_(x)
+    torch.cuda.synchronize()
+    return 10 * 2 * x.nbytes / (time.perf_counter() - start)
+
+
+def roofline(graphs: Graphs, precision: str) -> None:
+    """What fraction of the copy bandwidth a training step reaches, kernel by kernel."""
+    engine = engine_of(graphs, PAPER_SEEDS, precision)
+    engine.epoch(0)
+    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as record:
+        engine.epoch(1)
+        torch.cuda.synchronize()
+    steps = engine.order.shape[1]
+    copy = copy_bandwidth()
+    # Bytes that must move: features once in, once out; T is one tensor of all nodes' features.
+    T = len(PAPER_SEEDS) * engine.capacity.nodes * 128 * 4
+    edges = engine.capacity.edges * 8
+    per_call = {  # tensors read and written by one call of a kernel
+        "_hop_kernel": 2 * T + edges,
+        "_merge_kernel": 3.5 * T + edges,  # forward x, hop -> z'; backward g, hop, z -> dz
+        "_activate_kernel": 2 * T,
+        "_activate_backward_kernel": 3 * T,
+        "_readout_kernel": T,
+        "gemm": 2 * T,
+    }
+    found: dict[str, list[float]] = {}
+    total = 0.0
+    for event in record.key_averages():
+        if event.self_device_time_total == 0 or event.self_cpu_time_total > 0:
+            continue
+        key = "gemm" if "gemm" in event.key else event.key.split("<")[0][:44]
+        row = found.setdefault(key, [0.0, 0.0])
+        row[0] += event.self_device_time_total / 1e6
+        row[1] += event.count
+        total += event.self_device_time_total / 1e6
+    print(f"\n{graphs.name}, ten seeds, {precision}: a training step against the copy bandwidth")
+    print(f"copy: {copy / 1e12:.2f} TB/s; one tensor of features: {T / 1e6:.0f} MB")
+    print(f"{'kernel':46}{'ms a step':>10}{'calls':>7}{'TB/s':>7}{'of copy':>9}")
+    counted = sum(per_call.get(key, 0) * calls for key, (_, calls) in found.items())
+    for key, (spent, calls) in sorted(found.items(), key=lambda item: -item[1][0])[:6]:
+        rate = per_call.get(key, 0) * calls / spent
+        shown = f"{rate / 1e12:7.2f}{rate / copy:9.0%}" if rate else ""
+        print(f"{key:46}{spent / steps * 1e3:10.2f}{calls / steps:7.0f}{shown}")
+    rate = counted / total
+    print(f"{'the step':46}{total / steps * 1e3:10.2f}{'':7}{rate / 1e12:7.2f}{rate / copy:9.0%}")
+    print(f"peak memory: {torch.cuda.max_memory_allocated() / 2**30:.1f} GiB")
+
+
+def main() -> None:
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}")
+    nci1, dd = load("NCI1"), load("DD")
+    table(
+        nci1,
+        [
+            ("LiCheb", {}, 50, 3),
+            ("LiCheb + LookHops pooling", {"pool": "lookhops"}, 50, 2),
+            ("LiCheb + TopK", {"pool": "topk"}, 25, 2),
+            ("LiCheb + SAG", {"pool": "sag"}, 25, 2),
+            ("LiCheb + EdgePool", {"pool": "edge"}, 4, 1),
+            ("LiCheb + ASAP", {"pool": "asap"}, 3, 2),
+        ],
+    )
+    table(dd, [("LiCheb", {}, 10, 3)])
+    inference(nci1)
+    torch.cuda.reset_peak_memory_stats()
+    roofline(dd, "tf32")
+    roofline(dd, "float32")
+
+
+if __name__ == "__main__":
+    main()

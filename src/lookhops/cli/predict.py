@@ -1,0 +1,172 @@
+"""``lookhops predict``: classes and probabilities of new graphs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from lookhops.cli.common import (
+    DataDir,
+    IdColumn,
+    Invalid,
+    Json,
+    LabelColumn,
+    SmilesColumn,
+    TaskSeed,
+    TaskSize,
+    err,
+    load_source,
+    print_json,
+    warn,
+)
+from lookhops.errors import LookHopsError, replacing
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
+    from lookhops.training.inference import Predictions
+
+Model = Annotated[
+    Path,
+    typer.Argument(metavar="DIR", help="Folder that `train` wrote.", show_default=False),
+]
+Input = Annotated[
+    str,
+    typer.Argument(
+        metavar="INPUT",
+        help="Any source that `train` takes, or `-`: SMILES from standard input, one a line, "
+        "each with a name if you like.",
+        show_default=False,
+    ),
+]
+Device = Annotated[
+    str, typer.Option("--device", help="cpu, cuda, or auto: a GPU where there is one.")
+]
+
+
+def predict(
+    model: Model,
+    source: Input,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="CSV file to write.", show_default="standard output"),
+    ] = None,
+    device: Device = "auto",
+    as_json: Json = False,
+    data_dir: DataDir = None,
+    smiles_column: SmilesColumn = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    invalid: Invalid = "raise",
+    task_size: TaskSize = None,
+    task_seed: TaskSeed = None,
+) -> None:
+    """Classify graphs: id, class, calibrated probabilities, and how much the seeds agree.
+
+    The models of all seeds in the folder answer together. `agreement` is the share of them that
+    give the same class when asked alone.
+    """
+    from lookhops.training.inference import Predictor
+
+    predictor = Predictor(model, device)
+    if stopped := predictor.checkpoint.config.get("stopped"):
+        warn(f"{model}: {stopped}")
+    columns = (smiles_column, label_column, id_column)
+    graphs = load_input(source, data_dir, *columns, invalid, task_size, task_seed)
+    answers = predictor.predict(graphs)
+    if as_json:
+        print_json(as_records(answers))
+    if output is not None:
+        with replacing(output) as part:
+            part.write_text(as_csv(answers), encoding="utf-8")
+        err.print(f"{escape(str(output))}: {len(answers):,} graphs", soft_wrap=True)
+    elif not as_json:
+        typer.echo(as_csv(answers), nl=False)
+    _compare(graphs, answers)
+
+
+def load_input(
+    source: str,
+    data_dir: Path | None,
+    smiles_column: str | None,
+    label_column: str | None,
+    id_column: str | None,
+    invalid: str,
+    task_size: int | None,
+    task_seed: int | None,
+) -> Graphs:
+    """The graphs of a source, or of SMILES on standard input."""
+    if source != "-":
+        columns = (smiles_column, label_column, id_column)
+        return load_source(source, data_dir, *columns, invalid, task_size, task_seed)
+    from lookhops.datasets.molecules import featurise
+    from lookhops.datasets.records import Records
+
+    try:
+        lines = sys.stdin.buffer.read().decode("utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise LookHopsError("standard input: not UTF-8 text.") from error
+    where, smiles, ids = [], [], []
+    for number, line in enumerate(lines, 1):
+        words = line.split(maxsplit=1)
+        if words and not line.startswith("#"):
+            where.append(f"line {number}")
+            smiles.append(words[0])
+            ids.append(words[1].strip() if len(words) > 1 else words[0])
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        records = Records("standard input", where, smiles, ids)
+        graphs = featurise(records, invalid=invalid, name="standard input")
+    for warning in caught:
+        warn(str(warning.message))
+    return graphs
+
+
+def as_csv(answers: Predictions) -> str:
+    """``id,class,p_<class>,...,agreement``, one line a graph."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("id", "class", *(f"p_{name}" for name in answers.class_names), "agreement"))
+    for record in as_records(answers):
+        writer.writerow(
+            (
+                record["id"],
+                record["class"],
+                *(f"{p:.4f}" for p in record["probabilities"].values()),
+                f"{record['agreement']:.2f}",
+            )
+        )
+    return text.getvalue()
+
+
+def as_records(answers: Predictions) -> list[dict[str, Any]]:
+    """One JSON object a graph."""
+    rows = zip(answers.ids, answers.classes, answers.probabilities, answers.agreement, strict=True)
+    return [
+        {
+            "id": name,
+            "class": predicted,
+            "probabilities": dict(zip(answers.class_names, p.tolist(), strict=True)),
+            "agreement": float(agreement),
+        }
+        for name, predicted, p, agreement in rows
+    ]
+
+
+def _compare(graphs: Graphs, answers: Predictions) -> None:
+    """Where the graphs have classes that the model knows, say how many it got right."""
+    if (
+        graphs.y is None
+        or not len(graphs)
+        or not set(graphs.class_names) <= set(answers.class_names)
+    ):
+        return
+    true = [graphs.class_names[number] for number in graphs.y.tolist()]
+    hits = sum(a == b for a, b in zip(true, answers.classes, strict=True))
+    err.print(f"{hits:,} of {len(true):,} as labelled ({hits / len(true):.1%})", soft_wrap=True)

@@ -1,0 +1,69 @@
+"""Files that survive an interruption: written whole, forced to the disk, then renamed."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from lookhops.errors import LookHopsError, replacing
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file; at any moment, power cuts included, the old one or the new one is there."""
+    with replacing(path) as part, part.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def write_json(path: Path, content: Any) -> None:
+    """Write readable JSON."""
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    write_bytes(path, text.encode())
+
+
+def read_bytes(path: Path) -> bytes:
+    """A whole file, or a sentence that says why not."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise LookHopsError(f"{path}: no such file.") from error
+    except OSError as error:
+        raise LookHopsError(f"{path}: cannot be read ({error.strerror or error}).") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON file that holds an object."""
+    try:
+        content = json.loads(read_bytes(path).decode())
+    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise LookHopsError(f"{path}: not JSON ({error}).") from error
+    if not isinstance(content, dict):
+        raise LookHopsError(f"{path}: not a JSON object.")
+    return content
+
+
+def pack_tensors(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> bytes:
+    """Tensors and a JSON note as the content of one safetensors file."""
+    # Copies, because safetensors refuses slices of one tensor, as stacked seeds are.
+    plain = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
+    return safetensors.torch.save(plain, {"note": json.dumps(note)})
+
+
+def unpack_tensors(content: bytes, path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What :func:`pack_tensors` packed. Only safetensors is read: nothing is ever unpickled."""
+    try:
+        tensors = safetensors.torch.load(content)
+        length = int.from_bytes(content[:8], "little")
+        metadata = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
+        note = json.loads(metadata.get("note", "{}"))
+    except (SafetensorError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LookHopsError(f"{path}: not a safetensors file ({error}).") from error
+    return tensors, note

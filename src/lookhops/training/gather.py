@@ -1,0 +1,126 @@
+"""Batches of fixed capacity, gathered on the device that holds the graphs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lookhops.graphs import Graphs
+from lookhops.hops import Adjacency, Pattern
+from lookhops.nn import Level
+
+NODE_STEP = 256  # capacities are multiples of this: dense layers and kernels take whole blocks
+EDGE_STEP = 1024
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Room for a batch: nodes of each seed, edges of all seeds together."""
+
+    nodes: int
+    edges: int
+
+    @classmethod
+    def of(cls, plan: np.ndarray, nodes: np.ndarray, edges: np.ndarray) -> Capacity:
+        """The room that a plan (seeds, batches, size) of graphs needs."""
+        real = plan >= 0
+        node_count = np.where(real, nodes[plan], 0).sum(2)
+        edge_count = np.where(real, edges[plan], 0).sum((0, 2))
+        return cls(int(node_count.max(initial=0)), int(edge_count.max(initial=0)))
+
+    @classmethod
+    def likely(cls, seeds: int, size: int, nodes: np.ndarray, edges: np.ndarray) -> Capacity:
+        """Room that shuffled batches seldom outgrow: four standard deviations above the mean."""
+
+        def above(values: np.ndarray, count: int) -> int:
+            count = min(count, len(values) * max(count // size, 1))
+            return int(count * values.mean() + 4 * np.sqrt(count) * values.std())
+
+        return cls(above(nodes, size), above(edges, seeds * size))
+
+    def holds(self, needed: Capacity) -> bool:
+        """Whether there is room; one node more than needed, for padding edges to hold on to."""
+        return self.nodes > needed.nodes and self.edges >= needed.edges
+
+    def grown(self, needed: Capacity) -> Capacity:
+        """The next capacity that holds both."""
+        nodes = max(self.nodes, needed.nodes + 1)
+        edges = max(self.edges, needed.edges)
+        return Capacity(-(-nodes // NODE_STEP) * NODE_STEP, -(-edges // EDGE_STEP) * EDGE_STEP)
+
+
+class Gatherer:
+    """Makes levels of fixed shape from packed graphs, by index arithmetic alone."""
+
+    def __init__(self, graphs: Graphs) -> None:
+        self.graphs = graphs
+        self.undirected = graphs.is_undirected
+        self.node_ptr = graphs.node_ptr.long()
+        self.row_ptr = graphs.row_ptr.long()
+
+    def __call__(
+        self, index: Tensor, room: Capacity, dtype: torch.dtype
+    ) -> tuple[Level, Tensor, Tensor]:
+        """A level with one batch for each seed, the graphs' classes, and which are there.
+
+        Args:
+            index: Graphs of each seed's batch, shape (seeds, size), -1 for no graph.
+            room: Shapes to fill.
+            dtype: Type of the features.
+        """
+        seeds, size = index.shape
+        real = index >= 0
+        graph = index.clamp(min=0)
+        first = self.node_ptr[graph]
+        count = torch.where(real, self.node_ptr[graph + 1] - first, 0)
+        end = count.cumsum(1)
+        start = end - count
+        # Each slot's graph in the batch; slots past the last graph are padding.
+        slot = torch.arange(room.nodes, device=index.device).expand(seeds, -1).contiguous()
+        place = torch.searchsorted(end, slot, right=True)
+        alive = place < size
+        place = place.clamp(max=size - 1)
+        node = torch.where(alive, (first - start).gather(1, place) + slot, 0)
+        offset = torch.arange(seeds, device=index.device)[:, None]
+        pattern = self._edges(node.flatten(), alive.flatten(), room.edges)
+        level = Level(
+            x=self._features(node.flatten(), dtype).view(seeds, room.nodes, -1),
+            adjacency=Adjacency(pattern, symmetric=self.undirected),
+            graph=(place + offset * size).flatten(),
+            num_graphs=seeds * size,
+            alive=alive.flatten(),
+            segments=torch.stack((start, end)).add(offset * room.nodes).flatten(1),
+        )
+        y = self.graphs.y
+        return level, graph if y is None else y[graph], real
+
+    def _edges(self, node: Tensor, alive: Tensor, room: int) -> Pattern:
+        """The edges between the chosen nodes; padding edges are loops of the last, unused node."""
+        degree = torch.where(alive, self.row_ptr[node + 1] - self.row_ptr[node], 0)
+        row_ptr = torch.cat((degree.new_zeros(1), degree.cumsum(0)))
+        entry = torch.arange(room, device=node.device)
+        row = torch.searchsorted(row_ptr[1:], entry, right=True).clamp(max=node.numel() - 1)
+        there = entry < row_ptr[-1]
+        old = torch.where(there, self.row_ptr[node[row]] + entry - row_ptr[row], 0)
+        # A graph moves as a whole: sources shift as far as their target did.
+        column = torch.where(there, self.graphs.source[old] + row - node[row], node.numel() - 1)
+        pattern = Pattern(row_ptr.int(), column.int())
+        pattern.__dict__["row"] = row.int()  # known already
+        return pattern
+
+    def _features(self, node: Tensor, dtype: torch.dtype) -> Tensor:
+        graphs = self.graphs
+        if graphs.num_features == 0:
+            return torch.ones(node.numel(), 1, dtype=dtype, device=node.device)
+        parts = []
+        if graphs.attributes is not None:
+            parts.append(graphs.attributes[node].to(dtype))
+        if graphs.labels is not None:
+            label = graphs.labels[node].long()
+            for column, width in enumerate(graphs.label_sizes):
+                hot = torch.zeros(node.numel(), width, dtype=dtype, device=node.device)
+                parts.append(hot.scatter_(1, label[:, column : column + 1], 1))
+        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]

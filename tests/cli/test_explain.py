@@ -1,0 +1,83 @@
+"""``lookhops explain`` by running it."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+SMALL = ["--hidden", "8", "--layers", "3", "--epochs", "1", "--device", "cpu"]
+
+
+@pytest.fixture
+def model(lookhops, tmp_path):
+    folder = tmp_path / "model"
+    options = [*SMALL, "--task-size", "60", "--ratio", "0.6", "--seeds", "2"]
+    assert lookhops("train", "hops-1", *options, "-o", folder)[0] == 0
+    return folder
+
+
+def test_json_and_pictures(lookhops, model, tmp_path):
+    source = ["hops-1", "--task-size", "4", "--task-seed", "9"]
+    code, out, err = lookhops("explain", model, *source, "-o", tmp_path / "e")
+    assert code == 0, err
+    assert "explanations.json and 4 pictures" in out
+    content = json.loads((tmp_path / "e" / "explanations.json").read_text())
+    assert content["seed"] == 11
+    for graph in content["graphs"]:
+        assert set(graph["probabilities"]) == {"different", "same"}
+        nodes = list(range(graph["num_nodes"]))
+        for layer in graph["layers"]:
+            assert layer["nodes"] == nodes
+            assert len(layer["score"]) == len(nodes)
+            assert sorted(layer["kept"] + layer["dropped"]) == nodes
+            lowest = min(
+                s for n, s in zip(nodes, layer["score"], strict=True) if n in layer["kept"]
+            )
+            highest = max(
+                s for n, s in zip(nodes, layer["score"], strict=True) if n in layer["dropped"]
+            )
+            assert lowest >= highest
+            nodes = layer["kept"]
+        ET.fromstring((tmp_path / "e" / graph["picture"]).read_text())
+    code, out, _ = lookhops("explain", model, *source, "--seed", "22", "--json")
+    assert code == 0
+    assert json.loads(out)["seed"] == 22
+    assert "picture" not in json.loads(out)["graphs"][0]
+
+
+def test_names_of_pictures_are_safe_and_differ(lookhops, tmp_path):
+    options = [*SMALL, "--batch-size", "64"]
+    assert lookhops("train", "solubility", *options, "-o", tmp_path / "m")[0] == 0
+    lines = ["CCO ../../evil", "CCN a/b", "CCC a:b", "CCCC A/B", "CCF ...", "CCCl été"]
+    (tmp_path / "some.smi").write_text("\n".join(lines))
+    code, _, err = lookhops("explain", tmp_path / "m", tmp_path / "some.smi", "-o", tmp_path / "e")
+    assert code == 0, err
+    names = sorted(file.name for file in (tmp_path / "e").iterdir())
+    assert names == sorted(
+        [
+            "explanations.json",
+            "evil.svg",
+            "a-b.svg",
+            "a-b-2.svg",
+            "A-B-3.svg",
+            "graph.svg",
+            "été.svg",
+        ]
+    )
+
+
+def test_sentences(lookhops, model, tmp_path):
+    code, _, err = lookhops("explain", model, "hops-1")
+    assert code == 2
+    assert "-o FOLDER" in err
+    code, _, err = lookhops("explain", model, "hops-1", "--seed", "5", "-o", tmp_path / "e")
+    assert code == 2
+    assert "has no seed 5, but 11, 22" in err
+    code, _, err = lookhops("explain", model, "solubility", "-o", tmp_path / "e")
+    assert code == 2
+    assert "made by 'molecules-1'" in err
+    plain = ["--pool", "none", "--task-size", "60"]
+    assert lookhops("train", "hops-1", *SMALL, *plain, "-o", tmp_path / "p")[0] == 0
+    code, _, err = lookhops("explain", tmp_path / "p", "hops-1", "-o", tmp_path / "e")
+    assert code == 2
+    assert "no pooling" in err

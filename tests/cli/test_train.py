@@ -1,0 +1,247 @@
+"""``lookhops train`` by running it."""
+
+import errno
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from lookhops.training import files
+from lookhops.training.engine import EagerEngine
+
+SMALL = ["hops-1", "--task-size", "80", "--hidden", "8", "--layers", "3", "--epochs", "3"]
+SMALL += ["--batch-size", "16", "--device", "cpu"]
+
+
+def test_the_table_says_it_all(lookhops, tmp_path):
+    options = ["--seeds", "3", "--task-size", "200"]
+    code, out, err = lookhops("train", *SMALL, *options, "-o", tmp_path / "m")
+    assert code == 0, err
+    assert max(map(len, out.splitlines())) <= 80 or str(tmp_path) in out
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    for word in ("accuracy", "balanced accuracy", "macro-F1", "AUROC", "95% interval"):
+        assert word in out
+    for name in ("calibration error", "with temperature", "recall", "time per epoch"):
+        assert name in out
+    assert f"{config['parameters']:,}" in out
+    mean = config["metrics"]["summary"]["accuracy"]
+    assert re.search(rf"accuracy +{100 * mean['mean']:.1f} ± +{100 * mean['std']:.1f} %", out)
+    [[a, b], [c, d]] = config["metrics"]["confusion"]
+    assert re.search(rf"different +{a} +{b} +{a + b} ", out)
+    assert re.search(rf"same +{c} +{d} +{c + d} ", out)
+    assert "seed 22 (2 of 3): 3 epochs" in err
+
+
+def test_the_help_speaks_of_every_option(lookhops):
+    code, out, _ = lookhops("train", "--help")
+    assert code == 0
+    for option in ("--conv", "--pool", "--k ", "--splits", "--device", "--precision", "--resume"):
+        assert option in out
+
+
+def test_json_and_nothing_else(lookhops, tmp_path):
+    code, out, _ = lookhops("train", *SMALL, "--json", "-o", tmp_path / "m")
+    assert code == 0
+    printed = json.loads(out)
+    assert printed == json.loads((tmp_path / "m" / "config.json").read_text())
+    assert printed["protocol"]["seeds"] == [11]
+    assert printed["architecture"]["pool"] == "lookhops"
+
+
+def test_options_reach_the_training(lookhops, tmp_path):
+    options = ["--conv", "gcn", "--pool", "none", "--k", "1", "--seeds", "5,7", "--lr", "0.02"]
+    options += ["--weight-decay", "0.1", "--stratify", "--class-weights", "--patience", "2"]
+    options += ["--precision", "float64", "--ratio", "0.5", "--activation", "relu"]
+    code, out, err = lookhops("train", *SMALL, *options, "--json", "-o", tmp_path / "m")
+    assert code == 0, err
+    config = json.loads(out)
+    protocol = {key: config["protocol"][key] for key in ("seeds", "learning_rate", "weight_decay")}
+    assert protocol == {"seeds": [5, 7], "learning_rate": 0.02, "weight_decay": 0.1}
+    assert config["protocol"]["stratify"]
+    assert config["protocol"]["class_weights"]
+    assert config["protocol"]["precision"] == "float64"
+    assert (config["architecture"]["conv"], config["architecture"]["k"]) == ("gcn", 1)
+
+
+def test_one_split_for_all_seeds(lookhops, tmp_path):
+    numbers = list(range(80))
+    part = {"train": numbers[:50], "val": numbers[50:60], "test": numbers[60:]}
+    (tmp_path / "splits.json").write_text(json.dumps([part]))
+    arguments = ["--splits", tmp_path / "splits.json", "--seeds", "2", "--json"]
+    code, out, err = lookhops("train", *SMALL, *arguments, "-o", tmp_path / "m")
+    assert code == 0, err
+    seeds = json.loads(out)["metrics"]["seeds"]
+    assert [seeds[seed]["test_graphs"] for seed in ("11", "22")] == [20, 20]
+    (tmp_path / "splits.json").write_text(json.dumps([part, part, part]))
+    code, _, err = lookhops("train", *SMALL, *arguments, "-o", tmp_path / "n")
+    assert code == 2
+    assert "3 splits for 2 seeds" in err
+
+
+@pytest.mark.parametrize(
+    ("suggested", "k", "said"),
+    [
+        (3, 3, "k = 3, which the hop information suggests"),
+        (12, 9, "k = 9, the most that was measured; suggested was k = 12"),
+        (None, 2, "does not die away"),
+    ],
+)
+def test_k_from_the_hop_information(lookhops, tmp_path, monkeypatch, suggested, k, said):
+    found = SimpleNamespace(suggested_k=suggested, max_k=9)
+    monkeypatch.setattr("lookhops.information.look", lambda graphs, **options: found)
+    options = ["--k", "auto", "--epochs", "1", "--json"]
+    code, out, err = lookhops("train", *SMALL, *options, "-o", tmp_path / "m")
+    assert code == 0, err
+    assert json.loads(out)["architecture"]["k"] == k
+    assert said in err
+
+
+def test_k_where_there_is_no_hop_information(lookhops, tmp_path):
+    (tmp_path / "carbon.csv").write_text("smiles,class\n" + "C#C,a\nC#CC#C,b\n" * 20)
+    options = ["--k", "auto", "--epochs", "1", "--hidden", "8", "--device", "cpu", "--json"]
+    code, out, err = lookhops("train", tmp_path / "carbon.csv", *options, "-o", tmp_path / "m")
+    assert code == 0, err
+    assert "architecture" in json.loads(out)
+    pairs = "smiles,class\n" + "C,a\nN,b\n" * 20  # molecules of one atom: nothing to look at
+    (tmp_path / "atoms.csv").write_text(pairs)
+    code, out, err = lookhops("train", tmp_path / "atoms.csv", *options, "-o", tmp_path / "n")
+    assert code == 0, err
+    assert json.loads(out)["architecture"]["k"] == 2
+    assert "the hop information cannot be had" in err
+
+
+def test_the_state_of_a_finished_run_is_shown_again(lookhops, tmp_path):
+    first = lookhops("train", *SMALL, "-o", tmp_path / "m")
+    again = lookhops("train", *SMALL, "-o", tmp_path / "m", "--resume")
+    assert first[:2] == again[:2]
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        (["--conv", "lichep"], "Did you mean 'licheb'?"),
+        (["--pool", "nothing"], "no pooling 'nothing'"),
+        (["--k", "many"], "--k is a number of hops"),
+        (["--seeds", "a"], "Seeds are a count or numbers"),
+        (["--ratio", "1.5"], "the fraction that is kept"),
+        (["--lr", "0"], "learning rate must be above 0"),
+        (["--precision", "int8"], "precision is one of"),
+        (["--device", "abacus"], "no device 'abacus'"),
+        (["--task-size", "5"], "too few"),
+        (["--splits", "nowhere.json"], "nowhere.json: no such file"),
+        (["--resume", "--overwrite"], "choose"),
+    ],
+)
+def test_sentences_and_exit_code_2(lookhops, tmp_path, options, what):
+    code, out, err = lookhops("train", *SMALL, *options, "-o", tmp_path / "m")
+    assert code == 2
+    assert what in err
+    assert out == ""
+    assert len(err.strip().splitlines()) == 1
+    assert not (tmp_path / "m" / "config.json").exists()
+
+
+def test_a_folder_with_something_in_it(lookhops, tmp_path):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "thesis.tex").write_text("years of work")
+    code, _, err = lookhops("train", *SMALL, "-o", tmp_path / "m")
+    assert code == 2
+    assert "--resume" in err
+    assert "--overwrite" in err
+    assert lookhops("train", *SMALL, "-o", tmp_path / "m", "--overwrite")[0] == 0
+    assert (tmp_path / "m" / "thesis.tex").read_text() == "years of work"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_an_unwritable_folder(lookhops, tmp_path):
+    (tmp_path / "closed").mkdir(mode=0o500)
+    code, _, err = lookhops("train", *SMALL, "-o", tmp_path / "closed" / "m")
+    assert code == 2
+    assert "cannot be written (Permission denied)" in err
+
+
+def test_a_place_where_no_folder_can_be(lookhops, tmp_path):
+    (tmp_path / "file").write_text("")
+    code, _, err = lookhops("train", *SMALL, "-o", tmp_path / "file" / "m")
+    assert code == 2
+    assert "cannot be written" in err
+
+
+def test_a_full_disk(lookhops, tmp_path, monkeypatch):
+    def full(number):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "fsync", full)
+        code, _, err = lookhops("train", *SMALL, "-o", tmp_path / "m")
+    assert code == 2
+    assert "No space left on device" in err
+    assert lookhops("train", *SMALL, "-o", tmp_path / "m", "--resume")[0] == 0
+
+
+def test_not_a_number(lookhops, tmp_path, monkeypatch):
+    real = EagerEngine.epoch
+    monkeypatch.setattr(
+        EagerEngine, "epoch", lambda self, n: real(self, n) * (float("nan") if n == 3 else 1)
+    )
+    code, _, err = lookhops("train", *SMALL, "-o", tmp_path / "m")
+    assert code == 2
+    assert "was not a finite number in epoch 3; the weights of epoch" in err
+    assert err.strip().splitlines()[-1].startswith("lookhops: The loss of seed 11")
+    monkeypatch.undo()
+    answers = lookhops("predict", tmp_path / "m", "hops-1", "--task-size", "3")
+    assert answers[0] == 0
+    assert "not a finite number in epoch 3" in answers[2]
+
+
+def test_tensorboard_is_asked_for_when_missing(lookhops, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    code, _, err = lookhops("train", *SMALL, "--tensorboard", tmp_path / "t", "-o", tmp_path / "m")
+    assert code == 2
+    assert "pip install tensorboard" in err
+
+
+def test_tensorboard_logs(lookhops, tmp_path, monkeypatch):
+    written = []
+
+    class Writer:
+        def __init__(self, folder):
+            self.folder = folder
+
+        def add_scalar(self, name, value, step):
+            written.append((self.folder, name, step))
+
+        def close(self):
+            written.append("closed")
+
+    monkeypatch.setitem(
+        sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer)
+    )
+    code, _, err = lookhops("train", *SMALL, "--tensorboard", tmp_path / "t", "-o", tmp_path / "m")
+    assert code == 0, err
+    folder = str(tmp_path / "t" / "seed-11")
+    assert [(folder, "val_loss", step) in written for step in (1, 2, 3)] == [True] * 3
+    assert written[-1] == "closed"
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_polite_stop_says_how_to_go_on(tmp_path, number, code):
+    folder = tmp_path / "m"
+    command = [sys.executable, "-m", "lookhops", "train", *SMALL, "--epochs", "100000"]
+    command += ["--patience", "100000", "-o", str(folder)]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    while process.poll() is None and not (folder / "resume" / "11.safetensors").exists():
+        time.sleep(0.01)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code, err
+    assert out == ""
+    assert "Traceback" not in err
+    assert "lookhops: interrupted; go on with: lookhops train hops-1" in err
+    assert err.strip().endswith("--resume")

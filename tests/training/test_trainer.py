@@ -1,0 +1,216 @@
+"""The trainer: the protocol's promises, and sentences for what cannot be trained."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+from torch.nn.functional import nll_loss
+
+from lookhops.datasets import Split, load, split
+from lookhops.errors import LookHopsError
+from lookhops.nn import Architecture, GraphClassifier
+from lookhops.training import PAPER_SEEDS, Protocol, train
+from lookhops.training.engine import EagerEngine
+from lookhops.training.protocol import class_weights, parse_seeds
+from lookhops.training.trainer import NotFinite, choose_device
+
+SMALL = Architecture(hidden=8, layers=2)
+
+
+def quick(**changes) -> Protocol:
+    options = {"seeds": (11,), "max_epochs": 6, "batch_size": 16, "learning_rate": 0.01}
+    return Protocol(**{**options, **changes})
+
+
+def test_the_defaults_are_the_papers():
+    p = Protocol()
+    assert p.seeds == tuple(range(11, 111, 11)) == PAPER_SEEDS
+    assert (p.batch_size, p.learning_rate, p.weight_decay) == (256, 1e-3, 0)
+    assert (p.max_epochs, p.patience, p.fractions) == (500, 30, (0.8, 0.1, 0.1))
+
+
+def test_same_numbers_as_a_plain_loop(tasks):
+    """The whole protocol in a few lines of plain PyTorch."""
+    protocol = quick(max_epochs=4)
+    [run] = train(tasks, SMALL, protocol, device="cpu")
+    part = split(tasks, 11)
+    torch.manual_seed(11)
+    model = GraphClassifier(tasks.num_features, 2, hidden=8, layers=2)
+    adam = torch.optim.Adam(model.parameters(), lr=0.01)
+    val = tasks[part.val]
+    losses = []
+    for epoch in range(1, 5):
+        shuffle = torch.Generator().manual_seed(11 * 1_000_003 + epoch)
+        for index in torch.randperm(len(part.train), generator=shuffle).split(16):
+            batch = tasks[part.train[index]]
+            adam.zero_grad()
+            nll_loss(model(batch), batch.y).backward()
+            adam.step()
+        with torch.no_grad():
+            losses.append(float(nll_loss(model(val), val.y)))
+    assert [row["val_loss"] for row in run.history] == pytest.approx(losses, rel=1e-5)
+    assert run.best_epoch == 1 + min(range(4), key=losses.__getitem__)
+
+
+def test_the_best_weights_are_the_ones_that_predict(tasks):
+    [run] = train(tasks, SMALL, quick(max_epochs=12, learning_rate=0.1), device="cpu")
+    losses = [row["val_loss"] for row in run.history]
+    assert run.best_loss == min(losses)
+    assert losses[run.best_epoch - 1] == min(losses)
+    model = GraphClassifier(tasks.num_features, 2, hidden=8, layers=2)
+    model.load_state_dict(run.weights)
+    for part in ("val", "test"):
+        graphs = tasks[getattr(run.split, part)]
+        with torch.no_grad():
+            assert torch.allclose(model(graphs), run.predictions[part], atol=1e-6)
+    assert float(nll_loss(run.predictions["val"], tasks.y[run.split.val])) == pytest.approx(
+        run.best_loss, rel=1e-5
+    )
+
+
+def test_stops_after_patience(tasks):
+    [run] = train(tasks, SMALL, quick(max_epochs=300, patience=3, learning_rate=0.3), device="cpu")
+    assert len(run.history) == run.best_epoch + 3 < 300
+
+
+def test_same_bits_whatever_was_trained_before(tasks):
+    protocol = quick(seeds=(33,), max_epochs=3)
+    [first] = train(tasks, SMALL, protocol, device="cpu")
+    torch.manual_seed(12345)
+    torch.rand(7)
+    others = train(
+        tasks, Architecture(hidden=12, pool="lookhops"), quick(max_epochs=1), device="cpu"
+    )
+    assert others
+    again = train(tasks, SMALL, replace(protocol, seeds=(11, 33)), device="cpu")[1]
+    assert all(torch.equal(first.weights[key], again.weights[key]) for key in first.weights)
+    for part in ("val", "test"):
+        assert torch.equal(first.predictions[part], again.predictions[part])
+    timeless = [
+        [{key: row[key] for key in row if key != "seconds"} for row in run.history]
+        for run in (first, again)
+    ]
+    assert timeless[0] == timeless[1]
+
+
+def test_training_leaves_the_callers_random_numbers_alone(tasks):
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    train(tasks, SMALL, quick(max_epochs=1), device="cpu")
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("precision", ["float64", "bfloat16"])
+@pytest.mark.parametrize("pool", ["none", "lookhops"])
+def test_precisions_learn_alike(tasks, precision, pool):
+    architecture = replace(SMALL, pool=pool)
+    losses = [
+        train(tasks, architecture, quick(max_epochs=3, precision=p), device="cpu")[0].best_loss
+        for p in ("float32", precision)
+    ]
+    assert losses[1] == pytest.approx(losses[0], rel=0.05 if precision == "bfloat16" else 1e-3)
+
+
+def test_class_weights_are_those_of_scikit_learn():
+    from sklearn.utils.class_weight import compute_class_weight
+
+    y = torch.tensor([0, 0, 0, 0, 1, 2, 2])
+    expected = compute_class_weight("balanced", classes=y.unique().numpy(), y=y.numpy())
+    assert class_weights(y, 3).tolist() == pytest.approx(expected.tolist())
+    assert class_weights(y, 4)[3] == 0
+
+
+def test_learns_a_hop_task():
+    graphs = load("hops-1", size=300)
+    protocol = Protocol(seeds=(11,), max_epochs=60, batch_size=32, learning_rate=0.01)
+    [run] = train(graphs, Architecture(hidden=16, layers=3), protocol, device="cpu")
+    hits = run.predictions["test"].argmax(1) == graphs.y[run.split.test]
+    assert hits.float().mean() > 0.9
+
+
+# -------------------------------------------------------------------- what cannot be trained
+
+
+def test_a_single_class_is_refused(tasks):
+    one = tasks[(tasks.y == 0).nonzero().flatten()]
+    with pytest.raises(LookHopsError, match="one class"):
+        train(one, SMALL, quick(), device="cpu")
+
+
+def test_no_classes_are_refused(tasks):
+    with pytest.raises(LookHopsError, match="no classes"):
+        train(replace(tasks, y=None), SMALL, quick(), device="cpu")
+
+
+def test_a_class_absent_from_training_is_named(tasks):
+    zeros, ones = ((tasks.y == c).nonzero().flatten() for c in (0, 1))
+    part = Split(zeros[:20], ones[:5], ones[5:10])
+    with pytest.raises(LookHopsError, match="'same' has no graph in the training part of seed 11"):
+        train(tasks, SMALL, quick(), splits=[part], device="cpu")
+
+
+def test_too_few_graphs_are_refused(tasks):
+    few = tasks[torch.tensor([0, 1, 2, 3])]
+    with pytest.raises(LookHopsError, match="too few"):
+        train(few, SMALL, quick(), device="cpu")
+
+
+def test_splits_must_be_as_many_as_seeds(tasks):
+    with pytest.raises(LookHopsError, match="1 splits for 2 seeds"):
+        train(tasks, SMALL, quick(seeds=(1, 2)), splits=[split(tasks, 0)], device="cpu")
+
+
+def test_a_device_that_is_not_there():
+    with pytest.raises(LookHopsError, match="no device 'nonsense'"):
+        choose_device("nonsense")
+
+
+def test_not_a_number_stops_with_the_last_good_weights(tasks, monkeypatch):
+    kept = {}
+    epoch_of = EagerEngine.epoch
+
+    def poisoned(engine, number):
+        loss = epoch_of(engine, number)
+        if engine.seeds == (22,) and number == 3:
+            return loss * float("nan")
+        return loss
+
+    monkeypatch.setattr(EagerEngine, "epoch", poisoned)
+
+    def watch(progress):
+        kept[progress.runs[0].seed] = progress.engine.weights()[0]
+        kept[progress.runs[0].seed] = {k: v.clone() for k, v in kept[progress.runs[0].seed].items()}
+
+    with pytest.raises(NotFinite, match="seed 22 was not a finite number in epoch 3") as caught:
+        train(tasks, SMALL, quick(seeds=(11, 22, 33)), device="cpu", on_epoch=watch)
+    first, second = caught.value.runs
+    assert (first.seed, second.seed) == (11, 22)
+    assert first.predictions
+    assert not second.predictions
+    assert all(torch.equal(second.weights[key], kept[22][key]) for key in second.weights)
+
+
+@pytest.mark.parametrize(
+    ("options", "what"),
+    [
+        ({"seeds": ()}, "Seeds"),
+        ({"seeds": (1, 1)}, "Seeds"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"patience": 0}, "patience"),
+        ({"learning_rate": 0.0}, "learning rate"),
+        ({"weight_decay": -1.0}, "weight decay"),
+        ({"precision": "float8"}, "precision"),
+    ],
+)
+def test_protocols_that_make_no_sense(options, what):
+    with pytest.raises(LookHopsError, match=what):
+        Protocol(**options)
+
+
+def test_seeds_from_text():
+    assert parse_seeds("3") == (11, 22, 33)
+    assert parse_seeds("7,9") == (7, 9)
+    for wrong in ("0", "a,b"):
+        with pytest.raises(LookHopsError):
+            parse_seeds(wrong)
