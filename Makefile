@@ -26,8 +26,7 @@ $(SETUP_DOCS): $(SETUP)
 	touch $@
 
 demo: $(SETUP)
-	$(BIN)/lookhops data info solubility
-	$(BIN)/lookhops data info hops-3
+	$(BIN)/lookhops demo
 
 test: $(SETUP)
 	$(BIN)/python -m pytest -n 2 -q $(ARGS)

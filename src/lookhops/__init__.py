@@ -8,17 +8,39 @@ if TYPE_CHECKING:
     from lookhops.errors import LookHopsError
     from lookhops.graphs import Graphs
     from lookhops.information import look
+    from lookhops.nn import Architecture, GraphClassifier
+    from lookhops.training import Predictor, Protocol, train, train_into
+    from lookhops.training.estimator import LookHopsClassifier
 
 # Public names and where they live. They are imported when first used, so that `lookhops --help`
 # does not wait for PyTorch.
 _HOMES = {
+    "Architecture": "lookhops.nn",
+    "GraphClassifier": "lookhops.nn",
     "Graphs": "lookhops.graphs",
+    "LookHopsClassifier": "lookhops.training.estimator",
     "LookHopsError": "lookhops.errors",
+    "Predictor": "lookhops.training",
+    "Protocol": "lookhops.training",
     "load": "lookhops.datasets",
     "look": "lookhops.information",
+    "train": "lookhops.training",
+    "train_into": "lookhops.training",
 }
 
-__all__ = ["Graphs", "LookHopsError", "load", "look"]
+__all__ = [
+    "Architecture",
+    "GraphClassifier",
+    "Graphs",
+    "LookHopsClassifier",
+    "LookHopsError",
+    "Predictor",
+    "Protocol",
+    "load",
+    "look",
+    "train",
+    "train_into",
+]
 __version__ = "0.1.0"
 
 

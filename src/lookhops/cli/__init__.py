@@ -8,7 +8,7 @@ import sys
 import typer
 
 from lookhops import __version__
-from lookhops.cli import data, look
+from lookhops.cli import compare, data, demo, explain, look, paper, params, predict, train
 from lookhops.errors import LookHopsError
 
 app = typer.Typer(
@@ -21,6 +21,13 @@ app = typer.Typer(
 )
 app.add_typer(data.app, name="data")
 app.command()(look.look)
+app.command()(train.train)
+app.command()(predict.predict)
+app.command()(explain.explain)
+app.command()(compare.compare)
+app.command()(paper.paper)
+app.command()(demo.demo)
+app.command()(params.params)
 
 
 def _version(show: bool) -> None:

@@ -1,0 +1,175 @@
+"""``lookhops compare``: which model is better on your graphs, and how sure that is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+
+from lookhops.cli.common import (
+    DataDir,
+    IdColumn,
+    Invalid,
+    Json,
+    LabelColumn,
+    SmilesColumn,
+    Source,
+    TaskSeed,
+    TaskSize,
+    load_source,
+    out,
+    print_json,
+    warn,
+)
+from lookhops.cli.runs import (
+    Address,
+    CpusPerTask,
+    Device,
+    GpusPerTask,
+    Runner,
+    RunOptions,
+    TimeLimit,
+    run_plan,
+)
+
+if TYPE_CHECKING:
+    from lookhops.experiments.compare import Comparison
+    from lookhops.experiments.export import Table
+    from lookhops.graphs import Graphs
+    from lookhops.training import Protocol
+
+STORE = "comparison.sqlite"
+
+
+def compare(
+    source: Source,
+    models: Annotated[
+        str,
+        typer.Option(
+            help="With commas between: conv[+pool][/option=value], such as licheb+lookhops/k=3."
+        ),
+    ] = "licheb+lookhops,licheb,cheb,gcn",
+    seeds: Annotated[str, typer.Option(help="How many splits, or which seeds (11,22).")] = "10",
+    epochs: Annotated[int, typer.Option(min=1, help="At most so many.")] = 500,
+    patience: Annotated[
+        int, typer.Option(min=1, help="Epochs without improvement before a run stops.")
+    ] = 30,
+    batch_size: Annotated[int, typer.Option(min=1, help="Graphs in a batch.")] = 256,
+    lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
+    stratify: Annotated[
+        bool, typer.Option("--stratify", help="Keep the classes' proportions in each part.")
+    ] = False,
+    precision: Annotated[str, typer.Option(help="float32, tf32, bfloat16 or float64.")] = "float32",
+    device: Device = "auto",
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            help="SQLite file of finished runs.", show_default=f"OUTPUT/{STORE} or ./{STORE}"
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder for tables and the plot of ranks."),
+    ] = None,
+    time_limit: TimeLimit = None,
+    runner: Runner = "local",
+    address: Address = None,
+    cpus_per_task: CpusPerTask = 1.0,
+    gpus_per_task: GpusPerTask = 0.0,
+    as_json: Json = False,
+    data_dir: DataDir = None,
+    smiles_column: SmilesColumn = None,
+    label_column: LabelColumn = None,
+    id_column: IdColumn = None,
+    invalid: Invalid = "raise",
+    task_size: TaskSize = None,
+    task_seed: TaskSeed = None,
+) -> None:
+    """Train models on the same splits of your graphs and say which differ.
+
+    The table is sorted by mean accuracy. Below it are the differences, paired over the splits, with
+    95% intervals and a corrected resampled t-test (Nadeau and Bengio), Holm-adjusted. Finished runs
+    are kept in the store: add a model or more seeds, and only what is new is trained.
+    """
+    from lookhops.training import Protocol
+    from lookhops.training.protocol import parse_seeds
+
+    protocol = Protocol(
+        seeds=parse_seeds(seeds),
+        stratify=stratify,
+        batch_size=batch_size,
+        learning_rate=lr,
+        max_epochs=epochs,
+        patience=patience,
+        precision=precision,
+    )
+    graphs = load_source(
+        source, data_dir, smiles_column, label_column, id_column, invalid, task_size, task_seed
+    )
+    options = RunOptions(runner, address, cpus_per_task, gpus_per_task, device, time_limit)
+    path = store or (output or Path()) / STORE
+    found, problems = _run(graphs, models, protocol, path, options)
+    paths = _write(found, output) if output else []
+    if as_json:
+        files = {"files": [str(path) for path in paths], "left": problems}
+        print_json({**found.to_json(), **files})
+    else:
+        _print(found, paths)
+    for problem in problems:
+        warn(problem)
+
+
+def _run(
+    graphs: Graphs, models: str, protocol: Protocol, path: Path, options: RunOptions
+) -> tuple[Comparison, list[str]]:
+    from lookhops.experiments.compare import comparison
+    from lookhops.experiments.plan import cross, parse_models
+    from lookhops.experiments.results import Results, collect
+    from lookhops.experiments.store import Store
+    from lookhops.training.trainer import draw_splits
+
+    cells = cross([graphs.name], parse_models(models).items(), protocol)
+    draw_splits(graphs, protocol, None)  # graphs that cannot be split say so now
+    with Store(path) as store:
+        problems = run_plan(cells, lambda name: graphs, store, options)
+        results = Results(collect(cells, lambda name: graphs, store))
+    return comparison(graphs.name, results), problems
+
+
+def _write(found: Comparison, folder: Path) -> list[Path]:
+    from lookhops.experiments.export import export
+    from lookhops.experiments.figures import rank_figure, save
+
+    paths = found.models_table().write(folder)
+    if found.pairs:
+        paths += found.pairs_table().write(folder)
+        paths += save(rank_figure(found.ranks, found.groups), folder, "ranks")
+    export(found.results, folder / "runs.json")
+    export(found.results, folder / "runs.csv")
+    return [*paths, folder / "runs.json", folder / "runs.csv"]
+
+
+def _print(found: Comparison, paths: list[Path]) -> None:
+    print_table(found.models_table())
+    if found.pairs:
+        print_table(found.pairs_table())
+        out.print(escape(found.pairs_table().note), style="dim")
+    elif len(found.scores) > 1:
+        out.print("One split says nothing about differences: ask for more with --seeds.")
+    if paths:
+        out.print(f"written: {paths[0].parent}", soft_wrap=True)
+
+
+def print_table(table: Table) -> None:
+    """Print a table on stdout."""
+    from rich.table import Table as RichTable
+
+    grid = RichTable(title=escape(table.title), title_justify="left", box=None, pad_edge=False)
+    for i, name in enumerate(table.head):
+        grid.add_column(name, justify="left" if i == 0 else "right", no_wrap=i > 0)
+    for row in table.rows:
+        grid.add_row(*("\n".join(escape(line.strip("*")) for line in cell) for cell in row))
+    out.print(grid)
+    out.print()

@@ -1,0 +1,125 @@
+"""What the commands that run experiments share: options, progress, the choice of a runner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from lookhops.cli.common import err
+from lookhops.errors import LookHopsError
+
+if TYPE_CHECKING:
+    from lookhops.experiments.plan import Cell
+    from lookhops.experiments.runners import Event, Outcome
+    from lookhops.experiments.store import Store
+    from lookhops.graphs import Graphs
+
+RUNNERS = ("local", "ray")
+
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one.")]
+TimeLimit = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        help="Seconds after which no run is begun; 0 shows what is stored.",
+        show_default="none",
+    ),
+]
+Runner = Annotated[str, typer.Option(help="local, or ray: a cluster.")]
+Address = Annotated[
+    str | None,
+    typer.Option(help="ray: the cluster (`auto`, HOST:PORT).", show_default="one on this machine"),
+]
+CpusPerTask = Annotated[float, typer.Option(min=0, help="ray: cores that a task takes.")]
+GpusPerTask = Annotated[float, typer.Option(min=0, help="ray: GPUs that a task takes.")]
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """How a plan is run: the options above."""
+
+    runner: str = "local"
+    address: str | None = None
+    cpus_per_task: float = 1.0
+    gpus_per_task: float = 0.0
+    device: str = "auto"
+    time_limit: float | None = None
+
+
+def split_names(text: str, known: Sequence[str], what: str) -> list[str]:
+    """Names with commas between, ``all`` or ``none``, in the order in which they are known."""
+    if text in ("all", "none"):
+        return list(known) if text == "all" else []
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    for name in names:
+        if name not in known:
+            raise LookHopsError(
+                f"There is no {what} {name!r}; there are {', '.join(known)}, or all, or none."
+            )
+    return [name for name in known if name in names]
+
+
+def run_plan(
+    cells: Sequence[Cell],
+    source: Callable[[str], Graphs],
+    store: Store,
+    options: RunOptions,
+) -> list[str]:
+    """Run what is missing, with a bar or plain lines on stderr; what is still missing, in words."""
+    if options.runner not in RUNNERS:
+        raise LookHopsError(f"The runner is {' or '.join(RUNNERS)}, not {options.runner!r}.")
+    limit = inf if options.time_limit is None else options.time_limit
+    total = sum(len(cell.protocol.seeds) for cell in cells)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    with Progress(
+        *columns, TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
+    ) as bar:
+        task = bar.add_task("runs", total=total)
+        done = 0
+
+        def tell(event: Event) -> None:
+            nonlocal done
+            done += event.finished
+            bar.update(task, completed=done)
+            err.print(f"{escape(event.text)} ({done} of {total} runs)", soft_wrap=True)
+
+        outcome = _choose(cells, source, store, options, limit, tell)
+    problems = list(outcome.failures)
+    if outcome.left > len(outcome.failures):
+        problems.append(
+            f"{outcome.left} of {total} runs are missing; the same command goes on with them"
+        )
+    return problems
+
+
+def _choose(
+    cells: Sequence[Cell],
+    source: Callable[[str], Graphs],
+    store: Store,
+    options: RunOptions,
+    limit: float,
+    tell: Callable[[Event], None],
+) -> Outcome:
+    if options.runner == "local":
+        from lookhops.experiments.runners import run_local
+
+        return run_local(cells, source, store, device=options.device, time_limit=limit, tell=tell)
+    from lookhops.experiments.ray_runner import run_ray
+
+    return run_ray(
+        cells,
+        source,
+        store,
+        address=options.address,
+        cpus_per_task=options.cpus_per_task,
+        gpus_per_task=options.gpus_per_task,
+        device=options.device,
+        time_limit=limit,
+        tell=tell,
+    )

@@ -1,0 +1,159 @@
+"""Statistics over seeds: paired differences, intervals, and tests that know splits overlap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from math import sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import rankdata, t
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its interval and the test that it is zero.
+
+    Args:
+        mean: The estimate.
+        low, high: Its 95% interval.
+        p: Two-sided p-value of "it is zero".
+        n: How many values it is the mean of.
+        variance: Of the estimate: the square of its standard error.
+        freedom: Degrees of freedom.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    n: int
+    variance: float
+    freedom: float
+
+
+def mean_std(values: ArrayLike) -> tuple[float, float]:
+    """Mean and sample standard deviation; of one value the latter is 0."""
+    array = np.asarray(values, dtype=float)
+    return float(array.mean()), float(array.std(ddof=1)) if array.size > 1 else 0.0
+
+
+def corrected_t(differences: ArrayLike, test_to_train: float) -> Estimate:
+    r"""The corrected resampled t-test of Nadeau and Bengio, on paired differences.
+
+    Training parts drawn from one set overlap, so the differences :math:`d_1, \ldots, d_n` are not
+    independent and :math:`s^2 / n` is too small. Their correction:
+
+    .. math::
+        t = \bar d \Big/ \sqrt{\Bigl(\tfrac1n + \tfrac{n_{test}}{n_{train}}\Bigr) s^2}
+
+    with :math:`n - 1` degrees of freedom.
+
+    Args:
+        differences: One for each split, shape (n), n at least 2.
+        test_to_train: Test graphs over training graphs: 1/8 for the paper's splits.
+    """
+    array = np.asarray(differences, dtype=float)
+    n = array.size
+    if n < 2:
+        raise ValueError("A test needs two differences or more.")
+    variance = (1 / n + test_to_train) * float(array.var(ddof=1))
+    return _estimate(float(array.mean()), variance, n - 1, n)
+
+
+def over_datasets(estimates: Sequence[Estimate]) -> Estimate:
+    r"""The mean of estimates from different data sets, each with the same say.
+
+    The data sets are independent, so the variance is :math:`\sum_i v_i / m^2`; its degrees of
+    freedom are Satterthwaite's, :math:`(\sum v_i)^2 / \sum (v_i^2 / f_i)`.
+    """
+    m = len(estimates)
+    total = sum(e.variance for e in estimates)
+    parts = sum(e.variance**2 / e.freedom for e in estimates)
+    freedom = total**2 / parts if parts > 0 else sum(e.freedom for e in estimates)
+    mean = sum(e.mean for e in estimates) / m
+    return _estimate(mean, total / m**2, freedom, sum(e.n for e in estimates))
+
+
+def _estimate(mean: float, variance: float, freedom: float, n: int) -> Estimate:
+    error = sqrt(variance)
+    if error == 0:
+        return Estimate(mean, mean, mean, 1.0 if mean == 0 else 0.0, n, 0.0, freedom)
+    half = float(t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+    p = float(2 * t.sf(abs(mean) / error, freedom))
+    return Estimate(mean, mean - half, mean + half, p, n, variance, freedom)
+
+
+def holm(p: ArrayLike) -> np.ndarray:
+    r"""Holm's step-down adjustment of m p-values, in the order given.
+
+    The i-th smallest becomes :math:`\max_{j \le i} \min(1, (m - j + 1) p_{(j)})`.
+    """
+    values = np.asarray(p, dtype=float)
+    order = values.argsort(kind="stable")
+    factors = np.arange(values.size, 0, -1)
+    adjusted = np.empty_like(values)
+    adjusted[order] = np.maximum.accumulate(np.minimum(1.0, factors * values[order]))
+    return adjusted
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two models compared over the splits they share: ``first`` minus ``second``."""
+
+    first: str
+    second: str
+    difference: Estimate
+    adjusted_p: float
+
+
+def compare_pairs(scores: Mapping[str, ArrayLike], test_to_train: float) -> list[Pair]:
+    """All pairs of models, the better mean first, with Holm's adjustment over all of them.
+
+    Args:
+        scores: Each model's score on the same splits in the same order.
+        test_to_train: Test graphs over training graphs.
+    """
+    order = by_mean(scores)
+    pairs = list(combinations(order, 2))
+    found = [
+        corrected_t(np.asarray(scores[a], float) - np.asarray(scores[b], float), test_to_train)
+        for a, b in pairs
+    ]
+    adjusted = holm([estimate.p for estimate in found])
+    return [
+        Pair(a, b, estimate, float(p))
+        for (a, b), estimate, p in zip(pairs, found, adjusted, strict=True)
+    ]
+
+
+def by_mean(scores: Mapping[str, ArrayLike]) -> list[str]:
+    """The models, best mean first; equal means in the order given."""
+    return sorted(scores, key=lambda name: -float(np.mean(np.asarray(scores[name], float))))
+
+
+def mean_ranks(scores: Mapping[str, ArrayLike]) -> dict[str, float]:
+    """Mean rank of each model over the splits: 1 is the best, ties share their ranks' mean."""
+    table = np.array([np.asarray(values, float) for values in scores.values()])
+    ranks = rankdata(-table, axis=0).mean(axis=1)
+    return {name: float(rank) for name, rank in zip(scores, ranks, strict=True)}
+
+
+def cliques(order: Sequence[str], pairs: Sequence[Pair], alpha: float = 0.05) -> list[list[str]]:
+    """Longest runs of neighbours in ``order`` in which no pair differs at level ``alpha``."""
+    apart = {frozenset((p.first, p.second)) for p in pairs if p.adjusted_p < alpha}
+    runs: list[list[str]] = []
+    for start in range(len(order)):
+        stop = start + 1
+        while stop < len(order) and all(
+            frozenset((order[stop], other)) not in apart for other in order[start:stop]
+        ):
+            stop += 1
+        run = list(order[start:stop])
+        if len(run) > 1 and not any(set(run) <= set(earlier) for earlier in runs):
+            runs.append(run)
+    return runs

@@ -1,0 +1,323 @@
+"""The store: one SQLite file that holds every finished run once.
+
+A run is a row; rows are only ever added, in one transaction each, so that a process that dies at
+any moment leaves the finished ones whole. Processes that share a store divide the work by claims:
+who begins a run says so, and goes on saying so; the claim of a process that has died lapses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import threading
+import time
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from lookhops.errors import LookHopsError
+from lookhops.experiments.plan import (
+    Key,
+    architecture_from,
+    canonical,
+    protocol_from,
+)
+from lookhops.experiments.records import Record
+
+APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others
+BEAT, EXPIRY = 5.0, 60.0  # seconds between signs of life, and without one until a claim lapses
+WAIT = 60.0  # seconds to wait for another process's transaction
+
+SCHEMA = """
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY,
+    dataset TEXT NOT NULL, fingerprint TEXT NOT NULL,
+    model TEXT NOT NULL, architecture TEXT NOT NULL,
+    seed INTEGER NOT NULL, protocol TEXT NOT NULL,
+    metrics TEXT NOT NULL, history BLOB NOT NULL,
+    versions TEXT NOT NULL, machine TEXT NOT NULL,
+    finished TEXT NOT NULL,
+    UNIQUE (fingerprint, architecture, protocol, seed));
+CREATE TABLE claims (
+    fingerprint TEXT NOT NULL, architecture TEXT NOT NULL, protocol TEXT NOT NULL,
+    seed INTEGER NOT NULL, owner TEXT NOT NULL, beat REAL NOT NULL,
+    UNIQUE (fingerprint, architecture, protocol, seed));
+CREATE TABLE facts (
+    dataset TEXT NOT NULL, fingerprint TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL,
+    UNIQUE (fingerprint, kind));
+"""
+WHERE = "fingerprint = ? AND architecture = ? AND protocol = ?"
+
+
+class Store:
+    """Finished runs in a file.
+
+    Args:
+        path: The SQLite file; made if it is not there.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex}"
+        with self._explained():
+            if not self.path.parent.is_dir():
+                self.path.parent.mkdir(parents=True)
+            self.db = _connect(self.path)
+            self._prepare()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back what this process has claimed and close the file."""
+        with self._explained():
+            if self.db.in_transaction:
+                self.db.rollback()
+            with self._transaction():
+                self.db.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
+            self.db.close()
+
+    # ---------------------------------------------------------------- runs
+
+    def finished(self, key: Key) -> set[int]:
+        """Seeds whose runs are here."""
+        with self._explained():
+            found = self.db.execute(f"SELECT seed FROM runs WHERE {WHERE}", _values(key))
+            return {seed for (seed,) in found}
+
+    def claim(self, key: Key, seeds: Sequence[int], most: int | None = None) -> list[int]:
+        """Of these seeds, those that are neither finished nor begun elsewhere: now ours to run.
+
+        Args:
+            key: Which runs.
+            seeds: The seeds wanted.
+            most: Claim no more than so many.
+        """
+        with self._explained(), self._transaction():
+            self._drop_dead_claims()
+            begun = self.db.execute(f"SELECT seed FROM claims WHERE {WHERE}", _values(key))
+            taken = {seed for (seed,) in begun} | self.finished(key)
+            free = [seed for seed in seeds if seed not in taken][:most]
+            self.db.executemany(
+                "INSERT INTO claims VALUES (?, ?, ?, ?, ?, ?)",
+                [(*_values(key), seed, self.owner, time.time()) for seed in free],
+            )
+        return free
+
+    def release(self, key: Key, seeds: Sequence[int]) -> None:
+        """Give back claims of runs that were not finished."""
+        with self._explained(), self._transaction():
+            self._unclaim(key, seeds)
+
+    def add(self, dataset: str, model: str, key: Key, records: Sequence[Record]) -> int:
+        """Keep finished runs, all or none; how many of them were not here before."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        with self._explained(), self._transaction():
+            before = self.db.total_changes
+            for r in records:
+                row = (dataset, key.fingerprint, model, key.architecture, r.seed, key.protocol)
+                kept = (_text(r.metrics), _packed(r.history), _text(r.versions), _text(r.machine))
+                self.db.execute(
+                    "INSERT OR IGNORE INTO runs (dataset, fingerprint, model, architecture, seed,"
+                    " protocol, metrics, history, versions, machine, finished)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (*row, *kept, now),
+                )
+            added = self.db.total_changes - before
+            self._unclaim(key, [r.seed for r in records])
+        return added
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Every run, without its history, in the order of key and seed."""
+        names = ("dataset", "fingerprint", "model", "architecture", "seed", "protocol")
+        decoded = ("metrics", "versions", "machine")
+        with self._explained():
+            found = self.db.execute(
+                f"SELECT {', '.join((*names, 'finished', *decoded))} FROM runs"
+                " ORDER BY dataset, architecture, protocol, seed"
+            ).fetchall()
+        plain = len(names) + 1
+        return [
+            dict(zip((*names, "finished"), row[:plain], strict=True))
+            | {name: json.loads(row[plain + i]) for i, name in enumerate(decoded)}
+            for row in found
+        ]
+
+    def history(self, key: Key, seed: int) -> list[dict[str, float]]:
+        """Epoch by epoch, how a stored run went."""
+        with self._explained():
+            query = f"SELECT history FROM runs WHERE {WHERE} AND seed = ?"
+            found = self.db.execute(query, (*_values(key), seed)).fetchone()
+        if found is None:
+            raise LookHopsError(f"{self.path}: no such run.")
+        return json.loads(zlib.decompress(found[0]))
+
+    # ---------------------------------------------------------------- facts of a data set
+
+    def fact(self, dataset: str, fingerprint: str, kind: str, make: Callable[[], Any]) -> Any:
+        """What is known of a data set under ``kind``; made, and kept, if it is not known yet."""
+        query = "SELECT value FROM facts WHERE fingerprint = ? AND kind = ?"
+        with self._explained():
+            found = self.db.execute(query, (fingerprint, kind)).fetchone()
+        if found is None:
+            value = _text(make())
+            with self._explained(), self._transaction():
+                self.db.execute(
+                    "INSERT OR IGNORE INTO facts VALUES (?, ?, ?, ?)",
+                    (dataset, fingerprint, kind, value),
+                )
+            found = (value,)
+        return json.loads(found[0])
+
+    # ---------------------------------------------------------------- claims
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """While the block runs, say every few seconds that our claims are alive."""
+        stop = threading.Event()
+
+        def beat() -> None:
+            db = _connect(self.path)
+            while not stop.wait(BEAT):
+                try:
+                    db.execute(
+                        "UPDATE claims SET beat = ? WHERE owner = ?", (time.time(), self.owner)
+                    )
+                except sqlite3.Error:
+                    continue  # the next beat may do; at worst a run is computed twice, kept once
+            db.close()
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _drop_dead_claims(self) -> None:
+        old = time.time() - EXPIRY
+        found = self.db.execute("SELECT DISTINCT owner, beat < ? FROM claims", (old,)).fetchall()
+        dead = {owner for owner, lapsed in found if lapsed or not _alive(owner)}
+        self.db.executemany("DELETE FROM claims WHERE owner = ?", [(owner,) for owner in dead])
+
+    def _unclaim(self, key: Key, seeds: Sequence[int]) -> None:
+        self.db.executemany(
+            f"DELETE FROM claims WHERE {WHERE} AND seed = ? AND owner = ?",
+            [(*_values(key), seed, self.owner) for seed in seeds],
+        )
+
+    # ---------------------------------------------------------------- the file
+
+    def _prepare(self) -> None:
+        """Make the tables of a new file; refuse a file that is not ours."""
+        if self._state() == (0, 0, 0):
+            _patiently(lambda: self.db.execute("PRAGMA journal_mode = WAL"))
+            with self._transaction():
+                if self._state() == (0, 0, 0):  # nobody else has made them meanwhile
+                    for statement in SCHEMA.strip().rstrip(";").split(";"):
+                        self.db.execute(statement)
+                    self.db.execute(f"PRAGMA application_id = {APPLICATION}")
+                    self.db.execute(f"PRAGMA user_version = {VERSION}")
+        application, version, _ = self._state()
+        if application != APPLICATION:
+            raise LookHopsError(f"{self.path}: an SQLite file, but not a store of LookHops.")
+        if version != VERSION:
+            raise LookHopsError(
+                f"{self.path}: a store of version {version}; this LookHops reads {VERSION}."
+            )
+        self._complete("architecture", lambda text: canonical(architecture_from(text)))
+        self._complete("protocol", lambda text: canonical(protocol_from(text)))
+
+    def _state(self) -> tuple[int, int, int]:
+        """Application, version, and how many tables there are."""
+        return (
+            self.db.execute("PRAGMA application_id").fetchone()[0],
+            self.db.execute("PRAGMA user_version").fetchone()[0],
+            self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0],
+        )
+
+    def _complete(self, column: str, written_now: Callable[[str], str]) -> None:
+        """Rows from before an option existed are given its default, so that they are found."""
+        for (text,) in self.db.execute(f"SELECT DISTINCT {column} FROM runs").fetchall():
+            try:
+                new = written_now(text)
+            except LookHopsError:
+                continue  # from a later version: no key of ours
+            if new != text:
+                with self._transaction():
+                    self.db.execute(
+                        f"UPDATE OR IGNORE runs SET {column} = ? WHERE {column} = ?", (new, text)
+                    )
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of the block or nothing; other processes wait."""
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.db.rollback()
+            raise
+        self.db.commit()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise LookHopsError(
+                f"{self.path}: cannot be used as a store of results ({error})."
+            ) from error
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
+    db.execute("PRAGMA synchronous = FULL")
+    return db
+
+
+def _patiently(attempt: Callable[[], Any]) -> None:
+    """Try until it works: SQLite does not wait by itself when a file changes its journal."""
+    for _ in range(100):
+        try:
+            attempt()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            time.sleep(0.1)
+
+
+def _alive(owner: str) -> bool:
+    """Whether a process may still live: on this machine we know, of others we assume it."""
+    node, pid, _ = owner.rsplit(":", 2)
+    if node != platform.node() or os.name != "posix":  # elsewhere signal 0 is not a question
+        return True
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _values(key: Key) -> tuple[str, str, str]:
+    return key.fingerprint, key.architecture, key.protocol
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def _packed(value: Any) -> bytes:
+    return zlib.compress(_text([dict(row) for row in value]).encode())

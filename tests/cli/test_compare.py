@@ -1,0 +1,102 @@
+"""``lookhops compare`` by running it."""
+
+import json
+
+import pytest
+
+from lookhops.datasets import load
+from lookhops.experiments.compare import compare
+from lookhops.experiments.statistics import corrected_t
+from lookhops.nn import Architecture, registry
+from lookhops.training import Protocol
+
+MODELS = ["licheb+lookhops/hidden=4/layers=2", "cheb/hidden=4/layers=2", "gcn/hidden=4/layers=2"]
+SMALL = ["hops-1", "--task-size", "60", "--epochs", "2", "--device", "cpu", "--seeds", "3"]
+
+
+def test_the_table_the_pairs_and_the_files(lookhops, tmp_path):
+    code, out, err = lookhops("compare", *SMALL, "--models", ",".join(MODELS), "-o", tmp_path)
+    assert code == 0, err
+    assert max(map(len, out.splitlines())) <= 80 or str(tmp_path) in out
+    assert "hops-1: 3 seeds" in out
+    assert "Paired differences" in out
+    assert "Nadeau" in out
+    assert "9 of 9 runs" in err
+    names = ["models.md", "models.csv", "models.tex", "pairs.md", "ranks.svg", "ranks.png"]
+    for name in (*names, "runs.json", "runs.csv", "comparison.sqlite"):
+        assert (tmp_path / name).stat().st_size
+    code, out, err = lookhops(
+        "compare", *SMALL, "--models", ",".join(MODELS), "-o", tmp_path, "--json"
+    )
+    assert code == 0
+    assert "9 runs were in the store already" in err
+    found = json.loads(out)
+    means = [model["mean"] for model in found["models"]]
+    assert means == sorted(means, reverse=True)
+    assert len(found["pairs"]) == 3
+    values = {model["model"]: model["values"] for model in found["models"]}
+    for pair in found["pairs"]:
+        differences = [
+            a - b for a, b in zip(values[pair["first"]], values[pair["second"]], strict=True)
+        ]
+        expected = corrected_t(differences, 6 / 48)
+        assert (pair["low"], pair["high"]) == pytest.approx((expected.low, expected.high))
+
+
+def test_more_seeds_and_models_train_only_what_is_new(lookhops, tmp_path):
+    store = ["--store", tmp_path / "runs.sqlite"]
+    assert lookhops("compare", *SMALL, "--models", MODELS[2], *store)[0] == 0
+    more = ["--models", ",".join(MODELS[1:]), "--seeds", "4"]
+    code, out, err = lookhops("compare", *SMALL, *more, *store)
+    assert code == 0
+    assert "3 runs were in the store already" in err
+    assert "8 of 8 runs" in err
+    assert "hops-1: 4 seeds" in out
+
+
+def test_one_seed_and_no_time(lookhops, tmp_path):
+    store = ["--store", tmp_path / "runs.sqlite", "--models", ",".join(MODELS[1:])]
+    code, out, _ = lookhops("compare", *SMALL, "--seeds", "1", *store)
+    assert code == 0
+    assert "One split says nothing about differences" in out
+    code, _, err = lookhops("compare", *SMALL, *store, "--time-limit", "0")
+    assert code == 0
+    assert "4 of 6 runs are missing" in err
+    nothing = ["--store", tmp_path / "new.sqlite", "--time-limit", "0"]
+    code, out, err = lookhops("compare", *SMALL, *nothing)
+    assert (code, out) == (2, "")
+    assert "nothing to compare" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--models", "lichep"], "Did you mean 'licheb'"),
+        (["--runner", "slurm"], "The runner is local or ray"),
+        (["--seeds", "a,b"], "Seeds are a count"),
+        (["--precision", "float8"], "precision is one of"),
+        (["--task-size", "4"], "too few"),
+    ],
+)
+def test_mistakes_are_one_line(lookhops, tmp_path, options, words):
+    store = ["--store", tmp_path / "runs.sqlite"]
+    code, out, err = lookhops("compare", *SMALL, *store, *options)
+    assert (code, out) == (2, "")
+    assert words in " ".join(err.split())
+    assert len(err.strip().splitlines()) == 1
+
+
+def test_from_python_with_a_layer_of_ones_own(tmp_path, monkeypatch):
+    from torch_geometric.nn import SAGEConv
+
+    monkeypatch.setitem(registry.CONVOLUTIONS, "sage", lambda d, h, k: SAGEConv(d, h))
+    small = {"hidden": 4, "layers": 2}
+    found = compare(
+        load("hops-1", size=60),
+        {"mine": Architecture(conv="sage", **small), "gcn": Architecture(conv="gcn", **small)},
+        Protocol(seeds=(1, 2), max_epochs=1),
+        store=tmp_path / "runs.sqlite",
+        device="cpu",
+    )
+    assert set(found.scores) == {"mine", "gcn"}
+    assert len(found.pairs) == 1

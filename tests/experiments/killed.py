@@ -1,0 +1,91 @@
+"""A process that runs a tiny plan, in children that are killed or that share a store.
+
+    python killed.py kill STORE LOG COUNT    kill -9 a child at COUNT random moments, then finish
+    python killed.py share STORE LOG 2       two children at once, left alone
+
+Everything is imported and warm before children are forked, so that any moment is one of work.
+"""
+
+import os
+import random
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+torch.set_num_threads(1)  # before anything runs: a forked child must not miss its threads
+
+from lookhops.datasets import load  # noqa: E402
+from lookhops.experiments import runners  # noqa: E402
+from lookhops.experiments.plan import Cell, parse_model  # noqa: E402
+from lookhops.experiments.store import Store  # noqa: E402
+from lookhops.training import Protocol  # noqa: E402
+from lookhops.training.metrics import evaluate  # noqa: E402, F401
+
+MODELS = ("gcn/hidden=4/layers=1", "licheb/hidden=4/layers=1", "licheb+lookhops/hidden=4/layers=2")
+SEEDS = {"kill": 60, "share": 15}
+
+
+def work(how: str, store: str, log: str) -> None:
+    """Run the plan in a child; each start and each stored run is a line of the log."""
+    graphs = load("hops-1", size=40)
+    protocol = Protocol(seeds=tuple(range(1, SEEDS[how] + 1)), batch_size=64, max_epochs=1)
+    cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
+    train, keep = runners.train_records, runners.keep
+    file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def say(word: str, model: object, seeds: list[int]) -> None:
+        for seed in seeds:
+            os.write(file, f"{word} {os.getpid()} {model} {seed}\n".encode())
+
+    def logged_train(graphs, architecture, protocol, seeds, device):
+        say("begin", MODELS[[c.architecture for c in cells].index(architecture)], seeds)
+        return train(graphs, architecture, protocol, seeds, device)
+
+    def logged_keep(cell, key, records, *rest):
+        keep(cell, key, records, *rest)
+        say("stored", cell.model, [record.seed for record in records])
+
+    runners.train_records, runners.keep = logged_train, logged_keep
+    with Store(store) as opened:
+        runners.run_local(cells, lambda name: graphs, opened, device="cpu")
+
+
+def child(*arguments: str) -> int:
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work(*arguments)
+            code = 0
+        finally:
+            os._exit(code)
+    return pid
+
+
+def warm_up() -> None:
+    graphs = load("hops-1", size=40)
+    runners.train_records(graphs, parse_model(MODELS[2]), Protocol(max_epochs=1), [1], "cpu")
+
+
+def main(how: str, store: str, log: str, count: int) -> None:
+    warm_up()
+    if how == "share":
+        pids = [child(how, store, log) for _ in range(count)]
+        assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * count
+        return
+    moments = random.Random(1)
+    for _ in range(count):
+        pid = child(how, store, log)
+        time.sleep(moments.uniform(0, 0.25))
+        os.kill(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        with Path(log).open("a") as file:
+            file.write(f"killed {pid} {os.WIFSIGNALED(status)} 0\n")
+    assert os.waitpid(child(how, store, log), 0)[1] == 0
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4]))

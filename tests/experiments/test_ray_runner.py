@@ -1,0 +1,74 @@
+"""The Ray runner on a cluster of two workers, one of which dies."""
+
+import sys
+from dataclasses import replace
+
+import pytest
+
+from lookhops.errors import LookHopsError
+from lookhops.experiments.plan import Cell, parse_model
+from lookhops.experiments.ray_runner import run_ray
+from lookhops.experiments.results import collect
+from lookhops.experiments.store import Store
+from lookhops.training import Protocol, train
+
+MODELS = [f"{conv}/hidden=4/layers={n}" for n in (1, 2, 3) for conv in ("gcn", "licheb")]
+
+
+def test_without_ray_there_is_a_sentence(monkeypatch, tmp_path, cells, graphs):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with (
+        Store(tmp_path / "runs.sqlite") as store,
+        pytest.raises(LookHopsError, match=r"pip install \"lookhops\[ray\]\""),
+    ):
+        run_ray(cells, lambda name: graphs, store)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    pytest.importorskip("ray", reason='needs Ray: pip install "lookhops[ray]"')
+    import ray
+    from ray.cluster_utils import Cluster
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    cluster.workers = [cluster.add_node(num_cpus=1) for _ in range(2)]
+    cluster.wait_for_nodes()
+    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+    yield cluster
+    ray.shutdown()
+    cluster.shutdown()
+
+
+def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
+    protocol = Protocol(seeds=(1, 2), batch_size=8, max_epochs=40, patience=40)
+    cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
+    told = []
+
+    def tell(event):
+        told.append(event)
+        if len(told) == 1:  # both workers have a task: one loses it now
+            cluster.remove_node(cluster.workers.pop(), allow_graceful=False)
+
+    with Store(tmp_path / "runs.sqlite") as store:
+        outcome = run_ray(cells, lambda name: graphs, store, device="cpu", tell=tell)
+        assert (outcome.trained, outcome.left, outcome.failures) == (12, 0, [])
+        assert len(store.rows()) == 12
+        found = collect(cells, lambda name: graphs, store)
+        again = run_ray(cells, lambda name: graphs, store, device="cpu")
+        assert (again.trained, again.found) == (0, 12)
+    here = train(graphs, cells[0].architecture, replace(protocol, seeds=(1,)), device="cpu")
+    assert found[0].metrics["val_loss"][0] == pytest.approx(here[0].best_loss, rel=1e-4)
+
+
+def test_failures_and_resources_are_told(cluster, tmp_path, graphs, cells):
+    broken = replace(cells[0], architecture=replace(cells[0].architecture, conv="nothing"))
+    with Store(tmp_path / "runs.sqlite") as store:
+        outcome = run_ray([broken, cells[1]], lambda name: graphs, store, device="cpu")
+        assert (outcome.trained, outcome.left) == (3, 3)
+        assert len(outcome.failures) == 1
+        assert "There is no convolution 'nothing'" in outcome.failures[0]
+        assert "\n" not in outcome.failures[0]
+        with pytest.raises(LookHopsError, match="wants 7 GPU"):
+            run_ray(cells, lambda name: graphs, store, gpus_per_task=7)
+        outcome = run_ray(cells, lambda name: graphs, store, device="cpu", time_limit=0)
+        assert (outcome.trained, outcome.found, outcome.left) == (0, 3, 3)

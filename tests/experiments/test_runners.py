@@ -1,0 +1,169 @@
+"""The runner of this machine."""
+
+import pytest
+
+from lookhops.errors import LookHopsError
+from lookhops.experiments import runners
+from lookhops.experiments.records import Record, seconds_per_epoch
+from lookhops.experiments.results import Results, collect
+from lookhops.experiments.runners import run_local
+from lookhops.experiments.store import Store
+from lookhops.training import Protocol, train
+from lookhops.training.trainer import Run
+
+
+@pytest.fixture
+def run(graphs, tmp_path):
+    def run(cells, **options):
+        events = []
+        with Store(tmp_path / "runs.sqlite") as store:
+            outcome = run_local(
+                cells, lambda name: graphs, store, device="cpu", tell=events.append, **options
+            )
+            return outcome, events, collect(cells, lambda name: graphs, store)
+
+    return run
+
+
+def test_what_is_stored_is_what_training_gives(run, cells, graphs):
+    outcome, events, found = run(cells)
+    assert (outcome.trained, outcome.found, outcome.left) == (6, 0, 0)
+    assert sum(event.finished for event in events) == 6
+    for cell, result in zip(cells, found, strict=True):
+        runs = train(graphs, cell.architecture, cell.protocol, device="cpu")
+        for i, one in enumerate(runs):
+            right = one.predictions["test"].argmax(1) == graphs.y[one.split.test]
+            assert result.metrics["accuracy"][i] == pytest.approx(right.double().mean().item())
+            assert result.metrics["parameters"][i] == sum(w.numel() for w in one.weights.values())
+        assert result.seeds == (1, 2, 3)
+        assert result.test_to_train == 4 / 32
+
+
+def test_a_second_run_trains_nothing(run, cells, monkeypatch):
+    run(cells[:1])
+    outcome, _, _ = run(cells)
+    assert (outcome.trained, outcome.found) == (3, 3)
+    monkeypatch.setattr(runners, "train_records", lambda *_: pytest.fail("trained again"))
+    outcome, events, _ = run(cells)
+    assert (outcome.trained, outcome.found, outcome.left) == (0, 6, 0)
+    assert "6 runs were in the store" in events[0].text
+
+
+def test_the_time_limit_begins_nothing_new(run, cells):
+    outcome, _, found = run(cells, time_limit=0)
+    assert (outcome.trained, outcome.left, found) == (0, 6, [])
+
+
+def test_each_seed_is_stored_when_it_is_finished(run, cells, monkeypatch):
+    train_records = runners.train_records
+
+    def interrupted(graphs, architecture, protocol, seeds, device):
+        if seeds == [3]:
+            raise KeyboardInterrupt
+        return train_records(graphs, architecture, protocol, seeds, device)
+
+    monkeypatch.setattr(runners, "train_records", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(cells)
+    monkeypatch.undo()
+    outcome, _, _ = run(cells)
+    assert (outcome.found, outcome.trained, outcome.left) == (2, 4, 0)
+
+
+def test_a_failure_is_told_and_the_rest_goes_on(run, cells, monkeypatch):
+    train_records = runners.train_records
+
+    def failing(graphs, architecture, protocol, seeds, device):
+        if 2 in seeds and architecture == cells[0].architecture:
+            raise LookHopsError("The loss was not a number.\nMore of it.")
+        return train_records(graphs, architecture, protocol, seeds, device)
+
+    monkeypatch.setattr(runners, "train_records", failing)
+    outcome, _, _ = run(cells)
+    assert (outcome.trained, outcome.left) == (5, 1)
+    assert outcome.failures == [f"hops-1, {cells[0].model}, seed 2: The loss was not a number."]
+
+
+def test_a_stack_that_fails_is_tried_seed_by_seed(
+    graphs, cells, tmp_path, monkeypatch, make_record
+):
+    """On a GPU the seeds of a cell are one call; one bad seed costs only itself."""
+    calls = []
+
+    def stacked(graphs, architecture, protocol, seeds, device):
+        calls.append(list(seeds))
+        if 2 in seeds:
+            raise LookHopsError("bad")
+        return [make_record(seed) for seed in seeds]
+
+    monkeypatch.setattr(runners, "train_records", stacked)
+    monkeypatch.setattr(
+        runners, "choose_device", lambda device: type("Device", (), {"type": "cuda"})
+    )
+    with Store(tmp_path / "runs.sqlite") as store:
+        outcome = run_local(cells[:1], lambda name: graphs, store, device="cpu")
+    assert calls == [[1, 2, 3], [1], [2], [3]]
+    assert (outcome.trained, outcome.left, len(outcome.failures)) == (2, 1, 1)
+
+
+def test_a_stack_too_large_for_the_memory_is_halved(graphs, cells, monkeypatch):
+    import torch
+
+    from lookhops.experiments import records
+
+    sizes = []
+
+    def train_some(graphs, architecture, protocol, device):
+        sizes.append(len(protocol.seeds))
+        if len(protocol.seeds) > 2:
+            raise torch.cuda.OutOfMemoryError
+        return train(graphs, architecture, protocol, device=device)
+
+    monkeypatch.setattr(records, "train", train_some)
+    protocol = Protocol(max_epochs=1)
+    found = records.train_records(graphs, cells[0].architecture, protocol, [5, 6, 7, 8, 9], "cpu")
+    assert [record.seed for record in found] == [5, 6, 7, 8, 9]
+    assert sizes == [5, 2, 3, 1, 2]
+    assert all(isinstance(record, Record) for record in found)
+
+
+def test_seconds_per_epoch_leave_out_the_first_and_the_last():
+    def run_of(seconds):
+        return Run(1, None, [{"seconds": s} for s in seconds])
+
+    assert seconds_per_epoch(run_of([100] + [1] * 15 + [3] * 14 + [50] * 99)) == 1
+    assert seconds_per_epoch(run_of([7])) == 7
+
+
+def test_results_survive_json(run, cells, tmp_path):
+    from lookhops.experiments.export import export
+
+    _, _, found = run(cells)
+    results = Results(found, {"hops-1": {"data": {"graphs": 40}}}, quick=True)
+    path = tmp_path / "results.json"
+    export(results, path)
+    back = Results.from_json(path)
+    assert back.to_json() == results.to_json()
+    assert back.quick
+    assert back.cells[0].architecture == cells[0].architecture
+    assert back.cells[0].accuracy() == pytest.approx(found[0].accuracy(), rel=1e-5)
+    for suffix in ("csv", "md", "tex"):
+        export(results, tmp_path / f"results.{suffix}")
+        assert "quick" in (tmp_path / f"results.{suffix}").read_text()
+    lines = (tmp_path / "results.csv").read_text().splitlines()
+    assert len(lines) == 1 + 6
+    with pytest.raises(LookHopsError, match="exported as"):
+        export(results, tmp_path / "results.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("{", "not JSON"), ('{"format": "other"}', "not results"), ("[]", "damaged")],
+)
+def test_files_that_are_no_results(tmp_path, text, words):
+    path = tmp_path / "results.json"
+    path.write_text(text)
+    with pytest.raises(LookHopsError, match=words):
+        Results.from_json(path)
+    with pytest.raises(LookHopsError, match="cannot be read"):
+        Results.from_json(tmp_path / "none.json")

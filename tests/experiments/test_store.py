@@ -1,0 +1,195 @@
+"""The store: nothing lost, nothing twice, whatever is killed."""
+
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from lookhops.errors import LookHopsError
+from lookhops.experiments import store as store_module
+from lookhops.experiments.plan import Key, canonical, parse_model
+from lookhops.experiments.store import Store
+from lookhops.nn import Architecture
+from lookhops.training import Protocol
+
+KEY = Key("print", canonical(Architecture()), canonical(Protocol()))
+SCRIPT = Path(__file__).parent / "killed.py"
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system with fork")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "runs.sqlite"
+
+
+def test_a_run_is_kept_once(path, make_record):
+    with Store(path) as store:
+        assert store.add("NCI1", "a", KEY, [make_record(1), make_record(2)]) == 2
+        assert store.add("NCI1", "a", KEY, [make_record(2, accuracy=0.9), make_record(3)]) == 1
+    with Store(path) as store:
+        assert store.finished(KEY) == {1, 2, 3}
+        rows = store.rows()
+        assert [row["seed"] for row in rows] == [1, 2, 3]
+        assert [row["metrics"]["accuracy"] for row in rows] == [0.5, 0.5, 0.5]
+        assert rows[0]["machine"]["device"] == "cpu"
+        assert store.history(KEY, 2) == [
+            {"epoch": 1, "val_loss": 0.7},
+            {"epoch": 2, "val_loss": 0.6},
+        ]
+        with pytest.raises(LookHopsError, match="no such run"):
+            store.history(KEY, 9)
+        assert store.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_rows_of_a_transaction_are_all_there_or_none(path, make_record):
+    with Store(path) as store:
+        bad = make_record(2, strange=object())  # cannot be written
+        with pytest.raises(TypeError):
+            store.add("NCI1", "a", KEY, [make_record(1), bad])
+        assert store.finished(KEY) == set()
+        assert store.add("NCI1", "a", KEY, [make_record(1)]) == 1
+
+
+def test_claims_divide_the_work(path, make_record):
+    with Store(path) as one, Store(path) as two:
+        assert one.claim(KEY, [1, 2, 3], most=2) == [1, 2]
+        assert two.claim(KEY, [1, 2, 3]) == [3]
+        assert one.claim(KEY, [1, 2, 3]) == []
+        one.release(KEY, [2])
+        assert two.claim(KEY, [1, 2, 3]) == [2]
+        one.add("NCI1", "a", KEY, [make_record(1)])
+        assert two.claim(KEY, [1]) == []
+        other = Key("other", KEY.architecture, KEY.protocol)
+        assert two.claim(other, [1]) == [1]
+    with Store(path) as three:  # closing gave the claims back
+        assert three.claim(KEY, [1, 2, 3]) == [2, 3]
+
+
+def test_the_claim_of_a_dead_process_lapses(path, monkeypatch):
+    with Store(path) as store:
+        node = store.owner.rsplit(":", 2)[0]
+        done = subprocess.run(
+            [sys.executable, "-c", "import os; print(os.getpid())"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        store.owner = f"{node}:{done.stdout.strip()}:gone"
+        assert store.claim(KEY, [1]) == [1]
+        store.owner = f"elsewhere:{os.getpid()}:far"
+        assert store.claim(KEY, [2]) == [2]
+        with Store(path) as other:
+            assert other.claim(KEY, [1, 2]) == [1]  # of another machine's process we cannot know
+            monkeypatch.setattr(store_module, "EXPIRY", -1.0)
+            assert other.claim(KEY, [2]) == [2]
+
+
+def test_signs_of_life_keep_a_claim(path, monkeypatch):
+    monkeypatch.setattr(store_module, "BEAT", 0.01)
+    with Store(path) as store:
+        store.claim(KEY, [1])
+        store.db.execute("UPDATE claims SET beat = 0")
+        with store.beating():
+            while store.db.execute("SELECT beat FROM claims").fetchone() == (0,):
+                pass
+
+
+def test_facts_are_made_once(path):
+    with Store(path) as store:
+        assert store.fact("NCI1", "print", "data", lambda: {"graphs": 3}) == {"graphs": 3}
+        assert store.fact("NCI1", "print", "data", lambda: 1 / 0) == {"graphs": 3}
+
+
+def test_rows_from_before_an_option_are_found(path, make_record):
+    old = asdict(parse_model("gcn"))
+    old.pop("activation")
+    with Store(path) as store:
+        text = json.dumps(old, sort_keys=True, separators=(",", ":"))
+        store.add("NCI1", "a", Key("print", text, KEY.protocol), [make_record(1)])
+        later = json.dumps({**old, "later": 1})
+        store.add("NCI1", "b", Key("print", later, KEY.protocol), [make_record(1)])
+    with Store(path) as store:
+        key = Key("print", canonical(parse_model("gcn")), KEY.protocol)
+        assert store.finished(key) == {1}
+        assert len(store.rows()) == 2
+
+
+def test_files_that_are_no_store(tmp_path):
+    text = tmp_path / "text.sqlite"
+    text.write_text("These are not the rows that you look for. " * 50)
+    foreign = tmp_path / "foreign.sqlite"
+    with sqlite3.connect(foreign) as db:
+        db.execute("CREATE TABLE recipes (name)")
+    later = tmp_path / "later.sqlite"
+    Store(later).close()
+    with sqlite3.connect(later) as db:
+        db.execute("PRAGMA user_version = 99")
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    for path, words in (
+        (text, "not a database"),
+        (foreign, "not a store of LookHops"),
+        (later, "version 99"),
+        (tmp_path, "cannot be used as a store"),
+        (blocked / "runs.sqlite", "cannot be used as a store"),
+    ):
+        with pytest.raises(LookHopsError, match=words) as caught:
+            Store(path)
+        assert "\n" not in str(caught.value)
+    with sqlite3.connect(foreign) as db:  # and it was left alone
+        assert db.execute("SELECT name FROM sqlite_master").fetchall() == [("recipes",)]
+
+
+def test_a_damaged_store_is_one_sentence(path, make_record):
+    with Store(path) as store:
+        for i in range(30):
+            store.add("NCI1", "a", Key(str(i), KEY.architecture, KEY.protocol), [make_record(1)])
+    content = bytearray(path.read_bytes())
+    content[4096 : len(content) - 100] = b"\xff" * (len(content) - 4196)
+    path.write_bytes(content)
+    with pytest.raises(LookHopsError, match="cannot be used as a store"):
+        Store(path).rows()
+
+
+def run_script(how, path, log, count, runs):
+    done = subprocess.run(
+        [sys.executable, SCRIPT, how, path, log, str(count)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in log.read_text().splitlines()]
+    with Store(path) as store:
+        rows = store.rows()
+        claims = store.db.execute("SELECT count(*) FROM claims").fetchone()[0]
+    assert claims == 0
+    stored = Counter((row["model"], str(row["seed"])) for row in rows)
+    assert set(stored.values()) == {1}  # nothing is double
+    assert len(stored) == runs  # nothing is missing
+    return lines
+
+
+@needs_fork
+def test_killed_at_30_random_moments(path, tmp_path):
+    lines = run_script("kill", path, tmp_path / "log", 30, runs=180)
+    kept = set()
+    for word, _, model, seed in lines:
+        if word == "stored":
+            kept.add((model, seed))
+        elif word == "begin":
+            assert (model, seed) not in kept  # a finished run is never begun again
+    assert sum(word == "killed" and hit == "True" for word, _, hit, _ in lines) >= 25
+    workers = {pid for word, pid, _, _ in lines if word == "stored"}
+    assert len(workers) > 5  # the killed ones did work
+
+
+@needs_fork
+def test_two_processes_share_the_work(path, tmp_path):
+    lines = run_script("share", path, tmp_path / "log", 2, runs=45)
+    begun = Counter((model, seed) for word, _, model, seed in lines if word == "begin")
+    assert set(begun.values()) == {1}
+    assert len({pid for word, pid, _, _ in lines if word == "stored"}) == 2
