@@ -168,12 +168,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--only", nargs="*", default=[], help="on a GPU, parts: none edge dd ...")
     options = parser.parse_args()
     device = torch.device(options.device)
     if device.type == "cuda":
         import training_gpu
 
-        return training_gpu.main()
+        return training_gpu.main(options.only)
     print(f"NCI1, one epoch of training on {device}, {torch.get_num_threads()} threads")
     print(f"{'network':24}{'LookHops':>10}{'PyG':>10}{'ratio':>8}")
     for name, pool in (("LiCheb", "none"), ("LiCheb + LookHops", "lookhops")):

@@ -1,4 +1,4 @@
-"""Every convolution with every pooling: masked or compacted, in a batch or alone, stacked or not."""
+"""Every convolution with every pooling: masked or compacted, in a batch or alone, stacked."""
 
 from dataclasses import replace
 

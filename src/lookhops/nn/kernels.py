@@ -129,7 +129,7 @@ class NeighbourMax(torch.autograd.Function):
         x, highest, row_ptr, column, row_ptr_t, column_t = ctx.saved_tensors
         share = torch.empty_like(x)
         _launch_neighbours(row_ptr, column, highest, x, x, share, "count")
-        share = grad / share.clamp_(min=1)
+        share = grad / share.clamp_(min=1).add_(highest == 0)
         grad_x = torch.empty_like(x)
         _launch_neighbours(row_ptr_t, column_t, x, highest, share, grad_x, "sum")
         return grad_x, None, None, None, None
