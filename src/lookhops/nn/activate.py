@@ -39,5 +39,6 @@ def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level
         score = alive if score is None else score * alive
     if normalize and score is None:
         score = z.new_ones(z.shape[:-1])
-    level = level.with_x(torch.relu(z if score is None else gate(z, score, normalize)))
+    x = torch.relu(z) if score is None else gate(z, score, normalize).relu_()
+    level = level.with_x(x)
     return level, readout(level)
