@@ -21,13 +21,7 @@ def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level
         normalize: Whether to divide by the norm (NF).
     """
     z = level.x
-    if (
-        z.is_cuda
-        and available()
-        and z.shape[-1] <= 256
-        and z.dtype != torch.float64
-        and z.numel()
-    ):
+    if z.is_cuda and available() and z.shape[-1] <= 256 and z.dtype != torch.float64 and z.numel():
         start, end = level.bounds
         flat_score = None if score is None else score.flatten()
         x, read = kernels.Activate.apply(

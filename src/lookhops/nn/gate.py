@@ -25,7 +25,8 @@ def gate(x: Tensor, score: Tensor, normalize: bool, rows: Tensor | None = None) 
         Shape :math:`(\ldots, n, d)`, or :math:`(m, d)`.
     """
     if torch.compiler.is_compiling() or x.is_cuda:  # these lines are fused, or nearly free
-        gated = x * score.unsqueeze(-1) * unit(x) if normalize else x * score.unsqueeze(-1)
+        factor = score.unsqueeze(-1)
+        gated = x * (factor * unit(x) if normalize else factor)
         return gated if rows is None else gated.index_select(0, rows)
     dtype = torch.promote_types(x.dtype, score.dtype)
     flat = x.to(dtype).flatten(0, -2)

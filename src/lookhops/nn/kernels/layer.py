@@ -1,53 +1,14 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Triton kernels for NVIDIA GPUs: the activation and the readout of a layer, with gradients.
-
-They stand for the few lines of PyTorch in :mod:`lookhops.nn.activate`, which tests hold them to.
-"""
+"""The activation and the readout of a layer, with gradients."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import torch
-from torch import Tensor
 
-if TYPE_CHECKING:
-    triton: Any
-    tl: Any
-else:
-    try:
-        import triton
-        import triton.language as tl
-    except ImportError:
-        triton = tl = None
+from lookhops.hops.kernels import tl, triton
 
 ROWS = 8  # rows a program takes
 ROWS_A_PART = 64  # rows of a graph that are read one after the other, about
-BLOCK = 128  # nodes a program ranks
-
-
-def keep_top(
-    score: Tensor, graph: Tensor, start: Tensor, end: Tensor, alive: Tensor | None, ratio: float
-) -> Tensor:
-    """Which nodes are among the ceil(ratio n) best of their graph's n living ones.
-
-    A node's rank is the number of nodes of its graph that beat it: counted, nothing is sorted.
-    """
-    keep = torch.empty_like(score, dtype=torch.bool)
-    _keep_kernel[(triton.cdiv(score.numel(), BLOCK),)](
-        score.contiguous(),
-        graph,
-        start,
-        end,
-        score if alive is None else alive,
-        keep,
-        score.numel(),
-        RATIO=float(ratio),
-        HAS_ALIVE=alive is not None,
-        BLOCK=BLOCK,
-        num_warps=4,
-    )
-    return keep
 
 
 class Activate(torch.autograd.Function):
@@ -109,50 +70,6 @@ class Readout(torch.autograd.Function):
         share = _shares(grad_read, ties, count)
         grad_x, _ = _backward(x, None, alive, graph, None, read, share, None, False, relu=False)
         return grad_x, None, None, None, None
-
-
-class NeighbourMax(torch.autograd.Function):
-    """The maximum over each row's entries of a pattern, channel by channel."""
-
-    @staticmethod
-    def forward(ctx, x, row_ptr, column, row_ptr_t, column_t):
-        """One kernel over rows."""
-        x = x.contiguous()
-        highest = torch.empty_like(x)
-        _launch_neighbours(row_ptr, column, x, x, x, highest, "max")
-        ctx.save_for_backward(x, highest, row_ptr, column, row_ptr_t, column_t)
-        return highest
-
-    @staticmethod
-    def backward(ctx, grad):
-        """Neighbours that share a maximum share its gradient: count them, then hand it back."""
-        x, highest, row_ptr, column, row_ptr_t, column_t = ctx.saved_tensors
-        share = torch.empty_like(x)
-        _launch_neighbours(row_ptr, column, highest, x, x, share, "count")
-        share = grad / share.clamp_(min=1).add_(highest == 0)
-        grad_x = torch.empty_like(x)
-        _launch_neighbours(row_ptr_t, column_t, x, highest, share, grad_x, "sum")
-        return grad_x, None, None, None, None
-
-
-def _launch_neighbours(row_ptr, column, own, theirs, weight, out, what):
-    rows, width = out.shape
-    block = min(triton.next_power_of_2(width), 1024)
-    _neighbours_kernel[(triton.cdiv(rows, ROWS), triton.cdiv(width, block))](
-        row_ptr.int(),
-        column.int(),
-        own,
-        theirs,
-        weight.contiguous(),
-        out,
-        rows,
-        width,
-        WHAT=what,
-        ROWS=ROWS,
-        CHANNELS=block,
-        num_warps=4,
-        num_stages=1,
-    )
 
 
 def _readout(x, alive, start, end):
@@ -229,87 +146,6 @@ def _backward(z, score, alive, graph, scale, read, share, grad_x, normalize, rel
 
 
 if triton is not None:
-
-    @triton.jit
-    def _neighbours_kernel(
-        row_ptr,
-        column,
-        own,
-        theirs,
-        weight,
-        out,
-        rows,
-        width,
-        WHAT: tl.constexpr,
-        ROWS: tl.constexpr,
-        CHANNELS: tl.constexpr,
-    ):
-        """Over a row's entries the max of theirs, or count or sum of weight where own equals."""
-        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-        channel = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
-        live = row < rows
-        inside = channel < width
-        place = row.to(tl.int64)[:, None] * width + channel[None, :]
-        mask = live[:, None] & inside[None, :]
-        start = tl.load(row_ptr + row, mask=live, other=0)
-        end = tl.load(row_ptr + row + 1, mask=live, other=0)
-        found = tl.full((ROWS, CHANNELS), float("-inf") if WHAT == "max" else 0.0, tl.float32)
-        if WHAT != "max":
-            mine = tl.load(own + place, mask=mask, other=0.0)
-        for j in range(0, tl.max(end - start, axis=0)):
-            entry = start + j
-            here = entry < end
-            source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
-            there = source[:, None] * width + channel[None, :]
-            both = here[:, None] & inside[None, :]
-            value = tl.load(theirs + there, mask=both, other=0.0)
-            if WHAT == "max":
-                found = tl.maximum(found, tl.where(both, value.to(tl.float32), float("-inf")))
-            elif WHAT == "count":
-                found += tl.where(both & (value == mine), 1.0, 0.0)
-            else:
-                given = tl.load(weight + there, mask=both, other=0.0).to(tl.float32)
-                found += tl.where(both & (value == mine), given, 0.0)
-        tl.store(out + place, found.to(out.dtype.element_ty), mask=mask)
-
-    @triton.jit
-    def _keep_kernel(
-        score,
-        graph,
-        start,
-        end,
-        alive,
-        keep,
-        nodes,
-        RATIO: tl.constexpr,
-        HAS_ALIVE: tl.constexpr,
-        BLOCK: tl.constexpr,
-    ):
-        """keep = rank < ceil(ratio n); of equal scores the earlier node ranks higher."""
-        node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        inside = node < nodes
-        counts = inside
-        if HAS_ALIVE:
-            counts = counts & (tl.load(alive + node, mask=inside, other=0) != 0)
-        own = tl.load(score + node, mask=inside, other=0.0).to(tl.float32)
-        where = tl.load(graph + node, mask=counts, other=0)
-        first = tl.load(start + where, mask=counts, other=0)
-        last = tl.load(end + where, mask=counts, other=0)
-        length = tl.where(counts, last - first, 0)
-        rank = tl.zeros((BLOCK,), tl.int32)
-        total = tl.zeros((BLOCK,), tl.int32)
-        for i in range(0, tl.max(length, axis=0)):
-            there = first + i
-            rival = there < last
-            if HAS_ALIVE:
-                rival = rival & (tl.load(alive + there, mask=rival, other=0) != 0)
-            other = tl.load(score + there, mask=rival, other=0.0).to(tl.float32)
-            beats = (other > own) | ((other == own) & (there < node))
-            rank += (rival & beats).to(tl.int32)
-            total += rival.to(tl.int32)
-        # In double precision, as the plain version: 0.7 of 10 is 7.
-        wanted = tl.ceil(total.to(tl.float64) * RATIO - 1e-7)
-        tl.store(keep + node, counts & (rank.to(tl.float64) < wanted), mask=inside)
 
     @triton.jit
     def _activate_kernel(
