@@ -7,10 +7,11 @@ from lookhops.datasets import load
 
 
 def test_the_whole_demo(lookhops, tmp_path):
-    for _ in range(2):  # a second time over the first
-        options = ["--seeds", "1", "--epochs", "1"]
-        code, out, err = lookhops("demo", *options, "-o", tmp_path / "demo")
-        assert code == 0, err
+    (tmp_path / "demo").mkdir()
+    (tmp_path / "demo" / "mine.txt").write_text("kept")
+    code, out, err = lookhops("demo", "--seeds", "1", "--epochs", "1", "-o", tmp_path / "demo")
+    assert code == 0, err
+    assert (tmp_path / "demo" / "mine.txt").read_text() == "kept"
     for name in MOLECULES:
         assert name in out
     for word in ("hops k", "k = 2 keeps", "LookHops", "GCN", "seeds agree", "What to type next"):
@@ -21,8 +22,6 @@ def test_the_whole_demo(lookhops, tmp_path):
     assert len(pictures) == 5
     for picture in pictures:
         ET.fromstring(picture.read_text())
-    answer = lookhops("predict", tmp_path / "demo" / "gcn", "solubility")
-    assert answer[0] == 0
 
 
 def test_the_five_molecules_are_not_in_the_set():

@@ -4,19 +4,29 @@ import csv
 import io
 import json
 import pickle
+import shutil
 import subprocess
 import sys
 
 import pytest
 
-TRAIN = ["--hidden", "8", "--layers", "2", "--epochs", "2", "--device", "cpu"]
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    from lookhops.datasets import load
+    from lookhops.nn import Architecture
+    from lookhops.training import Protocol, train_into
+
+    folder = tmp_path_factory.mktemp("models") / "model"
+    protocol = Protocol(seeds=(11, 22), max_epochs=2, batch_size=64)
+    network = Architecture(pool="lookhops", hidden=8, layers=2)
+    train_into(folder, load("solubility")[:300], network, protocol, device="cpu")
+    return folder
 
 
 @pytest.fixture
-def model(lookhops, tmp_path):
-    options = [*TRAIN, "--batch-size", "64", "--seeds", "2"]
-    assert lookhops("train", "solubility", *options, "-o", tmp_path / "model")[0] == 0
-    return tmp_path / "model"
+def model(trained, tmp_path):
+    return shutil.copytree(trained, tmp_path / "model")
 
 
 def rows(text: str) -> list[dict[str, str]]:
@@ -56,15 +66,25 @@ def test_smiles_on_standard_input(model):
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert [row["id"] for row in rows(done.stdout)] == ["ethanol", "c1ccccc1"]
-    done = subprocess.run(command, input="CCO\nC(\n", capture_output=True, text=True, check=False)
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "standard input, line 2" in done.stderr
-    skip = [*command, "--invalid", "skip"]
-    done = subprocess.run(skip, input="CCO\nC(\n", capture_output=True, text=True, check=False)
-    assert done.returncode == 0
-    assert len(rows(done.stdout)) == 1
-    assert "line 2" in done.stderr
+
+
+def test_bad_smiles_on_standard_input(lookhops, model, monkeypatch):
+    def typed(text: bytes):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+
+    typed(b"CCO\nC(\n")
+    code, out, err = lookhops("predict", model, "-")
+    assert (code, out) == (2, "")
+    assert "standard input, line 2" in err
+    typed(b"CCO\nC(\n")
+    code, out, err = lookhops("predict", model, "-", "--invalid", "skip")
+    assert code == 0
+    assert len(rows(out)) == 1
+    assert "line 2" in err
+    typed(b"CCO \xff\n")
+    code, _, err = lookhops("predict", model, "-")
+    assert code == 2
+    assert "not UTF-8" in err
 
 
 def test_labels_are_compared(lookhops, model):

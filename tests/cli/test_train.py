@@ -231,17 +231,41 @@ def test_tensorboard_logs(lookhops, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_a_polite_stop_says_how_to_go_on(tmp_path, number, code):
+def test_a_polite_stop_says_how_to_go_on(lookhops, tmp_path, monkeypatch, number, code):
+    folder = tmp_path / "m"
+    real = EagerEngine.epoch
+
+    def epoch(engine, epoch_number):
+        if epoch_number == 2:
+            os.kill(os.getpid(), number)
+        return real(engine, epoch_number)
+
+    monkeypatch.setattr(EagerEngine, "epoch", epoch)
+    arguments = ["train", *SMALL, "--overwrite", "-o", folder]
+    stopped, out, err = lookhops(*arguments)
+    assert (stopped, out) == (code, "")
+    assert "stopping after this epoch" in err
+    [last] = [line for line in err.splitlines() if line.startswith("lookhops: ")]
+    prefix, _, command = last.partition("go on with: lookhops ")
+    assert prefix == "lookhops: interrupted; "
+    assert command.split() == [*map(str, arguments[:-3]), "-o", str(folder), "--resume"]
+    monkeypatch.undo()
+    monkeypatch.setenv("COLUMNS", "80")
+    assert lookhops(*command.split())[0] == 0
+    history = (folder / "history.csv").read_text().splitlines()
+    assert len(history) == 1 + 3  # epoch 2 was finished before it stopped
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_ctrl_c_in_a_real_process(tmp_path):
     folder = tmp_path / "m"
     command = [sys.executable, "-m", "lookhops", "train", *SMALL, "--epochs", "100000"]
     command += ["--patience", "100000", "-o", str(folder)]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     while process.poll() is None and not (folder / "resume" / "11.safetensors").exists():
         time.sleep(0.01)
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
-    assert process.returncode == code, err
-    assert out == ""
+    assert (process.returncode, out) == (130, "")
     assert "Traceback" not in err
-    assert "lookhops: interrupted; go on with: lookhops train hops-1" in err
     assert err.strip().endswith("--resume")

@@ -24,6 +24,16 @@ def test_without_ray_there_is_a_sentence(monkeypatch, tmp_path, cells, graphs):
         run_ray(cells, lambda name: graphs, store)
 
 
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
+def test_no_cluster_there_is_a_sentence(tmp_path, cells, graphs, address):
+    pytest.importorskip("ray", reason='needs Ray: pip install "lookhops[ray]"')
+    with (
+        Store(tmp_path / "runs.sqlite") as store,
+        pytest.raises(LookHopsError, match=f"No Ray cluster answers at {address}"),
+    ):
+        run_ray(cells, lambda name: graphs, store, address=address)
+
+
 @pytest.fixture(scope="module")
 def cluster():
     pytest.importorskip("ray", reason='needs Ray: pip install "lookhops[ray]"')
@@ -40,7 +50,7 @@ def cluster():
 
 
 def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
-    protocol = Protocol(seeds=(1, 2), batch_size=8, max_epochs=40, patience=40)
+    protocol = Protocol(seeds=(1, 2), batch_size=8, max_epochs=20, patience=20)
     cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
     told = []
 

@@ -47,6 +47,16 @@ def test_a_run_is_kept_once(path, make_record):
         assert store.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
+def test_the_file_alone_has_every_finished_run(path, tmp_path, make_record):
+    with Store(path) as store:
+        store.claim(KEY, [1])
+        store.add("NCI1", "a", KEY, [make_record(1)])
+        copy = tmp_path / "copy.sqlite"
+        copy.write_bytes(path.read_bytes())  # as after a power cut that took the journal
+    with Store(copy) as store:
+        assert store.finished(KEY) == {1}
+
+
 def test_rows_of_a_transaction_are_all_there_or_none(path, make_record):
     with Store(path) as store:
         bad = make_record(2, strange=object())  # cannot be written

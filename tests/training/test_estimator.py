@@ -59,7 +59,7 @@ class OfRows(LookHopsClassifier):
 
 
 def rows() -> OfRows:
-    return OfRows(hidden=16, layers=2, max_epochs=30, learning_rate=0.02, device="cpu")
+    return OfRows(hidden=16, layers=2, max_epochs=15, learning_rate=0.05, device="cpu")
 
 
 FLOAT32 = "probabilities of single precision differ in the eighth digit between batches"

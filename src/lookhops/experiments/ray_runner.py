@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import socket
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -167,8 +169,9 @@ def _connected(ray: ModuleType, address: str | None) -> Iterator[None]:
     if address is None:
         options["include_dashboard"] = False
     try:
+        _knock(address)
         ray.init(address=address, **options)
-    except (ConnectionError, ValueError, RuntimeError, TimeoutError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise LookHopsError(
             f"No Ray cluster answers at {address or 'this machine'} ({reason}); start one with "
@@ -178,6 +181,13 @@ def _connected(ray: ModuleType, address: str | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
+
+
+def _knock(address: str | None) -> None:
+    """Fail at once where nobody listens: Ray itself would try for many minutes."""
+    found = re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", address or "")
+    if found:
+        socket.create_connection((found[1], int(found[2])), timeout=10).close()
 
 
 def _check_resources(ray: ModuleType, cpus: float, gpus: float) -> None:

@@ -28,29 +28,17 @@ from lookhops.experiments.plan import (
     protocol_from,
 )
 from lookhops.experiments.records import Record
+from lookhops.experiments.sqlite import (
+    APPLICATION,
+    SCHEMA,
+    VERSION,
+    alive,
+    connect,
+    patiently,
+)
 
-APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others
 BEAT, EXPIRY = 5.0, 60.0  # seconds between signs of life, and without one until a claim lapses
-WAIT = 60.0  # seconds to wait for another process's transaction
 
-SCHEMA = """
-CREATE TABLE runs (
-    id INTEGER PRIMARY KEY,
-    dataset TEXT NOT NULL, fingerprint TEXT NOT NULL,
-    model TEXT NOT NULL, architecture TEXT NOT NULL,
-    seed INTEGER NOT NULL, protocol TEXT NOT NULL,
-    metrics TEXT NOT NULL, history BLOB NOT NULL,
-    versions TEXT NOT NULL, machine TEXT NOT NULL,
-    finished TEXT NOT NULL,
-    UNIQUE (fingerprint, architecture, protocol, seed));
-CREATE TABLE claims (
-    fingerprint TEXT NOT NULL, architecture TEXT NOT NULL, protocol TEXT NOT NULL,
-    seed INTEGER NOT NULL, owner TEXT NOT NULL, beat REAL NOT NULL,
-    UNIQUE (fingerprint, architecture, protocol, seed));
-CREATE TABLE facts (
-    dataset TEXT NOT NULL, fingerprint TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL,
-    UNIQUE (fingerprint, kind));
-"""
 WHERE = "fingerprint = ? AND architecture = ? AND protocol = ?"
 
 
@@ -67,7 +55,7 @@ class Store:
         with self._explained():
             if not self.path.parent.is_dir():
                 self.path.parent.mkdir(parents=True)
-            self.db = _connect(self.path)
+            self.db = connect(self.path)
             self._prepare()
 
     def __enter__(self) -> Store:
@@ -133,6 +121,8 @@ class Store:
                 )
             added = self.db.total_changes - before
             self._unclaim(key, [r.seed for r in records])
+        with self._explained():  # into the file itself: who copies it alone has all finished runs
+            self.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         return added
 
     def rows(self) -> list[dict[str, Any]]:
@@ -185,7 +175,7 @@ class Store:
         stop = threading.Event()
 
         def beat() -> None:
-            db = _connect(self.path)
+            db = connect(self.path)
             while not stop.wait(BEAT):
                 try:
                     db.execute(
@@ -206,7 +196,7 @@ class Store:
     def _drop_dead_claims(self) -> None:
         old = time.time() - EXPIRY
         found = self.db.execute("SELECT DISTINCT owner, beat < ? FROM claims", (old,)).fetchall()
-        dead = {owner for owner, lapsed in found if lapsed or not _alive(owner)}
+        dead = {owner for owner, lapsed in found if lapsed or not alive(owner)}
         self.db.executemany("DELETE FROM claims WHERE owner = ?", [(owner,) for owner in dead])
 
     def _unclaim(self, key: Key, seeds: Sequence[int]) -> None:
@@ -220,7 +210,7 @@ class Store:
     def _prepare(self) -> None:
         """Make the tables of a new file; refuse a file that is not ours."""
         if self._state() == (0, 0, 0):
-            _patiently(lambda: self.db.execute("PRAGMA journal_mode = WAL"))
+            patiently(lambda: self.db.execute("PRAGMA journal_mode = WAL"))
             with self._transaction():
                 if self._state() == (0, 0, 0):  # nobody else has made them meanwhile
                     for statement in SCHEMA.strip().rstrip(";").split(";"):
@@ -277,38 +267,6 @@ class Store:
             raise LookHopsError(
                 f"{self.path}: cannot be used as a store of results ({error})."
             ) from error
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
-    db.execute("PRAGMA synchronous = FULL")
-    return db
-
-
-def _patiently(attempt: Callable[[], Any]) -> None:
-    """Try until it works: SQLite does not wait by itself when a file changes its journal."""
-    for _ in range(100):
-        try:
-            attempt()
-            return
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error):
-                raise
-            time.sleep(0.1)
-
-
-def _alive(owner: str) -> bool:
-    """Whether a process may still live: on this machine we know, of others we assume it."""
-    node, pid, _ = owner.rsplit(":", 2)
-    if node != platform.node() or os.name != "posix":  # elsewhere signal 0 is not a question
-        return True
-    try:
-        os.kill(int(pid), 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
 
 
 def _values(key: Key) -> tuple[str, str, str]:

@@ -16,7 +16,7 @@ from lookhops.graphs import SUFFIX, Graphs
 from lookhops.training import Protocol
 
 #: The quick version: enough to run every line of code, too little to say anything of the models.
-QUICK_DATASETS, QUICK_GRAPHS, QUICK_SEEDS, QUICK_EPOCHS = ("PROTEINS", "NCI1"), 300, (11, 22), 2
+QUICK_DATASETS, QUICK_GRAPHS, QUICK_SEEDS, QUICK_EPOCHS = ("PROTEINS", "NCI1"), 150, (11, 22), 2
 
 
 @dataclass

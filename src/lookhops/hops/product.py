@@ -63,7 +63,9 @@ class Pattern:
         before = torch.zeros(keep.numel() + 1, dtype=self.row_ptr.dtype, device=keep.device)
         before[1:] = keep.cumsum(0, dtype=self.row_ptr.dtype)
         kept = keep.nonzero().flatten()
-        return Pattern(before.index_select(0, self.row_ptr), self.column.index_select(0, kept))
+        chosen = Pattern(before.index_select(0, self.row_ptr), self.column.index_select(0, kept))
+        chosen.row = self.row.index_select(0, kept)
+        return chosen
 
     @lazy
     def transpose_order(self) -> Tensor:
@@ -100,7 +102,7 @@ def group(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
         rows = np.arange(index.numel() + 1, dtype=np.int32)
         entries = (np.empty(index.numel(), dtype=np.int8), index.int().numpy(), rows)
         grouped = csr_array(entries, shape=(index.numel(), size)).tocsc()
-        return torch.from_numpy(grouped.indptr), torch.from_numpy(grouped.indices)
+        return torch.from_numpy(grouped.indptr).int(), torch.from_numpy(grouped.indices).int()
     order = index.argsort(stable=True)
     numbers = torch.arange(size + 1, device=index.device, dtype=index.dtype)
     row_ptr = torch.searchsorted(index.index_select(0, order), numbers, out_int32=True)

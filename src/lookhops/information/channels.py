@@ -130,7 +130,9 @@ def _varies(count: np.ndarray, label: np.ndarray) -> np.ndarray:
 def _no_feature_varies(columns: int) -> str:
     if columns == 0:
         return "the nodes have no features"
-    return "the one feature of the nodes is" if columns == 1 else f"all {columns} features are"
+    if columns == 1:
+        return "the only feature of the nodes is constant"
+    return f"all {columns} features are constant"
 
 
 def _two_valued(

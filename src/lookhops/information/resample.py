@@ -18,7 +18,7 @@ from lookhops.information.views import View
 
 # More graphs than this are drawn in as many random bundles: as good a bootstrap, and no slower for
 # a million graphs.
-UNITS = 256
+UNITS = 128
 # Histograms are held for as many channels at once as fit in this many bytes.
 HELD_BYTES = 1 << 29
 
@@ -39,10 +39,11 @@ class Resampling:
     def draw(cls, view: View, count: int, seed: int) -> Resampling:
         """Draw as many graphs as there are, with replacement, ``count`` times."""
         generator = np.random.default_rng(seed)
-        graphs = view.members.size
-        units = min(graphs, UNITS)
-        unit = np.zeros(view.structure.node_ptr.size - 1, dtype=np.int64)
-        unit[view.members] = generator.permutation(graphs) % units
+        nodes = np.diff(view.structure.node_ptr)
+        graphs = view.members[nodes[view.members] > 0]  # those without nodes tell nothing
+        units = min(graphs.size, UNITS)
+        unit = np.zeros(nodes.size, dtype=np.int64)
+        unit[graphs] = generator.permutation(graphs.size) % units
         weights = generator.multinomial(units, np.full(units, 1 / units), size=count)
         return cls(weights.astype(np.float32), unit)
 
@@ -106,8 +107,8 @@ def _densities(mass: np.ndarray, lattice: Lattice, sample: Sample) -> np.ndarray
     reach = min(math.ceil(CUT * width.max()), lattice.cells)
     kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / width[:, None]) ** 2)
     kernel /= lattice.cell * width[:, None] * math.sqrt(2 * math.pi)
-    rows = [np.convolve(s, one)[reach:-reach] for s, one in zip(share, kernel, strict=True)]
-    return np.stack(rows)
+    wide = [np.correlate(s, one, "full") for s, one in zip(share, kernel, strict=True)]
+    return np.stack(wide)[:, reach:-reach]
 
 
 def resample_counted(

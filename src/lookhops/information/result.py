@@ -69,6 +69,18 @@ class HopInformation:
         r"""The share of the information that lies beyond k hops, by the fit: :math:`e^{-bk}`."""
         return np.minimum(np.exp(-self.decay.b * np.asarray(k)), 1.0)
 
+    def lost_measured(self, k: np.ndarray | int) -> np.ndarray:
+        r"""The same by the gains themselves, as far as they were measured.
+
+        :math:`\sum_{j=k+1}^{K} IG(j) \,/\, (a e^{-b} + \sum_{j=2}^{K} IG(j))`: the gain of the first
+        hop, which cannot be measured, is taken from the curve. The curve follows the first gains,
+        which are the largest; where the later ones die away more slowly, this share is larger.
+        """
+        beyond = self.k[:, None] > np.atleast_1d(k)
+        total = float(self.decay(1)) + self.gain.sum()
+        lost = np.maximum(self.gain @ beyond, 0) / total
+        return lost.reshape(np.shape(k))
+
     # ---------------------------------------------------------------- intervals
 
     @property
@@ -104,7 +116,7 @@ class HopInformation:
         return sentence(self)
 
     def to_frame(self) -> pd.DataFrame:
-        """One row a k: gain, its interval (NaN without a bootstrap), fitted gain, share lost."""
+        """One row a k: gain, its interval (NaN without a bootstrap), fitted gain, shares lost."""
         interval = self.gain_interval
         low, high = interval.T if interval is not None else np.full((2, self.k.size), np.nan)
         return pd.DataFrame(
@@ -115,6 +127,7 @@ class HopInformation:
                 "high": high,
                 "fitted": self.decay(self.k),
                 "lost": self.lost(self.k),
+                "lost_measured": self.lost_measured(self.k),
             }
         )
 
@@ -133,6 +146,7 @@ class HopInformation:
             "gain": self.gain.tolist(),
             "gain_interval": None if interval is None else interval.tolist(),
             "lost": self.lost(self.k).tolist(),
+            "lost_measured": self.lost_measured(self.k).tolist(),
             "fit": {
                 "a": self.decay.a,
                 "b": self.decay.b,

@@ -49,7 +49,7 @@ def look(
             steps leads to; or ``"ball"``, all nodes within k steps and itself.
         epsilon: The share of the information that may be lost, between 0 and 1.
         bootstrap: How often to draw the graphs anew, with replacement, for the intervals; 0 for
-            none. More than 256 graphs are drawn in 256 random bundles.
+            none. More than 128 graphs are drawn in 128 random bundles.
         seed: Of these draws.
         per_class: Whether to measure the graphs of each class on their own as well. The global
             densities stay those of all graphs, so that classes differ by their neighbourhoods only.

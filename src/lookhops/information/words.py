@@ -36,12 +36,24 @@ def sentence(found: HopInformation) -> str:
             f"k = {k - 1} would lose {percent(found.lost(k - 1))}, more than the "
             f"{percent(found.epsilon)} allowed."
         )
+    parts += _slow_tail(found, k)
     if not found.decay.r2 >= GOOD_FIT:
         parts.append(
             f"The curve explains the gains poorly (R² = {found.decay.r2:.2f}): trust the gains "
             "themselves more than this k."
         )
     return " ".join((*parts, *_certainty(found)))
+
+
+def _slow_tail(found: HopInformation, k: int) -> list[str]:
+    """A remark where the gains themselves die away too slowly for the k that the curve suggests."""
+    if k >= found.max_k or found.lost_measured(k) <= found.epsilon:
+        return []
+    enough = found.k[found.lost_measured(found.k) <= found.epsilon]
+    return [
+        f"But the gains fall more slowly than the curve: those measured beyond k = {k} are "
+        f"{percent(found.lost_measured(k))} of all. Take k = {enough[0]} to be safe."
+    ]
 
 
 def _certainty(found: HopInformation) -> list[str]:

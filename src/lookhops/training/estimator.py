@@ -36,8 +36,16 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
     A part of the training graphs is held out to stop by and to calibrate the probabilities.
 
     Args:
-        conv, pool, k, hidden, layers, ratio, edge_ratio, normalize, activation: The network; see
+        conv: Name of the convolution. This and the next are the network; see
             :class:`~lookhops.nn.Architecture`.
+        pool: Name of the pooling.
+        k: Hops that each layer looks.
+        hidden: Channels of each layer.
+        layers: Number of layers.
+        ratio: Fraction of nodes that pooling keeps.
+        edge_ratio: Fraction of edges that LookHops pooling keeps.
+        normalize: Whether features go onto the unit sphere.
+        activation: Activation of LookHops pooling's score.
         max_epochs: Training is never longer.
         patience: Epochs without a lower validation loss before it stops.
         batch_size: Graphs in a batch.

@@ -226,6 +226,7 @@ def merge_edges(
     if adjacency.weight is not None and adjacency.weighted:
         weight = _run_totals(adjacency.weight.index_select(0, order), counts)
     pattern = Pattern(row_ptr, source.int())
+    pattern.row = target.int()
     weight = None if weight is None else weight[counts]
     merged = Adjacency(pattern.select(counts), weight, symmetric=adjacency.symmetric)
     return merged, order, counts

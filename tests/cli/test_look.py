@@ -1,0 +1,166 @@
+"""`lookhops look`: whole commands."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import lookhops as package
+from lookhops import Graphs
+
+Run = Callable[..., tuple[int, str, str]]
+TASK = ("hops-2", "--task-size", 80, "--bootstrap", 40)
+
+
+def test_the_answer(lookhops: Run):
+    code, out, err = lookhops("look", *TASK)
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    found = package.look(package.load("hops-2", size=80), bootstrap=40)
+    assert out.splitlines()[0] == f"hops-2: 80 graphs, {found.nodes:,} nodes, 4 features"
+    rows = {
+        line.split()[0]: line.split() for line in out.splitlines() if line[:8].strip().isdigit()
+    }
+    assert list(rows) == [str(k) for k in range(1, 10)]
+    assert rows["1"][1] == "-"
+    for k, gain, (low, high) in zip(found.k, found.gain, found.gain_interval, strict=True):
+        assert rows[str(k)][1:5] == [f"{gain:.4f}", f"{low:.4f}", "to", f"{high:.4f}"]
+    assert [k for k, row in rows.items() if "enough" in row] == [str(found.suggested_k)]
+    text = " ".join(out.split())
+    assert found.sentence() in text
+    assert f"b = {found.decay.b:.3f} (" in text
+    assert f"R² = {found.decay.r2:.4f}" in text
+    assert "classes of the graphs were not looked at" in text
+
+
+def test_as_json(lookhops: Run):
+    code, out, err = lookhops("look", *TASK, "--max-k", 5, "--seed", 3, "--json")
+    assert (code, err) == (0, "")
+    told = json.loads(out)
+    found = package.look(package.load("hops-2", size=80), 5, bootstrap=40, seed=3)
+    assert told == json.loads(json.dumps(found.to_dict()))
+
+
+def test_options_arrive(lookhops: Run):
+    code, out, _ = lookhops(
+        *(
+            "look",
+            *TASK[:3],
+            "--neighbourhood",
+            "ball",
+            "--epsilon",
+            0.2,
+            "--bootstrap",
+            0,
+            "--json",
+        )
+    )
+    told = json.loads(out)
+    assert code == 0
+    assert (told["neighbourhood"], told["epsilon"], told["resamples"]) == ("ball", 0.2, 0)
+    assert told["gain_interval"] is told["suggested_k_interval"] is None
+
+
+def test_classes_side_by_side(lookhops: Run):
+    code, out, err = lookhops("look", *TASK, "--per-class", "--max-k", 4)
+    assert (code, err) == (0, "")
+    assert max(map(len, out.splitlines())) <= 80
+    assert "class different (40)" in out
+    assert "class same (40)" in out
+    assert "classes' intervals overlap at every k" in " ".join(out.split())
+
+
+def test_many_classes_below_one_another(lookhops: Run, tmp_path: Path):
+    rng = np.random.default_rng(0)
+    source, target = 10 * rng.integers(0, 30, 900) + rng.integers(0, 10, (2, 900))
+    graphs = Graphs.from_edges(
+        torch.from_numpy(np.append(source, target)),
+        torch.from_numpy(np.append(target, source)),
+        torch.full((30,), 10),
+        labels=torch.from_numpy(rng.integers(0, 3, (300, 1))),
+        y=torch.arange(30) % 3,
+        class_names=["[red]", "green", "blue"],
+    )
+    graphs.save(tmp_path / "many.graphs")
+    code, out, err = lookhops("look", tmp_path / "many.graphs", "--per-class", "--max-k", 3)
+    assert (code, err) == (0, "")
+    rows = [line.split() for line in out.splitlines()]
+    assert [row[:2] for row in rows if row and row[0] in ("[red]", "green", "blue")] == [
+        ["[red]", "10"],
+        ["green", "10"],
+        ["blue", "10"],
+    ]
+
+
+def test_without_a_bootstrap(lookhops: Run):
+    code, out, _ = lookhops("look", *TASK[:3], "--bootstrap", 0, "--per-class")
+    assert code == 0
+    assert "interval" not in out.splitlines()[2]
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "html", "PNG"])
+def test_pictures(lookhops: Run, tmp_path: Path, suffix: str):
+    path = tmp_path / "new" / f"gains.{suffix}"
+    code, out, err = lookhops("look", *TASK, "--max-k", 4, "--json", "--plot", path)
+    assert code == 0
+    assert json.loads(out)["name"] == "hops-2"
+    assert err == f"drawn to {path}\n"
+    starts = {"png": b"\x89PNG", "svg": b"<?xml", "pdf": b"%PDF", "html": b"<"}
+    assert path.read_bytes().startswith(starts[suffix.lower()])
+    assert [file.name for file in path.parent.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("hops-2", "--max-k", "2"), "max_k must be 3 or more"),
+        (("hops-2", "--epsilon", "1.5"), "between 0 and 1"),
+        (("hops-2", "--neighbourhood", "cube"), "walk or ball"),
+        (("hops-2", "--bootstrap", "5"), "20 resamples or more"),
+        (("hops-2", "--plot", "gains.bmp"), "a picture ends in .png, .svg, .pdf, .html"),
+        (("hops-9",), "hops-1 to hops-6"),
+    ],
+)
+def test_errors_are_one_line(lookhops: Run, arguments: tuple[str, ...], message: str):
+    code, out, err = lookhops("look", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("lookhops: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_options_that_do_not_parse(lookhops: Run):
+    code, out, err = lookhops("look", "hops-2", "--max-k", "two")
+    assert (code, out) == (2, "")
+    assert "--max-k" in err
+    assert "integer" in err
+
+
+def test_graphs_without_features(lookhops: Run, tmp_path: Path):
+    bare = Graphs.from_edges(
+        torch.tensor([0, 1]), torch.tensor([1, 0]), torch.tensor([2]), name="bare"
+    )
+    bare.save(tmp_path / "bare.graphs")
+    code, out, err = lookhops("look", tmp_path / "bare.graphs")
+    assert (code, out) == (2, "")
+    assert "the nodes have no features" in err
+
+
+def test_as_a_process():
+    command = [sys.executable, "-m", "lookhops", "look", *map(str, TASK), "--max-k", "4"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert "of the information; each further hop adds" in " ".join(done.stdout.split())
+    assert done.stderr == ""
+
+
+@pytest.mark.data
+def test_nci1(lookhops: Run, data_dir: Path):
+    code, out, err = lookhops("look", "NCI1", "--data-dir", data_dir)
+    assert (code, err) == (0, "")
+    assert "k = 2 keeps 97.9% of the information" in " ".join(out.split())
