@@ -208,7 +208,8 @@ class Adjacency:
 
     def masked(self, keep_edge: Tensor) -> Adjacency:
         """The same shapes with the other edges at weight zero; both directions go together."""
-        weight = self._weight(torch.get_default_dtype()) * keep_edge
+        kept = keep_edge.to(torch.get_default_dtype())
+        weight = kept if self.weight is None else self.weight * keep_edge
         masked = Adjacency(self.pattern, weight, self.order, self.symmetric)
         masked.weighted = self.weighted
         # What depends on the pattern alone has not changed.
