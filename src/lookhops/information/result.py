@@ -72,7 +72,7 @@ class HopInformation:
     def lost_measured(self, k: np.ndarray | int) -> np.ndarray:
         r"""The same by the gains themselves, as far as they were measured.
 
-        :math:`\sum_{j=k+1}^{K} IG(j) \,/\, (a e^{-b} + \sum_{j=2}^{K} IG(j))`: the gain of the first
+        :math:`\sum_{j=k+1}^K IG(j) \,/\, (a e^{-b} + \sum_{j=2}^K IG(j))`: the gain of the first
         hop, which cannot be measured, is taken from the curve. The curve follows the first gains,
         which are the largest; where the later ones die away more slowly, this share is larger.
         """

@@ -9,8 +9,11 @@ over nodes: with :math:`S = \sum_{F_i^k} G` and :math:`U = \sum_{F_i^k} G \log G
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -25,8 +28,12 @@ from lookhops.information.reach import NEIGHBOURHOODS, reach
 # densities take more room than bits.
 BLOCK_SIZE = 4096
 SUMMED_BLOCK_SIZE = 1024
+# Blocks that are worked on at once.
+THREADS = 2
 # Entropies of as many summed channels are held at once as fit in this many bytes, one at least.
 HELD_BYTES = 1 << 28
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,8 @@ class View:
         labels = np.s_[:] if (of_label >= 0).any() else np.s_[:0]
         own = np.arange(self.channels.counted.size)[-self.channels.flags.shape[1] :]
         flags = self.channels.flags.astype(np.float64) if self.channels.flags.size else None
-        for block in blocks(self.structure, self.block_size, self.members):
+
+        def look(block: Block) -> tuple[Block, np.ndarray, np.ndarray, np.ndarray]:
             values = None if flags is None else flags[block.nodes]
             size, ones, sums = reach(block, self.max_k, self.neighbourhood, values)
             channel, ones = of_label[block.labels][:, labels], ones[:, :, labels]
@@ -87,7 +95,9 @@ class View:
                 ones = np.concatenate(
                     (ones, np.rint(sums).astype(ones.dtype).transpose(0, 2, 1)), axis=2
                 )
-            yield block, np.maximum(size, 1), channel, ones
+            return block, np.maximum(size, 1), channel, ones
+
+        yield from ahead(look, blocks(self.structure, self.block_size, self.members))
 
     def summed(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For some summed channels at a time: the entropies of all nodes.
@@ -124,6 +134,21 @@ class View:
         np.log(s, out=s)
         s -= u
         return s
+
+
+def ahead(function: Callable[[Block], T], items: Iterable[Block]) -> Iterator[T]:
+    """Map a function over blocks in threads, a few blocks ahead of who takes the results.
+
+    NumPy lets go of Python's lock in its loops, so that two cores find work.
+    """
+    with ThreadPoolExecutor(THREADS) as pool:
+        waiting: deque[Future[T]] = deque()
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > THREADS:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def counted_entropy(size: np.ndarray, ones: np.ndarray, ratio: np.ndarray) -> np.ndarray:
