@@ -33,6 +33,8 @@ def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level
         score = alive if score is None else score * alive
     if normalize and score is None:
         score = z.new_ones(z.shape[:-1])
-    x = torch.relu(z) if score is None else gate(z, score, normalize).relu_()
+    gated = z if score is None else gate(z, score, normalize)
+    # In place only where autograd will not copy: not on a view, not on what others keep.
+    x = gated.relu_() if gated is not z and z.dim() == 2 else torch.relu(gated)
     level = level.with_x(x)
     return level, readout(level)

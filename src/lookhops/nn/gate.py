@@ -31,7 +31,7 @@ def gate(x: Tensor, score: Tensor, normalize: bool, rows: Tensor | None = None) 
     dtype = torch.promote_types(x.dtype, score.dtype)
     flat = x.to(dtype).flatten(0, -2)
     gated = _Gate.apply(flat, score.to(dtype).flatten(), normalize, rows)
-    return gated.view(x.shape) if rows is None else gated
+    return gated if x.dim() == 2 else gated.view(x.shape)
 
 
 class _Gate(torch.autograd.Function):
