@@ -28,7 +28,7 @@ LIGHT = [
     {"conv": "licheb", "pool": "lookhops", "edge_ratio": 0.6, "activation": "relu"},
     {"conv": "limixhop", "pool": "lookhops", "edge_ratio": 0.6, "normalize": False},
 ]
-light = st.sampled_from(LIGHT)
+light = st.sampled_from([*LIGHT, {"conv": "licheb", "readout": "max+mean+sum"}])
 
 
 def make(dtype=torch.float64, **options) -> GraphClassifier:
@@ -335,3 +335,23 @@ def test_refusals_are_sentences():
         make()(packed(make_batch(0, channels=5)))
     with pytest.raises(LookHopsError, match="no node features"):
         make()(Data(edge_index=torch.zeros(2, 0, dtype=torch.long), num_nodes=3))
+
+
+def test_the_sum_tells_a_graph_from_two_of_it():
+    batch = make_batch(5, [7], 4, dtype=torch.float64)
+    twice = join(batch, batch)
+    together = replace(twice.level(), graph=torch.zeros_like(twice.level().graph), num_graphs=1)
+    plain, summing = make(), make(readout="max+mean+sum")
+    one = [model(batch.level()) for model in (plain, summing)]
+    two = [model(together) for model in (plain, summing)]
+    torch.testing.assert_close(one[0], two[0])
+    assert not torch.allclose(one[1], two[1])
+
+
+def test_dropout_acts_while_training_alone():
+    batch = make_batch(6, [7, 5], 4, dtype=torch.float64)
+    model, same = make(dropout=0.5), make()
+    torch.testing.assert_close(model.eval()(batch.level()), same(batch.level()))
+    torch.manual_seed(1)
+    first, second = (model.train()(batch.level()) for _ in range(2))
+    assert not torch.allclose(first, second)

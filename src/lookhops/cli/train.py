@@ -66,6 +66,10 @@ def train(
     activation: Annotated[
         str, _option(NETWORK, help="Of the score: sigmoid, relu (the paper's), tanh or none.")
     ] = "sigmoid",
+    readout: Annotated[
+        str, _option(NETWORK, help="Of each graph: max+mean (the paper's) or max+mean+sum.")
+    ] = "max+mean",
+    dropout: Annotated[float, _option(NETWORK, help="Share of features to drop.")] = 0.0,
     seeds: Annotated[
         str | None,
         _option(
@@ -155,6 +159,8 @@ def train(
         ratio=ratio,
         edge_ratio=edge_ratio,
         activation=activation,
+        readout=readout,
+        dropout=dropout,
     )
     options = {
         "splits": parts,

@@ -46,6 +46,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         edge_ratio: Fraction of edges that LookHops pooling keeps.
         normalize: Whether features go onto the unit sphere.
         activation: Activation of LookHops pooling's score.
+        readout: What is read of each graph.
+        dropout: Share of the features that is dropped between layers while training.
         max_epochs: Training is never longer.
         patience: Epochs without a lower validation loss before it stops.
         batch_size: Graphs in a batch.
@@ -81,6 +83,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         edge_ratio: float | None = None,
         normalize: bool | None = None,
         activation: str = "sigmoid",
+        readout: str = "max+mean",
+        dropout: float = 0.0,
         max_epochs: int = 200,
         patience: int = 30,
         batch_size: int = 64,
@@ -100,6 +104,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         self.edge_ratio = edge_ratio
         self.normalize = normalize
         self.activation = activation
+        self.readout = readout
+        self.dropout = dropout
         self.max_epochs = max_epochs
         self.patience = patience
         self.batch_size = batch_size
@@ -181,6 +187,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
             edge_ratio=self.edge_ratio,
             normalize=self.normalize,
             activation=self.activation,
+            readout=self.readout,
+            dropout=self.dropout,
         )
 
     def _protocol(self, seed: int) -> Protocol:
