@@ -171,8 +171,8 @@ def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -
         return x.new_zeros(row_ptr.numel() - 1, x.shape[1])
     if x.is_cuda and x.dtype != torch.float64 and kernels.available():
         return kernels.multiply(row_ptr, column, value, x)
-    # Detached, or the kernel prepares for a gradient that it is not asked for.
-    x, value = x.detach(), None if value is None else value.detach()
+    if not torch.is_grad_enabled():  # else the kernel prepares for a gradient nobody asks for
+        x, value = x.detach(), None if value is None else value.detach()
     return embedding_bag(
         column, x, row_ptr, mode="sum", per_sample_weights=value, include_last_offset=True
     )
