@@ -109,6 +109,7 @@ def test_divergence_of_densities_that_hardly_meet():
 def test_no_divergence_where_all_values_agree():
     point = Sample.observed(np.full(10, math.log(3)) + 1e-15 * np.arange(10))
     assert point.bandwidth == 0
+    assert Sample.observed(np.array([-1e-17, 0.0, 0.0])).bandwidth == 0
     other = Sample.observed(observations(8, 50))
     assert math.isnan(divergence(point, other))
     assert math.isnan(divergence(other, point))

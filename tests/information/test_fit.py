@@ -62,3 +62,9 @@ def test_smallest_k_of_the_paper():
 @pytest.mark.parametrize("b", [0.0, -0.3])
 def test_no_k_without_decay(b: float):
     assert smallest_k(b, 0.05) == math.inf
+
+
+def test_no_gain_at_all_is_over_at_once():
+    found = fit_decay(K, np.zeros(8))
+    assert smallest_k(found.b, 0.05) == 1
+    assert found(K).tolist() == [0.0] * 8

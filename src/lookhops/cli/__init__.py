@@ -11,6 +11,10 @@ from lookhops import __version__
 from lookhops.cli import compare, data, demo, explain, look, paper, params, predict, train
 from lookhops.errors import LookHopsError
 
+# Before PyTorch is imported: its threads wait for each other in a loop, and where another program
+# has one of the cores they wait for a whole time slice. A short loop, then sleep, costs little.
+os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+
 app = typer.Typer(
     name="lookhops",
     help="Classify whole graphs with light models that look several hops at once.",

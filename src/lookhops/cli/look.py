@@ -179,9 +179,10 @@ def _explanation(found: HopInformation) -> str:
     seen = "a walk of k steps leads to" if found.neighbourhood == "walk" else "lie within k steps"
     return (
         f"IG(k), the information gain, is how much the view of the nodes changes when they look k "
-        f"hops far instead of k - 1: at the nodes that {seen}. The gains fall like {decay.a:.4g} "
-        f"e^(-b k) with b = {rate}, R² = {decay.r2:.4f}, MSE = {decay.mse:.2g}; by that curve, "
-        "e^(-b k) of all there is to see lies beyond k hops and is lost. "
+        f"hops far instead of k - 1. (At k hops a node sees the nodes that {seen}.) The gains fall "
+        f"like {decay.a:.4g} e^(-b k) with b = {rate}, R² = {decay.r2:.4f}, MSE = "
+        f"{decay.mse:.2g}; by that curve, e^(-b k) of all there is to see lies beyond k hops and "
+        "is lost. "
         + (
             "The classes choose the graphs measured below, and nothing else."
             if found.per_class

@@ -78,7 +78,7 @@ class Sample:
 
         It is that of SciPy's ``gaussian_kde`` for distinct values with their counts as weights.
         """
-        if self.values.size < 2 or self.high - self.low <= SAME * abs(self.high):
+        if self.high - self.low <= SAME or self.concentration == 1:
             return 0.0
         if self.counts is None:
             centred = self.values - self.values.mean()
@@ -165,18 +165,19 @@ def global_density(values: np.ndarray) -> np.ndarray:
     covariance that SciPy's ``gaussian_kde`` takes from distinct values weighted by their counts.
     """
     values = values.astype(np.float64)
+    low, scale = values.min(), np.ptp(values)
+    values = (values - low) / scale  # features come in any unit
     sample = Sample.observed(values, same=0.0)
-    distinct = np.count_nonzero(np.diff(sample.values)) + 1
-    cell = sample.bandwidth / FINENESS
-    if distinct <= FEW_PAIRED:
+    if np.count_nonzero(np.diff(sample.values)) < FEW_PAIRED:
         few, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-        return evaluate_exactly(Sample.counted(few, counts), few)[inverse.reshape(-1)]
-    cells = int((sample.high - sample.low) / cell) + 2
+        return evaluate_exactly(Sample.counted(few, counts), few)[inverse.reshape(-1)] / scale
+    cell = sample.bandwidth / FINENESS
+    cells = int(1 / cell) + 2
     # The lattice widens a value once when it is shared out and once when it is read between points.
     width = math.sqrt(sample.bandwidth**2 - cell**2 / 3)
-    density = convolve(sample.spread(sample.low, cell, cells), width / cell)
-    density /= sample.total * width * math.sqrt(2 * math.pi)
-    position = (values - sample.low) / cell
+    density = convolve(sample.spread(0.0, cell, cells), width / cell)
+    density /= sample.total * scale * width * math.sqrt(2 * math.pi)
+    position = values / cell
     left = position.astype(np.int64)
     right_share = position - left
     return density[left] * (1 - right_share) + density[left + 1] * right_share

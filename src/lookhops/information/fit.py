@@ -47,10 +47,10 @@ def fit_rates(k: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     leaves one number to search: on a grid first, as there may be more than one valley, then by
     narrowing the interval around its lowest point.
     """
-    grid = np.linspace(SLOWEST, FASTEST, 421)
+    grid = np.linspace(FASTEST, SLOWEST, 421)  # of curves that fit alike, the one that falls faster
     lowest = np.argmin(_misfit(k, gain, np.broadcast_to(grid, (len(gain), grid.size))), axis=1)
-    left = grid[np.maximum(lowest - 1, 0)]
-    right = grid[np.minimum(lowest + 1, grid.size - 1)]
+    left = grid[np.minimum(lowest + 1, grid.size - 1)]
+    right = grid[np.maximum(lowest - 1, 0)]
     golden = (np.sqrt(5) - 1) / 2
     for _ in range(60):
         width = golden * (right - left)

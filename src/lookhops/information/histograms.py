@@ -82,14 +82,19 @@ class Histograms:
         np.maximum.at(self.high[k], unit, values)
 
 
-def share_out(histogram: np.ndarray, row: np.ndarray, place: np.ndarray, count: float) -> None:
+def share_out(
+    histogram: np.ndarray, row: np.ndarray, place: np.ndarray, count: np.ndarray | float = 1.0
+) -> None:
     """Share values out to the two cells beside them, in their rows of ``histogram`` (u, cells)."""
     cells = histogram.shape[1]
     left = np.clip(place.astype(np.int64), 0, cells - 2)
     right_share = (place - left) * count
+    left_share = count - right_share
     left += row * cells
-    np.add.at(histogram.reshape(-1), left, count - right_share)
-    np.add.at(histogram.reshape(-1), left + 1, right_share)
+    flat = histogram.reshape(-1)
+    np.add.at(flat, left.reshape(-1), left_share.reshape(-1))
+    left += 1
+    np.add.at(flat, left.reshape(-1), right_share.reshape(-1))
 
 
 def summed_histograms(
@@ -105,7 +110,7 @@ def summed_histograms(
     """
     found = Histograms.empty(Lattice.over(samples), len(entropy), units)
     for k, values in enumerate(entropy):
-        share_out(found.mass[k], unit, found.lattice.place(values), 1.0)
+        share_out(found.mass[k], unit, found.lattice.place(values))
         found.note_ends(k, unit, values)
     return found
 
@@ -129,33 +134,39 @@ class CountedHistograms:
         self, view: View, first: int, lattices: Sequence[Lattice], unit: np.ndarray, units: int
     ) -> None:
         self._first, self._lattices, self._unit, self._units = first, lattices, unit, units
-        self._low, self._cell = np.array([(one.low, one.cell) for one in lattices]).T
-        self._ratio = view.channels.ratio[first : first + len(lattices)]
         widest = max(lattices, key=lambda lattice: lattice.cells)
-        self._moved = Histograms.empty(widest, view.max_k, len(lattices) * units)
+        self._low, self._cell = np.array([(one.low, one.cell) for one in (*lattices, widest)]).T
+        self._ratio = np.append(view.channels.ratio[first : first + len(lattices)], 1.0)
+        self._moved = Histograms.empty(widest, view.max_k, len(lattices) * units + 1)
         self._sizes = np.zeros((view.max_k, units, 1))
 
     def add(self, block: Block, size: np.ndarray, channel: np.ndarray, ones: np.ndarray) -> None:
-        """Add what ``View.counted`` yields."""
-        unit = self._unit[block.graphs]
-        mine = channel - self._first
-        mine[(mine < 0) | (mine >= len(self._lattices))] = -1
-        row, place = np.nonzero((mine >= 0)[block.graph])
-        c = mine[block.graph[row], place]
-        have = c * self._units + unit[block.graph[row]]
-        graph, lacking = np.nonzero(~_present(mine, len(self._lattices)))
-        lack = lacking * self._units + unit[graph]
+        """Add what ``View.counted`` yields for these channels."""
+        count, unit = len(self._lattices), self._unit[block.graphs]
+        mine = np.where(channel < 0, count, channel - self._first)  # none has a row of its own
+        have = np.minimum(mine * self._units + unit[:, None], count * self._units)
+        low, cell, ratio = self._low[mine], self._cell[mine], self._ratio[mine]
+        graph_lacking, lacking = np.nonzero(~_present(mine, count))
+        lack = lacking * self._units + unit[graph_lacking]
+        order = np.argsort(block.graph, kind="stable")
+        graph, size, ones = block.graph[order], size[:, order], ones[:, order]
+        starts = np.flatnonzero(np.diff(graph, prepend=-1))
+        row, row_low, row_cell, row_ratio = (one[graph] for one in (have, low, cell, ratio))
         self._sizes = _widened(self._sizes, int(size.max()) + 1)
-        low, cell, ratio = self._low[c], self._cell[c], self._ratio[c]
         for k, k_size in enumerate(size):
-            np.add.at(self._sizes[k], (unit[block.graph], k_size), 1)
-            log_size = np.log(k_size)
-            entropy = counted_entropy(k_size[row], ones[k, row, place], ratio)
-            share_out(self._moved.mass[k], have, (entropy - low) / cell, 1.0)
-            share_out(self._moved.mass[k], have, (log_size[row] - low) / cell, -1.0)
-            self._moved.note_ends(k, have, entropy)
-            for of_graph in _ends(log_size, block.graph, block.graphs.size):
-                self._moved.note_ends(k, lack, of_graph[graph])
+            entropy = counted_entropy(k_size[:, None], ones[k], row_ratio)
+            share_out(self._moved.mass[k], row, (entropy - row_low) / row_cell)
+            for extreme in (np.minimum, np.maximum):
+                self._moved.note_ends(k, have, extreme.reduceat(entropy, starts))
+                self._moved.note_ends(
+                    k, lack, np.log(extreme.reduceat(k_size, starts))[graph_lacking]
+                )
+            # Each graph's nodes of one size are taken away together.
+            pair, times = np.unique(graph * self._sizes.shape[2] + k_size, return_counts=True)
+            g, seen = np.divmod(pair, self._sizes.shape[2])
+            np.add.at(self._sizes[k], (unit[g], seen), times)
+            place = (np.log(seen)[:, None] - low[g]) / cell[g]
+            share_out(self._moved.mass[k], have[g], place, -times[:, None])
 
     def __iter__(self) -> Iterator[Histograms]:
         """The histograms of each channel."""
@@ -170,18 +181,13 @@ class CountedHistograms:
 
 
 def _present(channel: np.ndarray, count: int) -> np.ndarray:
-    """Which of ``count`` channels are in each row of ``channel`` (g, l), shape (g, count)."""
+    """Which of ``count`` channels are in each row of ``channel`` (g, l), shape (g, count).
+
+    Channel ``count`` is none.
+    """
     present = np.zeros((len(channel), count + 1), dtype=bool)
-    np.put_along_axis(present, channel, True, axis=1)  # -1, none, is the last column
+    np.put_along_axis(present, channel, True, axis=1)
     return present[:, :count]
-
-
-def _ends(values: np.ndarray, graph: np.ndarray, graphs: int) -> tuple[np.ndarray, np.ndarray]:
-    """The smallest and the largest value of each graph."""
-    low, high = np.full(graphs, math.inf), np.full(graphs, -math.inf)
-    np.minimum.at(low, graph, values)
-    np.maximum.at(high, graph, values)
-    return low, high
 
 
 def _widened(sizes: np.ndarray, width: int) -> np.ndarray:

@@ -45,7 +45,7 @@ class Resampling:
         unit = np.zeros(nodes.size, dtype=np.int64)
         unit[graphs] = generator.permutation(graphs.size) % units
         weights = generator.multinomial(units, np.full(units, 1 / units), size=count)
-        return cls(weights.astype(np.float32), unit)
+        return cls(weights.astype(np.float64), unit)
 
 
 def resampled_divergences(
@@ -59,10 +59,10 @@ def resampled_divergences(
         weights: How often each unit was drawn, shape (r, u).
     """
     lattice = histograms.lattice
-    densities = [
-        _densities(weights @ mass, lattice, sample)
-        for mass, sample in zip(histograms.mass, samples, strict=True)
-    ]
+    # One product for all k: many small ones make the threads of a busy machine wait for each other.
+    by_unit = np.ascontiguousarray(histograms.mass.transpose(1, 0, 2)).reshape(weights.shape[1], -1)
+    drawn_mass = (weights @ by_unit).reshape(len(weights), len(samples), lattice.cells)
+    densities = [_densities(drawn_mass[:, k], lattice, one) for k, one in enumerate(samples)]
     drawn = weights > 0
     low = np.where(drawn, histograms.low[:, None], math.inf).min(axis=2)
     high = np.where(drawn, histograms.high[:, None], -math.inf).max(axis=2)
@@ -135,7 +135,7 @@ def resample_counted(
     for start in range(0, len(samples), some):
         part = lattices[start : start + some]
         histograms = CountedHistograms(view, start, part, resampling.unit, units)
-        for seen in view.counted():
+        for seen in view.counted(range(start, start + len(part))):
             histograms.add(*seen)
         for one in histograms:
             divergence = resampled_divergences(one, samples[len(found)], resampling.weights)

@@ -78,7 +78,7 @@ class HopInformation:
         """
         beyond = self.k[:, None] > np.atleast_1d(k)
         total = float(self.decay(1)) + self.gain.sum()
-        lost = np.maximum(self.gain @ beyond, 0) / total
+        lost = np.maximum(self.gain @ beyond, 0) / total if total > 0 else 0.0 * beyond[0]
         return lost.reshape(np.shape(k))
 
     # ---------------------------------------------------------------- intervals

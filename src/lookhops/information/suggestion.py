@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 
@@ -58,21 +60,30 @@ def look(
     """
     _check(max_k, epsilon, bootstrap, seed)
     report = progress or (lambda _what, _share: None)
-    view = View.of(graphs, max_k, neighbourhood, block_size)
-    found = _look(graphs.name, view, epsilon, bootstrap, seed, report)
-    if not per_class:
-        return found
-    if graphs.y is None:
+    y = None if graphs.y is None else graphs.y.cpu().numpy()
+    if per_class and y is None:
         raise LookHopsError(f"{graphs.name}: the graphs have no classes to measure one by one.")
-    y = graphs.y.cpu().numpy()
-    classes = {}
-    for number, name in enumerate(graphs.class_names):
-        members = np.flatnonzero(y == number)
-        if members.size:
-            title = f"{graphs.name}, class {name}"
-            part = replace(view, members=members)
-            classes[name] = _look(title, part, epsilon, bootstrap, seed, report)
+    view = View.of(graphs, max_k, neighbourhood, block_size)
+    with _one_thread():
+        found = _look(graphs.name, view, epsilon, bootstrap, seed, report)
+        classes = {}
+        for number, name in enumerate(graphs.class_names if per_class else ()):
+            members = np.flatnonzero(y == number)
+            if members.size:
+                title = f"{graphs.name}, class {name}"
+                part = replace(view, members=members)
+                classes[name] = _look(title, part, epsilon, bootstrap, seed, report)
     return replace(found, per_class=classes)
+
+
+def _one_thread() -> AbstractContextManager[object]:
+    """Matrix products in one thread: they are small, and threads would only wait for each other."""
+    try:
+        control = import_module("threadpoolctl")
+    except ImportError:  # it comes with scikit-learn; without it all is the same, only slower
+        return nullcontext()
+    limited: AbstractContextManager[object] = control.threadpool_limits(1, user_api="blas")
+    return limited
 
 
 def _look(

@@ -25,8 +25,9 @@ class Tally:
 
     def __init__(self, most: np.ndarray) -> None:
         # The last column takes what belongs to no channel.
-        self._start = np.concatenate(([0], np.cumsum(most + 1)))
-        self._stride = int(self._start[-1]) + 1
+        self._widths = np.append(most + 1, 1)
+        self._start = np.cumsum(self._widths) - self._widths
+        self._stride = int(self._widths.sum())
         self._table = np.zeros((0, self._stride), dtype=np.int32)
         self._far_keys = self._far_counts = np.zeros(0, dtype=np.int64)
         self._sizes = np.zeros(0, dtype=np.int64)
@@ -70,7 +71,10 @@ class Tally:
         keys = np.concatenate((near, self._far_keys))
         counts = np.concatenate((self._table.reshape(-1)[near], self._far_counts))
         size, column = np.divmod(keys, self._stride)
-        channel = np.searchsorted(self._start, column, side="right") - 1
+        # As small integers, which NumPy sorts in one sweep.
+        kind = np.int16 if self._start.size < 2**15 else np.int64
+        of_column = np.repeat(np.arange(self._start.size, dtype=kind), self._widths)
+        channel = of_column[column]
         ones = column - self._start[channel]
         order = np.argsort(channel, kind="stable")
         order = order[ones[order] > 0]

@@ -9,11 +9,8 @@ over nodes: with :math:`S = \sum_{F_i^k} G` and :math:`U = \sum_{F_i^k} G \log G
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 
@@ -28,12 +25,8 @@ from lookhops.information.reach import NEIGHBOURHOODS, reach
 # densities take more room than bits.
 BLOCK_SIZE = 4096
 SUMMED_BLOCK_SIZE = 1024
-# Blocks that are worked on at once.
-THREADS = 2
 # Entropies of as many summed channels are held at once as fit in this many bytes, one at least.
 HELD_BYTES = 1 << 28
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -73,31 +66,44 @@ class View:
         """Nodes of the graphs to look at."""
         return int(np.diff(self.structure.node_ptr)[self.members].sum())
 
-    def counted(self) -> Iterator[tuple[Block, np.ndarray, np.ndarray, np.ndarray]]:
+    @property
+    def _summed_block_size(self) -> int:
+        return min(self.block_size, SUMMED_BLOCK_SIZE)
+
+    def counted(
+        self, chosen: range | None = None
+    ) -> Iterator[tuple[Block, np.ndarray, np.ndarray, np.ndarray]]:
         """For each block: how many nodes each node sees, and how many upper values among them.
+
+        Args:
+            chosen: Some of the counted channels; by default all.
 
         Yields:
             The block; sizes, shape (K, n), where an empty neighbourhood counts as one node of the
             lower value, whose entropy is 0 as well; which counted channel each count is of, shape
             (g, l), -1 for none; the counts, shape (K, n, l).
         """
-        of_label = np.append(self.channels.channel_of_label, -1)  # a block's label -1 is none
+        of_label, own, flags = self._chosen(chosen or range(self.channels.counted.size))
         labels = np.s_[:] if (of_label >= 0).any() else np.s_[:0]
-        own = np.arange(self.channels.counted.size)[-self.channels.flags.shape[1] :]
-        flags = self.channels.flags.astype(np.float64) if self.channels.flags.size else None
-
-        def look(block: Block) -> tuple[Block, np.ndarray, np.ndarray, np.ndarray]:
-            values = None if flags is None else flags[block.nodes]
+        block_size = self._summed_block_size if own.size else self.block_size
+        for block in blocks(self.structure, block_size, self.members):
+            values = flags[block.nodes].astype(np.float64) if own.size else None
             size, ones, sums = reach(block, self.max_k, self.neighbourhood, values)
             channel, ones = of_label[block.labels][:, labels], ones[:, :, labels]
-            if flags is not None:
+            if own.size:
                 channel = np.hstack((channel, np.broadcast_to(own, (len(channel), own.size))))
-                ones = np.concatenate(
-                    (ones, np.rint(sums).astype(ones.dtype).transpose(0, 2, 1)), axis=2
-                )
-            return block, np.maximum(size, 1), channel, ones
+                by_flag = np.rint(sums).astype(ones.dtype).transpose(0, 2, 1)
+                ones = np.concatenate((ones, by_flag), axis=2)
+            yield block, np.maximum(size, 1), channel, ones
 
-        yield from ahead(look, blocks(self.structure, self.block_size, self.members))
+    def _chosen(self, chosen: range) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The channel of each label or -1, then the channels of chosen flags, and these flags."""
+        of_label = np.append(self.channels.channel_of_label, -1)  # a block's label -1 is none
+        of_label[(of_label < chosen.start) | (of_label >= chosen.stop)] = -1
+        flags = self.channels.flags
+        first = self.channels.counted.size - flags.shape[1]
+        own = np.arange(max(first, chosen.start), max(first, chosen.stop))
+        return of_label, own, flags[:, own - first]
 
     def summed(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For some summed channels at a time: the entropies of all nodes.
@@ -106,7 +112,7 @@ class View:
             Columns of ``x``, shape (c); nodes in some order, shape (n); entropies, (K, c, n).
         """
         structure = self.structure.without_label()
-        block_size = min(self.block_size, SUMMED_BLOCK_SIZE)
+        block_size = self._summed_block_size
         some = max(1, HELD_BYTES // (8 * self.max_k * max(1, self.num_nodes)))
         held = np.empty((self.max_k, min(some, self.channels.summed.size), self.num_nodes))
         for start in range(0, self.channels.summed.size, some):
@@ -134,21 +140,6 @@ class View:
         np.log(s, out=s)
         s -= u
         return s
-
-
-def ahead(function: Callable[[Block], T], items: Iterable[Block]) -> Iterator[T]:
-    """Map a function over blocks in threads, a few blocks ahead of who takes the results.
-
-    NumPy lets go of Python's lock in its loops, so that two cores find work.
-    """
-    with ThreadPoolExecutor(THREADS) as pool:
-        waiting: deque[Future[T]] = deque()
-        for item in items:
-            waiting.append(pool.submit(function, item))
-            if len(waiting) > THREADS:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def counted_entropy(size: np.ndarray, ones: np.ndarray, ratio: np.ndarray) -> np.ndarray:

@@ -37,7 +37,7 @@ def sentence(found: HopInformation) -> str:
             f"{percent(found.epsilon)} allowed."
         )
     parts += _slow_tail(found, k)
-    if not found.decay.r2 >= GOOD_FIT:
+    if found.decay.r2 < GOOD_FIT:
         parts.append(
             f"The curve explains the gains poorly (R² = {found.decay.r2:.2f}): trust the gains "
             "themselves more than this k."
