@@ -151,22 +151,24 @@ class CountedHistograms:
         order = np.argsort(block.graph, kind="stable")
         graph, size, ones = block.graph[order], size[:, order], ones[:, order]
         starts = np.flatnonzero(np.diff(graph, prepend=-1))
-        row, row_low, row_cell, row_ratio = (one[graph] for one in (have, low, cell, ratio))
+        # Channel after channel, not node after node: what lies together is written together.
+        row, row_low, row_cell, row_ratio = (
+            np.ascontiguousarray(one[graph].T) for one in (have, low, cell, ratio)
+        )
         self._sizes = _widened(self._sizes, int(size.max()) + 1)
         for k, k_size in enumerate(size):
-            entropy = counted_entropy(k_size[:, None], ones[k], row_ratio)
+            entropy = counted_entropy(k_size, np.ascontiguousarray(ones[k].T), row_ratio)
             share_out(self._moved.mass[k], row, (entropy - row_low) / row_cell)
             for extreme in (np.minimum, np.maximum):
-                self._moved.note_ends(k, have, extreme.reduceat(entropy, starts))
-                self._moved.note_ends(
-                    k, lack, np.log(extreme.reduceat(k_size, starts))[graph_lacking]
-                )
+                self._moved.note_ends(k, have.T, extreme.reduceat(entropy, starts, axis=1))
+                all_lower = np.log(extreme.reduceat(k_size, starts))
+                self._moved.note_ends(k, lack, all_lower[graph_lacking])
             # Each graph's nodes of one size are taken away together.
             pair, times = np.unique(graph * self._sizes.shape[2] + k_size, return_counts=True)
             g, seen = np.divmod(pair, self._sizes.shape[2])
             np.add.at(self._sizes[k], (unit[g], seen), times)
-            place = (np.log(seen)[:, None] - low[g]) / cell[g]
-            share_out(self._moved.mass[k], have[g], place, -times[:, None])
+            place = (np.log(seen) - low[g].T) / cell[g].T
+            share_out(self._moved.mass[k], have[g].T, place, -times)
 
     def __iter__(self) -> Iterator[Histograms]:
         """The histograms of each channel."""
