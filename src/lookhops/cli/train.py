@@ -68,8 +68,10 @@ def train(
     ] = "sigmoid",
     readout: Annotated[
         str, _option(NETWORK, help="Of each graph: max+mean (the paper's) or max+mean+sum.")
-    ] = "max+mean",
-    dropout: Annotated[float, _option(NETWORK, help="Share of features to drop.")] = 0.0,
+    ] = "max+mean+sum",
+    dropout: Annotated[
+        float, _option(NETWORK, help="Share of features to drop (the paper's: 0).")
+    ] = 0.2,
     seeds: Annotated[
         str | None,
         _option(

@@ -11,8 +11,7 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.plan import Cell, without_repeats
-from lookhops.experiments.recommended import RECOMMENDED
-from lookhops.nn import Architecture
+from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.training import Protocol
 
 #: In the paper's order; BURSI stands where the paper has FRANKENSTEIN.

@@ -5,12 +5,14 @@ from lookhops.nn.conv import GAT, GCN, Cheb, Convolution, LiChebConv, LiMixHopCo
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.pool import ASAP, SAG, Edge, LookHopsPooling, NodePooling, Pooling, TopK
 from lookhops.nn.readout import readout
+from lookhops.nn.recommended import RECOMMENDED
 from lookhops.nn.registry import register_convolution, register_pooling
 
 __all__ = [
     "ASAP",
     "GAT",
     "GCN",
+    "RECOMMENDED",
     "SAG",
     "Architecture",
     "Cheb",

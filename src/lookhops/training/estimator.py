@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from lookhops.datasets.splits import Split
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import RECOMMENDED, Architecture, GraphClassifier
 from lookhops.training.inference import BATCH_SIZE
 from lookhops.training.inputs import Packer, classes_in
 from lookhops.training.metrics import fit_temperature
@@ -75,7 +75,7 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
     def __init__(
         self,
         conv: str = "licheb",
-        pool: str = "none",
+        pool: str = RECOMMENDED.pool,
         k: int = 2,
         hidden: int = 128,
         layers: int = 5,
@@ -83,8 +83,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         edge_ratio: float | None = None,
         normalize: bool | None = None,
         activation: str = "sigmoid",
-        readout: str = "max+mean",
-        dropout: float = 0.0,
+        readout: str = RECOMMENDED.readout,
+        dropout: float = RECOMMENDED.dropout,
         max_epochs: int = 200,
         patience: int = 30,
         batch_size: int = 64,
