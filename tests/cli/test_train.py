@@ -8,15 +8,27 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import asdict
 from types import SimpleNamespace
 
 import pytest
 
+from lookhops import LookHopsClassifier
+from lookhops.nn import RECOMMENDED
 from lookhops.training import files
 from lookhops.training.engine import EagerEngine
 
 SMALL = ["hops-1", "--task-size", "80", "--hidden", "8", "--layers", "3", "--epochs", "3"]
 SMALL += ["--batch-size", "16", "--device", "cpu"]
+
+
+def test_it_begins_with_the_recommended_network(lookhops, tmp_path):
+    options = ["--task-size", "80", "--epochs", "1", "--device", "cpu"]
+    code, _, err = lookhops("train", "hops-1", *options, "-o", tmp_path / "m")
+    assert code == 0, err
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    assert config["architecture"] == asdict(RECOMMENDED)
+    assert LookHopsClassifier()._architecture() == RECOMMENDED
 
 
 def test_the_table_says_it_all(lookhops, tmp_path):

@@ -181,6 +181,21 @@ def test_the_page(make_results, tmp_path):
     assert "quick" not in text
 
 
+def test_what_ran_elsewhere_is_named(make_results, tmp_path):
+    results = make_results(every_row(), datasets=["NCI1", "DD"])
+    for cell in results.cells:
+        elsewhere = cell.model == "EdgePool"
+        machine = {"device": "cpu" if elsewhere else "A GPU", "cores": 16, "system": "Linux"}
+        cell.environments[:] = [e | {"machine": machine} for e in cell.environments]
+    write_page(results, tmp_path, TABLES, FIGURES)
+    text = (tmp_path / "paper.md").read_text()
+    assert re.search(r"- 20 runs on a CPU \(16 cores\), .*: EdgePool on NCI1, DD\n", text)
+    assert re.search(r"runs on A GPU, with PyTorch \S+ and LookHops \S+\n", text)
+    [row] = [line for line in text.splitlines() if line.startswith("| EdgePool<br>`edge`")]
+    assert "<br>on a CPU (16 cores)<br>387.9 s" in row
+    assert text.count("on a CPU") == 2
+
+
 def test_the_quick_page_says_so_everywhere(make_results, tmp_path):
     results = make_results(every_row(), datasets=["NCI1"], quick=True, seeds=(11, 22))
     for path in write_page(results, tmp_path, TABLES, FIGURES):

@@ -1,7 +1,7 @@
 """The plan: names of models, cells, and the paper's rows."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -23,7 +23,7 @@ from lookhops.experiments.plan import (
     parse_models,
     protocol_from,
 )
-from lookhops.nn import Architecture
+from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.training import Protocol
 
 
@@ -55,6 +55,11 @@ def test_wrong_names_are_one_sentence(text, words):
     with pytest.raises(LookHopsError, match=words) as caught:
         parse_model(text)
     assert text in str(caught.value)
+
+
+def test_the_recommended_network_and_its_variants():
+    assert parse_model("recommended") == RECOMMENDED
+    assert parse_model("recommended/pool=none/k=3") == replace(RECOMMENDED, pool="none", k=3)
 
 
 def test_no_model_at_all():

@@ -53,7 +53,9 @@ class Comparison:
             count = len(cells[name].seeds)
             parameters, seconds = metrics["parameters"][0], sum(metrics["seconds"]) / count
             mean, std = cells[name].mean_std()
-            texts = (name, f"**{plus_minus((mean, std))}**", f"{self.ranks[name]:.1f}")
+            validation = 100 * sum(metrics["val_accuracy"]) / count
+            accuracy = f"**{plus_minus((mean, std))}**"
+            texts = (name, accuracy, f"{validation:.1f}", f"{self.ranks[name]:.1f}")
             rows.append([[text] for text in (*texts, f"{parameters:,}", f"{seconds:.1f} s")])
             others = {
                 key: 100 * sum(values) / count
@@ -61,10 +63,11 @@ class Comparison:
                 if None not in (values := list(metrics[key]))
             }
             records.append(
-                {"model": name, "mean": mean, "std": std, **others, "rank": self.ranks[name]}
-                | {"parameters": parameters, "seconds_a_seed": seconds, "seeds": count}
+                {"model": name, "mean": mean, "std": std, "validation": validation, **others}
+                | {"rank": self.ranks[name], "parameters": parameters}
+                | {"seconds_a_seed": seconds, "seeds": count}
             )
-        head = ["model", "accuracy, %", "mean rank", "parameters", "time a seed"]
+        head = ["model", "accuracy, %", "validation, %", "mean rank", "parameters", "time a seed"]
         title = f"{self.dataset}: {len(self.seeds)} seeds"
         return Table("models", title, head, rows, records)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import RECOMMENDED, Architecture, GraphClassifier
 from lookhops.training import Protocol
 
 
@@ -96,18 +96,23 @@ def parse_model(text: str) -> Architecture:
     """A network from its name on the command line: ``conv[+pool][/option=value...]``.
 
     ``licheb+lookhops``, ``cheb``, ``licheb+lookhops/k=3/edge_ratio=0.7``: the options are the
-    fields of :class:`~lookhops.nn.Architecture`.
+    fields of :class:`~lookhops.nn.Architecture`, by default the paper's. ``recommended`` is the
+    network that `lookhops train` begins with, and takes options too.
     """
     layers, *options = text.strip().split("/")
     conv, _, pool = layers.partition("+")
     values: dict[str, Any] = {"conv": conv, "pool": pool or "none"}
     types = {field.name: str(field.type) for field in fields(Architecture)}
+    if layers == "recommended":
+        values = asdict(RECOMMENDED)
+    else:
+        types = {name: kind for name, kind in types.items() if name not in values}
     for option in options:
         name, equals, value = option.partition("=")
-        if not equals or name not in types or name in ("conv", "pool"):
-            known = ", ".join(name for name in types if name not in ("conv", "pool"))
+        if not equals or name not in types:
             raise LookHopsError(
-                f"Model {text!r}: options are written name=value, with a name of {known}."
+                f"Model {text!r}: options are written name=value, with a name of "
+                f"{', '.join(types)}."
             )
         values[name] = _value(text, name, value, types[name])
     try:

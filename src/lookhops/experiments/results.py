@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -49,9 +50,20 @@ class CellResult:
         return mean_std(list(self.accuracy().values()))
 
     @property
+    def device(self) -> str:
+        """Where its runs were trained, or most of them."""
+        return Counter(device_of(e) for e in self.environments).most_common(1)[0][0]
+
+    @property
     def test_to_train(self) -> float:
         """Test graphs over training graphs."""
         return self.metrics["test_graphs"][0] / self.metrics["train_graphs"][0]
+
+
+def device_of(environment: Mapping[str, Any]) -> str:
+    """In words, what a run was trained on."""
+    machine = environment["machine"]
+    return f"a CPU ({machine['cores']} cores)" if machine["device"] == "cpu" else machine["device"]
 
 
 @dataclass(frozen=True)
@@ -74,6 +86,12 @@ class Results:
             if (cell.dataset, cell.architecture) == (dataset, architecture):
                 return cell
         return None
+
+    @property
+    def device(self) -> str | None:
+        """What most of the runs were trained on."""
+        devices = Counter(device_of(e) for cell in self.cells for e in cell.environments)
+        return devices.most_common(1)[0][0] if devices else None
 
     @property
     def datasets(self) -> list[str]:

@@ -85,6 +85,8 @@ def _cost(results: Results, row: Row, records: list[dict[str, Any]]) -> list[lis
     if mine is not None:
         count, time = mine.metrics["parameters"][0], fifty_epochs(mine)
         parameters, seconds = [f"**{count / 1000:.1f}k**"], [f"**{time:.3g} s**"]
+        if mine.device != results.device:
+            seconds.append(f"on {mine.device}")
         record |= {"parameters": count, "seconds_50_epochs": time}
     if theirs is not None:
         parameters.append(f"{theirs[0]}k")
