@@ -1,6 +1,7 @@
 """The Ray runner on a cluster of two workers, one of which dies."""
 
 import sys
+import time
 from dataclasses import replace
 
 import pytest
@@ -49,15 +50,30 @@ def cluster():
     cluster.shutdown()
 
 
+def busy_one(cluster):
+    """A worker that has a task in hand: its one CPU is taken."""
+    from ray._private.state import available_resources_per_node
+
+    for _ in range(100):
+        free = available_resources_per_node()
+        for worker in cluster.workers:
+            if free.get(worker.node_id, {}).get("CPU", 0) < 1:
+                return worker
+        time.sleep(0.05)
+    raise AssertionError("no worker was ever busy")
+
+
 def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
-    protocol = Protocol(seeds=(1, 2), batch_size=8, max_epochs=20, patience=20)
+    protocol = Protocol(seeds=(1, 2), batch_size=8, max_epochs=60, patience=60)
     cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
     told = []
 
     def tell(event):
         told.append(event)
-        if len(told) == 1:  # both workers have a task: one loses it now
-            cluster.remove_node(cluster.workers.pop(), allow_graceful=False)
+        if len(told) == 1:
+            worker = busy_one(cluster)
+            cluster.workers.remove(worker)
+            cluster.remove_node(worker, allow_graceful=False)
 
     with Store(tmp_path / "runs.sqlite") as store:
         outcome = run_ray(cells, lambda name: graphs, store, device="cpu", tell=tell)
