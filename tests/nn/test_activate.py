@@ -89,3 +89,14 @@ def test_the_same_twice():
 
     for first, second in zip(gradients(), gradients(), strict=True):
         assert torch.equal(first, second)
+
+
+def test_second_derivatives_of_features_that_are_not_contiguous():
+    batch = make_batch(1, sizes=(3, 2), dtype=torch.float64)
+    level = batch.level()
+
+    def function(turned):
+        after, read = activate(level.with_x(turned.mT), None, normalize=True)
+        return after.x, read
+
+    assert gradgradcheck(function, (batch.x.mT.contiguous().requires_grad_(),))

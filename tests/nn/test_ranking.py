@@ -5,7 +5,9 @@ from math import ceil
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.autograd import gradcheck, gradgradcheck
 
+from batches import make_batch
 from lookhops.nn.level import top_of_each
 
 #: Few values, so that there are ties; both zeros, both infinities, and floats of every size.
@@ -34,3 +36,18 @@ def test_top_of_each_equals_a_sorted_list(elements, ratio, masked):
         if not dead_infinite:  # a living node of score -inf ties with the dead
             assert found == sorted(expected)
         assert sorted(order.tolist()) == list(range(len(elements)))
+
+
+def test_kept_rows_have_the_gradient_of_index_select():
+    batch = make_batch(0, dtype=torch.float64)
+    level = batch.level()
+    node = torch.rand(len(batch.x), generator=torch.Generator().manual_seed(0)) < 0.6
+    adjacency = level.adjacency
+    edge = node[adjacency.source.long()] & node[adjacency.target.long()]
+    kept = node.nonzero().flatten()
+    x = batch.x.clone().requires_grad_()
+    torch.testing.assert_close(level.with_x(x).drop(node, edge, False).x, x[kept])
+    assert gradcheck(lambda x: level.with_x(x).drop(node, edge, False).x, (x,))
+    assert gradgradcheck(lambda x: level.with_x(x).drop(node, edge, False).x, (x,))
+    none = torch.zeros_like(node)
+    assert level.with_x(x).drop(none, torch.zeros_like(edge), False).x.shape == (0, 4)

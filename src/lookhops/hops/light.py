@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
 from lookhops.hops.anchors import Anchors, Recurrence, in_powers
+from lookhops.hops.lazy import outside_inference
 from lookhops.hops.product import SparseMatrix, _flatten, multiply
 from lookhops.hops.twin import differentiate
 
@@ -200,13 +203,15 @@ class _Products:
         return products, total
 
 
-_BASES: dict[tuple[Recurrence, int, torch.dtype], Tensor] = {}
-
-
 def _basis(recurrence: Recurrence, weight: Tensor) -> Tensor:
-    """The recurrence's polynomials, one a row, by their coefficients."""
-    key = (recurrence, len(weight), weight.dtype)
-    if key not in _BASES:
-        eye = torch.eye(len(weight), dtype=weight.dtype)
-        _BASES[key] = in_powers(recurrence, eye).mT.contiguous()
-    return _BASES[key]
+    """The polynomials of a recurrence, as many as there are weights, by their coefficients."""
+    return _polynomials(recurrence, len(weight), weight.dtype)
+
+
+@lru_cache
+def _polynomials(recurrence: Recurrence, count: int, dtype: torch.dtype) -> Tensor:
+    def polynomials() -> Tensor:
+        eye = torch.eye(count, dtype=dtype, device="cpu")
+        return in_powers(recurrence, eye).mT.contiguous()
+
+    return outside_inference(polynomials)

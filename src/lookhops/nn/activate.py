@@ -41,7 +41,8 @@ def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level
     if normalize and score is not None and _fits(z, score):
         bounds = level.bounds
         sizes = bounds[1] - bounds[0] if level.alive is None else level.sizes
-        x, read = _Activate.apply(z.flatten(0, -2), score.flatten(), level.graph, sizes, bounds[0])
+        rows = z.flatten(0, -2).contiguous(), score.flatten().contiguous()
+        x, read = _Activate.apply(*rows, level.graph.long(), sizes, bounds[0])
         level = replace(level, x=x.view(z.shape), segments=bounds)  # the next layer asks again
         return level, read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
     gated = z if score is None else gate(z, score, normalize)
@@ -71,7 +72,7 @@ def plain(z: Tensor, score: Tensor, graph: Tensor, sizes: Tensor) -> tuple[Tenso
     """
     x = torch.relu(z * (score[:, None] * unit(z)))
     zeros = x.new_zeros(sizes.numel(), x.shape[1])
-    index = graph.long()[:, None].expand_as(x)
+    index = graph[:, None].expand_as(x)
     # Nothing is below zero here: dead nodes, which are zero, and empty graphs need no exception.
     highest = zeros.scatter_reduce(0, index, x, "amax", include_self=False)
     mean = zeros.index_add(0, graph, x) / sizes.clamp(min=1)[:, None]
@@ -87,7 +88,6 @@ class _Activate(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, z, score, graph, sizes, start):  # type: ignore[no-untyped-def]
-        z, graph = z.contiguous(), graph.long()
         x, norm = torch._weight_norm_interface(z, score.unsqueeze(1), 0)
         if norm.amin() <= 1e-12:
             tiny = (norm <= 1e-12).view(-1).nonzero().flatten()
@@ -101,7 +101,7 @@ class _Activate(torch.autograd.Function):
         count = sizes.clamp(min=1).to(x.dtype).unsqueeze(1)
         # The graphs by their nodes, a matrix of zeros and ones. Padding is zero, and may be summed.
         offsets = torch.cat((start, start.new_full((1,), len(x))))
-        members = torch.arange(len(x), dtype=start.dtype)
+        members = torch.arange(len(x), dtype=start.dtype, device=start.device)
         mean = multiply(offsets, members, None, x).div_(count)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(z, score, norm, graph, sizes, x, highest, count, offsets, members)

@@ -11,7 +11,7 @@ from torch import Tensor
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency
 from lookhops.hops.kernels import available
-from lookhops.hops.product import group
+from lookhops.hops.product import group, multiply
 from lookhops.nn import kernels
 
 
@@ -77,13 +77,32 @@ class Level:
         if self.x.dim() != 2:
             raise LookHopsError("Stacked seeds keep different nodes: pool them with masked=True.")
         kept = node.nonzero().flatten()  # index_select has the faster gradient
+        rows = _Rows.apply if self.x.device.type == "cpu" else torch.index_select
         return replace(
             self,
-            x=self.x.index_select(0, kept),
+            x=rows(self.x, 0, kept),
             adjacency=self.adjacency.compacted(node, edge),
             graph=self.graph[kept],
             segments=None,
         )
+
+
+class _Rows(torch.autograd.Function):
+    """As ``index_select`` where no row is chosen twice: its gradient is copied, not added up."""
+
+    @staticmethod
+    def forward(ctx, x, dim, index):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(index)
+        ctx.rows = len(x)
+        return x.index_select(dim, index)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        (index,) = ctx.saved_tensors
+        numbers = torch.arange(ctx.rows + 1, device=index.device)
+        # A row that was not chosen is the sum of nothing; index ascends.
+        offsets = torch.searchsorted(index, numbers)
+        return multiply(offsets, numbers[: len(index)], None, grad.contiguous()), None, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,9 +165,9 @@ def _ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, 
         score = (score + 0.0).view(torch.int32)
         rising = score ^ ((score >> 31) & 0x7FFFFFFF)
         key = (segment.long() << 32) | (0x7FFFFFFF - rising.long())
-        key = (key << bits) | torch.arange(score.numel())
+        key = (key << bits) | torch.arange(score.numel(), device=score.device)
         key = torch.from_numpy(np.sort(key.numpy()))
-        numbers = torch.arange(num_segments + 1) << (32 + bits)
+        numbers = torch.arange(num_segments + 1, device=score.device) << (32 + bits)
         start = torch.searchsorted(key, numbers, out_int32=True)
         return start, key & ((1 << bits) - 1)
     order = score.argsort(descending=True, stable=True)

@@ -74,8 +74,6 @@ class EagerEngine(Engine):
         protocol: Protocol,
         device: torch.device,
     ) -> None:
-        if device.type == "cpu":
-            keep_freed_memory()
         self.seeds = (seed,)
         self.protocol = protocol
         self.device = device
@@ -171,16 +169,6 @@ class EagerEngine(Engine):
             moments.setdefault(int(number), {})[name] = value
         groups = self.optimizer.state_dict()["param_groups"]
         self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
-
-
-def keep_freed_memory() -> None:
-    """Have the C library keep the memory of freed tensors for the next ones.
-
-    Linux's gives large blocks back to the system at once, and then every step has thousands of
-    pages mapped anew. From which size on, it learns from the largest block that it saw freed, up to
-    32 MiB: it is shown one. Elsewhere this does nothing.
-    """
-    torch.empty(31 << 20, dtype=torch.uint8)
 
 
 def under(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
