@@ -126,6 +126,11 @@ class SparseMatrix:
         self.value = value
         self.symmetric = symmetric
 
+    @property
+    def is_constant(self) -> bool:
+        """Whether nobody asks for the gradient of the values."""
+        return self.value is None or not self.value.requires_grad
+
     def __matmul__(self, x: Tensor) -> Tensor:
         r"""The product :math:`A x`, differentiable in :math:`x` and in the values.
 
@@ -171,11 +176,13 @@ def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -
         return x.new_zeros(row_ptr.numel() - 1, x.shape[1])
     if x.is_cuda and x.dtype != torch.float64 and kernels.available():
         return kernels.multiply(row_ptr, column, value, x)
-    if not torch.is_grad_enabled():  # else the kernel prepares for a gradient nobody asks for
-        x, value = x.detach(), None if value is None else value.detach()
-    return embedding_bag(
-        column, x, row_ptr, mode="sum", per_sample_weights=value, include_last_offset=True
-    )
+    if torch.is_grad_enabled():
+        return embedding_bag(
+            column, x, row_ptr, mode="sum", per_sample_weights=value, include_last_offset=True
+        )
+    # Bare of what asks for a gradient, else the kernel prepares for one.
+    x, value = x.detach(), None if value is None else value.detach()
+    return torch.embedding_bag(x, column, row_ptr, False, 0, False, value, True)[0]
 
 
 def entry_products(row_ptr: Tensor, column: Tensor, g: Tensor, x: Tensor) -> Tensor:

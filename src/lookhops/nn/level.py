@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency
 from lookhops.hops.kernels import available
-from lookhops.hops.product import group
+from lookhops.hops.product import group, multiply
 from lookhops.nn import kernels
 
 
@@ -76,13 +77,32 @@ class Level:
         if self.x.dim() != 2:
             raise LookHopsError("Stacked seeds keep different nodes: pool them with masked=True.")
         kept = node.nonzero().flatten()  # index_select has the faster gradient
+        rows = _Rows.apply if self.x.device.type == "cpu" else torch.index_select
         return replace(
             self,
-            x=self.x.index_select(0, kept),
+            x=rows(self.x, 0, kept),
             adjacency=self.adjacency.compacted(node, edge),
             graph=self.graph[kept],
             segments=None,
         )
+
+
+class _Rows(torch.autograd.Function):
+    """As ``index_select`` where no row is chosen twice: its gradient is copied, not added up."""
+
+    @staticmethod
+    def forward(ctx, x, dim, index):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(index)
+        ctx.rows = len(x)
+        return x.index_select(dim, index)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        (index,) = ctx.saved_tensors
+        numbers = torch.arange(ctx.rows + 1, device=index.device)
+        # A row that was not chosen is the sum of nothing; index ascends.
+        offsets = torch.searchsorted(index, numbers)
+        return multiply(offsets, numbers[: len(index)], None, grad.contiguous()), None, None
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,9 +142,7 @@ def top_of_each(
     score = score.detach()
     if alive is not None:
         score = torch.where(alive, score, -torch.inf)
-    order = score.argsort(descending=True, stable=True)
-    start, by_segment = group(segment.index_select(0, order), num_segments)
-    order = order.index_select(0, by_segment)
+    start, order = _ranked(score, segment, num_segments)
     segment = segment.index_select(0, order)
     count = start.diff().long()
     if alive is not None:
@@ -134,6 +152,27 @@ def top_of_each(
     end = start[:-1] + wanted
     place = torch.arange(segment.numel(), device=segment.device)
     return order, place < end.index_select(0, segment)
+
+
+def _ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, Tensor]:
+    """The elements by segment and falling score: where each segment starts, and that order."""
+    bits = max(score.numel() - 1, 1).bit_length()
+    on_cpu = score.device.type == "cpu" and not torch.compiler.is_compiling()
+    if on_cpu and score.dtype == torch.float32 and bits + num_segments.bit_length() <= 31:
+        # Segment, score and place packed into one number: sorting those is many times as fast as
+        # sorting places by their scores, and no two are equal. Floats order as the integers of the
+        # same bits do, those below zero backwards; -0.0 is made 0.0 first.
+        score = (score + 0.0).view(torch.int32)
+        rising = score ^ ((score >> 31) & 0x7FFFFFFF)
+        key = (segment.long() << 32) | (0x7FFFFFFF - rising.long())
+        key = (key << bits) | torch.arange(score.numel(), device=score.device)
+        key = torch.from_numpy(np.sort(key.numpy()))
+        numbers = torch.arange(num_segments + 1, device=score.device) << (32 + bits)
+        start = torch.searchsorted(key, numbers, out_int32=True)
+        return start, key & ((1 << bits) - 1)
+    order = score.argsort(descending=True, stable=True)
+    start, by_segment = group(segment.index_select(0, order), num_segments)
+    return start, order.index_select(0, by_segment)
 
 
 def keep_top(level: Level, score: Tensor, ratio: float) -> Tensor:

@@ -1,0 +1,53 @@
+"""Which elements are the best of their segment, against a sorted list."""
+
+from math import ceil
+
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch.autograd import gradcheck, gradgradcheck
+
+from batches import make_batch
+from lookhops.nn.level import top_of_each
+
+#: Few values, so that there are ties; both zeros, both infinities, and floats of every size.
+SCORES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, float("inf"), -float("inf")])
+ELEMENTS = st.tuples(
+    st.integers(0, 4), SCORES | st.floats(width=32, allow_nan=False), st.booleans()
+)
+
+
+@given(st.lists(ELEMENTS, max_size=20), st.floats(0.1, 1), st.booleans())
+def test_top_of_each_equals_a_sorted_list(elements, ratio, masked):
+    segment = torch.tensor([s for s, _, _ in elements], dtype=torch.long)
+    for dtype in (torch.float32, torch.float64):
+        score = torch.tensor([v for _, v, _ in elements], dtype=dtype)
+        alive = torch.tensor([a for _, _, a in elements], dtype=torch.bool) if masked else None
+        order, kept = top_of_each(score, segment, 5, ratio, alive)
+        found = sorted(order[kept].tolist())
+        expected = []
+        for number in range(5):
+            members = [
+                i for i, (s, _, a) in enumerate(elements) if s == number and (a or not masked)
+            ]
+            members.sort(key=lambda i: -elements[i][1])
+            expected += members[: ceil(len(members) * ratio - 1e-7)]
+        dead_infinite = masked and any(v == -float("inf") for _, v, _ in elements)
+        if not dead_infinite:  # a living node of score -inf ties with the dead
+            assert found == sorted(expected)
+        assert sorted(order.tolist()) == list(range(len(elements)))
+
+
+def test_kept_rows_have_the_gradient_of_index_select():
+    batch = make_batch(0, dtype=torch.float64)
+    level = batch.level()
+    node = torch.rand(len(batch.x), generator=torch.Generator().manual_seed(0)) < 0.6
+    adjacency = level.adjacency
+    edge = node[adjacency.source.long()] & node[adjacency.target.long()]
+    kept = node.nonzero().flatten()
+    x = batch.x.clone().requires_grad_()
+    torch.testing.assert_close(level.with_x(x).drop(node, edge, False).x, x[kept])
+    assert gradcheck(lambda x: level.with_x(x).drop(node, edge, False).x, (x,))
+    assert gradgradcheck(lambda x: level.with_x(x).drop(node, edge, False).x, (x,))
+    none = torch.zeros_like(node)
+    assert level.with_x(x).drop(none, torch.zeros_like(edge), False).x.shape == (0, 4)
