@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 from warnings import filterwarnings
 
@@ -195,7 +196,9 @@ def entry_products(row_ptr: Tensor, column: Tensor, g: Tensor, x: Tensor) -> Ten
     if on_cpu and fits and not torch.compiler.is_compiling():
         size = (g.shape[0], x.shape[0])
         zeros = g.new_zeros(column.numel())
-        at = torch.sparse_csr_tensor(row_ptr, column, zeros, size, check_invariants=False)
+        with warnings.catch_warnings():  # PyTorch announces that its CSR tensors are in beta
+            warnings.filterwarnings("ignore", message="Sparse ")
+            at = torch.sparse_csr_tensor(row_ptr, column, zeros, size, check_invariants=False)
         return torch.sparse.sampled_addmm(at, g, x.mT).values()
     row = Pattern(row_ptr, column).row
     most = _BLOCK[g.device.type]
