@@ -18,6 +18,10 @@ def test_the_whole_demo(lookhops, tmp_path):
         assert word in out
     shown = [line for line in out.splitlines() if str(tmp_path) not in line]
     assert max(map(len, shown)) <= 80
+    page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")
+    for name in ("data", "hops", "comparison", "training", "results", "reproduce"):
+        assert f'<section id="{name}"' in page
+    assert len(page) < 6_000_000
     pictures = sorted((tmp_path / "demo" / "pictures").iterdir())
     assert len(pictures) == 5
     for picture in pictures:

@@ -20,9 +20,8 @@ from tu_files import TINY, write_zip
     ],
 )
 def test_counts_on_nci1(lookhops, data_dir, conv, pool, expected):
-    code, out, err = lookhops(
-        *("params", "NCI1", "--data-dir", data_dir, "--conv", conv, "--pool", pool, "--json")
-    )
+    network = ("--conv", conv, "--pool", pool, "--readout", "max+mean")
+    code, out, err = lookhops("params", "NCI1", "--data-dir", data_dir, *network, "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
     assert found["parameters"] == expected
@@ -42,7 +41,7 @@ def test_table_and_options(lookhops, tmp_path):
     found = json.loads(text)
     d, c = found["features"], found["classes"]
     convs = (d + 1) * 16 + 5 * 16 + 17 * 16 + 5 * 16
-    assert found["parameters"] == convs + 2 * (4 * 16 + 1) + 33 * 16 + 17 * 8 + 9 * c
+    assert found["parameters"] == convs + 2 * (4 * 16 + 1) + 49 * 16 + 17 * 8 + 9 * c
     assert f"{found['parameters']:,}" in out
     assert found["architecture"]["edge_ratio"] == 0.5
 

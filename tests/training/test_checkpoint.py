@@ -34,6 +34,7 @@ def test_what_is_in_the_folder(model_folder, tasks):
         "config.json",
         "history.csv",
         "model.safetensors",
+        "predictions.csv",
     ]
     config = json.loads((model_folder / "config.json").read_text())
     assert config["data"]["fingerprint"] == tasks.fingerprint
@@ -163,7 +164,9 @@ def failing(monkeypatch, name):
 PROTOCOL = Protocol(seeds=(11,), max_epochs=3, batch_size=16)
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "history.csv", "config.json"])
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "history.csv", "predictions.csv", "config.json"]
+)
 def test_a_full_disk_at_the_end_loses_nothing(tmp_path, tasks, monkeypatch, name):
     folder = tmp_path / "m"
     with monkeypatch.context() as patch:

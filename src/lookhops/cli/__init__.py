@@ -8,7 +8,18 @@ import sys
 import typer
 
 from lookhops import __version__
-from lookhops.cli import compare, data, demo, explain, look, paper, params, predict, train
+from lookhops.cli import (
+    compare,
+    data,
+    demo,
+    explain,
+    look,
+    paper,
+    params,
+    predict,
+    report,
+    train,
+)
 from lookhops.errors import LookHopsError
 
 # Before PyTorch is imported: its threads wait for each other in a loop, and where another program
@@ -30,6 +41,7 @@ app.command()(predict.predict)
 app.command()(explain.explain)
 app.command()(compare.compare)
 app.command()(paper.paper)
+app.command()(report.report)
 app.command()(demo.demo)
 app.command()(params.params)
 
@@ -56,9 +68,24 @@ def main() -> None:
     except LookHopsError as error:
         print(f"lookhops: {' '.join(str(error).split())}", file=sys.stderr)
         sys.exit(2)
+    except (MemoryError, RuntimeError) as error:
+        if not _out_of_memory(error):
+            raise
+        advice = "fewer seeds at a time or a smaller --batch-size need less"
+        print(f"lookhops: out of memory; {advice}.", file=sys.stderr)
+        sys.exit(2)
     except KeyboardInterrupt:
         print("lookhops: interrupted; what was already written is kept.", file=sys.stderr)
         sys.exit(130)
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+
+
+def _out_of_memory(error: BaseException) -> bool:
+    """Whether Python, or PyTorch on a CPU or a GPU, found no more memory."""
+    return (
+        isinstance(error, MemoryError)
+        or type(error).__name__ == "OutOfMemoryError"
+        or "can't allocate memory" in str(error)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,20 +10,13 @@ import typer
 from rich.markup import escape
 
 from lookhops.cli.common import (
-    DataDir,
-    IdColumn,
-    Invalid,
     Json,
-    LabelColumn,
-    SmilesColumn,
-    Source,
-    TaskSeed,
-    TaskSize,
-    load_source,
     out,
     print_json,
     warn,
 )
+from lookhops.cli.reading import Reading, Source, reads_graphs
+from lookhops.cli.report import ReportFile, check_page, command_line, write
 from lookhops.cli.runs import (
     Address,
     CpusPerTask,
@@ -37,20 +31,23 @@ from lookhops.cli.runs import (
 if TYPE_CHECKING:
     from lookhops.experiments.compare import Comparison
     from lookhops.experiments.export import Table
+    from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
     from lookhops.training import Protocol
 
 STORE = "comparison.sqlite"
 
 
+@reads_graphs
 def compare(
     source: Source,
     models: Annotated[
         str,
         typer.Option(
-            help="With commas between: conv[+pool][/option=value], such as licheb+lookhops/k=3."
+            help="With commas between: recommended, or conv[+pool][/option=value], such as "
+            "licheb+lookhops/k=3."
         ),
-    ] = "licheb+lookhops,licheb,cheb,gcn",
+    ] = "recommended,licheb+lookhops,licheb,cheb,gcn",
     seeds: Annotated[str, typer.Option(help="How many splits, or which seeds (11,22).")] = "10",
     epochs: Annotated[int, typer.Option(min=1, help="At most so many.")] = 500,
     patience: Annotated[
@@ -78,14 +75,10 @@ def compare(
     address: Address = None,
     cpus_per_task: CpusPerTask = 1.0,
     gpus_per_task: GpusPerTask = 0.0,
+    report: ReportFile = None,
     as_json: Json = False,
-    data_dir: DataDir = None,
-    smiles_column: SmilesColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    invalid: Invalid = "raise",
-    task_size: TaskSize = None,
-    task_seed: TaskSeed = None,
+    *,
+    reading: Reading,
 ) -> None:
     """Train models on the same splits of your graphs and say which differ.
 
@@ -96,6 +89,8 @@ def compare(
     from lookhops.training import Protocol
     from lookhops.training.protocol import parse_seeds
 
+    if report is not None:
+        check_page(report)
     protocol = Protocol(
         seeds=parse_seeds(seeds),
         stratify=stratify,
@@ -105,9 +100,7 @@ def compare(
         patience=patience,
         precision=precision,
     )
-    graphs = load_source(
-        source, data_dir, smiles_column, label_column, id_column, invalid, task_size, task_seed
-    )
+    graphs = reading.load(source)
     options = RunOptions(runner, address, cpus_per_task, gpus_per_task, device, time_limit)
     path = store or (output or Path()) / STORE
     found, problems = _run(graphs, models, protocol, path, options)
@@ -117,6 +110,8 @@ def compare(
         print_json({**found.to_json(), **files})
     else:
         _print(found, paths)
+    if report is not None:
+        _report(found, path, report, quiet=as_json)
     for problem in problems:
         warn(problem)
 
@@ -133,9 +128,32 @@ def _run(
     cells = cross([graphs.name], parse_models(models).items(), protocol)
     draw_splits(graphs, protocol, None)  # graphs that cannot be split say so now
     with Store(path) as store:
+        _keep_facts(store, graphs)
         problems = run_plan(cells, lambda name: graphs, store, options)
         results = Results(collect(cells, lambda name: graphs, store))
     return comparison(graphs.name, results), problems
+
+
+def _keep_facts(store: Store, graphs: Graphs) -> None:
+    """Keep with the runs what a report says besides: the graphs' counts and the command."""
+    from lookhops.training.facts import graph_facts
+
+    where = (graphs.name, graphs.fingerprint)
+    store.fact(*where, "graphs", lambda: graph_facts(graphs))
+    command = command_line()
+    store.fact(*where, f"command {command}", lambda: command)
+
+
+def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
+    """The report on the models of this comparison, whatever else the store has."""
+    from lookhops.experiments.results import Results
+    from lookhops.report.runs import runs_report
+    from lookhops.report.snapshot import read_store
+
+    stored = read_store(store)
+    facts = {name: known for name, known in stored.results.facts.items() if name == found.dataset}
+    results = Results(found.results.cells, facts)
+    write(runs_report(replace(stored, results=results)), path, quiet)
 
 
 def _write(found: Comparison, folder: Path) -> list[Path]:

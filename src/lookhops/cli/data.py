@@ -14,20 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from lookhops.cli.common import (
-    DataDir,
-    IdColumn,
-    Invalid,
     Json,
-    LabelColumn,
-    SmilesColumn,
-    Source,
-    TaskSeed,
-    TaskSize,
     bar,
-    load_source,
     out,
     print_json,
 )
+from lookhops.cli.reading import DataDir, Reading, Source, reads_graphs
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
@@ -87,20 +79,15 @@ def _marked(names: Sequence[str], local: Sequence[str]) -> list[str]:
 
 
 @app.command()
+@reads_graphs
 def info(
     source: Source,
-    data_dir: DataDir = None,
-    smiles_column: SmilesColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    invalid: Invalid = "raise",
-    task_size: TaskSize = None,
-    task_seed: TaskSeed = None,
     as_json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Describe a set: graphs, nodes, edges, features, classes and their balance."""
-    columns = (smiles_column, label_column, id_column)
-    graphs = load_source(source, data_dir, *columns, invalid, task_size, task_seed)
+    graphs = reading.load(source)
     facts = describe(graphs)
     if as_json:
         print_json(facts)
@@ -201,25 +188,20 @@ def _balance_table(facts: dict[str, Any]) -> Table:
 
 
 @app.command()
+@reads_graphs
 def convert(
     source: Source,
     target: Annotated[Path, typer.Argument(metavar="OUT", help="A file NAME.graphs to write.")],
-    data_dir: DataDir = None,
-    smiles_column: SmilesColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    invalid: Invalid = "raise",
-    task_size: TaskSize = None,
-    task_seed: TaskSeed = None,
     as_json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Write a set as one file of packed graphs, which every command reads at once."""
     from lookhops.graphs import SUFFIX
 
     if target.suffix != SUFFIX:
         raise LookHopsError(f"{target}: packed graphs are written to a name that ends in {SUFFIX}.")
-    columns = (smiles_column, label_column, id_column)
-    graphs = load_source(source, data_dir, *columns, invalid, task_size, task_seed)
+    graphs = reading.load(source)
     graphs.save(target)
     size = target.stat().st_size
     if as_json:

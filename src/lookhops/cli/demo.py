@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +14,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from lookhops.cli.common import out
+from lookhops.cli.report import command_line, write
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.nn import Architecture
     from lookhops.training import Predictor
 
 # Well-known molecules that the bundled set does not have.
@@ -35,13 +39,14 @@ def demo(
     seeds: Annotated[int, typer.Option(min=1, help="Seeds of each model.")] = 3,
     epochs: Annotated[int, typer.Option(min=1, help="At most so many.")] = EPOCHS,
 ) -> None:
-    """Look, train, compare, predict and explain, on the bundled molecules.
+    """Look, train, compare, predict, explain and report, on the bundled molecules.
 
     The question: does a molecule dissolve in water (low, medium, high)? Under three minutes on two
     cores.
     """
     from lookhops.datasets import load
     from lookhops.information import look
+    from lookhops.nn import RECOMMENDED, Architecture
     from lookhops.training import Predictor
 
     start = time.perf_counter()
@@ -57,10 +62,7 @@ def demo(
         f"[dim]For the demo, batches of {BATCH_SIZE}, at most {epochs} epochs, patience "
         f"{PATIENCE}; the paper's protocol has 10 seeds, 256, 500 and 30.[/]"
     )
-    networks: dict[str, dict[str, Any]] = {
-        "LookHops": {"conv": "licheb", "pool": "lookhops", "k": k},
-        "GCN": {"conv": "gcn"},
-    }
+    networks = {"LookHops": replace(RECOMMENDED, k=k), "GCN": Architecture(conv="gcn")}
     configs = {
         name: _train(output / name.lower(), graphs, name, network, seeds, epochs)
         for name, network in networks.items()
@@ -75,13 +77,17 @@ def demo(
     for path in _explain(predictor, output / "pictures"):
         out.print(f"  {escape(str(path))}", soft_wrap=True)
 
+    _heading(5, "Report: all of it on one page, to look at and to send")
+    _report(output, graphs, found, networks)
+
     folder = escape(shlex.quote(str(output / "lookhops")))
-    _heading(5, f"Done in {time.perf_counter() - start:.0f} s. What to type next:")
+    _heading(6, f"Done in {time.perf_counter() - start:.0f} s. What to type next:")
     for line in (
         "lookhops look YOURS.csv",
         "lookhops train YOURS.csv --k auto -o model",
         f'echo "CCO ethanol" | lookhops predict {folder} -',
         f'echo "CCO ethanol" | lookhops explain {folder} - -o pictures',
+        f"lookhops report {folder} --data solubility -o report.html",
     ):
         out.print(f"  {line}", soft_wrap=True)
 
@@ -102,10 +108,9 @@ def _look_table(found: Any) -> Table:
 
 
 def _train(
-    folder: Path, graphs: Graphs, name: str, network: dict[str, Any], seeds: int, epochs: int
+    folder: Path, graphs: Graphs, name: str, network: Architecture, seeds: int, epochs: int
 ) -> dict[str, Any]:
     from lookhops.cli.epochs import EpochDisplay
-    from lookhops.nn import Architecture
     from lookhops.training import Protocol, train_into
     from lookhops.training.protocol import parse_seeds
 
@@ -114,7 +119,13 @@ def _train(
     )
     with EpochDisplay(protocol, name) as show:
         return train_into(
-            folder, graphs, Architecture(**network), protocol, overwrite=True, on_epoch=show
+            folder,
+            graphs,
+            network,
+            protocol,
+            overwrite=True,
+            on_epoch=show,
+            command=command_line(),
         )
 
 
@@ -170,3 +181,18 @@ def _explain(predictor: Predictor, folder: Path) -> list[Path]:
         paths.append(folder / names.take(explanation.id))
         write_picture(paths[-1], explanation)
     return paths
+
+
+def _report(output: Path, graphs: Graphs, found: Any, names: Iterable[str]) -> None:
+    """Keep the hop information, for later reports too, and write the page."""
+    from lookhops.report.build import folder_report
+    from lookhops.report.folders import INFORMATION, read_folder
+    from lookhops.training.files import write_json
+
+    write_json(output / INFORMATION, found.to_dict())
+    models = [read_folder(output / name.lower()) for name in names]
+    again = [
+        ("Make this page", shlex.join(["lookhops", "report", str(output), "--data", "solubility"]))
+    ]
+    made = folder_report(output.name, models, graphs, found.to_dict(), again)
+    write(made, output / "report.html")

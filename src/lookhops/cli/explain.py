@@ -12,22 +12,17 @@ from rich.markup import escape
 from rich.progress import track
 
 from lookhops.cli.common import (
-    DataDir,
-    IdColumn,
-    Invalid,
     Json,
-    LabelColumn,
-    SmilesColumn,
-    TaskSeed,
-    TaskSize,
     err,
     out,
     print_json,
 )
 from lookhops.cli.predict import Device, Input, Model, load_input
+from lookhops.cli.reading import Reading, reads_graphs
 from lookhops.errors import LookHopsError, replacing
 
 
+@reads_graphs
 def explain(
     model: Model,
     source: Input,
@@ -44,13 +39,8 @@ def explain(
     ] = True,
     device: Device = "auto",
     as_json: Json = False,
-    data_dir: DataDir = None,
-    smiles_column: SmilesColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    invalid: Invalid = "raise",
-    task_size: TaskSize = None,
-    task_seed: TaskSeed = None,
+    *,
+    reading: Reading,
 ) -> None:
     """Show which nodes each pooling layer kept, and with what score.
 
@@ -64,8 +54,7 @@ def explain(
     if output is None and not as_json:
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
     predictor = Predictor(model, device)
-    columns = (smiles_column, label_column, id_column)
-    graphs = load_input(source, data_dir, *columns, invalid, task_size, task_seed)
+    graphs = load_input(source, reading)
     found = track(
         explain_graphs(predictor, graphs, seed),
         "explaining",

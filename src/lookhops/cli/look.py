@@ -12,21 +12,14 @@ from rich.markup import escape
 from rich.table import Table
 
 from lookhops.cli.common import (
-    DataDir,
-    IdColumn,
-    Invalid,
     Json,
-    LabelColumn,
-    SmilesColumn,
-    Source,
-    TaskSeed,
-    TaskSize,
     bar,
     err,
-    load_source,
     out,
     print_json,
 )
+from lookhops.cli.reading import Reading, Source, reads_graphs
+from lookhops.cli.report import ReportFile, check_page, command_line, write
 from lookhops.errors import LookHopsError, replacing
 
 if TYPE_CHECKING:
@@ -38,6 +31,7 @@ PICTURES = (".png", ".svg", ".pdf", ".html")
 SIDE_BY_SIDE = 2
 
 
+@reads_graphs
 def look(
     source: Source,
     max_k: Annotated[int, typer.Option("--max-k", help="The most hops to look at.")] = 9,
@@ -66,14 +60,10 @@ def look(
             "--plot", help="Draw it to a file: .png .svg .pdf or .html.", show_default=False
         ),
     ] = None,
-    data_dir: DataDir = None,
-    smiles_column: SmilesColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    invalid: Invalid = "raise",
-    task_size: TaskSize = None,
-    task_seed: TaskSeed = None,
+    report: ReportFile = None,
     as_json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """See, before any training, how much each further hop can tell, and which k that suggests.
 
@@ -83,8 +73,9 @@ def look(
 
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise LookHopsError(f"{plot}: a picture ends in {', '.join(PICTURES)}.")
-    columns = (smiles_column, label_column, id_column)
-    graphs = load_source(source, data_dir, *columns, invalid, task_size, task_seed)
+    if report is not None:
+        check_page(report)
+    graphs = reading.load(source)
     with _progress() as progress:
         found = measure(
             graphs, max_k, neighbourhood, epsilon, bootstrap, seed, per_class, progress=progress
@@ -95,6 +86,13 @@ def look(
         print_json(found.to_dict())
     else:
         _print(found)
+    if report is not None:
+        from lookhops.report.build import look_report
+        from lookhops.training.facts import graph_facts
+
+        again = [("Measure", command_line())]
+        made = look_report(found.to_dict(), graph_facts(graphs), again)
+        write(made, report, quiet=as_json)
 
 
 @contextmanager

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lookhops.cli.common import DataDir, Json, err, out, print_json, warn
+from lookhops.cli.common import Json, err, out, print_json, warn
+from lookhops.cli.reading import DataDir
+from lookhops.cli.report import ReportFile, check_page, command_line, write
 from lookhops.cli.runs import (
     Address,
     CpusPerTask,
@@ -69,6 +71,7 @@ def paper(
     address: Address = None,
     cpus_per_task: CpusPerTask = 1.0,
     gpus_per_task: GpusPerTask = 0.0,
+    report: ReportFile = None,
     as_json: Json = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -87,6 +90,8 @@ def paper(
     chosen_figures = split_names(figures, FIGURES, "figure")
     if export is not None:
         check_suffix(export)
+    if report is not None:
+        check_page(report)
     problems: list[str] = []
     if stored is not None:
         results = Results.from_json(stored)
@@ -108,6 +113,12 @@ def paper(
         print_json({"files": [str(path) for path in paths], "left": problems, **_summary(results)})
     else:
         _print(results, chosen_tables, paths[0])
+    if report is not None:
+        from lookhops.report.runs import runs_report
+        from lookhops.report.snapshot import Snapshot
+
+        made = runs_report(Snapshot(results, commands=[command_line()]), paper=True)
+        write(made, report, quiet=as_json)
     for problem in problems:
         warn(problem)
 

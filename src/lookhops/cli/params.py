@@ -9,7 +9,8 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
-from lookhops.cli.common import DataDir, Json, Source, load_source, out, print_json
+from lookhops.cli.common import Json, out, print_json
+from lookhops.cli.reading import Reading, Source, reads_graphs
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from lookhops.nn import GraphClassifier
 
 
+@reads_graphs
 def params(
     source: Source,
     conv: Annotated[
@@ -33,13 +35,17 @@ def params(
     edge_ratio: Annotated[
         float | None, typer.Option(help="Fraction of edges that it keeps.", show_default="all")
     ] = None,
-    data_dir: DataDir = None,
+    readout: Annotated[
+        str, typer.Option(help="Of each graph: max+mean (the paper's) or max+mean+sum.")
+    ] = "max+mean+sum",
     json: Json = False,
+    *,
+    reading: Reading,
 ) -> None:
     """Count the parameters of the network that these graphs would get."""
     from lookhops.nn import GraphClassifier
 
-    graphs = load_source(source, data_dir)
+    graphs = reading.load(source)
     if graphs.num_classes < 1:
         raise LookHopsError(f"{graphs.name}: these graphs have no classes to tell apart.")
     features = max(graphs.num_features, 1)  # graphs without any have a column of ones
@@ -53,6 +59,7 @@ def params(
         layers=layers,
         ratio=ratio,
         edge_ratio=edge_ratio,
+        readout=readout,
     )
     parts = [
         {"part": part, "layer": layer, "parameters": _count(module)}

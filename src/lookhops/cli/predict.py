@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import sys
-import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,19 +12,12 @@ import typer
 from rich.markup import escape
 
 from lookhops.cli.common import (
-    DataDir,
-    IdColumn,
-    Invalid,
     Json,
-    LabelColumn,
-    SmilesColumn,
-    TaskSeed,
-    TaskSize,
     err,
-    load_source,
     print_json,
     warn,
 )
+from lookhops.cli.reading import Reading, reads_graphs, warnings_as_lines
 from lookhops.errors import LookHopsError, replacing
 
 if TYPE_CHECKING:
@@ -50,6 +42,7 @@ Device = Annotated[
 ]
 
 
+@reads_graphs
 def predict(
     model: Model,
     source: Input,
@@ -59,13 +52,8 @@ def predict(
     ] = None,
     device: Device = "auto",
     as_json: Json = False,
-    data_dir: DataDir = None,
-    smiles_column: SmilesColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    invalid: Invalid = "raise",
-    task_size: TaskSize = None,
-    task_seed: TaskSeed = None,
+    *,
+    reading: Reading,
 ) -> None:
     """Classify graphs: id, class, calibrated probabilities, and how much the seeds agree.
 
@@ -77,8 +65,7 @@ def predict(
     predictor = Predictor(model, device)
     if stopped := predictor.checkpoint.config.get("stopped"):
         warn(f"{model}: {stopped}")
-    columns = (smiles_column, label_column, id_column)
-    graphs = load_input(source, data_dir, *columns, invalid, task_size, task_seed)
+    graphs = load_input(source, reading)
     answers = predictor.predict(graphs)
     if as_json:
         print_json(as_records(answers))
@@ -91,20 +78,10 @@ def predict(
     _compare(graphs, answers)
 
 
-def load_input(
-    source: str,
-    data_dir: Path | None,
-    smiles_column: str | None,
-    label_column: str | None,
-    id_column: str | None,
-    invalid: str,
-    task_size: int | None,
-    task_seed: int | None,
-) -> Graphs:
+def load_input(source: str, reading: Reading) -> Graphs:
     """The graphs of a source, or of SMILES on standard input."""
     if source != "-":
-        columns = (smiles_column, label_column, id_column)
-        return load_source(source, data_dir, *columns, invalid, task_size, task_seed)
+        return reading.load(source)
     from lookhops.datasets.molecules import featurise
     from lookhops.datasets.records import Records
 
@@ -119,13 +96,9 @@ def load_input(
             where.append(f"line {number}")
             smiles.append(words[0])
             ids.append(words[1].strip() if len(words) > 1 else words[0])
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with warnings_as_lines():
         records = Records("standard input", where, smiles, ids)
-        graphs = featurise(records, invalid=invalid, name="standard input")
-    for warning in caught:
-        warn(str(warning.message))
-    return graphs
+        return featurise(records, invalid=reading.invalid, name="standard input")
 
 
 def as_csv(answers: Predictions) -> str:

@@ -11,6 +11,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from lookhops.report.words import network_name
+
 ROWS = {
     "accuracy": "accuracy",
     "balanced_accuracy": "balanced accuracy",
@@ -34,13 +36,6 @@ def results_panel(config: Mapping[str, Any]) -> Panel:
     return Panel.fit(
         Group(*parts), title=f"[bold cyan]{title}[/]", title_align="left", padding=(1, 2)
     )
-
-
-def network_name(architecture: Mapping[str, Any]) -> str:
-    """What the network is called: ``licheb + lookhops, k = 2``."""
-    conv, pool, k = (architecture[key] for key in ("conv", "pool", "k"))
-    looks = conv not in ("gcn", "gat") or pool == "lookhops"
-    return conv + (f" + {pool}" if pool != "none" else "") + (f", k = {k}" if looks else "")
 
 
 def _metrics_table(metrics: Mapping[str, Any]) -> Table:

@@ -13,25 +13,19 @@ import typer
 from rich.markup import escape
 
 from lookhops.cli.common import (
-    DataDir,
-    IdColumn,
-    Invalid,
     Json,
-    LabelColumn,
-    SmilesColumn,
-    Source,
-    TaskSeed,
-    TaskSize,
     err,
-    load_source,
     out,
     print_json,
     warn,
 )
+from lookhops.cli.reading import Reading, Source, reads_graphs
+from lookhops.cli.report import ReportFile, check_page, command_line, write
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.information import HopInformation
     from lookhops.training.trainer import Progress
 
 #: Hops where the hop information cannot say: the paper's.
@@ -43,6 +37,7 @@ def _option(panel: str, *names: str, **rest: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, **rest)
 
 
+@reads_graphs
 def train(
     source: Source,
     output: Annotated[Path, _option(RUN, "-o", "--output", help="Folder for the model.")],
@@ -117,14 +112,10 @@ def train(
     tensorboard: Annotated[
         Path | None, _option(RUN, help="Folder for TensorBoard logs.", show_default="none")
     ] = None,
+    report: ReportFile = None,
     as_json: Json = False,
-    data_dir: DataDir = None,
-    smiles_column: SmilesColumn = None,
-    label_column: LabelColumn = None,
-    id_column: IdColumn = None,
-    invalid: Invalid = "raise",
-    task_size: TaskSize = None,
-    task_seed: TaskSeed = None,
+    *,
+    reading: Reading,
 ) -> None:
     """Train a model for each seed, test it once, and keep all of them in a folder.
 
@@ -137,9 +128,9 @@ def train(
 
     if resume and overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
-    graphs = load_source(
-        source, data_dir, smiles_column, label_column, id_column, invalid, task_size, task_seed
-    )
+    if report is not None:
+        check_page(report)
+    graphs = reading.load(source)
     parts, seed_list = _splits(splits, graphs, seeds, parse_seeds)
     protocol = Protocol(
         seeds=seed_list,
@@ -152,10 +143,11 @@ def train(
         class_weights=class_weights,
         precision=precision,
     )
+    chosen_k, information = hops(k, graphs)
     architecture = Architecture(
         conv=conv,
         pool=pool,
-        k=hops(k, graphs),
+        k=chosen_k,
         hidden=hidden,
         layers=layers,
         ratio=ratio,
@@ -170,36 +162,53 @@ def train(
         "resume": resume,
         "overwrite": overwrite,
         "save_every": save_every,
+        "command": command_line(),
     }
     config = _run(output, graphs, architecture, protocol, options, tensorboard)
+    _keep_information(output, information)
     if as_json:
         print_json(config)
-        return
-    _print(config, output)
+    else:
+        _print(config, output)
+    if report is not None:
+        from lookhops.report.build import report_on
+
+        write(report_on(output, graphs), report, quiet=as_json)
 
 
-def hops(k: str, graphs: Graphs) -> int:
-    """The number that ``--k`` stands for."""
+def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
+    """The number that ``--k`` stands for, and what was measured to find it."""
     if k != "auto":
         if not k.isdigit():
             raise LookHopsError(f"--k is a number of hops from 0, or auto, not {k!r}.")
-        return int(k)
+        return int(k), None
     from lookhops.information import look
 
     try:
         information = look(graphs, bootstrap=0)
     except LookHopsError as error:
         warn(f"k = {FALLBACK_K}, because the hop information cannot be had: {error}")
-        return FALLBACK_K
+        return FALLBACK_K, None
     found = information.suggested_k
     if found is None:
         warn(f"k = {FALLBACK_K}, because the hop information does not die away and suggests none")
-        return FALLBACK_K
+        return FALLBACK_K, information
     if found > information.max_k:
         warn(f"k = {information.max_k}, the most that was measured; suggested was k = {found}")
-        return information.max_k
+        return information.max_k, information
     err.print(f"k = {found}, which the hop information suggests", soft_wrap=True)
-    return found
+    return found, information
+
+
+def _keep_information(folder: Path, information: HopInformation | None) -> None:
+    """Keep what chose k beside the model; what chose an earlier model's goes."""
+    from lookhops.report.folders import INFORMATION
+    from lookhops.training.files import write_json
+
+    if information is None:
+        (folder / INFORMATION).unlink(missing_ok=True)
+    else:
+        write_json(folder / INFORMATION, information.to_dict())
 
 
 def _splits(

@@ -13,13 +13,12 @@ from lookhops.errors import replacing
 from lookhops.experiments.paper import ROWS, paper_numbers, rows_of
 from lookhops.experiments.results import Results
 from lookhops.experiments.tables import datasets_in_order
+from lookhops.palette import SERIES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Okabe and Ito's colours, told apart by all readers.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 STYLE: Any = {
     "font.family": "DejaVu Sans",
     "font.size": 9,
@@ -49,7 +48,7 @@ def new_figure(width: float, height: float, quick: bool = False) -> Figure:
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     if quick:
-        figure.suptitle(QUICK, color="#D55E00", fontsize=9)
+        figure.suptitle(QUICK, color=SERIES[1], fontsize=9)
     return figure
 
 
@@ -93,11 +92,11 @@ def _gain_panel(ax: Axes, name: str, gain: Mapping[str, Any]) -> None:
     k = np.asarray(gain["k"])
     fine = np.linspace(k[0], k[-1], 100)
     fit, paper = gain["fit"], paper_numbers()["gain_fit"].get(name)
-    ax.semilogy(k, gain["gain"], "o", color=COLOURS[0], markersize=4, label="IG(k)")
-    ax.semilogy(fine, fit["a"] * np.exp(-fit["b"] * fine), color=COLOURS[0], label="fit")
+    ax.semilogy(k, gain["gain"], "o", color=SERIES[0], markersize=4, label="IG(k)")
+    ax.semilogy(fine, fit["a"] * np.exp(-fit["b"] * fine), color=SERIES[0], label="fit")
     if paper:
         curve = paper["a"] * np.exp(-paper["b"] * fine)
-        ax.semilogy(fine, curve, "--", color=COLOURS[1], label="the paper's fit")
+        ax.semilogy(fine, curve, "--", color=SERIES[1], label="the paper's fit")
     ax.set_title(name)
     ax.set_xlabel("k (hops)")
     ax.set_ylabel("information gain")
@@ -123,7 +122,7 @@ def accuracy_by_k_figure(results: Results) -> Figure | None:
         figure = new_figure(9, 2.6 * -(-len(found) // 3) + 0.3, results.quick)
         for ax, (name, points) in zip(_panels(figure, len(found)), found.items(), strict=True):
             k, mean, std, count = map(np.array, zip(*points, strict=True))
-            ax.errorbar(k, mean, std / np.sqrt(count), fmt="o-", color=COLOURS[0], capsize=3)
+            ax.errorbar(k, mean, std / np.sqrt(count), fmt="o-", color=SERIES[0], capsize=3)
             ax.set_title(name)
             ax.set_xlabel("k (hops)")
             ax.set_ylabel("test accuracy, %")
@@ -165,7 +164,7 @@ def rank_figure(ranks: Mapping[str, float], groups: Sequence[Sequence[str]]) -> 
             ax.plot(
                 [min(ends) - 0.04, max(ends) + 0.04],
                 [height, height],
-                color=COLOURS[1],
+                color=SERIES[1],
                 linewidth=3,
                 solid_capstyle="butt",
             )
@@ -179,7 +178,7 @@ def _rank_label(
     left = i < lines
     height = -top - 0.7 * (i if left else count - 1 - i)
     end = 0.75 if left else last + 0.25
-    ax.plot([rank, rank, end], [0.5, height, height], color=COLOURS[0], linewidth=1)
+    ax.plot([rank, rank, end], [0.5, height, height], color=SERIES[0], linewidth=1)
     ax.text(
         end,
         height,

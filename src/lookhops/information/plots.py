@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lookhops.information.words import percent
+from lookhops.palette import GREEN, PALE, SERIES, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -15,20 +16,7 @@ if TYPE_CHECKING:
 
     from lookhops.information.result import HopInformation
 
-# Okabe and Ito's colours, which people with any kind of colour vision can tell apart.
-BLUE, ORANGE, GREEN, RED, PURPLE, SKY, YELLOW, BLACK = (
-    "#0072B2",
-    "#E69F00",
-    "#009E73",
-    "#D55E00",
-    "#CC79A7",
-    "#56B4E9",
-    "#F0E442",
-    "#000000",
-)
-COLOURS = (BLUE, ORANGE, GREEN, PURPLE, SKY, RED, BLACK)
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-PALE = "#C8C8C8"
 # Bars of the share lost are drawn up to here: beyond it they cannot be seen.
 LAST_BAR = 6
 
@@ -48,7 +36,7 @@ def series(found: HopInformation) -> list[Series]:
     named = {f"class {name}": one for name, one in found.per_class.items()}
     named = named or {"gain, and 95% of resamples" if found.resampled_b.size else "gain": found}
     return [
-        Series(label, COLOURS[i % len(COLOURS)], MARKERS[i % len(MARKERS)], one)
+        Series(label, SERIES[i % len(SERIES)], MARKERS[i % len(MARKERS)], one)
         for i, (label, one) in enumerate(named.items())
     ]
 
@@ -89,14 +77,14 @@ def _draw_lost(axes: Axes, found: HopInformation) -> None:
     colours = [GREEN if one == found.suggested_k else PALE for one in k]
     bars = axes.bar(k, 100 * lost, color=colours)
     axes.bar_label(bars, [percent(share) for share in lost], fontsize=9, padding=2)
-    axes.axhline(100 * found.epsilon, color=RED, linewidth=1, linestyle=":")
+    axes.axhline(100 * found.epsilon, color=VERMILLION, linewidth=1, linestyle=":")
     axes.annotate(
         f"{percent(found.epsilon)} may be lost",
         (k[-1] + 0.5, 100 * found.epsilon),
         xytext=(0, 14),
         textcoords="offset points",
         ha="right",
-        color=RED,
+        color=VERMILLION,
         fontsize=9,
     )
     axes.set(xlabel="hops k", ylabel="% of the information lost beyond k", xticks=k)
@@ -140,7 +128,7 @@ def plotly_figure(found: HopInformation) -> Any:
         name="lost",
     )
     figure.add_trace(shares, row=1, col=2)
-    figure.add_hline(100 * found.epsilon, line={"color": RED, "dash": "dot"}, row=1, col=2)
+    figure.add_hline(100 * found.epsilon, line={"color": VERMILLION, "dash": "dot"}, row=1, col=2)
     figure.update_xaxes(title="hops k", dtick=1)
     figure.update_yaxes(title="information gain IG(k)", rangemode="tozero", row=1, col=1)
     figure.update_yaxes(title="% of the information lost beyond k", row=1, col=2)

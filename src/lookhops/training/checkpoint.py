@@ -1,5 +1,6 @@
-"""A trained model as a folder: ``model.safetensors``, ``config.json`` and ``history.csv``.
+"""A trained model as a folder: ``model.safetensors``, ``config.json`` and two tables.
 
+``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed.
 ``config.json`` is written last and holds the hash of the weights, so a folder that has one either
 is complete or says that it is not.
 """
@@ -25,6 +26,7 @@ from lookhops.datasets.splits import Split
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphClassifier
+from lookhops.training.facts import predictions_csv, run_facts
 from lookhops.training.files import (
     pack_tensors,
     read_bytes,
@@ -38,6 +40,7 @@ from lookhops.training.trainer import Run
 
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
+PREDICTIONS = "predictions.csv"
 
 
 # -------------------------------------------------------------------- what decides a run
@@ -96,6 +99,9 @@ def save_model(
     results: Mapping[str, Any],
     device: torch.device,
     stopped: str | None = None,
+    *,
+    graphs: Graphs,
+    command: str | None = None,
 ) -> dict[str, Any]:
     """Write the folder, ``config.json`` last, and return what that holds.
 
@@ -106,6 +112,8 @@ def save_model(
         results: What :func:`~lookhops.training.metrics.evaluate_runs` gave.
         device: Where it was trained.
         stopped: Why the training ended before its time, if it did.
+        graphs: What it was trained and tested on.
+        command: The command line that asked for it, for whoever wants it again.
     """
     weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
     content = pack_tensors(weights, {"format": FORMAT})
@@ -129,14 +137,25 @@ def save_model(
         "epochs": {str(run.seed): len(run.history) for run in runs},
         "best_epoch": {str(run.seed): run.best_epoch for run in runs},
         "metrics": results,
+        "facts": run_facts(runs, graphs),
         "weights_sha256": hashlib.sha256(content).hexdigest(),
     }
     if stopped:
         config["stopped"] = stopped
+    if command:
+        config["command"] = command
+    temperatures = {run.seed: _temperature(results, run.seed) for run in runs}
+    answers = predictions_csv(runs, graphs, temperatures).encode()
+    config["predictions_sha256"] = hashlib.sha256(answers).hexdigest()
     write_bytes(folder / WEIGHTS, content)
     write_bytes(folder / HISTORY, _history(runs).encode())
+    write_bytes(folder / PREDICTIONS, answers)
     write_json(folder / CONFIG, config)
     return config
+
+
+def _temperature(results: Mapping[str, Any], seed: int) -> float:
+    return float(results["seeds"].get(str(seed), {}).get("temperature", 1.0))
 
 
 def _history(runs: Sequence[Run]) -> str:
@@ -180,7 +199,7 @@ class Checkpoint:
 
     def temperature(self, seed: int) -> float:
         """The temperature that calibrates a seed's probabilities."""
-        return float(self.config["metrics"]["seeds"].get(str(seed), {}).get("temperature", 1.0))
+        return _temperature(self.config["metrics"], seed)
 
     def model(self, seed: int) -> GraphClassifier:
         """The trained network of a seed, ready to predict."""

@@ -14,6 +14,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import GraphClassifier
 from lookhops.training.checkpoint import Checkpoint, load_model
+from lookhops.training.facts import ids_of
 from lookhops.training.trainer import choose_device
 
 BATCH_SIZE = 256
@@ -106,9 +107,3 @@ class Predictor:
             log_p, _ = model.classify(level.with_x(level.x.to(dtype)))
             found.append(log_p.cpu())
         return (torch.cat(found).double() / self.checkpoint.temperature(seed)).softmax(-1)
-
-
-def ids_of(graphs: Graphs) -> list[str]:
-    """What each graph is called: its ``id`` column, else its number from 0."""
-    known = graphs.columns.get("id")
-    return [str(value) for value in (range(len(graphs)) if known is None else known)]

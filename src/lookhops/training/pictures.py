@@ -13,6 +13,7 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
+from lookhops.palette import FAINT, INK, SCORE_HIGH, SCORE_LOW, channels
 from lookhops.training.explain import Explanation, LayerView
 from lookhops.training.layout import layout
 
@@ -20,9 +21,8 @@ Array = NDArray[Any]
 
 #: Size of a panel, and of what is written above all of them and under each; panels in a row.
 WIDTH, HEIGHT, TITLE, CAPTION, ROW = 400, 260, 46, 52, 2
-#: From the lowest score to the highest: light to dark, readable without telling hues apart.
-LOW, HIGH = np.array([0.93, 0.95, 0.98]), np.array([0.16, 0.44, 0.71])
-INK, FAINT = "#24303c", "#c3ccd5"
+#: From the lowest score to the highest.
+LOW, HIGH = np.array(channels(SCORE_LOW)), np.array(channels(SCORE_HIGH))
 FADED = 0.18
 
 

@@ -30,6 +30,7 @@ def train_into(
     overwrite: bool = False,
     save_every: float = 10.0,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
+    command: str | None = None,
 ) -> dict[str, Any]:
     """Train as :func:`~lookhops.training.train` does, and keep the models in a folder.
 
@@ -44,6 +45,7 @@ def train_into(
         overwrite: Train anew although the folder is not empty. What is there stays until the new
             model is complete.
         save_every: Seconds between two writes of the state.
+        command: The command line that asked for it, kept with the model.
 
     Returns:
         What ``config.json`` holds: settings, metrics and all.
@@ -79,7 +81,7 @@ def train_into(
         )
     except NotFinite as error:
         runs, stopped = error.runs, error
-    config = _finish(folder, runs, graphs, settings, chosen, stopped)
+    config = _finish(folder, runs, graphs, settings, chosen, stopped, command)
     state.clear()
     if stopped is not None:
         raise stopped
@@ -125,8 +127,10 @@ def _finish(
     settings: dict[str, Any],
     device: torch.device,
     stopped: NotFinite | None,
+    command: str | None,
 ) -> dict[str, Any]:
     from lookhops.training.metrics import evaluate_runs  # SciPy takes its time to import
 
     results = evaluate_runs(runs, graphs)
-    return save_model(folder, runs, settings, results, device, str(stopped) if stopped else None)
+    why = str(stopped) if stopped else None
+    return save_model(folder, runs, settings, results, device, why, graphs=graphs, command=command)

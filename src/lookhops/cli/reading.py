@@ -1,0 +1,128 @@
+"""How a command reads graphs: a source, and the options that some sources need."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from functools import wraps
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+
+import typer
+
+from lookhops.cli.common import warn
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
+
+PANEL = "How graphs are read"
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="A TU name (NCI1), a TU zip or folder, molecules (.smi .csv .sdf), packed graphs "
+        "(.graphs), `solubility`, or `hops-1` to `hops-6`.",
+        show_default=False,
+    ),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        envvar="LOOKHOPS_DATA",
+        help="Folder of TU archives. Default: the user's cache folder.",
+        show_default=False,
+    ),
+]
+
+
+def _option(name: str, help: str, **rest: Any) -> Any:
+    return typer.Option(name, help=help, rich_help_panel=PANEL, **rest)
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The options of reading graphs; a command that :func:`reads_graphs` gets them as one."""
+
+    data_dir: DataDir = None
+    smiles_column: Annotated[
+        str | None,
+        _option("--smiles-column", "CSV: the column of SMILES.", show_default="found by name"),
+    ] = None
+    label_column: Annotated[
+        str | None,
+        _option(
+            "--label-column",
+            "CSV or SDF: the class of each molecule.",
+            show_default="found by name",
+        ),
+    ] = None
+    id_column: Annotated[
+        str | None,
+        _option(
+            "--id-column", "CSV or SDF: what to call each molecule.", show_default="found by name"
+        ),
+    ] = None
+    invalid: Annotated[
+        str,
+        _option(
+            "--invalid",
+            "Molecules that do not parse: an error, or left out with a warning.",
+            metavar="[raise|skip]",
+        ),
+    ] = "raise"
+    task_size: Annotated[
+        int | None,
+        _option("--task-size", "hops-K: how many graphs to make.", min=1, show_default="1000"),
+    ] = None
+    task_seed: Annotated[
+        int | None,
+        _option("--task-seed", "hops-K: the seed to make them by.", min=0, show_default="0"),
+    ] = None
+
+    def load(self, source: str) -> Graphs:
+        """The graphs of a source, with warnings as plain lines on stderr."""
+        from lookhops.datasets import load
+
+        options = asdict(self)
+        options |= {"size": options.pop("task_size"), "seed": options.pop("task_seed")}
+        with warnings_as_lines():
+            return load(source, **options)
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Warnings of the block, as plain lines on stderr after it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            warn(str(warning.message))
+
+
+def reads_graphs(command: Callable[..., None]) -> Callable[..., None]:
+    """A command with the options of :class:`Reading`, which reach it as ``reading``."""
+    hints, options = (get_type_hints(of, include_extras=True) for of in (command, Reading))
+    kind = inspect.Parameter.KEYWORD_ONLY  # Typer gives all of them by name
+    parameters = [
+        parameter.replace(annotation=hints[parameter.name], kind=kind)
+        for parameter in inspect.signature(command).parameters.values()
+        if parameter.name != "reading"
+    ]
+    parameters += [
+        inspect.Parameter(name, kind, default=getattr(Reading, name), annotation=annotation)
+        for name, annotation in options.items()
+    ]
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        reading = Reading(**{name: values.pop(name) for name in options})
+        command(**values, reading=reading)
+
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return run

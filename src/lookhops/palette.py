@@ -1,0 +1,63 @@
+"""One palette for every figure, on paper and in the browser.
+
+Okabe and Ito's colours, which people with any kind of colour vision can tell apart. Figures never
+rely on them alone: markers or dashes differ too.
+"""
+
+from __future__ import annotations
+
+BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+)
+#: Series are coloured in this order.
+SERIES = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY, BLACK)
+#: Text and lines; what is there but does not count; a bar among bars that is not the chosen one.
+INK, FAINT, PALE = "#1B2530", "#C3CCD5", "#C8C8C8"
+#: Scores, from the lowest to the highest: light to dark, readable without telling hues apart.
+SCORE_LOW, SCORE_HIGH = "#EDF2FA", BLUE
+
+#: The page's colours by name, in light and in dark: the same hues, lighter where the page is dark.
+LIGHT = {
+    "page": "#FFFFFF",
+    "panel": "#F5F7F9",
+    "ink": INK,
+    "muted": "#56626E",
+    "line": "#DCE2E8",
+    "pale": PALE,
+    "blue": BLUE,
+    "vermillion": "#C25500",
+    "green": "#00805D",
+    "purple": "#A8527F",
+    "orange": "#A87400",
+    "sky": "#2C86BD",
+    "black": "#3A4550",
+}
+DARK = {
+    "page": "#0F141A",
+    "panel": "#182029",
+    "ink": "#E6EBF0",
+    "muted": "#9CA9B5",
+    "line": "#2B3641",
+    "pale": "#4B5763",
+    "blue": "#4BA6E3",
+    "vermillion": "#F08544",
+    "green": "#35C29A",
+    "purple": "#E0A0C4",
+    "orange": "#F0B73F",
+    "sky": "#93D2F6",
+    "black": "#C9D2DA",
+}
+#: The same order as :data:`SERIES`, by name.
+SERIES_NAMES = ("blue", "vermillion", "green", "purple", "orange", "sky", "black")
+
+
+def channels(colour: str) -> tuple[float, float, float]:
+    """Red, green and blue of ``#RRGGBB``, each from 0 to 1."""
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return red, green, blue

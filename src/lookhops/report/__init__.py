@@ -1,0 +1,1 @@
+"""A self-contained HTML page: what was measured, trained and compared, and what the model saw."""

@@ -1,0 +1,168 @@
+"""What a page is made of: a report has sections, a section has blocks of a few shapes.
+
+All text here is plain text: the page escapes it. Only :attr:`Card.picture` is markup, and the
+module that draws it escapes what it takes from the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True)
+class TableBlock:
+    """A table: the first column names its row, the others are right-aligned.
+
+    Args:
+        head: Names of the columns.
+        rows: Texts of the cells.
+        caption: What it shows, with units and sample sizes.
+        best: Number of the row to stand out, if any.
+        folded: Whether only its caption shows until it is opened.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+    best: int | None = None
+    folded: bool = False
+    kind: str = field(default="table", init=False)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart that Plotly draws in the reader's browser.
+
+    Args:
+        figure: Plotly's ``data`` and ``layout``; colours are CSS variables of the page.
+        alt: The chart in words, for who does not see it.
+        caption: What it shows, with units and sample sizes.
+        numbers: The same as a small table.
+        height: In pixels.
+        wide: Whether it takes the whole width.
+    """
+
+    figure: Mapping[str, Any]
+    alt: str
+    caption: str
+    numbers: TableBlock
+    height: int = 300
+    wide: bool = False
+    kind: str = field(default="chart", init=False)
+
+
+@dataclass(frozen=True)
+class Card:
+    """One graph of the gallery.
+
+    Args:
+        name: What the graph is called.
+        true: Its class.
+        predicted: The class that it was given.
+        probability: Of that class.
+        group: ``certain``, ``unsure`` or ``wrong``.
+        picture: An SVG whose shapes say at which layer they are dropped.
+        steps: What to say at each position of the slider.
+    """
+
+    name: str
+    true: str
+    predicted: str
+    probability: float
+    group: str
+    picture: str
+    steps: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Gallery:
+    """Graphs with a slider that walks through the pooling layers.
+
+    Args:
+        cards: The graphs.
+        layers: How many pooling layers there are.
+        caption: What is shown and how it was chosen.
+    """
+
+    cards: Sequence[Card]
+    layers: int
+    caption: str
+    kind: str = field(default="gallery", init=False)
+
+    @property
+    def classes(self) -> list[str]:
+        """The true classes that occur, in order of appearance."""
+        return list(dict.fromkeys(card.true for card in self.cards))
+
+
+@dataclass(frozen=True)
+class Commands:
+    """Command lines, each with what it does."""
+
+    lines: Sequence[tuple[str, str]]
+    kind: str = field(default="commands", init=False)
+
+
+@dataclass(frozen=True)
+class Note:
+    """A remark."""
+
+    text: str
+    kind: str = field(default="note", init=False)
+
+
+@dataclass(frozen=True)
+class Subheading:
+    """A heading within a section, and what one sees below it."""
+
+    text: str
+    lead: str = ""
+    kind: str = field(default="subheading", init=False)
+
+
+Block = TableBlock | Chart | Gallery | Commands | Note | Subheading
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page.
+
+    Args:
+        name: For links to it.
+        title: Its heading.
+        lead: In a sentence or two, what one sees here.
+        blocks: What there is to see.
+    """
+
+    name: str
+    title: str
+    lead: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A key figure: what it is, its value, and what to know besides."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    """A page.
+
+    Args:
+        title: Its heading.
+        summary: All of it in one sentence.
+        tiles: The key figures.
+        sections: The parts, in the order of reading.
+    """
+
+    title: str
+    summary: str
+    tiles: Sequence[Tile]
+    sections: Sequence[Section]

@@ -1,0 +1,140 @@
+"""The section that compares models: the table, the accuracies, the paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+
+import numpy as np
+
+from lookhops.experiments.compare import ALPHA
+from lookhops.experiments.results import CellResult
+from lookhops.report.content import Block, Note, Section, Subheading, TableBlock
+from lookhops.report.groups import Group
+from lookhops.report.result_charts import accuracies, differences
+from lookhops.report.words import (
+    between,
+    counted,
+    duration,
+    joined,
+    mean_std,
+    network_name,
+    p_said,
+    percent,
+)
+
+#: More pairs than this are drawn against the best model only, and listed in a folded table.
+MOST_PAIRS = 10
+
+
+def verdict(group: Group) -> str:
+    """Who is ahead, by how much, and how sure that is."""
+    found = group.found
+    names = list(found.scores)
+    if len(names) == 1:
+        return f"Only {names[0]} has finished runs."
+    first, second = names[:2]
+    means = [float(np.mean(found.scores[name])) for name in (first, second)]
+    if not found.pairs:
+        return (
+            f"{first} has {means[0]:.1f} %, {second} {means[1]:.1f} %, on one split, which says "
+            "nothing about differences."
+        )
+    pair = next(p for p in found.pairs if {p.first, p.second} == {first, second})
+    e = pair.difference
+    sure = (
+        "and they differ at the 5 % level"
+        if pair.adjusted_p < ALPHA
+        else "too little to tell them apart with this many seeds"
+    )
+    differ = sum(p.adjusted_p < ALPHA for p in found.pairs)
+    rest = f" Of all {len(found.pairs)} pairs, {differ} differ." if len(found.pairs) > 1 else ""
+    return (
+        f"{first} comes first with {means[0]:.1f} %, {means[0] - means[1]:.1f} points ahead of "
+        f"{second} (95% interval {between((e.low, e.high), '')}, Holm's "
+        f"{p_said(pair.adjusted_p)}): {sure}.{rest}"
+    )
+
+
+# -------------------------------------------------------------------- sections
+
+
+def comparison_section(groups: Sequence[Group]) -> Section:
+    """The models of each data set: the table, the accuracies, the paired differences."""
+    blocks: list[Block] = []
+    for group in groups:
+        if len(groups) > 1:
+            blocks.append(Subheading(group.dataset, verdict(group)))
+        blocks += _comparison_blocks(group)
+    lead = (
+        verdict(groups[0])
+        if len(groups) == 1
+        else f"On {joined(list(dict.fromkeys(group.dataset for group in groups)))}."
+    )
+    lead += (
+        " Models are tested on the same splits, so that their differences are paired, split by "
+        "split."
+    )
+    return Section("comparison", "Comparison", lead, blocks)
+
+
+def _comparison_blocks(group: Group) -> list[Block]:
+    found, count = group.found, len(group.found.seeds)
+    tested = group.cells[0].metrics["test_graphs"][0]
+    n = f"n = {tested:,} test graphs a seed, {counted(count, 'shared seed')}"
+    blocks: list[Block] = [models_table(group, n)]
+    if group.left_out:
+        blocks.append(
+            Note(f"{joined(group.left_out)}: too few finished runs to be paired with the others.")
+        )
+    first = next(iter(found.scores))
+    many = len(found.pairs) > MOST_PAIRS
+    shown = [p for p in found.pairs if not many or first in (p.first, p.second)]
+    high = max(len(shown), len(found.scores))
+    blocks.append(accuracies(found.scores, f"Test accuracy of each model, best first. {n}.", high))
+    if not found.pairs:
+        return blocks
+    note = (
+        f"Paired differences of test accuracy with 95% intervals, {counted(count, 'split')}; "
+        "corrected resampled t-test of Nadeau and Bengio, p adjusted for all pairs by Holm's method"
+    )
+    if not many:
+        return [*blocks, differences(shown, f"{note}.", high)]
+    every = differences(found.pairs, "").numbers
+    folded = replace(every, caption=f"All {len(found.pairs)} pairs", folded=True)
+    note += f". Against {first}; all pairs below."
+    return [*blocks, differences(shown, note, high), folded]
+
+
+def models_table(group: Group, n: str) -> TableBlock:
+    """The models, best mean first."""
+    cells = {cell.model: cell for cell in group.cells}
+    rows = []
+    for name in [*group.found.scores, *group.left_out]:
+        cell = cells[name]
+        mean, std = cell.mean_std()
+        seconds = sum(cell.metrics["seconds"]) / len(cell.seeds)
+        rows.append(
+            [
+                name,
+                mean_std(mean / 100, std / 100, len(cell.seeds) > 1),
+                percent(_mean(cell, "val_accuracy")),
+                percent(_mean(cell, "auroc")),
+                f"{cell.metrics['parameters'][0]:,}",
+                duration(seconds),
+                str(len(cell.seeds)),
+                network_name(asdict(cell.architecture)),
+            ]
+        )
+    head = ("model", "test accuracy", "validation", "AUROC", "parameters", "time a seed", "seeds")
+    caption = (
+        "Best mean first; mean ± standard deviation over seeds. Choose among models by their "
+        f"validation accuracy: the test accuracy is for telling how good the choice is. {n}."
+    )
+    return TableBlock((*head, "network"), rows, caption, 0)
+
+
+def _mean(cell: CellResult, metric: str) -> float | None:
+    """The mean of a metric over the seeds, where all of them have it."""
+    values = cell.metrics.get(metric) or [None]
+    return None if None in values else float(np.mean(values))

@@ -1,0 +1,133 @@
+"""What the model looked at: graphs chosen by how sure and how right it was, layer by layer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.nn import NodePooling
+from lookhops.report.content import Card, Gallery, Note, Section
+from lookhops.report.drawing import drawing, steps
+from lookhops.report.folders import Answers, ModelFolder
+from lookhops.report.words import counted
+from lookhops.training.explain import explain
+from lookhops.training.inference import Predictor
+
+#: Of each class so many most certain, least certain and wrong graphs; and so many in all.
+OF_EACH, MOST = 2, 24
+#: Larger graphs are not drawn: a picture of them would show a cloud and weigh the page down.
+MOST_NODES = 250
+GROUPS = ("certain", "unsure", "wrong")
+
+
+def gallery_section(model: ModelFolder, graphs: Graphs | None) -> Section | None:
+    """The gallery; a sentence instead where something is missing; none without pooling.
+
+    Args:
+        model: The model's folder.
+        graphs: The graphs it was trained on, or none where they are not at hand.
+    """
+    title, name = "What the model looked at", "looked"
+    architecture = model.config["architecture"]
+    if architecture["pool"] == "none" or architecture["layers"] < 2:
+        return None
+    if graphs is None:
+        text = "To see which nodes each pooling layer kept, make this page with the graphs: "
+        again = f"lookhops report {model.path} --data {model.config['data']['name']}"
+        return Section(name, title, "", [Note(f"{text}{again}")])
+    check_same(model, graphs)
+    if model.answers is None:
+        text = "The folder has no predictions.csv to choose graphs by; models trained now have one."
+        return Section(name, title, "", [Note(text)])
+    gallery = make_gallery(model, model.answers.of_seed(model.seeds[0]), graphs)
+    if gallery is None:
+        text = f"No test graph has at most {MOST_NODES} nodes, so that none is drawn."
+        return Section(name, title, "", [Note(text)])
+    lead = (
+        "Each pooling layer scores the nodes, keeps the best and drops the rest. Move a slider to "
+        "walk through the layers: the stronger the colour of a node, the higher its score in that "
+        "layer; what is dropped fades."
+    )
+    return Section(name, title, lead, [gallery])
+
+
+def check_same(model: ModelFolder, graphs: Graphs) -> None:
+    """Refuse graphs that the model was not trained on: its answers are not about them."""
+    data = model.config["data"]
+    if graphs.fingerprint != data["fingerprint"]:
+        raise LookHopsError(
+            f"{graphs.name}: not the graphs that {model.path} was trained on ({data['name']}, "
+            f"{data['graphs']:,} graphs, fingerprint {data['fingerprint']}; these are "
+            f"{len(graphs):,} with {graphs.fingerprint}). Give the same source and options as in "
+            "training."
+        )
+
+
+def make_gallery(model: ModelFolder, answers: Answers, graphs: Graphs) -> Gallery | None:
+    """Explain and draw the chosen graphs; none where there is none to draw."""
+    small = graphs.nodes_per_graph.cpu().numpy()[answers.graph] <= MOST_NODES
+    chosen = choose(answers, small)
+    if not chosen:
+        return None
+    rows = list(chosen)
+    names, seed = model.class_names, model.seeds[0]
+    predictor = Predictor(model.path, device="cpu")
+    own_edges = isinstance(predictor.models[seed].pools[0], NodePooling)
+    found = explain(predictor, graphs.select(answers.graph[rows]), seed)
+    cards = []
+    for row, explanation in zip(rows, found, strict=True):
+        name, number = answers.ids[row], str(answers.graph[row])
+        name = f"graph {number}" if name == number else name
+        named = replace(explanation, id=name)
+        best = int(answers.p[row].argmax())
+        cards.append(
+            Card(
+                name=name,
+                true=names[answers.true[row]],
+                predicted=names[best],
+                probability=float(answers.p[row, best]),
+                group=chosen[row],
+                picture=drawing(named, own_edges),
+                steps=steps(named, own_edges),
+            )
+        )
+    left_out = int((~small).sum())
+    note = f" Graphs of more than {MOST_NODES} nodes ({left_out}) are left out." if left_out else ""
+    layers = len(cards[0].steps) - 1
+    caption = (
+        f"{counted(len(cards), 'graph')} of the {len(answers.true):,} test graphs of seed {seed}: "
+        f"of each class the most certain right answers, the least certain answers and the most "
+        f"certain wrong ones. Probabilities are that seed's, calibrated.{note}"
+    )
+    return Gallery(cards, layers, caption)
+
+
+def choose(answers: Answers, allowed: np.ndarray) -> Mapping[int, str]:
+    """Rows of the answers to show, each once, with the reason; class after class.
+
+    Args:
+        answers: One seed's.
+        allowed: Rows that can be drawn, shape (n).
+    """
+    sure, right = answers.p.max(1), answers.p.argmax(1) == answers.true
+    chosen: dict[int, str] = {}
+    classes = np.unique(answers.true).tolist()
+    each = max(1, min(OF_EACH, MOST // (len(GROUPS) * max(len(classes), 1))))
+    for number in classes:
+        mine = np.flatnonzero((answers.true == number) & allowed)
+        by_certainty = mine[np.argsort(-sure[mine], kind="stable")]
+        orders = {
+            "certain": by_certainty[right[by_certainty]],
+            "wrong": by_certainty[~right[by_certainty]],
+            "unsure": by_certainty[::-1],
+        }
+        taken: dict[str, list[int]] = {}
+        for group, order in orders.items():
+            fresh = [row for row in order.tolist() if all(row not in t for t in taken.values())]
+            taken[group] = fresh[:each]
+        chosen.update({row: group for group in GROUPS for row in taken[group]})
+    return dict(list(chosen.items())[:MOST])

@@ -1,0 +1,132 @@
+"""Which finished runs can be compared with which: those on the same splits of the same graphs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from lookhops.errors import LookHopsError
+from lookhops.experiments.compare import Comparison, comparison
+from lookhops.experiments.plan import Key, architecture_from, canonical, protocol_from
+from lookhops.experiments.results import CellResult, Results
+from lookhops.report.folders import ModelFolder
+
+
+@dataclass(frozen=True)
+class Group:
+    """Models that were tested on the same splits of the same graphs.
+
+    Args:
+        dataset: What the graphs are called.
+        cells: The models' finished runs, each under a name of its own.
+        found: Their comparison; of models that share too few splits it has the others only.
+    """
+
+    dataset: str
+    cells: Sequence[CellResult]
+    found: Comparison
+
+    @property
+    def best(self) -> CellResult:
+        """The model with the best mean."""
+        first = next(iter(self.found.scores))
+        return next(cell for cell in self.cells if cell.model == first)
+
+    @property
+    def left_out(self) -> list[str]:
+        """Models that share too few splits with the others."""
+        return [cell.model for cell in self.cells if cell.model not in self.found.scores]
+
+
+def grouped(results: Results) -> list[Group]:
+    """The finished runs, by what can be compared with what."""
+    by_split: dict[Any, list[CellResult]] = {}
+    for cell in results.cells:
+        drawn = (cell.protocol.fractions, cell.protocol.stratify)
+        by_split.setdefault((cell.dataset, cell.fingerprint, drawn), []).append(cell)
+    return [
+        Group(dataset, named, comparison(dataset, Results(_sharing(named))))
+        for (dataset, _, _), cells in by_split.items()
+        for named in [_named_apart(cells)]
+    ]
+
+
+def _named_apart(cells: Sequence[CellResult]) -> list[CellResult]:
+    """The cells, those of one name told apart by the options in which they differ."""
+    found = []
+    for cell in cells:
+        alike = [other for other in cells if other.model == cell.model]
+        name = cell.model
+        for part in ("architecture", "protocol"):
+            options = [asdict(getattr(other, part)) for other in alike]
+            for key, value in asdict(getattr(cell, part)).items():
+                if key != "seeds" and any(other[key] != value for other in options):
+                    name += f", {key.replace('_', ' ')} {value}"
+        found.append(replace(cell, model=name))
+    return found
+
+
+def _sharing(cells: Sequence[CellResult]) -> list[CellResult]:
+    """The cells that share splits: one with too few of them does not take them from the rest."""
+    order = sorted(cells, key=lambda cell: -len(cell.seeds))
+    chosen, shared = [order[0]], set(order[0].seeds)
+    for cell in order[1:]:
+        common = shared & set(cell.seeds)
+        if len(common) >= min(2, len(shared)):
+            chosen.append(cell)
+            shared = common
+    return [cell for cell in cells if cell in chosen]
+
+
+def cell_of(model: ModelFolder) -> CellResult:
+    """A model's folder as a cell of results, called after its folder."""
+    config = model.config
+    seeds = [seed for seed in model.seeds if str(seed) in config["metrics"]["seeds"]]
+    if not seeds:
+        raise LookHopsError(f"{model.path}: its training stopped before any test.")
+    tested = [config["metrics"]["seeds"][str(seed)] for seed in seeds]
+    chosen = {key: value for key, value in config["protocol"].items() if key != "seeds"}
+    protocol = protocol_from(json.dumps(chosen))
+    parts = config.get("facts", {}).get("parts", {})
+    graphs = config["data"]["graphs"]
+    train = [parts.get(str(s), [int(protocol.fractions[0] * graphs)])[0] for s in seeds]
+    lengths = [config["epochs"][str(seed)] for seed in seeds]
+    names = ("accuracy", "balanced_accuracy", "macro_f1", "auroc", "loss", "test_graphs")
+    metrics: dict[str, list[Any]] = {name: [one[name] for one in tested] for name in names}
+    metrics["train_graphs"] = train
+    if kept := _kept_accuracy(model, seeds):
+        metrics["val_accuracy"] = kept
+    metrics["parameters"] = [config["parameters"]] * len(seeds)
+    metrics["seconds"] = [(config["seconds_per_epoch"] or 0.0) * epochs for epochs in lengths]
+    environment = {"versions": config["versions"], "machine": config["machine"]}
+    return CellResult(
+        dataset=config["data"]["name"],
+        model=model.path.name,
+        architecture=architecture_from(json.dumps(config["architecture"])),
+        protocol=protocol,
+        fingerprint=f"{config['data']['fingerprint']} {config['data']['splits']}",
+        seeds=tuple(seeds),
+        metrics=metrics,
+        environments=[environment] * len(seeds),
+    )
+
+
+def _kept_accuracy(model: ModelFolder, seeds: Sequence[int]) -> list[float] | None:
+    """Validation accuracy of each seed at the epoch that was kept, where the history has it."""
+    best = {int(seed): int(epoch) for seed, epoch in model.config["best_epoch"].items()}
+    columns = [model.history.get(seed, {}).get("val_accuracy", []) for seed in seeds]
+    if any(not 0 < best[s] <= len(c) for s, c in zip(seeds, columns, strict=True)):
+        return None
+    return [column[best[seed] - 1] for seed, column in zip(seeds, columns, strict=True)]
+
+
+def key_of(cell: CellResult) -> Key:
+    """What the runs of a cell are stored under."""
+    return Key(cell.fingerprint, canonical(cell.architecture), canonical(cell.protocol))
+
+
+def best_epochs(cell: CellResult) -> Mapping[int, int]:
+    """Of each seed, the epoch whose weights were tested."""
+    return dict(zip(cell.seeds, cell.metrics["best_epoch"], strict=True))

@@ -1,0 +1,57 @@
+"""The page: a report as one HTML file that needs nothing else."""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from lookhops import __version__
+from lookhops.errors import replacing
+from lookhops.palette import DARK, LIGHT
+from lookhops.report.content import Chart, Report
+
+
+def write_report(report: Report, path: Path) -> Path:
+    """Write the page; an interrupted write leaves what was there before."""
+    text = render(report)
+    with replacing(path) as part:
+        part.write_text(text, encoding="utf-8", newline="\n")
+    return path
+
+
+def render(report: Report) -> str:
+    """The page as text: what comes from the data is escaped by Jinja or :func:`embedded`."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    charts = [b for section in report.sections for b in section.blocks if isinstance(b, Chart)]
+    environment = Environment(
+        loader=PackageLoader("lookhops.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    folder = files("lookhops.report") / "templates"
+    return environment.get_template("report.html").render(
+        report=report,
+        version=__version__,
+        light=LIGHT,
+        dark=DARK,
+        numbers={id(chart): number for number, chart in enumerate(charts)},
+        number_of=id,
+        figures=Markup(embedded([chart.figure for chart in charts])),
+        as_json=json.dumps,
+        css=Markup((folder / "report.css").read_text(encoding="utf-8")),
+        script=Markup((folder / "report.js").read_text(encoding="utf-8")),
+        plotly=Markup(get_plotlyjs()) if charts else "",
+    )
+
+
+def embedded(value: Any) -> str:
+    """JSON that may stand in a script element: no ``<``, so that nothing in it can end it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

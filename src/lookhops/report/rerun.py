@@ -1,0 +1,61 @@
+"""How to run a comparison again: the commands, and where its runs ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+
+from lookhops.nn import Architecture
+from lookhops.report.content import Block, Commands, Section, TableBlock
+from lookhops.report.groups import Group
+
+
+def runs_reproduce_section(
+    groups: Sequence[Group], commands: Sequence[str], more: Sequence[tuple[str, str]] = ()
+) -> Section:
+    """Commands that run it again, with the versions and machines of the runs."""
+    lines = [("Run", command) for command in commands] or [
+        (f"Run {group.dataset} again", rerun(group)) for group in groups
+    ]
+    environments = [e for group in groups for cell in group.cells for e in cell.environments]
+    versions = dict.fromkeys(
+        ", ".join(f"{name} {version}" for name, version in e["versions"].items())
+        for e in environments
+    )
+    devices = dict.fromkeys(
+        f"{e['machine']['system']}, {e['machine']['cores']} cores, on {e['machine']['device']}"
+        for e in environments
+    )
+    rows = [
+        ["data", "; ".join(f"{g.dataset}, fingerprint {g.best.fingerprint}" for g in groups)],
+        ["seeds", ", ".join(map(str, groups[0].found.seeds))],
+        *(["versions", text] for text in versions),
+        *(["machine", text] for text in devices),
+    ]
+    lead = "Finished runs are kept in the store: the same command runs only what is missing."
+    blocks: list[Block] = [Commands([*lines, *more]), TableBlock(("what", "value"), rows)]
+    return Section("reproduce", "How to reproduce", lead, blocks)
+
+
+def rerun(group: Group) -> str:
+    """The ``lookhops compare`` that trains the models of a group."""
+    models = ",".join(spelled(cell.architecture) for cell in group.cells)
+    protocol = group.best.protocol
+    seeds = ",".join(map(str, group.best.seeds))
+    return (
+        f"lookhops compare {group.dataset} --models {models} --seeds {seeds} --epochs "
+        f"{protocol.max_epochs} --patience {protocol.patience} --batch-size {protocol.batch_size} "
+        f"--lr {protocol.learning_rate:g}"
+        + (" --stratify" if protocol.stratify else "")
+        + (f" --precision {protocol.precision}" if protocol.precision != "float32" else "")
+    )
+
+
+def spelled(architecture: Architecture) -> str:
+    """A network as ``lookhops compare`` reads it: ``licheb+lookhops/k=3``."""
+    text = architecture.conv + (f"+{architecture.pool}" if architecture.pool != "none" else "")
+    for option in fields(Architecture):
+        value = getattr(architecture, option.name)
+        if option.name not in ("conv", "pool") and value != option.default:
+            text += f"/{option.name}={str(value).lower() if value is None else value}"
+    return text

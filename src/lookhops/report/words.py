@@ -1,0 +1,78 @@
+"""How numbers and names are written on a page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+MINUS, NONE = "\N{MINUS SIGN}", "\N{EN DASH}"
+#: Longer names are cut where there is little room.
+NAME_WIDTH = 28
+
+
+def counted(count: int, thing: str, things: str | None = None) -> str:
+    """``1 graph``, ``1,282 graphs``."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+
+
+def percent(share: float | None, digits: int = 1) -> str:
+    """``77.5 %``; a dash where there is none."""
+    return NONE if share is None else f"{100 * share:.{digits}f} %"
+
+
+def mean_std(mean: float, std: float, several: bool = True) -> str:
+    """Two shares as ``77.5 ± 1.3 %``; without the spread where there is one value only."""
+    return f"{100 * mean:.1f} ± {100 * std:.1f} %" if several else f"{100 * mean:.1f} %"
+
+
+def between(ends: Sequence[float], unit: str = " %", digits: int = 1) -> str:
+    """``88.4 to 92.9 %``, with real minus signs."""
+    texts = (f"{value:.{digits}f}".replace("-", MINUS) for value in ends)
+    return f"{' to '.join(texts)}{unit}"
+
+
+def share_between(ends: Sequence[float] | None) -> str:
+    """Two shares as ``88.4 to 92.9 %``; a dash where there are none."""
+    return between([100 * share for share in ends]) if ends else NONE
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """``+1.2`` or ``−0.4``."""
+    return f"{value:+.{digits}f}".replace("-", MINUS)
+
+
+def p_value(p: float) -> str:
+    """``0.023``, ``< 0.001``."""
+    return "< 0.001" if p < 0.001 else f"{p:.2g}"
+
+
+def p_said(p: float) -> str:
+    """``p = 0.023``, ``p < 0.001``."""
+    text = p_value(p)
+    return f"p {text if text.startswith('<') else '= ' + text}".replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def joined(words: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def short(name: str, width: int = NAME_WIDTH) -> str:
+    """A name cut to a width."""
+    return name if len(name) <= width else name[: width - 1] + "…"
+
+
+def duration(seconds: float) -> str:
+    """``34 ms``, ``1.9 s``, ``2 min 5 s``."""
+    if seconds < 0.1:
+        return f"{1000 * seconds:.0f} ms"
+    if seconds < 60:
+        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+    return f"{int(seconds // 60)} min {int(seconds % 60)} s"
+
+
+def network_name(architecture: Mapping[str, Any]) -> str:
+    """What a network is called: ``licheb + lookhops, k = 2``."""
+    conv, pool, k = (architecture[key] for key in ("conv", "pool", "k"))
+    looks = conv not in ("gcn", "gat") or pool == "lookhops"
+    return conv + (f" + {pool}" if pool != "none" else "") + (f", k = {k}" if looks else "")

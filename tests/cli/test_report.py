@@ -1,0 +1,183 @@
+"""``lookhops report``, and ``--report`` of the others, by running them."""
+
+import json
+import os
+
+import pytest
+
+SMALL = ["hops-1", "--task-size", "80", "--hidden", "8", "--layers", "3", "--epochs", "2"]
+SMALL += ["--batch-size", "16", "--device", "cpu"]
+
+
+def has(path, *names):
+    text = path.read_text(encoding="utf-8")
+    return all(f'<section id="{name}"' in text for name in names)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    from lookhops.datasets import load
+    from lookhops.nn import Architecture
+    from lookhops.training import Protocol, train_into
+
+    folder = tmp_path_factory.mktemp("report") / "model"
+    network = Architecture(pool="lookhops", hidden=8, layers=3)
+    protocol = Protocol(seeds=(11,), max_epochs=2, batch_size=16)
+    train_into(folder, load("hops-1", size=80), network, protocol, device="cpu")
+    return folder
+
+
+def test_a_report_of_a_model(lookhops, model, tmp_path):
+    page = tmp_path / "sub" / "page.html"
+    code, out, err = lookhops("report", model, "-o", page)
+    assert code == 0, err
+    assert out == f"report: {page}\n"
+    assert has(page, "data", "training", "results", "looked", "reproduce")
+    assert "--data hops-1" in page.read_text(encoding="utf-8")
+    arguments = ("--data", "hops-1", "--task-size", "80", "--json")
+    code, out, err = lookhops("report", model, "-o", page, *arguments)
+    assert code == 0, err
+    said = json.loads(out)
+    assert said["bytes"] == page.stat().st_size < 6_000_000
+    assert list(said["sections"]) == ["data", "training", "results", "looked", "reproduce"]
+    assert '<li class="card"' in page.read_text(encoding="utf-8")
+
+
+def test_training_can_end_with_a_report(lookhops, tmp_path):
+    page = tmp_path / "page.html"
+    arguments = ("--k", "auto", "-o", tmp_path / "m", "--report", page)
+    code, out, err = lookhops("train", *SMALL, *arguments)
+    assert code == 0, err
+    assert out.endswith(f"report: {page}\n")
+    assert has(page, "data", "hops", "training", "results", "looked", "reproduce")
+    text = page.read_text(encoding="utf-8")
+    assert '<li class="card"' in text
+    assert f"lookhops train {' '.join(SMALL)} --k auto" in text
+    assert (tmp_path / "m" / "information.json").exists()
+    code, out, err = lookhops(
+        "train", *SMALL, "-o", tmp_path / "m", "--overwrite", "--report", page, "--json"
+    )
+    assert code == 0, err
+    assert "--overwrite" not in json.loads(out)["command"]
+    assert not has(page, "hops")
+
+
+def test_looking_can_end_with_a_report(lookhops, tmp_path):
+    page = tmp_path / "page.html"
+    arguments = ("--task-size", "80", "--max-k", "4", "--bootstrap", "0", "--report", page)
+    code, out, err = lookhops("look", "hops-1", *arguments, "--json")
+    assert code == 0, err
+    json.loads(out)
+    assert f"report: {page}" in err
+    assert has(page, "data", "hops", "reproduce")
+
+
+def test_a_comparison_can_end_with_a_report(lookhops, tmp_path):
+    page, again = tmp_path / "page.html", tmp_path / "again.html"
+    models = "gcn/hidden=4/layers=1,licheb/hidden=4/layers=1"
+    arguments = ["--task-size", "60", "--models", models, "--seeds", "2", "--epochs", "1"]
+    code, out, err = lookhops(
+        "compare", "hops-1", *arguments, "-o", tmp_path / "out", "--report", page
+    )
+    assert code == 0, err
+    assert out.rstrip().endswith(f"report: {page}")
+    names = ("data", "comparison", "training", "reproduce")
+    assert has(page, *names)
+    code, out, err = lookhops("report", tmp_path / "out" / "comparison.sqlite", "-o", again)
+    assert code == 0, err
+    assert has(again, *names)
+    assert f"lookhops compare hops-1 --task-size 60 --models {models}" in again.read_text("utf-8")
+
+
+def test_the_paper_can_end_with_a_report(lookhops, tmp_path):
+    from lookhops.experiments.export import export
+    from lookhops.experiments.paper import ROWS
+    from lookhops.experiments.results import CellResult, Results
+    from lookhops.training import Protocol
+
+    metrics = {
+        **{key: [0.7, 0.8] for key in ("accuracy", "balanced_accuracy", "macro_f1", "auroc")},
+        **{"seconds": [1.0, 1.0], "seconds_per_epoch": [0.1, 0.1], "parameters": [10, 10]},
+        **{"train_graphs": [80, 80], "test_graphs": [10, 10], "best_epoch": [1, 1]},
+    }
+    place = {
+        "versions": {"lookhops": "0", "torch": "0"},
+        "machine": {"system": "s", "cores": 1, "device": "cpu"},
+    }
+    cells = [
+        CellResult(
+            name,
+            ROWS[slug].label,
+            ROWS[slug].architecture(name),
+            Protocol(),
+            name,
+            (11, 22),
+            metrics,
+            [place] * 2,
+        )
+        for slug in ("gcn", "licheb", "cheb")
+        for name in ("PROTEINS", "NCI1")
+    ]
+    facts = {
+        "NCI1": {
+            "data": {"graphs": 10, "nodes": 20, "edges": 30, "features": 4, "classes": 2},
+            "gain": {
+                "k": [2, 3, 4],
+                "gain": [1.0, 0.4, 0.1],
+                "fit": {"a": 5.0, "b": 0.9, "r2": 0.99, "mse": 0.1, "b_interval": None},
+                "suggested_k": 4,
+            },
+        }
+    }
+    export(Results(cells, facts), tmp_path / "runs.json")
+    page = tmp_path / "page.html"
+    code, out, err = lookhops(
+        "paper", "--from", tmp_path / "runs.json", "-o", tmp_path / "out", "--report", page
+    )
+    assert code == 0, err
+    assert f"report: {page}" in out
+    assert has(page, "data", "hops", "claims", "comparison", "reproduce")
+
+
+def test_mistakes_are_one_sentence(lookhops, model, tmp_path):
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "file.txt").write_text("x")
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text('{"format": "lookhops-model-1"}')
+    (tmp_path / "dir.html").mkdir()
+    page = tmp_path / "page.html"
+    blocked = tmp_path / "foreign" / "file.txt" / "page.html"
+    cases = [
+        (("report", tmp_path / "none"), "no such folder or file"),
+        (("report", tmp_path / "foreign"), "no folders of models"),
+        (("report", tmp_path / "broken"), "damaged"),
+        (("report", tmp_path / "foreign" / "file.txt"), "neither a folder"),
+        (("report", model, "--data", "hops-2", "--task-size", "40"), "not the graphs that"),
+        (("report", model, "-o", tmp_path / "dir.html"), "a folder"),
+        (("report", model, "-o", tmp_path / "page.pdf"), "ends in .html"),
+        (("report", model, "-o", blocked), "cannot be written"),
+        (("train", *SMALL, "-o", tmp_path / "m", "--report", "x.txt"), "ends in .html"),
+    ]
+    for arguments, words in cases:
+        more = () if "-o" in arguments else ("-o", page)
+        code, out, err = lookhops(*arguments, *more)
+        assert (code, out) == (2, ""), arguments
+        assert err.count("\n") == 1, err
+        assert words in err
+    assert not page.exists()
+    assert not (tmp_path / "m").exists()
+
+
+def test_an_interrupted_write_leaves_the_old_page(lookhops, model, tmp_path, monkeypatch):
+    page = tmp_path / "page.html"
+    page.write_text("old")
+
+    def fail(*_):
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr("pathlib.Path.replace", fail)
+    code, _, err = lookhops("report", model, "-o", page)
+    assert code == 2
+    assert "cannot be written" in err
+    assert page.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["page.html"]

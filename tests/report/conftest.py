@@ -1,0 +1,84 @@
+"""Small models whose names try to be markup, their pages, and a browser to open them in."""
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lookhops.datasets import load
+from lookhops.graphs import Graphs
+from lookhops.nn import Architecture
+from lookhops.report.build import report_on
+from lookhops.report.page import write_report
+from lookhops.training import Protocol
+from lookhops.training.session import train_into
+
+SMALL = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7, edge_ratio=0.8)
+EVIL_NAME = "<script>window.evil = 1</script>"
+EVIL_CLASS = "</script><script>window.evil = 2</script><b>high</b>"
+
+
+@pytest.fixture(scope="session")
+def molecules() -> Graphs:
+    """Molecules that are all called by one script, in classes of which one is called by another."""
+    found = load("solubility")[:150]
+    names = (EVIL_CLASS, *found.class_names[1:])
+    columns = {**found.columns, "id": np.array([EVIL_NAME] * len(found))}
+    return replace(found, class_names=names, columns=columns, name="mole & <cules>")
+
+
+@pytest.fixture(scope="session")
+def model_folder(molecules: Graphs, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two seeds trained on these molecules: look, do not touch."""
+    folder = tmp_path_factory.mktemp("reports") / "licheb"
+    protocol = Protocol(seeds=(11, 22), max_epochs=3, batch_size=32)
+    train_into(
+        folder, molecules, SMALL, protocol, device="cpu", command="lookhops train '<mine>.csv'"
+    )
+    return folder
+
+
+@pytest.fixture(scope="session")
+def two_folders(molecules: Graphs, model_folder: Path) -> Path:
+    """The same, and another network on the same splits, in one folder."""
+    protocol = Protocol(seeds=(11, 22), max_epochs=2, batch_size=32)
+    other = Architecture(conv="gcn", pool="topk", hidden=8, layers=3)
+    train_into(model_folder.parent / "gcn", molecules, other, protocol, device="cpu")
+    return model_folder.parent
+
+
+@pytest.fixture(scope="session")
+def tasks() -> Graphs:
+    return load("hops-1", size=80)
+
+
+@pytest.fixture(scope="session")
+def page(two_folders: Path, molecules: Graphs, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page on both networks, with the gallery."""
+    path = tmp_path_factory.mktemp("pages") / "report.html"
+    return write_report(report_on(two_folders, molecules), path)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """Headless Chromium without a network; tests that need it are skipped where there is none."""
+    chromium = shutil.which("chromium") or shutil.which("google-chrome")
+    driver = shutil.which("chromedriver")
+    if not chromium or not driver:
+        pytest.skip("needs a browser: Debian's packages chromium and chromium-driver")
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = chromium
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
+        options.add_argument(argument)
+    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND")
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    service = webdriver.ChromeService(executable_path=driver)
+    found = webdriver.Chrome(options=options, service=service)
+    found.execute_cdp_cmd("Network.enable", {})
+    offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
+    found.execute_cdp_cmd("Network.emulateNetworkConditions", offline)
+    yield found
+    found.quit()

@@ -1,0 +1,256 @@
+"""What the sections say: the numbers of the files, and nothing where there is none."""
+
+import csv
+import json
+import re
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import plotly.graph_objects as go
+import pytest
+
+from lookhops.datasets import load
+from lookhops.errors import LookHopsError
+from lookhops.experiments.statistics import compare_pairs
+from lookhops.information import look
+from lookhops.nn import Architecture
+from lookhops.report.build import look_report, model_report, report_on
+from lookhops.report.content import Chart, Gallery, Note, TableBlock
+from lookhops.report.drawing import drawing, dropped_at, edges_dropped_at, steps
+from lookhops.report.folders import Answers, read_folder
+from lookhops.report.gallery import choose
+from lookhops.report.results import _from_confusion
+from lookhops.report.words import MINUS
+from lookhops.training import Predictor, Protocol
+from lookhops.training.explain import explain
+from lookhops.training.facts import graph_facts
+from lookhops.training.metrics import evaluate
+from lookhops.training.session import train_into
+
+
+def section(report, name):
+    return next((s for s in report.sections if s.name == name), None)
+
+
+def charts(report):
+    return [b for s in report.sections for b in s.blocks if isinstance(b, Chart)]
+
+
+@pytest.fixture(scope="module")
+def report(two_folders, molecules):
+    return report_on(two_folders, molecules)
+
+
+# -------------------------------------------------------------------- what training leaves
+
+
+def test_predictions_are_what_the_model_answers(model_folder, molecules):
+    model, predictor = read_folder(model_folder), Predictor(model_folder, "cpu")
+    for seed in (11, 22):
+        own = model.answers.of_seed(seed)
+        p = predictor.probabilities(molecules.select(own.graph), seed).detach().numpy()
+        np.testing.assert_allclose(own.p, p, rtol=2e-4, atol=2e-6)
+        assert own.true.tolist() == molecules.y[own.graph].tolist()
+        found = evaluate(np.log(np.maximum(own.p, 1e-30)), own.true)
+        assert found["accuracy"] == model.config["metrics"]["seeds"][str(seed)]["accuracy"]
+
+
+def test_facts_are_counts(molecules, tasks):
+    for graphs in (molecules, tasks, replace(tasks, y=None, class_names=())):
+        facts = graph_facts(graphs)
+        edges, counts = facts["sizes"]["edges"], np.array(facts["sizes"]["counts"])
+        assert counts.sum() == len(graphs)
+        assert counts.shape == (max(len(facts["class_names"]), 1), len(edges) - 1)
+        assert len(edges) <= 31
+        if graphs.y is not None:
+            assert facts["class_counts"] == np.bincount(graphs.y).tolist() == counts.sum(1).tolist()
+        assert json.loads(json.dumps(facts)) == facts
+
+
+# -------------------------------------------------------------------- the page about models
+
+
+def test_sections_come_in_the_order_of_reading(report, model_folder):
+    names = ["data", "comparison", "training", "results", "looked", "reproduce"]
+    assert [s.name for s in report.sections] == names
+    alone = report_on(model_folder)
+    assert [s.name for s in alone.sections] == [n for n in names if n != "comparison"]
+    assert [type(b) for b in section(alone, "looked").blocks] == [Note]
+    assert "--data" in section(alone, "looked").blocks[0].text
+
+
+def test_every_chart_is_valid_plotly_with_words_and_numbers(report, tasks):
+    found = look_report(look(tasks, max_k=3, per_class=True).to_dict(), graph_facts(tasks))
+    every = [*charts(report), *charts(found)]
+    assert len(every) >= 10
+    for chart in every:
+        text = re.sub(r'"var\(--[a-z]+\)"', '"#123456"', json.dumps(chart.figure))
+        go.Figure(json.loads(text))
+        assert len(chart.alt) > 20
+        assert chart.caption
+        assert all(len(row) == len(chart.numbers.head) for row in chart.numbers.rows)
+
+
+def test_the_comparison_is_that_of_the_statistics(report, two_folders):
+    scores = {}
+    for name in ("licheb", "gcn"):
+        metrics = json.loads((two_folders / name / "config.json").read_text())["metrics"]["seeds"]
+        scores[name] = [100 * metrics[seed]["accuracy"] for seed in ("11", "22")]
+    [pair] = compare_pairs(scores, 15 / 120)
+    table = charts(report)[3].numbers
+    assert table.head[0] == "pair"
+    [[_, mean, interval, p]] = [list(row) for row in table.rows]
+    assert mean.replace(MINUS, "-") == f"{pair.difference.mean:+.1f}"
+    assert (
+        interval.replace(MINUS, "-") == f"{pair.difference.low:.1f} to {pair.difference.high:.1f}"
+    )
+    assert float(p) == pytest.approx(pair.adjusted_p, rel=0.06)
+
+
+def test_intervals_are_bootstraps_of_the_metrics(model_folder):
+    model = read_folder(model_folder)
+    own = model.answers.of_seed(11)
+    classes = len(model.class_names)
+    naive = evaluate(np.log(np.maximum(own.p, 1e-30)), own.true)
+    pairs = np.bincount(own.true * classes + own.p.argmax(1), minlength=classes**2)
+    found = _from_confusion(pairs.reshape(1, classes, classes))
+    for key, values in found.items():
+        assert values[0] == pytest.approx(naive[key])
+    table = next(b for b in section(report_on(model_folder), "results").blocks)
+    for row in table.rows[:3]:
+        low, high = map(float, row[2].replace(" %", "").split(" to "))
+        assert low <= float(row[1].split(" ")[0]) <= high
+
+
+def test_a_folder_from_before_these_files_has_fewer_sections(model_folder, tmp_path, molecules):
+    folder = shutil.copytree(model_folder, tmp_path / "old")
+    config = json.loads((folder / "config.json").read_text())
+    for key in ("facts", "command", "predictions_sha256"):
+        del config[key]
+    (folder / "config.json").write_text(json.dumps(config))
+    (folder / "predictions.csv").unlink()
+    (folder / "history.csv").unlink()
+    report = report_on(folder, molecules)
+    assert [s.name for s in report.sections] == ["results", "looked", "reproduce"]
+    assert len([b for b in section(report, "results").blocks if isinstance(b, Chart)]) == 1
+
+
+def test_answers_of_another_training_are_not_mixed_in(model_folder, tmp_path):
+    folder = shutil.copytree(model_folder, tmp_path / "model")
+    with (folder / "predictions.csv").open("a") as file:
+        file.write("11,0,x,low,1,0,0\n")
+    assert read_folder(folder).answers is None
+
+
+def test_a_network_without_pooling_has_no_gallery(tasks, tmp_path):
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=64)
+    train_into(tmp_path / "m", tasks, Architecture(hidden=8, layers=2), protocol, device="cpu")
+    assert section(report_on(tmp_path / "m", tasks), "looked") is None
+
+
+def test_a_training_that_failed_still_has_a_report(tasks, tmp_path):
+    protocol = Protocol(seeds=(11,), max_epochs=3, batch_size=16, learning_rate=1e30)
+    with pytest.raises(LookHopsError, match="finite"):
+        train_into(tmp_path / "m", tasks, Architecture(hidden=8), protocol, device="cpu")
+    report = report_on(tmp_path / "m")
+    assert section(report, "results") is None
+    assert section(report, "reproduce") is not None
+
+
+# -------------------------------------------------------------------- the gallery
+
+
+def test_graphs_are_chosen_by_certainty_and_by_being_wrong():
+    generator = np.random.default_rng(0)
+    p = generator.dirichlet((1, 1, 1), size=90)
+    true = generator.integers(3, size=90)
+    answers = Answers(np.full(90, 11), np.arange(90), [str(i) for i in range(90)], true, p)
+    allowed = np.arange(90) % 5 > 0
+    chosen = choose(answers, allowed)
+    assert len(chosen) == 18
+    sure, right = p.max(1), p.argmax(1) == true
+    for c in range(3):
+        mine = [i for i in range(90) if true[i] == c and allowed[i]]
+        best = sorted((i for i in mine if right[i]), key=lambda i: -sure[i])[:2]
+        worst = sorted((i for i in mine if not right[i]), key=lambda i: -sure[i])[:2]
+        least = sorted((i for i in mine if i not in (*best, *worst)), key=lambda i: sure[i])[:2]
+        for group, rows in (("certain", best), ("wrong", worst), ("unsure", least)):
+            assert {i for i, g in chosen.items() if g == group and true[i] == c} == set(rows)
+    many = Answers(answers.seed, answers.graph, answers.ids, np.arange(90) % 45, np.eye(45)[true])
+    assert len(choose(many, np.ones(90, bool))) <= 24
+
+
+@pytest.mark.parametrize("pool", ["lookhops", "edge", "asap"])
+def test_pictures_say_when_each_shape_goes(tasks, tmp_path, pool):
+    network = Architecture(pool=pool, hidden=8, layers=3, ratio=0.6)
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=64)
+    train_into(tmp_path / "m", tasks, network, protocol, device="cpu")
+    for found in explain(Predictor(tmp_path / "m", "cpu"), tasks[:4]):
+        gone = dropped_at(found)
+        for number, view in enumerate(found.layers, 1):
+            alive = set(np.flatnonzero(gone > number).tolist())
+            assert alive == set(view.nodes[view.kept].tolist())
+            assert (
+                f"layer {number}: {len(alive)} of {found.num_nodes} nodes" in steps(found)[number]
+            )
+        for (i, j), layer in zip(found.edges, edges_dropped_at(found), strict=True):
+            assert layer <= min(gone[i], gone[j])
+        svg = drawing(found)
+        assert svg.count("<circle") == found.num_nodes
+        assert svg.count("<line") == len(found.edges)
+        assert svg.count('data-d="1"') == (gone == 1).sum() + (edges_dropped_at(found) == 1).sum()
+
+
+def test_molecules_are_drawn_once_with_their_bonds(model_folder, molecules):
+    for found in explain(Predictor(model_folder, "cpu"), molecules[:5]):
+        svg = drawing(replace(found, id='"<>&'))
+        assert svg.count('class="score"') == found.num_nodes
+        assert svg.count('class="bond"') >= len(found.edges)
+        assert "&quot;&lt;&gt;&amp;" in svg
+        assert "#000" not in svg
+
+
+def test_the_gallery_shows_the_seeds_own_probabilities(report, two_folders):
+    best = section(report, "looked")
+    [gallery] = [b for b in best.blocks if isinstance(b, Gallery)]
+    with (two_folders / best.title.split(": ")[1] / "predictions.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["seed"] == "11"]
+    known = {max(float(v) for k, v in row.items() if k.startswith("p(")) for row in rows}
+    assert {card.probability for card in gallery.cards} <= known
+    assert all(len(card.steps) == gallery.layers + 1 for card in gallery.cards)
+
+
+def test_other_graphs_are_refused(model_folder, tasks):
+    with pytest.raises(LookHopsError, match="not the graphs that"):
+        report_on(model_folder, tasks)
+
+
+# -------------------------------------------------------------------- hops
+
+
+def test_the_information_is_shown_as_measured(tasks, model_folder):
+    found = look(tasks, max_k=4, bootstrap=20)
+    report = look_report(found.to_dict(), graph_facts(tasks), [("Measure", "lookhops look x")])
+    assert [s.name for s in report.sections] == ["data", "hops", "reproduce"]
+    assert found.sentence() in section(report, "hops").lead
+    table = charts(report)[2].numbers
+    assert [row[1] for row in table.rows] == [f"{gain:.4f}" for gain in found.gain]
+    without = look(tasks, max_k=3, bootstrap=0).to_dict()
+    assert look_report(without, None).sections[0].name == "hops"
+    with_model = model_report(read_folder(model_folder), information=found.to_dict())
+    assert section(with_model, "hops") is not None
+    assert any("hops" in tile.label for tile in with_model.tiles)
+
+
+def test_no_decay_is_said(tasks):
+    found = look(tasks, max_k=3, bootstrap=0).to_dict()
+    flat = {**found, "suggested_k": None, "fit": {**found["fit"], "b": -0.1, "r2": None}}
+    report = look_report(flat, None)
+    assert "does not die away" in report.summary
+    assert isinstance(charts(report)[1].numbers, TableBlock)
+
+
+def test_the_bundled_set_has_a_report_of_its_own():
+    graphs = load("solubility")
+    assert section(look_report(look(graphs, bootstrap=0).to_dict(), graph_facts(graphs)), "data")

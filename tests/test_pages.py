@@ -1,0 +1,39 @@
+"""What the guide shows runs as it stands."""
+
+import re
+from pathlib import Path
+
+from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def run_blocks(page: Path) -> dict:
+    """Run a page's blocks of Python, one after the other; the names that they made."""
+    blocks = re.findall(r"```python\n(.*?)```", page.read_text("utf-8"), flags=re.DOTALL)
+    names: dict = {}
+    for block in blocks:
+        exec(compile(block, str(page), "exec"), names)
+    return names
+
+
+def test_layers(monkeypatch):
+    for name, table in (("sage", CONVOLUTIONS), ("longest", POOLINGS)):
+        monkeypatch.setitem(table, name, None)  # to be taken out again
+    names = run_blocks(DOCS / "layers.md")
+    assert sum(p.numel() for p in names["after"].parameters()) == 5_376
+    assert sum(p.numel() for p in names["before"].parameters()) == 14_336
+
+
+def test_every_layer_is_in_the_table():
+    text = (DOCS / "layers.md").read_text("utf-8")
+    for name in (*CONVOLUTIONS, *POOLINGS):
+        assert f"| `{name}` |" in text
+
+
+def test_graphs_of_ones_own(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    names = run_blocks(DOCS / "graphs.md")
+    assert (tmp_path / "circles.graphs").is_file()
+    assert len(names["circles"]) == len(names["packed"]) == 300
+    assert names["model"].score(names["packed"]) > 0.8
