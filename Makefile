@@ -44,8 +44,13 @@ format: $(SETUP)
 bench: $(SETUP)
 	for file in benchmarks/[a-z]*.py; do $(BIN)/python $$file || exit 1; done
 
-docs: $(SETUP_DOCS)
+# The example on the site is the demo's own report.
+demo/report.html: | $(SETUP)
+	$(BIN)/lookhops demo
+
+docs: $(SETUP_DOCS) demo/report.html
 	$(BIN)/mkdocs build --strict
+	cp demo/report.html site/example.html
 
 clean:
 	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

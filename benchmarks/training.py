@@ -1,6 +1,6 @@
 """One epoch of training on NCI1: LookHops against the same network in plain PyG.
 
-    python benchmarks/training.py [--epochs 3]
+    python benchmarks/training.py [--epochs 10]
     python benchmarks/training.py --device cuda    (see training_gpu.py)
 
 Both train the paper's network (5 layers of 128 channels, k = 2, batches of 256, Adam) on the same
@@ -167,7 +167,7 @@ def compare(architecture: Architecture, epochs: int, device: torch.device) -> tu
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", default="cpu", choices=("cpu", "cuda"))
-    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--only", nargs="*", default=[], help="on a GPU, parts: none edge dd ...")
     options = parser.parse_args()
     device = torch.device(options.device)

@@ -127,6 +127,10 @@ def accuracy_by_k_figure(results: Results) -> Figure | None:
             ax.set_xlabel("k (hops)")
             ax.set_ylabel("test accuracy, %")
             ax.set_xticks(ticks)
+        half = max(np.ptp(ax.get_ylim()) for ax in figure.axes) / 2
+        for ax in figure.axes:  # one scale: what looks steep is steep
+            middle = np.mean(ax.get_ylim())
+            ax.set_ylim(middle - half, middle + half)
     return figure
 
 

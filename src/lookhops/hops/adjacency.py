@@ -220,13 +220,15 @@ class Adjacency:
 
     def compacted(self, keep_node: Tensor, keep_edge: Tensor) -> Adjacency:
         """The graph of the kept nodes, renumbered in their order, and the kept edges."""
+        node, edge = (keep.nonzero().flatten() for keep in (keep_node, keep_edge))
         number = keep_node.cumsum(0, dtype=self.source.dtype) - 1
         before = torch.zeros(self.num_edges + 1, dtype=self.source.dtype, device=keep_edge.device)
-        before[1:] = keep_edge.cumsum(0, dtype=self.source.dtype)
-        starts = before[self.pattern.row_ptr[:-1].long()][keep_node]
-        pattern = Pattern(torch.cat((starts, before[-1:])), number[self.source[keep_edge]])
-        weight = self.weight[keep_edge] if self.weight is not None and self.weighted else None
-        order = None if self.order is None else self.order[keep_edge]
+        torch.cumsum(keep_edge, 0, dtype=before.dtype, out=before[1:])
+        starts = before.index_select(0, self.pattern.row_ptr.index_select(0, node))
+        column = number.index_select(0, self.source.index_select(0, edge))
+        pattern = Pattern(torch.cat((starts, before[-1:])), column)
+        weight = self.weight[edge] if self.weight is not None and self.weighted else None
+        order = None if self.order is None else self.order.index_select(0, edge)
         return Adjacency(pattern, weight, order, self.symmetric)
 
 

@@ -77,32 +77,32 @@ class Level:
         if self.x.dim() != 2:
             raise LookHopsError("Stacked seeds keep different nodes: pool them with masked=True.")
         kept = node.nonzero().flatten()  # index_select has the faster gradient
-        rows = _Rows.apply if self.x.device.type == "cpu" else torch.index_select
+        on_cpu = self.x.device.type == "cpu"
         return replace(
             self,
-            x=rows(self.x, 0, kept),
+            x=_Rows.apply(self.x, node, kept) if on_cpu else self.x.index_select(0, kept),
             adjacency=self.adjacency.compacted(node, edge),
-            graph=self.graph[kept],
+            graph=self.graph.index_select(0, kept),
             segments=None,
         )
 
 
 class _Rows(torch.autograd.Function):
-    """As ``index_select`` where no row is chosen twice: its gradient is copied, not added up."""
+    """The rows that a mask keeps: their gradient is copied, not added up."""
 
     @staticmethod
-    def forward(ctx, x, dim, index):  # type: ignore[no-untyped-def]
-        ctx.save_for_backward(index)
-        ctx.rows = len(x)
-        return x.index_select(dim, index)
+    def forward(ctx, x, mask, index):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(mask)
+        return x.index_select(0, index)
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        (index,) = ctx.saved_tensors
-        numbers = torch.arange(ctx.rows + 1, device=index.device)
-        # A row that was not chosen is the sum of nothing; index ascends.
-        offsets = torch.searchsorted(index, numbers)
-        return multiply(offsets, numbers[: len(index)], None, grad.contiguous()), None, None
+        (mask,) = ctx.saved_tensors
+        # Each row is the sum of one row of the gradient, or of none.
+        offsets = torch.zeros(len(mask) + 1, dtype=torch.int32, device=mask.device)
+        torch.cumsum(mask, 0, dtype=offsets.dtype, out=offsets[1:])
+        members = torch.arange(len(grad), dtype=offsets.dtype, device=mask.device)
+        return multiply(offsets, members, None, grad.contiguous()), None, None
 
 
 @dataclass(frozen=True, eq=False)
