@@ -55,6 +55,8 @@ def write_page(
     made = make_tables(results, tables)
     paths = [path for table in made for path in table.write(inner, results.quick)]
     parts = [_head(results)]
+    if {"conv", "pool"} <= {*tables}:
+        parts.append(_in_short(results))
     for table in made:
         parts.append(_section(table, results))
         if table.name == "gain" and "gain" in figures:
@@ -96,8 +98,6 @@ def _section(table: Table, results: Results) -> str:
     text = f"## {table.title}{_mark(results)}\n\n{table.markdown()}\n"
     if table.note:
         text += f"{table.note}\n\n"
-    if table.name == "recommended":
-        text += _reached(results)
     return text + commands(results, table.name)
 
 
@@ -113,14 +113,14 @@ def _reached(results: Results) -> str:
         if mine and best:
             (above if mine.mean_std()[0] > best[0] else below).append(dataset)
     if not above and not below:
-        return f"One network for all data sets: {said}. It was not run.\n\n"
+        return f"The recommended network, one for all data sets ({said}), was not run.\n"
     total = len(above) + len(below)
     rest = f"; not on {', '.join(below)}" if below else ""
     return (
-        f"One network for all data sets: {said}. It was chosen by validation accuracy on seeds "
-        "1001 to 1020, which are not among these. It is above the best "
+        f"The recommended network is one for all data sets: {said}. It was chosen by validation "
+        "accuracy on seeds 1001 to 1020, which are not among these. It is above the best "
         f"number that the paper prints in either table on {len(above)} of {total} data sets"
-        f"{' (' + ', '.join(above) + ')' if above else ''}{rest}.\n\n"
+        f"{' (' + ', '.join(above) + ')' if above else ''}{rest}.\n"
     )
 
 
@@ -172,13 +172,17 @@ def _figure(name: str, results: Results, folder: Path, paths: list[Path], headin
 # -------------------------------------------------------------------- claims
 
 
-def _claims(results: Results) -> str:
+def _in_short(results: Results) -> str:
+    """The answer to each claim, for who reads no further."""
     verdicts = [judge(claim, results) for claim in CLAIMS]
-    short = "\n".join(f"| {v.claim.title} | **{v.word}** |" for v in verdicts)
-    summary = f"| claim | with our runs |\n| --- | --- |\n{short}\n"
-    return f"## The paper's claims{_mark(results)}\n\n{RULES}\n{summary}\n" + "\n".join(
-        _verdict(verdict, results) for verdict in verdicts
-    )
+    rows = "\n".join(f"| {v.claim.title} | **{v.word}** |" for v in verdicts)
+    table = f"| the paper's claim | with our runs |\n| --- | --- |\n{rows}\n"
+    return f"## In short{_mark(results)}\n\n{table}\n{_reached(results)}"
+
+
+def _claims(results: Results) -> str:
+    verdicts = "\n".join(_verdict(judge(claim, results), results) for claim in CLAIMS)
+    return f"## The paper's claims{_mark(results)}\n\n{RULES}\n{verdicts}"
 
 
 def _verdict(verdict: Verdict, results: Results) -> str:
