@@ -15,16 +15,11 @@ from lookhops.cli.common import (
     print_json,
     warn,
 )
-from lookhops.cli.reading import Reading, Source, reads_graphs
+from lookhops.cli.groups import with_groups
+from lookhops.cli.reading import Reading, Source
 from lookhops.cli.report import ReportFile, check_page, command_line, write
 from lookhops.cli.runs import (
-    Address,
-    CpusPerTask,
-    Device,
-    GpusPerTask,
-    Runner,
     RunOptions,
-    TimeLimit,
     run_plan,
 )
 
@@ -38,7 +33,7 @@ if TYPE_CHECKING:
 STORE = "comparison.sqlite"
 
 
-@reads_graphs
+@with_groups
 def compare(
     source: Source,
     models: Annotated[
@@ -59,7 +54,6 @@ def compare(
         bool, typer.Option("--stratify", help="Keep the classes' proportions in each part.")
     ] = False,
     precision: Annotated[str, typer.Option(help="float32, tf32, bfloat16 or float64.")] = "float32",
-    device: Device = "auto",
     store: Annotated[
         Path | None,
         typer.Option(
@@ -70,14 +64,10 @@ def compare(
         Path | None,
         typer.Option("-o", "--output", help="Folder for tables and the plot of ranks."),
     ] = None,
-    time_limit: TimeLimit = None,
-    runner: Runner = "local",
-    address: Address = None,
-    cpus_per_task: CpusPerTask = 1.0,
-    gpus_per_task: GpusPerTask = 0.0,
     report: ReportFile = None,
     as_json: Json = False,
     *,
+    options: RunOptions,
     reading: Reading,
 ) -> None:
     """Train models on the same splits of your graphs and say which differ.
@@ -101,7 +91,6 @@ def compare(
         precision=precision,
     )
     graphs = reading.load(source)
-    options = RunOptions(runner, address, cpus_per_task, gpus_per_task, device, time_limit)
     path = store or (output or Path()) / STORE
     found, problems = _run(graphs, models, protocol, path, options)
     paths = _write(found, output) if output else []

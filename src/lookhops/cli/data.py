@@ -19,7 +19,8 @@ from lookhops.cli.common import (
     out,
     print_json,
 )
-from lookhops.cli.reading import DataDir, Reading, Source, reads_graphs
+from lookhops.cli.groups import with_groups
+from lookhops.cli.reading import DataDir, Reading, Source
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
@@ -79,7 +80,7 @@ def _marked(names: Sequence[str], local: Sequence[str]) -> list[str]:
 
 
 @app.command()
-@reads_graphs
+@with_groups
 def info(
     source: Source,
     as_json: Json = False,
@@ -188,7 +189,7 @@ def _balance_table(facts: dict[str, Any]) -> Table:
 
 
 @app.command()
-@reads_graphs
+@with_groups
 def convert(
     source: Source,
     target: Annotated[Path, typer.Argument(metavar="OUT", help="A file NAME.graphs to write.")],

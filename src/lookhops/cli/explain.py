@@ -17,12 +17,13 @@ from lookhops.cli.common import (
     out,
     print_json,
 )
+from lookhops.cli.groups import with_groups
 from lookhops.cli.predict import Device, Input, Model, load_input
-from lookhops.cli.reading import Reading, reads_graphs
+from lookhops.cli.reading import Reading
 from lookhops.errors import LookHopsError, replacing
 
 
-@reads_graphs
+@with_groups
 def explain(
     model: Model,
     source: Input,

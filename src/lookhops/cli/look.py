@@ -18,7 +18,8 @@ from lookhops.cli.common import (
     out,
     print_json,
 )
-from lookhops.cli.reading import Reading, Source, reads_graphs
+from lookhops.cli.groups import with_groups
+from lookhops.cli.reading import Reading, Source
 from lookhops.cli.report import ReportFile, check_page, command_line, write
 from lookhops.errors import LookHopsError, replacing
 
@@ -31,7 +32,7 @@ PICTURES = (".png", ".svg", ".pdf", ".html")
 SIDE_BY_SIDE = 2
 
 
-@reads_graphs
+@with_groups
 def look(
     source: Source,
     max_k: Annotated[int, typer.Option("--max-k", help="The most hops to look at.")] = 9,

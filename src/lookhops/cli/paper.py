@@ -10,16 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lookhops.cli.common import Json, err, out, print_json, warn
+from lookhops.cli.groups import with_groups
 from lookhops.cli.reading import DataDir
 from lookhops.cli.report import ReportFile, check_page, command_line, write
 from lookhops.cli.runs import (
-    Address,
-    CpusPerTask,
-    Device,
-    GpusPerTask,
-    Runner,
     RunOptions,
-    TimeLimit,
     run_plan,
     split_names,
 )
@@ -33,6 +28,7 @@ if TYPE_CHECKING:
 NAMES = "all, none, or names with commas between"
 
 
+@with_groups
 def paper(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the page.")],
     tables: Annotated[str, typer.Option(help=f"Of data, gain, conv, pool: {NAMES}.")] = "all",
@@ -53,7 +49,6 @@ def paper(
         typer.Option("--quick", help="Minutes on a CPU: few graphs, two seeds, a few epochs."),
     ] = False,
     precision: Annotated[str, typer.Option(help="float32, tf32, bfloat16 or float64.")] = "float32",
-    device: Device = "auto",
     store: Annotated[
         Path | None,
         typer.Option(help="SQLite file of finished runs.", show_default="OUTPUT/runs.sqlite"),
@@ -66,14 +61,11 @@ def paper(
         Path | None,
         typer.Option("--from", help="Build the page from exported .json; run nothing."),
     ] = None,
-    time_limit: TimeLimit = None,
-    runner: Runner = "local",
-    address: Address = None,
-    cpus_per_task: CpusPerTask = 1.0,
-    gpus_per_task: GpusPerTask = 0.0,
     report: ReportFile = None,
     as_json: Json = False,
     data_dir: DataDir = None,
+    *,
+    options: RunOptions,
 ) -> None:
     """Run what is missing of the paper's experiments, and write its tables and figures.
 
@@ -96,7 +88,6 @@ def paper(
     if stored is not None:
         results = Results.from_json(stored)
     else:
-        options = RunOptions(runner, address, cpus_per_task, gpus_per_task, device, time_limit)
         results, problems = _run(
             store or output / "runs.sqlite",
             _suite(datasets, quick, seeds, precision, data_dir),

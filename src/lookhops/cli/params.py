@@ -10,7 +10,8 @@ from rich.markup import escape
 from rich.table import Table
 
 from lookhops.cli.common import Json, out, print_json
-from lookhops.cli.reading import Reading, Source, reads_graphs
+from lookhops.cli.groups import with_groups
+from lookhops.cli.reading import Reading, Source
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from lookhops.nn import GraphClassifier
 
 
-@reads_graphs
+@with_groups
 def params(
     source: Source,
     conv: Annotated[

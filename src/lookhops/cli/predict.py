@@ -17,7 +17,8 @@ from lookhops.cli.common import (
     print_json,
     warn,
 )
-from lookhops.cli.reading import Reading, reads_graphs, warnings_as_lines
+from lookhops.cli.groups import with_groups
+from lookhops.cli.reading import Reading, warnings_as_lines
 from lookhops.errors import LookHopsError, replacing
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ Device = Annotated[
 ]
 
 
-@reads_graphs
+@with_groups
 def predict(
     model: Model,
     source: Input,

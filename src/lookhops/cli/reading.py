@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -45,7 +43,7 @@ def _option(name: str, help: str, **rest: Any) -> Any:
 
 @dataclass(frozen=True)
 class Reading:
-    """The options of reading graphs; a command that :func:`reads_graphs` gets them as one."""
+    """The options of reading graphs, a group for :func:`~lookhops.cli.groups.with_groups`."""
 
     data_dir: DataDir = None
     smiles_column: Annotated[
@@ -102,27 +100,3 @@ def warnings_as_lines() -> Iterator[None]:
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             warn(str(warning.message))
-
-
-def reads_graphs(command: Callable[..., None]) -> Callable[..., None]:
-    """A command with the options of :class:`Reading`, which reach it as ``reading``."""
-    hints, options = (get_type_hints(of, include_extras=True) for of in (command, Reading))
-    kind = inspect.Parameter.KEYWORD_ONLY  # Typer gives all of them by name
-    parameters = [
-        parameter.replace(annotation=hints[parameter.name], kind=kind)
-        for parameter in inspect.signature(command).parameters.values()
-        if parameter.name != "reading"
-    ]
-    parameters += [
-        inspect.Parameter(name, kind, default=getattr(Reading, name), annotation=annotation)
-        for name, annotation in options.items()
-    ]
-
-    @wraps(command)
-    def run(**values: Any) -> None:
-        reading = Reading(**{name: values.pop(name) for name in options})
-        command(**values, reading=reading)
-
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    run.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return run

@@ -16,7 +16,8 @@ from lookhops.cli.common import (
     out,
     print_json,
 )
-from lookhops.cli.reading import Reading, reads_graphs
+from lookhops.cli.groups import with_groups
+from lookhops.cli.reading import Reading
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ ReportFile = Annotated[
 ]
 
 
-@reads_graphs
+@with_groups
 def report(
     source: Annotated[
         Path,

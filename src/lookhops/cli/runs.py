@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -22,34 +22,31 @@ if TYPE_CHECKING:
 
 RUNNERS = ("local", "ray")
 
-Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one.")]
-TimeLimit = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        help="Seconds after which no run is begun; 0 shows what is stored.",
-        show_default="none",
-    ),
-]
-Runner = Annotated[str, typer.Option(help="local, or ray: a cluster.")]
-Address = Annotated[
-    str | None,
-    typer.Option(help="ray: the cluster (`auto`, HOST:PORT).", show_default="one on this machine"),
-]
-CpusPerTask = Annotated[float, typer.Option(min=0, help="ray: cores that a task takes.")]
-GpusPerTask = Annotated[float, typer.Option(min=0, help="ray: GPUs that a task takes.")]
+
+def _option(help: str, **rest: Any) -> Any:
+    return typer.Option(help=help, rich_help_panel="How it is run", **rest)
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How a plan is run: the options above."""
+    """How a plan is run, a group for :func:`~lookhops.cli.groups.with_groups`."""
 
-    runner: str = "local"
-    address: str | None = None
-    cpus_per_task: float = 1.0
-    gpus_per_task: float = 0.0
-    device: str = "auto"
-    time_limit: float | None = None
+    device: Annotated[str, _option("cpu, cuda, or auto: a GPU where there is one.")] = "auto"
+    time_limit: Annotated[
+        float | None,
+        _option(
+            "Seconds after which no run is begun; 0 shows what is stored.",
+            min=0,
+            show_default="none",
+        ),
+    ] = None
+    runner: Annotated[str, _option("local, or ray: a cluster.")] = "local"
+    address: Annotated[
+        str | None,
+        _option("ray: the cluster (`auto`, HOST:PORT).", show_default="one on this machine"),
+    ] = None
+    cpus_per_task: Annotated[float, _option("ray: cores that a task takes.", min=0)] = 1.0
+    gpus_per_task: Annotated[float, _option("ray: GPUs that a task takes.", min=0)] = 0.0
 
 
 def split_names(text: str, known: Sequence[str], what: str) -> list[str]:

@@ -19,7 +19,8 @@ from lookhops.cli.common import (
     print_json,
     warn,
 )
-from lookhops.cli.reading import Reading, Source, reads_graphs
+from lookhops.cli.groups import with_groups
+from lookhops.cli.reading import Reading, Source
 from lookhops.cli.report import ReportFile, check_page, command_line, write
 from lookhops.errors import LookHopsError
 
@@ -37,7 +38,7 @@ def _option(panel: str, *names: str, **rest: Any) -> Any:
     return typer.Option(*names, rich_help_panel=panel, **rest)
 
 
-@reads_graphs
+@with_groups
 def train(
     source: Source,
     output: Annotated[Path, _option(RUN, "-o", "--output", help="Folder for the model.")],

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from lookhops.training.explain import Explanation
 from lookhops.training.layout import layout
+from lookhops.training.pictures import drawable, drawer_of
 
 Array = NDArray[Any]
 
@@ -136,23 +137,11 @@ def _fit(place: Array) -> Array:
 
 def _molecule(explanation: Explanation) -> str | None:
     """RDKit's drawing; none where this is not a molecule that RDKit knows."""
-    if explanation.smiles is None:
+    molecule = drawable(explanation, addChiralHs=False)
+    if molecule is None:
         return None
-    try:
-        from rdkit import Chem, rdBase
-        from rdkit.Chem.Draw import rdMolDraw2D
-    except ImportError:
-        return None
-    with rdBase.BlockLogs():
-        molecule = Chem.MolFromSmiles(explanation.smiles)
-        if molecule is None or molecule.GetNumAtoms() != explanation.num_nodes:
-            return None
-        molecule = rdMolDraw2D.PrepareMolForDrawing(molecule, addChiralHs=False)
-    drawer = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
+    drawer = drawer_of(WIDTH, HEIGHT, padding=0.07)
     options: Any = drawer.drawOptions()
-    options.clearBackground = False
-    options.useBWAtomPalette()
-    options.padding = 0.07
     options.minFontSize, options.maxFontSize = 9, 16
     options.fixedBondLength = 34
     drawer.DrawMolecule(molecule)

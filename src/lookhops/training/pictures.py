@@ -142,8 +142,13 @@ def _graph_panel(explanation: Explanation, view: LayerView, place: Array, radius
 # -------------------------------------------------------------------- molecules
 
 
-def _molecule_panels(explanation: Explanation) -> list[str] | None:
-    """RDKit's drawing for each layer; none where this is not a molecule that RDKit knows."""
+def drawable(explanation: Explanation, **options: Any) -> Any | None:
+    """The molecule for RDKit to draw; none where this is not one, or RDKit is not there.
+
+    Args:
+        explanation: The graph.
+        options: Of RDKit's ``PrepareMolForDrawing``.
+    """
     if explanation.smiles is None:
         return None
     try:
@@ -155,18 +160,31 @@ def _molecule_panels(explanation: Explanation) -> list[str] | None:
         molecule = Chem.MolFromSmiles(explanation.smiles)
         if molecule is None or molecule.GetNumAtoms() != explanation.num_nodes:
             return None
-        molecule = rdMolDraw2D.PrepareMolForDrawing(molecule)
+        return rdMolDraw2D.PrepareMolForDrawing(molecule, **options)
+
+
+def drawer_of(width: int, height: int, padding: float) -> Any:
+    """RDKit's drawer of SVG: black on nothing."""
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    drawer = rdMolDraw2D.MolDraw2DSVG(width, height)
+    options: Any = drawer.drawOptions()
+    options.clearBackground = False
+    options.useBWAtomPalette()
+    options.padding = padding
+    return drawer
+
+
+def _molecule_panels(explanation: Explanation) -> list[str] | None:
+    """RDKit's drawing for each layer; none where this is not a molecule that RDKit knows."""
+    molecule = drawable(explanation)
+    if molecule is None:
+        return None
     return [_molecule_panel(molecule, view) for view in explanation.layers]
 
 
 def _molecule_panel(molecule: Any, view: LayerView) -> str:
-    from rdkit.Chem.Draw import rdMolDraw2D
-
-    drawer = rdMolDraw2D.MolDraw2DSVG(WIDTH, HEIGHT)
-    options: Any = drawer.drawOptions()
-    options.clearBackground = False
-    options.useBWAtomPalette()
-    options.padding = 0.08
+    drawer = drawer_of(WIDTH, HEIGHT, padding=0.08)
     shades = _shades(view)
     drawer.DrawMolecule(
         molecule,
