@@ -33,7 +33,7 @@ def test_a_report_of_a_model(lookhops, model, tmp_path):
     assert code == 0, err
     assert out == f"report: {page}\n"
     assert has(page, "data", "training", "results", "looked", "reproduce")
-    assert "--data hops-1" in page.read_text(encoding="utf-8")
+    assert "--data SOURCE" in page.read_text(encoding="utf-8")
     arguments = ("--data", "hops-1", "--task-size", "80", "--json")
     code, out, err = lookhops("report", model, "-o", page, *arguments)
     assert code == 0, err
@@ -181,3 +181,48 @@ def test_an_interrupted_write_leaves_the_old_page(lookhops, model, tmp_path, mon
     assert "cannot be written" in err
     assert page.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["page.html"]
+
+
+def test_a_comparison_is_about_its_own_graphs(lookhops, tmp_path):
+    """Two sets of one name in one store: neither's counts or commands stand in the other's page."""
+    options = ["--models", "gcn/hidden=4/layers=1", "--seeds", "5,", "--epochs", "1"]
+    options += ["--store", tmp_path / "runs.sqlite", "--report", tmp_path / "page.html"]
+    for size in (80, 60, 80):
+        code, _, err = lookhops("compare", "hops-1", "--task-size", size, *options)
+        assert code == 0, err
+    page = (tmp_path / "page.html").read_text()
+    assert "hops-1 has 80 graphs" in page
+    assert "--task-size 60" not in page
+    assert "± 0.0" not in page
+    code, _, err = lookhops("report", tmp_path / "runs.sqlite", "-o", tmp_path / "both.html")
+    assert code == 0, err
+    both = (tmp_path / "both.html").read_text()
+    assert "--task-size 60" in both
+    assert "--task-size 80" in both
+
+
+def test_data_is_for_models(lookhops, tmp_path):
+    (tmp_path / "results.json").write_text("{}")
+    command = ("report", tmp_path / "results.json", "--data", "hops-1", "--task-size", "20")
+    code, _, err = lookhops(*command, "-o", tmp_path / "page.html")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "--data is for the gallery" in err
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("facts", [1]),
+        ("facts", {"sizes": None}),
+        ("best_epoch", {"11": "q"}),
+        ("parameters", "many"),
+    ],
+)
+def test_a_config_that_somebody_edited_is_a_sentence(lookhops, tmp_path, part, value):
+    small = ["--task-size", "40", "--hidden", "4", "--layers", "2", "--epochs", "1"]
+    lookhops("train", "hops-1", *small, "--device", "cpu", "-o", tmp_path / "m")
+    path = tmp_path / "m" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {part: value}))
+    code, _, err = lookhops("report", tmp_path / "m", "-o", tmp_path / "page.html")
+    assert (code, err.count("\n")) == (2, 1), err
+    assert "config.json" in err

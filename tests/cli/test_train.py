@@ -281,3 +281,10 @@ def test_ctrl_c_in_a_real_process(tmp_path):
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in err
     assert err.strip().endswith("--resume")
+
+
+def test_a_network_that_cannot_be_leaves_the_folder_alone(lookhops, tmp_path):
+    for option in (("--readout", "sum"), ("--dropout", "2"), ("--ratio", "0"), ("--conv", "foo")):
+        code, _, err = lookhops("train", *SMALL, *option, "-o", tmp_path / "m")
+        assert (code, err.count("\n")) == (2, 1), err
+        assert not (tmp_path / "m").exists()

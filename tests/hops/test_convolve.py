@@ -128,3 +128,24 @@ def test_gradients_of_score(recurrence, directed):
     )
     assert gradcheck(lambda z, theta: light.score(recurrence, matrix, z, theta), tensors)
     assert gradgradcheck(lambda z, theta: light.score(recurrence, matrix, z, theta), tensors)
+
+
+@pytest.mark.parametrize("k", [2, 7])
+def test_second_derivatives_through_a_layer(k):
+    batch = make_batch(0, (3, 4), channels=3, dtype=torch.float64)
+    layer = LiChebConv(3, 2, k).double()
+    x = batch.x.requires_grad_()
+
+    def penalty(projection):
+        weights = {"project.weight": projection}
+        y = torch.func.functional_call(layer, weights, (x, batch.edge_index))
+        (grad,) = torch.autograd.grad(y.pow(2).sum(), layer.weight, create_graph=True)
+        return grad.pow(2).mean() / 100
+
+    assert gradcheck(penalty, (layer.project.weight,))
+
+
+def test_forward_mode_is_refused_rather_than_wrong():
+    layer, batch = LiChebConv(2, 8, 2), make_batch(0, (3, 4), channels=2)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        torch.func.jvp(lambda x: layer(x, batch.edge_index), (batch.x,), (batch.x,))

@@ -100,3 +100,22 @@ def test_second_derivatives_of_features_that_are_not_contiguous():
         return after.x, read
 
     assert gradgradcheck(function, (batch.x.mT.contiguous().requires_grad_(),))
+
+
+def test_a_gradient_that_comes_turned_around():
+    z, score, graph, count, start = inputs([2, 3], 2)
+    factor = torch.randn(4, 5, dtype=torch.float64)
+    mine = torch.autograd.grad(
+        (_Activate.apply(z, score, graph, count, start)[0].mT * factor).sum(), (z, score)
+    )
+    theirs = torch.autograd.grad((plain(z, score, graph, count)[0].mT * factor).sum(), (z, score))
+    torch.testing.assert_close(mine, theirs)
+
+
+def test_a_nan_stays_in_its_graph():
+    z, score, graph, count, start = (x.detach() for x in inputs([2, 2], 2))
+    z[0], z[2] = torch.nan, 0.0
+    x, read = _Activate.apply(z, score, graph, count, start)
+    assert x[0].isnan().all()
+    assert x[1:].isfinite().all()
+    assert read[1].isfinite().all()

@@ -51,3 +51,10 @@ def test_kept_rows_have_the_gradient_of_index_select():
     assert gradgradcheck(lambda x: level.with_x(x).drop(node, edge, False).x, (x,))
     none = torch.zeros_like(node)
     assert level.with_x(x).drop(none, torch.zeros_like(edge), False).x.shape == (0, 4)
+
+
+def test_a_nan_of_either_sign_comes_first():
+    negative = torch.tensor([-4194304], dtype=torch.int32).view(torch.float32)  # what 0 / 0 gives
+    score = torch.cat((torch.tensor([1.0, -2.0]), negative, torch.tensor([torch.nan, 3.0])))
+    order, _ = top_of_each(score, torch.zeros(5, dtype=torch.long), 1, 1.0)
+    assert order.tolist() == [2, 3, 4, 0, 1]

@@ -140,7 +140,8 @@ def test_answers_of_another_training_are_not_mixed_in(model_folder, tmp_path):
     folder = shutil.copytree(model_folder, tmp_path / "model")
     with (folder / "predictions.csv").open("a") as file:
         file.write("11,0,x,low,1,0,0\n")
-    assert read_folder(folder).answers is None
+    with pytest.raises(LookHopsError, match="not the predictions that"):
+        read_folder(folder)
 
 
 def test_a_network_without_pooling_has_no_gallery(tasks, tmp_path):

@@ -139,9 +139,9 @@ def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
     from lookhops.report.runs import runs_report
     from lookhops.report.snapshot import read_store
 
-    stored = read_store(store)
-    facts = {name: known for name, known in stored.results.facts.items() if name == found.dataset}
-    results = Results(found.results.cells, facts)
+    cells = found.results.cells
+    stored = read_store(store, cells[0].fingerprint)
+    results = Results(cells, stored.results.facts)
     write(runs_report(replace(stored, results=results)), path, quiet)
 
 

@@ -194,5 +194,5 @@ def _report(output: Path, graphs: Graphs, found: Any, names: Iterable[str]) -> N
     again = [
         ("Make this page", shlex.join(["lookhops", "report", str(output), "--data", "solubility"]))
     ]
-    made = folder_report(output.name, models, graphs, found.to_dict(), again)
+    made = folder_report(models, graphs, found.to_dict(), again)
     write(made, output / "report.html")

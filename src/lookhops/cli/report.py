@@ -81,11 +81,15 @@ def report(
 
 
 def check_page(path: Path) -> None:
-    """Say early that a report is an HTML file, and no folder."""
+    """Say early that a report is an HTML file, in a folder that can be had."""
     if path.suffix.lower() not in (".html", ".htm"):
         raise LookHopsError(f"{path}: a report is an HTML page; give it a name that ends in .html.")
     if path.is_dir():
         raise LookHopsError(f"{path}: a folder; a report is written to a file.")
+    try:  # now, not after hours of training
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise LookHopsError(f"{path}: cannot be written ({error.strerror}).") from error
 
 
 def write(made: Report, path: Path, quiet: bool = False) -> None:

@@ -97,7 +97,7 @@ def train(
     class_weights: Annotated[
         bool, _option(TRAINING, "--class-weights", help="Let rare classes count more.")
     ] = False,
-    precision: Annotated[str, _option(RUN, help="float32, bfloat16 or float64.")] = "float32",
+    precision: Annotated[str, _option(RUN, help="float32, tf32, bfloat16 or float64.")] = "float32",
     device: Annotated[
         str, _option(RUN, help="cpu, cuda, or auto: a GPU where there is one.")
     ] = "auto",

@@ -237,7 +237,8 @@ def merge_along(
 def _products_summed(x: Tensor, y: Tensor) -> Tensor:
     r"""The sum over nodes of :math:`x \odot y`, shape (..., d')."""
     on_cpu = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
-    if not on_cpu or x.dim() != 2 or x.shape != y.shape or torch.compiler.is_compiling():
+    second = torch.is_grad_enabled()  # a second derivative is wanted, which the kernel has not
+    if second or torch.compiler.is_compiling() or not on_cpu or x.dim() != 2 or x.shape != y.shape:
         return (x * y).sum(-2)
     # The same sum is the gradient of a layer norm's weight, for which there is a kernel that makes
     # no (n, d') product on the way: with mean zero and deviation one nothing else is in it.

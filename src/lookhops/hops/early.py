@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.autograd.forward_ad import unpack_dual
 
 from lookhops.hops.anchors import Anchors, Recurrence
 from lookhops.hops.product import SparseMatrix
@@ -47,6 +48,8 @@ class EarlyAnchors(Anchors):
         if x.requires_grad or not plain or x.device.type != "cpu" or x.dim() + projection.dim() > 4:
             return False
         if torch.compiler.is_compiling() or torch.is_autocast_enabled("cpu"):
+            return False
+        if unpack_dual(x).tangent is not None:  # forward-mode differentiation
             return False
         return (k + 1) * (x.shape[1] + 1) <= 2 * projection.shape[0]
 

@@ -89,7 +89,7 @@ class _Activate(torch.autograd.Function):
     @staticmethod
     def forward(ctx, z, score, graph, sizes, start):  # type: ignore[no-untyped-def]
         x, norm = torch._weight_norm_interface(z, score.unsqueeze(1), 0)
-        if norm.amin() <= 1e-12:
+        if not norm.amin() > 1e-12:  # so that a NaN elsewhere does not hide it
             tiny = (norm <= 1e-12).view(-1).nonzero().flatten()
             norm.index_fill_(0, tiny, 1.0)
             scaled = z.index_select(0, tiny) * score.index_select(0, tiny).unsqueeze(1)
@@ -116,7 +116,7 @@ class _Activate(torch.autograd.Function):
             again = plain(z, score, graph, sizes)
             return *differentiate(again, (z, score), (grad_x, grad_read)), None, None, None
         if grad_read is None:
-            grad = grad_x.clone()
+            grad = grad_x.clone(memory_format=torch.contiguous_format)  # its kernel's wish
         else:
             of_maximum, of_mean = grad_read.chunk(2, dim=1)
             grad = (of_mean / count).index_select(0, graph)

@@ -161,8 +161,9 @@ def _ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, 
     if on_cpu and score.dtype == torch.float32 and bits + num_segments.bit_length() <= 31:
         # Segment, score and place packed into one number: sorting those is many times as fast as
         # sorting places by their scores, and no two are equal. Floats order as the integers of the
-        # same bits do, those below zero backwards; -0.0 is made 0.0 first.
-        score = (score + 0.0).view(torch.int32)
+        # same bits do, those below zero backwards; -0.0 is made 0.0 first, and every NaN the one
+        # above all numbers.
+        score = torch.where(score.isnan(), torch.nan, score + 0.0).view(torch.int32)
         rising = score ^ ((score >> 31) & 0x7FFFFFFF)
         key = (segment.long() << 32) | (0x7FFFFFFF - rising.long())
         key = (key << bits) | torch.arange(score.numel(), device=score.device)

@@ -52,11 +52,23 @@ def report_on(path: Path, graphs: Graphs | None = None, again: Lines = ()) -> Re
         again: Command lines to show beside those that are stored, each with what it does.
     """
     if path.is_dir():
-        return _report_on_folder(path, graphs, again)
+        try:
+            return _report_on_folder(path, graphs, again)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            if isinstance(error, LookHopsError):
+                raise
+            raise LookHopsError(
+                f"{path}: a {CONFIG} there does not hold what `lookhops train` wrote "
+                f"({type(error).__name__}: {error})."
+            ) from error
     if not path.exists():
         raise LookHopsError(
             f"{path}: no such folder or file; a report is made of what `lookhops train`, `compare` "
             "or `paper` wrote."
+        )
+    if graphs is not None:
+        raise LookHopsError(
+            f"{path}: --data is for the gallery of a model's folder; a store has no models in it."
         )
     try:
         with path.open("rb") as file:
@@ -77,7 +89,7 @@ def _report_on_folder(path: Path, graphs: Graphs | None, again: Lines) -> Report
         return model_report(read_folder(path), graphs, read_information(path), again)
     if inner := model_folders(path):
         models = [read_folder(one) for one in inner]
-        return folder_report(path.name, models, graphs, read_information(path), again)
+        return folder_report(models, graphs, read_information(path), again)
     for name in STORES:
         if (path / name).is_file():
             return runs_report(read_store(path / name), again)
@@ -145,7 +157,6 @@ def _model_sections(
 
 
 def folder_report(
-    name: str,
     models: Sequence[ModelFolder],
     graphs: Graphs | None = None,
     information: Mapping[str, Any] | None = None,
@@ -168,10 +179,13 @@ def folder_report(
         own = section.name in ("training", "results", "looked")
         title = f"{section.title}: {best.path.name}" if own else section.title
         sections.append(Section(section.name, title, section.lead, section.blocks))
+    what = f"{counted(len(tested), 'network')} ({joined(names)})"
+    if len(groups) > 1:  # on other graphs or splits: nothing to call the best
+        shown = f"{best.path.name}, on {best.config['data']['name']}, is shown in detail"
+        return Report(f"{data}: {joined(names)}", f"{what}; {shown}.", tiles, sections)
     a = best.config["metrics"]["summary"]["accuracy"]
     summary = (
-        f"{counted(len(tested), 'network')} ({joined(names)}) on "
-        f"{counted(best.config['data']['graphs'], 'graph')} of "
+        f"{what} on {counted(best.config['data']['graphs'], 'graph')} of "
         f"{counted(len(best.class_names), 'class', 'classes')}; the best, {best.path.name}, has a "
         f"test accuracy of {mean_std(a['mean'], a['std'], len(best.seeds) > 1)}."
     )

@@ -35,7 +35,8 @@ def colour(number: int) -> str:
 
 def label(text: str, width: int = 28) -> str:
     """A text from the data, as Plotly shows it letter by letter."""
-    return escape(short(text, width), quote=False)
+    plain = short(text, width).replace("%{", "%\N{ZERO WIDTH SPACE}{")  # no templates from the data
+    return escape(plain, quote=False)
 
 
 def axis(title: str, **rest: Any) -> Figure:

@@ -119,12 +119,15 @@ def _history(path: Path) -> dict[int, dict[str, list[float]]]:
 
 
 def _answers(folder: Path, config: Mapping[str, Any], names: list[str]) -> Answers | None:
-    """The test graphs' answers; none where the file is not the one that the config describes."""
+    """The test graphs' answers; none where there is no such file."""
     path = folder / PREDICTIONS
     if not path.is_file() or "predictions_sha256" not in config:
         return None
     if hashlib.sha256(read_bytes(path)).hexdigest() != config["predictions_sha256"]:
-        return None
+        raise LookHopsError(
+            f"{path}: not the predictions that {CONFIG} describes; finish the training with "
+            "`lookhops train ... --resume`, or remove the file."
+        )
     rows = _rows(path, ("seed", "graph", "id", "class", *(f"p({name})" for name in names)))
     if not rows:
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -36,9 +37,12 @@ def gallery_section(model: ModelFolder, graphs: Graphs | None) -> Section | None
     if architecture["pool"] == "none" or architecture["layers"] < 2:
         return None
     if graphs is None:
-        text = "To see which nodes each pooling layer kept, make this page with the graphs: "
-        again = f"lookhops report {model.path} --data {model.config['data']['name']}"
-        return Section(name, title, "", [Note(f"{text}{again}")])
+        again = shlex.join(["lookhops", "report", str(model.path), "--data", "SOURCE"])
+        text = (
+            "To see which nodes each pooling layer kept, make this page with the graphs, SOURCE "
+            f"and its options being those of the training: {again}"
+        )
+        return Section(name, title, "", [Note(text)])
     check_same(model, graphs)
     if model.answers is None:
         text = "The folder has no predictions.csv to choose graphs by; models trained now have one."

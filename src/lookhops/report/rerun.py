@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from dataclasses import fields
 
@@ -28,7 +29,7 @@ def runs_reproduce_section(
     )
     rows = [
         ["data", "; ".join(f"{g.dataset}, fingerprint {g.best.fingerprint}" for g in groups)],
-        ["seeds", ", ".join(map(str, groups[0].found.seeds))],
+        ["seeds", ", ".join(map(str, dict.fromkeys(s for g in groups for s in g.found.seeds)))],
         *(["versions", text] for text in versions),
         *(["machine", text] for text in devices),
     ]
@@ -42,8 +43,9 @@ def rerun(group: Group) -> str:
     models = ",".join(spelled(cell.architecture) for cell in group.cells)
     protocol = group.best.protocol
     seeds = ",".join(map(str, group.best.seeds))
+    seeds += "," if len(group.best.seeds) == 1 else ""  # else it would be their number
     return (
-        f"lookhops compare {group.dataset} --models {models} --seeds {seeds} --epochs "
+        f"lookhops compare {shlex.quote(group.dataset)} --models {models} --seeds {seeds} --epochs "
         f"{protocol.max_epochs} --patience {protocol.patience} --batch-size {protocol.batch_size} "
         f"--lr {protocol.learning_rate:g}"
         + (" --stratify" if protocol.stratify else "")

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from lookhops.experiments.compare import ALPHA
 from lookhops.experiments.statistics import Pair, mean_std
-from lookhops.report.charts import Figure, axis, figure, positions, rounded
+from lookhops.report import words
+from lookhops.report.charts import Figure, axis, figure, label, positions, rounded
 from lookhops.report.content import Chart, TableBlock
 from lookhops.report.words import MINUS, between, p_value, percent, short, signed
 
@@ -43,7 +44,7 @@ def confusion(matrix: Sequence[Sequence[int]], names: Sequence[str], caption: st
         heat["showscale"] = False
     drawn = figure(
         [heat],
-        axis("predicted class", **positions(names, 14)),
+        axis("predicted class", **positions(names, 14, tickangle=_angle(names))),
         axis("true class", **positions(names, 14, autorange="reversed")),
     )
     said = "; ".join(f"{name}: {percent(share[i, i])} right" for i, name in enumerate(names))
@@ -59,6 +60,11 @@ def confusion(matrix: Sequence[Sequence[int]], names: Sequence[str], caption: st
         TableBlock(head, rows),
         height=max(340, min(140 + 46 * len(names), 640)),
     )
+
+
+def _angle(names: Sequence[str]) -> int:
+    """Names that would run into each other, or out of the chart, are turned."""
+    return -30 if max(len(name) for name in names) * len(names) > 24 else 0
 
 
 def calibration(before: Array, after: Array, hit: Array, caption: str) -> Chart:
@@ -170,7 +176,11 @@ def accuracies(scores: Mapping[str, Sequence[float]], caption: str, rows_high: i
         axis("test accuracy, %", zeroline=False),
         axis("", **positions(names, 26, range=[len(names) - 0.4, -0.6])),
     )
-    texts = [f"{mean:.1f} ± {std:.1f} %" for mean, std in found]
+    several = [len(scores[name]) > 1 for name in names]
+    texts = [
+        words.mean_std(mean / 100, std / 100, more)
+        for (mean, std), more in zip(found, several, strict=True)
+    ]
     said = "; ".join(f"{name} {text}" for name, text in zip(names, texts, strict=True))
     rows = [[n, t, str(len(scores[n]))] for n, t in zip(names, texts, strict=True)]
     return Chart(
@@ -229,7 +239,7 @@ def differences(pairs: Sequence[Pair], caption: str, rows_high: int = 0) -> Char
     drawn = figure(
         traces,
         axis(
-            f"{short(pairs[0].first, 16)} {MINUS} others, percentage points"
+            f"{label(pairs[0].first, 16)} {MINUS} others, percentage points"
             if alike
             else "difference, percentage points",
             zeroline=True,

@@ -41,10 +41,13 @@ def results_section(model: ModelFolder) -> Section | None:
     summary = metrics["summary"]["accuracy"]
     lead = (
         f"Of graphs that it had not seen, the model classified "
-        f"{mean_std(summary['mean'], summary['std'], len(seeds) > 1)} correctly. It knows "
-        f"{names[easy]} best ({percent(right[easy], 0)} right) and {names[hard]} least "
-        f"({percent(right[hard], 0)})."
+        f"{mean_std(summary['mean'], summary['std'], len(seeds) > 1)} correctly."
     )
+    if len(there) > 1:
+        lead += (
+            f" It knows {names[easy]} best ({percent(right[easy], 0)} right) and {names[hard]} "
+            f"least ({percent(right[hard], 0)})."
+        )
     blocks: list[Block] = [
         metrics_table(model, n),
         confusion(metrics["confusion"], names, f"Confusion matrix, all seeds together. {n}."),

@@ -40,8 +40,13 @@ class Snapshot:
         return {seed: _columns(packed) for seed, packed in self.packed.get(key, {}).items()}
 
 
-def read_store(path: Path) -> Snapshot:
-    """Read a store, or say in a sentence why this is none."""
+def read_store(path: Path, fingerprint: str | None = None) -> Snapshot:
+    """Read a store, or say in a sentence why this is none.
+
+    Args:
+        path: The store.
+        fingerprint: Of the only graphs to be read of; none reads of all.
+    """
     try:
         with closing(_open(path)) as db:
             db.execute("BEGIN")
@@ -57,11 +62,15 @@ def read_store(path: Path) -> Snapshot:
                 "SELECT dataset, fingerprint, model, architecture, protocol, seed, metrics,"
                 " versions, machine, history FROM runs ORDER BY id"
             ).fetchall()
-            facts = db.execute("SELECT dataset, kind, value FROM facts ORDER BY rowid").fetchall()
+            facts = db.execute(
+                "SELECT dataset, fingerprint, kind, value FROM facts ORDER BY rowid"
+            ).fetchall()
     except sqlite3.DatabaseError as error:
         raise LookHopsError(
             f"{path}: not a store of results that can be read ({error})."
         ) from error
+    if fingerprint is not None:
+        runs, facts = ([row for row in rows if row[1] == fingerprint] for rows in (runs, facts))
     return _snapshot(runs, facts)
 
 
@@ -109,11 +118,16 @@ def _snapshot(runs: list[Any], facts: list[Any]) -> Snapshot:
         packed[key] = {row[0]: row[4] for row in rows}
     known: dict[str, dict[str, Any]] = {}
     commands = []
-    for dataset, kind, value in facts:
+    prints: dict[str, set[str]] = {}
+    for dataset, fingerprint, *_ in facts:
+        prints.setdefault(dataset, set()).add(fingerprint)
+    for dataset, fingerprint, kind, value in facts:
         if kind.startswith("command"):
             commands.append(json.loads(value))
-        else:
-            known.setdefault(dataset, {})[kind] = json.loads(value)
+            continue
+        # Two sets may have one name: their graphs tell them apart.
+        name = dataset if len(prints[dataset]) == 1 else f"{dataset} ({fingerprint})"
+        known.setdefault(name, {})[kind] = json.loads(value)
     return Snapshot(Results(found, known), packed, commands)
 
 

@@ -11,7 +11,7 @@ import torch
 from lookhops.datasets.splits import Split
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture
+from lookhops.nn import Architecture, GraphClassifier
 from lookhops.training.checkpoint import CONFIG, difference, load_model, save_model, settings_of
 from lookhops.training.protocol import Protocol
 from lookhops.training.resume import ResumeState
@@ -54,6 +54,8 @@ def train_into(
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
     chosen = choose_device(device)
     parts = draw_splits(graphs, protocol, splits)
+    # An architecture that cannot be says so before anything is written.
+    GraphClassifier.from_architecture(max(graphs.num_features, 1), graphs.num_classes, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
     state = ResumeState(folder, settings, save_every)
     if (config := _prepare(folder, state, settings, resume, overwrite)) is not None:
