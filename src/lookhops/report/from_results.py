@@ -71,10 +71,13 @@ def comparison_section(groups: Sequence[Group]) -> Section:
         if len(groups) == 1
         else f"On {joined(list(dict.fromkeys(group.dataset for group in groups)))}."
     )
-    lead += (
-        " Models are tested on the same splits, so that their differences are paired, split by "
-        "split."
-    )
+    if any(len(group.found.scores) > 1 for group in groups):
+        lead += (
+            " Models are tested on the same splits, so that their differences are paired, split by "
+            "split."
+        )
+    if len(groups) > 1:
+        lead += " Those on other graphs or other splits stand apart and are not compared."
     return Section("comparison", "Comparison", lead, blocks)
 
 

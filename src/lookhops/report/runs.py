@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.claims import CLAIMS, REPRODUCED, Verdict, judge
+from lookhops.experiments.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
 from lookhops.experiments.results import Results
 from lookhops.report.content import Block, Report, Section, Subheading, TableBlock, Tile
 from lookhops.report.folders import COLUMNS
@@ -81,7 +81,9 @@ def _tiles(groups: Sequence[Group], verdicts: Sequence[Verdict]) -> list[Tile]:
     tiles.append(Tile("finished runs", f"{runs:,}"))
     if any(one.word != "not run" for one in verdicts):
         reproduced = sum(one.word == REPRODUCED for one in verdicts)
-        tiles.append(Tile("claims reproduced", f"{reproduced} of {len(verdicts)}"))
+        denied = sum(one.word == NOT_REPRODUCED for one in verdicts)
+        rest = f"{denied} not reproduced, {len(verdicts) - reproduced - denied} open"
+        tiles.append(Tile("claims reproduced", f"{reproduced} of {len(verdicts)}", rest))
     return tiles
 
 
