@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from lookhops.report.words import network_name
+from lookhops.report.words import duration, network_name
 
 ROWS = {
     "accuracy": "accuracy",
@@ -105,12 +105,3 @@ def _facts_table(config: Mapping[str, Any]) -> Table:
         device = config["machine"]["device"]
         table.add_row("time per epoch", f"{duration(seconds)}", f"a seed, on {escape(device)}")
     return table
-
-
-def duration(seconds: float) -> str:
-    """Seconds, readable: ``1.2 ms``, ``0.34 s``, ``2 min 5 s``."""
-    if seconds < 0.1:
-        return f"{1000 * seconds:.1f} ms"
-    if seconds < 60:
-        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
-    return f"{int(seconds // 60)} min {int(seconds % 60)} s"

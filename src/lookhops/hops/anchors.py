@@ -12,6 +12,9 @@ from lookhops.hops.along import along
 from lookhops.hops.product import SparseMatrix, _flatten, multiply
 
 Recurrence = Callable[[Callable[[Tensor], Tensor], Tensor, int], Iterator[Tensor]]
+#: The most hops that are merged as powers of the operator: Chebyshev's coefficients sum to 41 at
+#: k = 5, so that float32 still has five digits; they more than double with every further hop.
+MOST_HOPS = 5
 
 
 def chebyshev(step: Callable[[Tensor], Tensor], z: Tensor, k: int) -> Iterator[Tensor]:
@@ -141,13 +144,9 @@ def in_powers(recurrence: Recurrence, weight: Tensor) -> Tensor:
 
 
 def _folds(weight: Tensor) -> bool:
-    """Whether to merge powers in place of the recurrence's own hops: a pass over memory a hop less.
-
-    Chebyshev's coefficients sum to 41 at k = 5, so that float32 still has five digits; they more
-    than double with every further hop, and bfloat16 has no digit to spare.
-    """
-    exact = weight.dtype in (torch.float32, torch.float64)
-    return exact and weight.shape[-2] <= 6 and weight.device.type == "cpu"
+    """Whether to merge powers, not the recurrence's own hops: a pass over memory less for each."""
+    exact = weight.dtype in (torch.float32, torch.float64)  # bfloat16 has no digit to spare
+    return exact and weight.shape[-2] <= MOST_HOPS + 1 and weight.device.type == "cpu"
 
 
 class _Merge(torch.autograd.Function):
@@ -240,11 +239,35 @@ def _products_summed(x: Tensor, y: Tensor) -> Tensor:
     second = torch.is_grad_enabled()  # a second derivative is wanted, which the kernel has not
     if second or torch.compiler.is_compiling() or not on_cpu or x.dim() != 2 or x.shape != y.shape:
         return (x * y).sum(-2)
-    # The same sum is the gradient of a layer norm's weight, for which there is a kernel that makes
-    # no (n, d') product on the way: with mean zero and deviation one nothing else is in it.
-    mean, one, weight = x.new_zeros(len(x), 1), x.new_ones(len(x), 1), x.new_ones(x.shape[1])
-    backward = torch.ops.aten.native_layer_norm_backward
-    return backward(y, x, x.shape[1:], mean, one, weight, weight, [False, True, False])[1]
+    return ProductSums(x)(y)[0]
+
+
+class ProductSums:
+    r"""The sums over nodes of :math:`x \odot y` for one x and one y after the other.
+
+    The same sum is the gradient of a layer norm's weight, for which there is a kernel that makes no
+    (n, d') product on the way: with mean zero and deviation one nothing else is in it. The
+    gradient of its bias is the sum of y.
+    """
+
+    def __init__(self, x: Tensor) -> None:
+        self.x = x
+        self.mean, self.one = x.new_zeros(len(x), 1), x.new_ones(len(x), 1)
+        self.weight = x.new_ones(x.shape[1])
+
+    def __call__(self, y: Tensor, with_sum: bool = False) -> tuple[Tensor, Tensor]:
+        """The sum of the products with y, and where it is asked for the sum of y."""
+        _, products, total = torch.ops.aten.native_layer_norm_backward(
+            y,
+            self.x,
+            self.x.shape[1:],
+            self.mean,
+            self.one,
+            self.weight,
+            self.weight,
+            [False, True, with_sum],
+        )
+        return products, total
 
 
 def _step(row_ptr: Tensor, column: Tensor, value: Tensor | None) -> Callable[[Tensor], Tensor]:

@@ -7,14 +7,10 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-from lookhops.hops.anchors import Anchors, Recurrence, in_powers
+from lookhops.hops.anchors import MOST_HOPS, Anchors, ProductSums, Recurrence, in_powers
 from lookhops.hops.lazy import outside_inference
 from lookhops.hops.product import SparseMatrix, _flatten, multiply
 from lookhops.hops.twin import differentiate
-
-#: Chebyshev's coefficients sum to 41 at k = 5, so that float32 still has five digits; they more
-#: than double with every further hop.
-MOST_HOPS = 5
 
 
 def fits(matrix: SparseMatrix, x: Tensor, *parameters: Tensor) -> bool:
@@ -166,7 +162,7 @@ def _unmerge(
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""The gradients of :math:`\sum_j A^j z \odot v^j + b` in z, v and b: the way back."""
     row_ptr, column, value = _transpose(matrix, z.dtype)
-    summed = _Products(z)
+    summed = ProductSums(z)
     of_first, of_bias = summed(grad, with_sum=True)
     of_z, hop, of_folded = grad * folded[0], grad, [of_first]
     for part in folded[1:]:
@@ -174,33 +170,6 @@ def _unmerge(
         of_z.addcmul_(hop, part)
         of_folded.append(summed(hop)[0])
     return of_z, torch.stack(of_folded), of_bias
-
-
-class _Products:
-    r"""The sums over nodes of :math:`x \odot y` for one x and one y after the other.
-
-    The same sum is the gradient of a layer norm's weight, for which there is a kernel that makes no
-    (n, d') product on the way: with mean zero and deviation one nothing else is in it. The
-    gradient of its bias is the sum of y.
-    """
-
-    def __init__(self, x: Tensor) -> None:
-        self.x = x
-        self.mean, self.one = x.new_zeros(len(x), 1), x.new_ones(len(x), 1)
-        self.weight = x.new_ones(x.shape[1])
-
-    def __call__(self, y: Tensor, with_sum: bool = False) -> tuple[Tensor, Tensor]:
-        _, products, total = torch.ops.aten.native_layer_norm_backward(
-            y,
-            self.x,
-            self.x.shape[1:],
-            self.mean,
-            self.one,
-            self.weight,
-            self.weight,
-            [False, True, with_sum],
-        )
-        return products, total
 
 
 def _basis(recurrence: Recurrence, weight: Tensor) -> Tensor:

@@ -63,11 +63,11 @@ def short(name: str, width: int = NAME_WIDTH) -> str:
 
 
 def duration(seconds: float) -> str:
-    """``34 ms``, ``1.9 s``, ``2 min 5 s``."""
+    """``34 ms``, ``1.92 s``, ``2 min 5 s``."""
     if seconds < 0.1:
         return f"{1000 * seconds:.0f} ms"
     if seconds < 60:
-        return f"{seconds:.2g} s" if seconds < 10 else f"{seconds:.0f} s"
+        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{int(seconds // 60)} min {int(seconds % 60)} s"
 
 
