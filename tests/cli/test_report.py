@@ -216,6 +216,7 @@ def test_data_is_for_models(lookhops, tmp_path):
         ("facts", {"sizes": None}),
         ("best_epoch", {"11": "q"}),
         ("parameters", "many"),
+        ("seconds_per_epoch", float("nan")),
     ],
 )
 def test_a_config_that_somebody_edited_is_a_sentence(lookhops, tmp_path, part, value):

@@ -52,15 +52,7 @@ def report_on(path: Path, graphs: Graphs | None = None, again: Lines = ()) -> Re
         again: Command lines to show beside those that are stored, each with what it does.
     """
     if path.is_dir():
-        try:
-            return _report_on_folder(path, graphs, again)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
-            if isinstance(error, LookHopsError):
-                raise
-            raise LookHopsError(
-                f"{path}: a {CONFIG} there does not hold what `lookhops train` wrote "
-                f"({type(error).__name__}: {error})."
-            ) from error
+        return _report_on_folder(path, graphs, again)
     if not path.exists():
         raise LookHopsError(
             f"{path}: no such folder or file; a report is made of what `lookhops train`, `compare` "
