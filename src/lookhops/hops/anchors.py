@@ -218,7 +218,10 @@ def merge_along(
     step = _step(row_ptr, column, value)
     for j, hop in enumerate(recurrence(step, x, weight.shape[-2] - 1)):
         part = weight[..., j, None, :]
-        if total is not None:
+        if total is not None and torch.compiler.is_compiling():
+            # PyTorch 2.11 loses the gradient of what a compiled forward changes in place.
+            total = torch.addcmul(total, part, hop)
+        elif total is not None:
             total.addcmul_(part, hop)
         elif bias is not None:
             total = torch.addcmul(bias.unsqueeze(-2), part, hop)

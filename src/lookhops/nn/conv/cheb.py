@@ -50,7 +50,8 @@ class Cheb(Convolution):
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """Project for every hop, then sum from the last hop inwards."""
-        first, *rest = self.project(x).split(self.out_channels, dim=-1)
+        first, *others = self.project(x).split(self.out_channels, dim=-1)
+        rest = list(others)  # PyTorch 2.11 compiles a starred name as a tuple
         hop = adjacency.chebyshev(first.dtype)
         inner = first + self.bias.to(first.dtype).unsqueeze(-2)
         if not rest:
