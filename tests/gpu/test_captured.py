@@ -75,7 +75,7 @@ def test_a_batch_that_outgrows_its_buffers_is_still_right(graphs):
     stack.epoch(1)
     small = stack.capacity
     stack.capacity = type(small)(small.nodes // 2, small.edges // 2)
-    stack.recorded.clear()
+    stack.recorder.forget()
     for engine in alone:
         engine.epoch(1)
     found = stack.epoch(2)

@@ -21,7 +21,7 @@ from lookhops.report.drawing import drawing, dropped_at, edges_dropped_at, steps
 from lookhops.report.folders import Answers, read_folder
 from lookhops.report.gallery import choose
 from lookhops.report.results import _from_confusion
-from lookhops.report.words import MINUS
+from lookhops.report.words import MINUS, ahead, short
 from lookhops.training import Predictor, Protocol
 from lookhops.training.explain import explain
 from lookhops.training.facts import graph_facts
@@ -255,3 +255,18 @@ def test_no_decay_is_said(tasks):
 def test_the_bundled_set_has_a_report_of_its_own():
     graphs = load("solubility")
     assert section(look_report(look(graphs, bootstrap=0).to_dict(), graph_facts(graphs)), "data")
+
+
+# -------------------------------------------------------------------- words
+
+
+def test_long_names_that_begin_alike_stay_two():
+    names = [f"inhibitor of the transporter, {end}" for end in ("weak", "strong")]
+    assert len({short(name) for name in names}) == 2
+    assert all(len(short(name, width)) == width for name in names for width in (14, 28))
+    assert short("weak") == "weak"
+
+
+def test_nobody_is_ahead_by_nothing():
+    assert ahead(0.04, "gcn") == "level with gcn"
+    assert ahead(1.23, "gcn") == "1.2 points ahead of gcn"

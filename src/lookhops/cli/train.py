@@ -108,7 +108,7 @@ def train(
         bool, _option(RUN, "--overwrite", help="Train anew although the folder is not empty.")
     ] = False,
     save_every: Annotated[
-        float, _option(RUN, help="Seconds between two writes of the state.")
+        float, _option(RUN, min=0, help="Seconds between two writes of the state.")
     ] = 10.0,
     tensorboard: Annotated[
         Path | None, _option(RUN, help="Folder for TensorBoard logs.", show_default="none")

@@ -29,6 +29,11 @@ COST = (
     "2nd to the 30th, training and validation together, in seconds; where seeds were trained "
     "together it is one seed's share."
 )
+#: What the paper's names of its own rows mean.
+ROW_NAMES = (
+    "In the names of the LookHops rows, NF is the normalised feature (noNF: without it), pN drops "
+    "nodes and pE edges too."
+)
 
 
 def datasets_in_order(results: Results) -> list[str]:
@@ -52,7 +57,8 @@ def accuracy_table(results: Results, name: str) -> Table:
     extra = ["FRANKENSTEIN (paper)"] if frankenstein else []
     title = {"conv": "Convolutions", "pool": "Poolings, with LiCheb convolutions"}[name]
     head = ["row", *datasets, *extra, "parameters", "50 epochs"]
-    return Table(name, title, head, rows, records, f"{LEGEND} {COST}")
+    legend = [LEGEND, COST, *([ROW_NAMES] if name == "pool" else [])]
+    return Table(name, title, head, rows, records, " ".join(legend))
 
 
 def _cell(results: Results, row: Row, dataset: str, records: list[dict[str, Any]]) -> list[str]:

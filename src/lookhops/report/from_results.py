@@ -9,10 +9,12 @@ import numpy as np
 
 from lookhops.experiments.compare import ALPHA
 from lookhops.experiments.results import CellResult
+from lookhops.experiments.tables import ROW_NAMES
 from lookhops.report.content import Block, Note, Section, Subheading, TableBlock
 from lookhops.report.groups import Group
 from lookhops.report.result_charts import accuracies, differences
 from lookhops.report.words import (
+    ahead,
     between,
     counted,
     duration,
@@ -50,8 +52,8 @@ def verdict(group: Group) -> str:
     differ = sum(p.adjusted_p < ALPHA for p in found.pairs)
     rest = f" Of all {len(found.pairs)} pairs, {differ} differ." if len(found.pairs) > 1 else ""
     return (
-        f"{first} comes first with {means[0]:.1f} %, {means[0] - means[1]:.1f} points ahead of "
-        f"{second} (95% interval {between((e.low, e.high), '')}, Holm's "
+        f"{first} comes first with {means[0]:.1f} %, {ahead(means[0] - means[1], second)} "
+        f"(95% interval {between((e.low, e.high), '')}, Holm's "
         f"{p_said(pair.adjusted_p)}): {sure}.{rest}"
     )
 
@@ -78,6 +80,8 @@ def comparison_section(groups: Sequence[Group]) -> Section:
         )
     if len(groups) > 1:
         lead += " Those on other graphs or other splits stand apart and are not compared."
+    if any("NF+pN" in name for group in groups for name in group.found.scores):
+        lead += f" {ROW_NAMES}"
     return Section("comparison", "Comparison", lead, blocks)
 
 

@@ -41,6 +41,11 @@ def signed(value: float, digits: int = 1) -> str:
     return f"{value:+.{digits}f}".replace("-", MINUS)
 
 
+def ahead(points: float, of: str) -> str:
+    """``1.2 points ahead of GCN``; nobody is ahead by nothing."""
+    return f"level with {of}" if points < 0.05 else f"{points:.1f} points ahead of {of}"
+
+
 def p_value(p: float) -> str:
     """``0.023``, ``< 0.001``."""
     return "< 0.001" if p < 0.001 else f"{p:.2g}"
@@ -58,8 +63,9 @@ def joined(words: Sequence[str]) -> str:
 
 
 def short(name: str, width: int = NAME_WIDTH) -> str:
-    """A name cut to a width."""
-    return name if len(name) <= width else name[: width - 1] + "…"
+    """A name cut to a width in its middle: names of one kind differ at either end."""
+    end = (width - 1) // 3
+    return name if len(name) <= width else f"{name[: width - 1 - end]}…{name[-end:]}"
 
 
 def duration(seconds: float) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -22,6 +22,7 @@ from lookhops.training.protocol import (
     epoch_randomness,
     seeded_model,
 )
+from lookhops.training.recording import Recorder
 
 
 def stackable(model: GraphClassifier) -> bool:
@@ -99,9 +100,8 @@ class CapturedEngine(Engine):
         self.capacity = Capacity(0, 0)
         self.order = torch.full(self.plans["train"].shape, -1, device=self.device)
         self.val_order = self.plans["val"].to(self.device)
-        self.number = torch.zeros(1, dtype=torch.long, device=self.device)
         self.tally = torch.zeros(3, stack, dtype=torch.float64, device=self.device)
-        self.recorded: dict[str, torch.cuda.CUDAGraph] = {}
+        self.recorder = Recorder(self.optimizer, self.tally, self.protocol.precision, self.records)
         self.next_plan: tuple[int, Tensor | None] = (-1, None)
 
     def retire(self, done: Tensor) -> None:
@@ -139,9 +139,9 @@ class CapturedEngine(Engine):
         total = weight.sum(1)
         return loss / total.clamp(min=1e-12), total
 
-    def _train_step(self) -> None:
+    def _train_step(self, number: Tensor) -> None:
         self.model.train()
-        index = self.order.index_select(1, self.number).squeeze(1)
+        index = self.order.index_select(1, number).squeeze(1)
         losses, _ = self._losses(*self._log_p(index, self.weights_now))
         losses.sum().backward()
         self.optimizer.step()
@@ -149,76 +149,16 @@ class CapturedEngine(Engine):
         graphs = (index >= 0).sum(1)
         self.tally[0] += losses.detach().double() * graphs
         self.tally[1] += graphs
-        self.number += 1
 
     @torch.no_grad()
-    def _val_step(self) -> None:
+    def _val_step(self, number: Tensor) -> None:
         self.model.eval()
-        index = self.val_order.index_select(1, self.number).squeeze(1)
+        index = self.val_order.index_select(1, number).squeeze(1)
         log_p, y, real = self._log_p(index, self.weights_now)
         losses, weight = self._losses(log_p, y, real)
         self.tally[0] += losses.double() * weight
         self.tally[1] += weight
         self.tally[2] += ((log_p.argmax(-1) == y) & real).sum(1)
-        self.number += 1
-
-    def _run(self, name: str, step: Callable[[], None], times: int) -> Tensor:
-        """Take a step so many times from the start of its plan; what was tallied."""
-        if self.records and name not in self.recorded:
-            with self._arithmetic():
-                self._record(name, step)
-        self.tally.zero_()
-        self.number.zero_()
-        with self._arithmetic():
-            for _ in range(times):
-                self.recorded[name].replay() if self.records else step()
-        return self.tally
-
-    @contextmanager
-    def _arithmetic(self) -> Iterator[None]:
-        """Dense products as the protocol's precision says, and as before afterwards."""
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision(
-            "high" if self.protocol.precision == "tf32" else "highest"
-        )
-        try:
-            yield
-        finally:
-            torch.set_float32_matmul_precision(before)
-
-    def _record(self, name: str, step: Callable[[], None]) -> None:
-        """Record a step; the warm-up that recording needs leaves no trace."""
-        before = self._snapshot()
-        side = torch.cuda.Stream()
-        side.wait_stream(torch.cuda.current_stream())
-        with torch.cuda.stream(side):
-            for _ in range(2):
-                self.number.zero_()
-                step()
-        torch.cuda.current_stream().wait_stream(side)
-        self.number.zero_()
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
-            step()
-        self._put_back(before)
-        self.recorded[name] = graph
-
-    def _snapshot(self) -> tuple[list[Tensor], list[dict[str, Tensor]]]:
-        state = self.optimizer.state
-        return (
-            [value.detach().clone() for value in self.weights_now.values()],
-            [
-                {k: v.clone() for k, v in state[value].items()} if value in state else {}
-                for value in self.weights_now.values()
-            ],
-        )
-
-    @torch.no_grad()
-    def _put_back(self, before: tuple[list[Tensor], list[dict[str, Tensor]]]) -> None:
-        for value, old, moments in zip(self.weights_now.values(), *before, strict=True):
-            value.copy_(old)
-            for key, moment in self.optimizer.state.get(value, {}).items():
-                moment.copy_(moments[key]) if moments else moment.zero_()
 
     def _reserve(self, plan: Tensor) -> None:
         """See that every batch of a plan fits; if not, choose more room and record again."""
@@ -226,7 +166,7 @@ class CapturedEngine(Engine):
         if not self.capacity.holds(needed):
             usual = Capacity.likely(len(self.rows), self.protocol.batch_size, *self.counts)
             self.capacity = self.capacity.grown(usual).grown(needed)
-            self.recorded.clear()
+            self.recorder.forget()
 
     # ---------------------------------------------------------------- the interface
 
@@ -237,7 +177,7 @@ class CapturedEngine(Engine):
         self._reserve(self.plans["val"])
         self.order.copy_(plan, non_blocking=True)
         with epoch_randomness(self.seeds[self.rows[0]], number, self.device):
-            tally = self._run("train", self._train_step, plan.shape[1])
+            tally = self.recorder.run("train", self._train_step, plan.shape[1])
         self.next_plan = number + 1, self._shuffled(number + 1)  # while the device is busy
         loss, count, _ = tally.cpu()
         return self._spread(loss / count)
@@ -258,7 +198,9 @@ class CapturedEngine(Engine):
     def validate(self) -> tuple[Tensor, Tensor]:
         """Validation loss and accuracy of each seed."""
         self._reserve(self.plans["val"])
-        loss, weight, right = self._run("val", self._val_step, self.val_order.shape[1]).cpu()
+        loss, weight, right = self.recorder.run(
+            "val", self._val_step, self.val_order.shape[1]
+        ).cpu()
         graphs = torch.tensor([len(self.splits[row].val) for row in self.rows])
         return self._spread(loss / weight), self._spread(right / graphs)
 

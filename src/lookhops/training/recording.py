@@ -1,0 +1,103 @@
+"""Steps that are recorded once as a CUDA graph and then replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+from torch.optim import Optimizer
+
+#: A step of training or validation; it is told its number, a tensor of shape (1), and may read it
+#: on the device only: a recorded step must not ask the host.
+Step = Callable[[Tensor], None]
+
+
+class Recorder:
+    """Takes a step many times over.
+
+    A step that is recorded always runs over the same memory, so that it costs the host one launch;
+    the number of the step, which it is told, is counted on the device.
+
+    Args:
+        optimizer: What the steps may change; the warm-up that recording needs leaves no trace in
+            its parameters and moments.
+        tally: What the steps add to, on the device where they run.
+        precision: ``tf32`` lets dense products round.
+        records: Whether to record at all: not where shapes depend on the data.
+    """
+
+    def __init__(self, optimizer: Optimizer, tally: Tensor, precision: str, records: bool) -> None:
+        self.optimizer = optimizer
+        self.parameters: list[Tensor] = optimizer.param_groups[0]["params"]
+        self.number = torch.zeros(1, dtype=torch.long, device=tally.device)
+        self.tally = tally
+        self.precision = precision
+        self.records = records
+        self.recorded: dict[str, torch.cuda.CUDAGraph] = {}
+
+    def forget(self) -> None:
+        """Record every step anew: the memory that it runs over is another."""
+        self.recorded.clear()
+
+    def run(self, name: str, step: Step, times: int) -> Tensor:
+        """Take the step of this name so many times, numbered from 0; what was tallied."""
+        with self._arithmetic():
+            if self.records and name not in self.recorded:
+                self.recorded[name] = self._record(step)
+            self.number.zero_()
+            self.tally.zero_()
+            for _ in range(times):
+                self.recorded[name].replay() if self.records else self._take(step)
+        return self.tally
+
+    def _take(self, step: Step) -> None:
+        step(self.number)
+        self.number += 1
+
+    def _record(self, step: Step) -> torch.cuda.CUDAGraph:
+        before = self._snapshot()
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(2):
+                self.number.zero_()
+                self._take(step)
+        torch.cuda.current_stream().wait_stream(side)
+        self.number.zero_()
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            self._take(step)
+        self._put_back(before)
+        return graph
+
+    @contextmanager
+    def _arithmetic(self) -> Iterator[None]:
+        """Dense products as the precision says, and as before afterwards."""
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("high" if self.precision == "tf32" else "highest")
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+
+    def _snapshot(self) -> list[tuple[Tensor, dict[str, Tensor]]]:
+        """Each parameter's value and moments; none before the first step."""
+        return [
+            (
+                value.detach().clone(),
+                {key: moment.clone() for key, moment in self._moments(value).items()},
+            )
+            for value in self.parameters
+        ]
+
+    @torch.no_grad()
+    def _put_back(self, before: list[tuple[Tensor, dict[str, Tensor]]]) -> None:
+        for value, (old, moments) in zip(self.parameters, before, strict=True):
+            value.copy_(old)
+            for key, moment in self._moments(value).items():
+                moment.copy_(moments[key]) if moments else moment.zero_()
+
+    def _moments(self, value: Tensor) -> dict[str, Tensor]:
+        return self.optimizer.state.get(value, {})
