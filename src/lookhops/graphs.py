@@ -218,7 +218,7 @@ class Graphs:
         """Batches of at most ``size`` graphs, in order or shuffled, without their columns."""
         count = len(self)
         order = torch.randperm(count, generator=generator) if shuffle else torch.arange(count)
-        for index in order.to(self.device).split(size) if count else ():
+        for index in order.to(self.device).split(min(size, count)) if count else ():
             yield self._gather(index)
 
     def _as_index(self, index: int | Tensor | Sequence[int] | np.ndarray | slice) -> Tensor:

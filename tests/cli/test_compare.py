@@ -7,6 +7,7 @@ import pytest
 from lookhops.datasets import load
 from lookhops.experiments.compare import compare
 from lookhops.experiments.statistics import corrected_t
+from lookhops.experiments.store import Store
 from lookhops.nn import Architecture, registry
 from lookhops.training import Protocol
 
@@ -58,14 +59,35 @@ def test_one_seed_and_no_time(lookhops, tmp_path):
     store = ["--store", tmp_path / "runs.sqlite", "--models", ",".join(MODELS[1:])]
     code, out, _ = lookhops("compare", *SMALL, "--seeds", "1", *store)
     assert code == 0
-    assert "One split says nothing about differences" in out
+    assert "One shared split says nothing about differences" in out
     code, _, err = lookhops("compare", *SMALL, *store, "--time-limit", "0")
     assert code == 0
     assert "4 of 6 runs are missing" in err
     nothing = ["--store", tmp_path / "new.sqlite", "--time-limit", "0"]
     code, out, err = lookhops("compare", *SMALL, *nothing)
     assert (code, out) == (2, "")
-    assert "nothing to compare" in err
+    assert "there is no such store" in err
+    assert not (tmp_path / "new.sqlite").exists()
+
+
+def test_only_shared_splits_are_compared(lookhops, tmp_path):
+    """A model that is ahead of the others in its runs must not be averaged over more splits."""
+    store = ["--store", tmp_path / "runs.sqlite", "-o", tmp_path]
+    both = ["--models", ",".join(MODELS[1:])]
+    assert lookhops("compare", *SMALL, *both, *store)[0] == 0
+    assert (tmp_path / "pairs.md").exists()
+    assert lookhops("compare", *SMALL, "--models", MODELS[1], "--seeds", "5", *store)[0] == 0
+    assert not [*tmp_path.glob("pairs.*"), *tmp_path.glob("ranks.*")]  # of the earlier comparison
+    more = [*both, "--seeds", "5", "--time-limit", "0"]
+    code, out, _ = lookhops("compare", *SMALL, *more, *store)
+    assert code == 0
+    assert f"{MODELS[1]} has 5" in " ".join(out.split())
+    code, out, _ = lookhops("compare", *SMALL, *more, *store, "--json")
+    found = json.loads(out)
+    assert len(found["seeds"]) == 3
+    for model in found["models"]:
+        assert model["mean"] == pytest.approx(sum(model["values"]) / 3)
+        assert model["seeds"] == 3
 
 
 @pytest.mark.parametrize(
@@ -76,6 +98,14 @@ def test_one_seed_and_no_time(lookhops, tmp_path):
         (["--seeds", "a,b"], "Seeds are a count"),
         (["--precision", "float8"], "precision is one of"),
         (["--task-size", "4"], "too few"),
+        (["--seeds", "³"], "Seeds are a count"),
+        (["--seeds", "99999999999999999999"], "from 1 to 10,000"),
+        (["--seeds", "-1,2"], "whole numbers from 0"),
+        (["--epochs", "0"], "--epochs"),
+        (["--epoch", "3"], "No such option"),
+        (["--device", "tpu"], "There is no device 'tpu'"),
+        (["--models", "gcn,gcn+none"], "the same network"),
+        (["-o", "/proc/here"], "cannot be written"),
     ],
 )
 def test_mistakes_are_one_line(lookhops, tmp_path, options, words):
@@ -100,3 +130,17 @@ def test_from_python_with_a_layer_of_ones_own(tmp_path, monkeypatch):
     )
     assert set(found.scores) == {"mine", "gcn"}
     assert len(found.pairs) == 1
+
+
+def test_a_layer_defined_anew_is_trained_anew(tmp_path, monkeypatch):
+    from torch_geometric.nn import GraphConv, SAGEConv
+
+    graphs, sizes = load("hops-1", size=60), []
+    for kind in (SAGEConv, GraphConv, SAGEConv):
+        make = lambda d, h, k, kind=kind: kind(d, h)  # noqa: E731
+        monkeypatch.setitem(registry.CONVOLUTIONS, "mine", make)
+        with Store(tmp_path / "runs.sqlite") as store:
+            protocol = Protocol(seeds=(1,), max_epochs=1)
+            compare(graphs, "mine/hidden=4/layers=2", protocol, store=store, device="cpu")
+            sizes.append(len(store.rows()))
+    assert sizes == [1, 2, 2]

@@ -1,5 +1,12 @@
 """The command's own last words."""
 
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -15,7 +22,7 @@ import lookhops.cli
     ],
 )
 def test_out_of_memory_is_a_sentence(monkeypatch, capsys, error):
-    def app():
+    def app(standalone_mode):
         raise error
 
     monkeypatch.setattr(lookhops.cli, "app", app)
@@ -23,14 +30,50 @@ def test_out_of_memory_is_a_sentence(monkeypatch, capsys, error):
         lookhops.cli.main()
     assert stop.value.code == 2
     assert capsys.readouterr().err == (
-        "lookhops: out of memory; fewer seeds at a time or a smaller --batch-size need less.\n"
+        "lookhops: out of memory; fewer seeds at a time, a smaller --batch-size or network need "
+        "less.\n"
     )
 
 
 def test_a_bug_is_not_hidden(monkeypatch):
-    def app():
+    def app(standalone_mode):
         raise RuntimeError("a bug")
 
     monkeypatch.setattr(lookhops.cli, "app", app)
     with pytest.raises(RuntimeError, match="a bug"):
         lookhops.cli.main()
+
+
+def test_an_interrupt_is_a_sentence(monkeypatch, capsys):
+    def app(standalone_mode):
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(10)
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(lookhops.cli, "app", app)
+    try:
+        with pytest.raises(SystemExit) as stop:
+            lookhops.cli.main()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert stop.value.code == 130
+    assert capsys.readouterr().err == "lookhops: interrupted; what was already written is kept.\n"
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_a_sentence():
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "lookhops", "data", "list", "--json"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert done.returncode == 2
+    assert done.stderr == "lookhops: the output cannot be written (No space left on device).\n"
+
+
+def test_a_bare_command_shows_its_help():
+    done = subprocess.run([sys.executable, "-m", "lookhops"], capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "Usage" in done.stdout + done.stderr

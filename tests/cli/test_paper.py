@@ -47,7 +47,7 @@ def test_one_cell_as_the_page_says(lookhops, data_dir, tmp_path):
         "paper", "--tables", "pool", *NAMES, "-o", tmp_path, "--time-limit", "0"
     )
     assert code == 0
-    assert "14 of 16 runs are missing; the same command goes on" in " ".join(err.split())
+    assert "14 of 16 runs are missing; without --time-limit it trains them" in " ".join(err.split())
 
 
 @pytest.mark.data
@@ -76,8 +76,10 @@ def test_packed_sets_in_the_data_folder(data_dir, tmp_path):
         (["--rows", "gnc"], "There is no row 'gnc'"),
         (["--datasets", "NOTHING"], "NOTHING"),
         (["--export", "results.xls"], "exported as"),
-        (["--from", "none.json"], "cannot be read"),
+        (["--from", "none.json"], "--from shows what is exported"),
         (["--runner", "slurm"], "The runner is"),
+        (["--rows", "gcn, topk", "--tables", "conv"], "'topk' belongs to 'pool'"),
+        (["--tables", "none", "--figures", "none"], "nothing to make"),
     ],
 )
 def test_mistakes_are_one_line(lookhops, tmp_path, monkeypatch, options, words):
@@ -87,6 +89,18 @@ def test_mistakes_are_one_line(lookhops, tmp_path, monkeypatch, options, words):
     code, out, err = lookhops("paper", *base, *options)
     assert (code, out) == (2, "")
     assert words in " ".join(err.split())
+    assert len(err.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "words"), [(None, "no such file"), ("{", "JSON"), ("[]", "not a JSON object")]
+)
+def test_files_that_are_no_results(lookhops, tmp_path, text, words):
+    if text is not None:
+        (tmp_path / "some.json").write_text(text)
+    code, out, err = lookhops("paper", "--from", tmp_path / "some.json", "-o", tmp_path)
+    assert (code, out) == (2, "")
+    assert words in err
     assert len(err.strip().splitlines()) == 1
 
 

@@ -98,7 +98,8 @@ def test_the_paper_can_end_with_a_report(lookhops, tmp_path):
     metrics = {
         **{key: [0.7, 0.8] for key in ("accuracy", "balanced_accuracy", "macro_f1", "auroc")},
         **{"seconds": [1.0, 1.0], "seconds_per_epoch": [0.1, 0.1], "parameters": [10, 10]},
-        **{"train_graphs": [80, 80], "test_graphs": [10, 10], "best_epoch": [1, 1]},
+        **{"train_graphs": [80, 80], "val_graphs": [10, 10], "test_graphs": [10, 10]},
+        **{"val_accuracy": [0.7, 0.8], "epochs": [1, 1], "best_epoch": [1, 1]},
     }
     place = {
         "versions": {"lookhops": "0", "torch": "0"},

@@ -244,7 +244,7 @@ def test_tensorboard_logs(lookhops, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_polite_stop_says_how_to_go_on(lookhops, tmp_path, monkeypatch, number, code):
-    folder = tmp_path / "m"
+    folder, before = tmp_path / "m", signal.getsignal(signal.SIGTERM)
     real = EagerEngine.epoch
 
     def epoch(engine, epoch_number):
@@ -266,7 +266,7 @@ def test_a_polite_stop_says_how_to_go_on(lookhops, tmp_path, monkeypatch, number
     assert lookhops(*command.split())[0] == 0
     history = (folder / "history.csv").read_text().splitlines()
     assert len(history) == 1 + 3  # epoch 2 was finished before it stopped
-    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+    assert signal.getsignal(signal.SIGTERM) == before
 
 
 def test_ctrl_c_in_a_real_process(tmp_path):

@@ -91,7 +91,20 @@ def test_the_opposite_is_not_reproduced(make_results):
 def test_what_the_seeds_do_not_tell_is_not_decidable(make_results):
     found = words(make_results(every_row(), spread=6))
     assert found["LiMixHop beats MixHop"] == "not decidable with ten seeds"
-    assert set(words(Results()).values()) == {"not run"}
+    assert set(words(Results()).values()) == {"not run with two seeds or more"}
+
+
+def test_a_verdict_says_on_how_much_it_rests(make_results):
+    results = make_results(every_row(limixhop=90.0))
+    whole = judge(BETTER["LiMixHop beats MixHop"], results)
+    assert whole.word == REPRODUCED
+    some = Results([c for c in results.cells if c.dataset == results.datasets[0]])
+    part = judge(BETTER["LiMixHop beats MixHop"], some)
+    assert part.said == f"{part.word} (on 1 of 6 data sets)"
+    asap = ROWS["asap"].label
+    less = Results([c for c in results.cells if c.model != asap])
+    verdict = judge(BETTER["LookHops pooling beats the other poolings"], less)
+    assert verdict.word == "not decided: 1 of 4 comparisons were not run"
 
 
 def test_the_numbers_of_a_claim(make_results):

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from lookhops.errors import LookHopsError
+from lookhops.experiments.keys import architecture_from, canonical, protocol_from
 from lookhops.experiments.paper import (
     DATASETS,
     ROWS,
@@ -16,14 +17,9 @@ from lookhops.experiments.paper import (
     published,
     rows_of,
 )
-from lookhops.experiments.plan import (
-    architecture_from,
-    canonical,
-    parse_model,
-    parse_models,
-    protocol_from,
-)
+from lookhops.experiments.plan import parse_model, parse_models
 from lookhops.nn import RECOMMENDED, Architecture
+from lookhops.nn.registry import register_convolution
 from lookhops.training import Protocol
 
 
@@ -44,9 +40,16 @@ def test_names_of_models():
     [
         ("licheb+lokhops", "Did you mean 'lookhops'"),
         ("gnc", "Did you mean 'gcn'"),
-        ("licheb/depth=3", "options are written"),
+        ("licheb/droput=0.3", "Did you mean 'dropout'"),
         ("licheb/k", "options are written"),
-        ("licheb/k=two", "k is a number"),
+        ("licheb/k=two", "k is a whole number"),
+        ("licheb/k=2/k=3", "each once"),
+        ("licheb/hidden=none", "hidden is a whole number"),
+        ("licheb/layers=true", "layers is a whole number"),
+        ("licheb/dropout=inf", "dropout is a number"),
+        ("licheb/normalize=maybe", "normalize is true or false"),
+        ("licheb/activation=soft", "no activation 'soft'"),
+        ("licheb+", "no pooling ''"),
         ("licheb/ratio=1.5", "ratio"),
         ("licheb/layers=0", "at least one layer"),
     ],
@@ -60,6 +63,17 @@ def test_wrong_names_are_one_sentence(text, words):
 def test_the_recommended_network_and_its_variants():
     assert parse_model("recommended") == RECOMMENDED
     assert parse_model("recommended/pool=none/k=3") == replace(RECOMMENDED, pool="none", k=3)
+
+
+def test_one_network_under_two_names():
+    with pytest.raises(LookHopsError, match=r"licheb and licheb\+none are the same"):
+        parse_models("licheb,gcn,licheb+none")
+
+
+@pytest.mark.parametrize("name", ["gcn", "topk", "recommended", "a+b", "a/b", "a,b", ""])
+def test_names_that_a_layer_cannot_have(name):
+    with pytest.raises(LookHopsError, match="name"):
+        register_convolution(name, lambda d, h, k: None)
 
 
 def test_no_model_at_all():
@@ -135,7 +149,9 @@ def test_the_plan_trains_nothing_twice_and_begins_with_what_matters():
 
 
 def test_rows_can_be_chosen():
-    assert [row.slug for row in chosen_rows(["conv"], [], ["gcn", "topk"])] == ["gcn"]
+    assert [row.slug for row in chosen_rows(["conv"], [], ["gcn"])] == ["gcn"]
+    with pytest.raises(LookHopsError, match="'topk' belongs to 'pool'"):
+        chosen_rows(["conv"], [], ["gcn", "topk"])
     with pytest.raises(LookHopsError, match="no row 'gnc'"):
         chosen_rows(["conv"], [], ["gnc"])
     assert chosen_rows(["data", "gain"], ["gain"]) == []

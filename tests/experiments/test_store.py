@@ -5,6 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+import zlib
 from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,8 @@ import pytest
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments import store as store_module
-from lookhops.experiments.plan import Key, canonical, parse_model
+from lookhops.experiments.keys import Key, canonical, key_text
+from lookhops.experiments.plan import parse_model
 from lookhops.experiments.store import Store
 from lookhops.nn import Architecture
 from lookhops.training import Protocol
@@ -112,8 +114,8 @@ def test_signs_of_life_keep_a_claim(path, monkeypatch):
 
 def test_facts_are_made_once(path):
     with Store(path) as store:
-        assert store.fact("NCI1", "print", "data", lambda: {"graphs": 3}) == {"graphs": 3}
-        assert store.fact("NCI1", "print", "data", lambda: 1 / 0) == {"graphs": 3}
+        assert store.fact("NCI1", "print", "size", lambda: {"graphs": 3}) == {"graphs": 3}
+        assert store.fact("NCI1", "print", "size", lambda: 1 / 0) == {"graphs": 3}
 
 
 def test_rows_from_before_an_option_are_found(path, make_record):
@@ -128,6 +130,57 @@ def test_rows_from_before_an_option_are_found(path, make_record):
         key = Key("print", canonical(parse_model("gcn")), KEY.protocol)
         assert store.finished(key) == {1}
         assert len(store.rows()) == 2
+
+
+def test_layers_of_ones_own_stay_apart(path, make_record):
+    keys = [Key("print", key_text(Architecture(), layers), KEY.protocol) for layers in ("a1", "b2")]
+    with Store(path) as store:
+        for seed, key in enumerate(keys):
+            store.add("NCI1", "mine", key, [make_record(seed)])
+    with Store(path) as store:
+        assert [store.finished(key) for key in (*keys, KEY)] == [{0}, {1}, set()]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "problem"),
+    [
+        ("metrics", "{bad", "metrics is not JSON"),
+        ("metrics", "{}", "metrics has no accuracy"),
+        ("metrics", "5", "metrics is 5, not an object"),
+        ("architecture", "nonsense", "architecture is not JSON"),
+        ("architecture", '{"conv":5}', "conv of architecture is 5, not text"),
+        ("protocol", '{"fractions":[1]}', "fractions of protocol is [1], not three numbers"),
+        ("machine", "{}", "machine has no system"),
+        ("seed", "abc", 'seed of row is "abc", not a whole number'),
+    ],
+)
+def test_a_damaged_row_is_one_sentence(path, make_record, column, value, problem):
+    with Store(path) as store:
+        store.add("NCI1", "a", KEY, [make_record(1), make_record(2)])
+        store.db.execute(f"UPDATE runs SET {column} = ? WHERE id = 2", (value,))
+    with pytest.raises(LookHopsError, match="a on NCI1, seed") as caught:
+        Store(path)
+    text = str(caught.value)
+    assert text.startswith(f"{path}: ")
+    assert problem in text
+    assert "DELETE FROM runs WHERE id = 2" in text
+    assert "\n" not in text
+    with sqlite3.connect(path) as db:
+        db.execute("DELETE FROM runs WHERE id = 2")
+    with Store(path) as store:
+        assert store.finished(KEY) == {1}
+
+
+@pytest.mark.parametrize("value", [b"xx", "text", zlib.compress(b"[1, 2]"), zlib.compress(b"[]")])
+def test_a_damaged_history_or_fact_is_one_sentence(path, make_record, value):
+    with Store(path) as store:
+        store.add("NCI1", "a", KEY, [make_record(1)])
+        store.db.execute("UPDATE runs SET history = ?", (value,))
+        with pytest.raises(LookHopsError, match=r"a on NCI1, seed 1: .*history.* id = 1\)"):
+            store.history(KEY, 1)
+        store.fact("NCI1", "print", "data", lambda: {})
+        with pytest.raises(LookHopsError, match=r"stored of NCI1 is damaged .*rowid = 1\)"):
+            store.fact("NCI1", "print", "data", lambda: {})
 
 
 def test_files_that_are_no_store(tmp_path):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
+from typing import Any, NoReturn
 
 import typer
 
@@ -61,25 +63,63 @@ def _options(
     pass
 
 
+#: What Typer raises for options that cannot be read.
+OptionError: Any = typer.BadParameter.__mro__[2]
+
+
 def main() -> None:
     """Run the command: an error that the user can mend is one line on stderr and exit code 2."""
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: object) -> None:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as in a shell's background
+        signal.signal(signal.SIGINT, interrupt)
     try:
-        app()
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
     except LookHopsError as error:
-        print(f"lookhops: {' '.join(str(error).split())}", file=sys.stderr)
-        sys.exit(2)
+        _say(str(error))
+    except OptionError as error:
+        _option_error(error)
     except (MemoryError, RuntimeError) as error:
         if not _out_of_memory(error):
             raise
-        advice = "fewer seeds at a time or a smaller --batch-size need less"
-        print(f"lookhops: out of memory; {advice}.", file=sys.stderr)
-        sys.exit(2)
+        _say("out of memory; fewer seeds at a time, a smaller --batch-size or network need less.")
     except KeyboardInterrupt:
-        print("lookhops: interrupted; what was already written is kept.", file=sys.stderr)
-        sys.exit(130)
+        code = 130
     except BrokenPipeError:  # the reader (head, less) has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         sys.exit(0)
+    except OSError as error:
+        _drop_output()
+        where = f"{error.filename}: " if error.filename else "the output "
+        _say(f"{where}cannot be written ({error.strerror}).")
+    if code == 130 and interrupts:  # not where the command has said so itself
+        _say("interrupted; what was already written is kept.", 130)
+    sys.exit(code)
+
+
+def _say(sentence: str, code: int = 2) -> NoReturn:
+    print(f"lookhops: {' '.join(sentence.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+def _option_error(error: Any) -> NoReturn:
+    """One sentence, and where to read more; a bare command shows its help."""
+    context = getattr(error, "ctx", None)
+    if type(error).__name__ == "NoArgsIsHelpError":
+        error.show()
+        sys.exit(error.exit_code)
+    more = f" {context.command_path} --help says more." if context else ""
+    _say(f"{error.format_message().rstrip('.')}.{more}", error.exit_code)
+
+
+def _drop_output() -> None:
+    """Let what is still to be written vanish, so that nobody fails at it again on the way out."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _out_of_memory(error: BaseException) -> bool:

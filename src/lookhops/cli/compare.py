@@ -11,6 +11,7 @@ from rich.markup import escape
 
 from lookhops.cli.common import (
     Json,
+    check_folder,
     out,
     print_json,
     warn,
@@ -22,6 +23,7 @@ from lookhops.cli.runs import (
     RunOptions,
     run_plan,
 )
+from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
     from lookhops.experiments.compare import Comparison
@@ -81,6 +83,8 @@ def compare(
 
     if report is not None:
         check_page(report)
+    if output is not None:
+        check_folder(output)
     protocol = Protocol(
         seeds=parse_seeds(seeds),
         stratify=stratify,
@@ -92,6 +96,10 @@ def compare(
     )
     graphs = reading.load(source)
     path = store or (output or Path()) / STORE
+    if options.time_limit == 0 and not path.exists():
+        raise LookHopsError(
+            f"{path}: there is no such store, and with --time-limit 0 none is made."
+        )
     found, problems = _run(graphs, models, protocol, path, options)
     paths = _write(found, output) if output else []
     if as_json:
@@ -116,6 +124,7 @@ def _run(
 
     cells = cross([graphs.name], parse_models(models).items(), protocol)
     draw_splits(graphs, protocol, None)  # graphs that cannot be split say so now
+    options.check()
     with Store(path) as store:
         _keep_facts(store, graphs)
         problems = run_plan(cells, lambda name: graphs, store, options)
@@ -150,6 +159,8 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
     from lookhops.experiments.figures import rank_figure, save
 
     paths = found.models_table().write(folder)
+    for old in (*folder.glob("pairs.*"), *folder.glob("ranks.*")):  # of an earlier comparison
+        old.unlink()
     if found.pairs:
         paths += found.pairs_table().write(folder)
         paths += save(rank_figure(found.ranks, found.groups), folder, "ranks")
@@ -159,12 +170,15 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
 
 
 def _print(found: Comparison, paths: list[Path]) -> None:
-    print_table(found.models_table())
+    models = found.models_table()
+    print_table(models)
+    if models.note:
+        out.print(escape(models.note), style="dim")
     if found.pairs:
         print_table(found.pairs_table())
         out.print(escape(found.pairs_table().note), style="dim")
     elif len(found.scores) > 1:
-        out.print("One split says nothing about differences: ask for more with --seeds.")
+        out.print("One shared split says nothing about differences: it takes two or more.")
     if paths:
         out.print(f"written: {paths[0].parent}", soft_wrap=True)
 
@@ -175,7 +189,10 @@ def print_table(table: Table) -> None:
 
     grid = RichTable(title=escape(table.title), title_justify="left", box=None, pad_edge=False)
     for i, name in enumerate(table.head):
-        grid.add_column(name, justify="left" if i == 0 else "right", no_wrap=i > 0)
+        first = i == 0  # names may be long, and differ at their end: never cut
+        grid.add_column(
+            name, justify="left" if first else "right", no_wrap=not first, overflow="fold"
+        )
     for row in table.rows:
         grid.add_row(*("\n".join(escape(line.strip("*")) for line in cell) for cell in row))
     out.print(grid)

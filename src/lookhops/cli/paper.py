@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lookhops.cli.common import Json, err, out, print_json, warn
+from lookhops.cli.common import Json, check_folder, err, out, print_json, warn
 from lookhops.cli.groups import with_groups
 from lookhops.cli.reading import DataDir
 from lookhops.cli.report import ReportFile, check_page, command_line, write
@@ -18,6 +18,7 @@ from lookhops.cli.runs import (
     run_plan,
     split_names,
 )
+from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
     from lookhops.experiments.export import Table
@@ -35,11 +36,17 @@ def paper(
     figures: Annotated[str, typer.Option(help=f"Of gain, accuracy-by-k: {NAMES}.")] = "all",
     datasets: Annotated[
         str | None,
-        typer.Option(help="With commas between.", show_default="the paper's, BURSI for one"),
+        typer.Option(
+            help="With commas between.", show_default="the paper's; BURSI in FRANKENSTEIN's place"
+        ),
     ] = None,
     rows: Annotated[
         str | None,
-        typer.Option(help="Only these rows: gcn, licheb, lookhops-nf, ...", show_default="all"),
+        typer.Option(
+            help="Only these rows, by the names below theirs on the page: gcn, licheb, edge, "
+            "lookhops-nf, recommended, licheb-k3, ...",
+            show_default="all",
+        ),
     ] = None,
     seeds: Annotated[
         str | None, typer.Option(help="How many, or which (11,22).", show_default="10")
@@ -75,25 +82,34 @@ def paper(
     from lookhops.experiments.export import check_suffix
     from lookhops.experiments.export import export as write_export
     from lookhops.experiments.page import write_page
-    from lookhops.experiments.paper import FIGURES, TABLES
+    from lookhops.experiments.paper import FIGURES, ROWS, TABLES
     from lookhops.experiments.results import Results
 
     chosen_tables = split_names(tables, TABLES, "table")
     chosen_figures = split_names(figures, FIGURES, "figure")
+    if not chosen_tables and not chosen_figures:
+        raise LookHopsError("There is nothing to make: name a table or a figure.")
+    check_folder(output)
     if export is not None:
         check_suffix(export)
+        check_folder(export.parent)
     if report is not None:
         check_page(report)
     problems: list[str] = []
     if stored is not None:
+        _check_nothing_runs(datasets, rows, seeds, quick, store)
         results = Results.from_json(stored)
+        if not any(
+            results.find(d, r.architecture(d)) for d in results.datasets for r in ROWS.values()
+        ):
+            raise LookHopsError(f"{stored}: holds no run of the paper's rows.")
     else:
         results, problems = _run(
             store or output / "runs.sqlite",
             _suite(datasets, quick, seeds, precision, data_dir),
             chosen_tables,
             chosen_figures,
-            rows.split(",") if rows else None,
+            [row.strip() for row in rows.split(",") if row.strip()] if rows else None,
             options,
         )
     paths = write_page(results, output, chosen_tables, chosen_figures)
@@ -112,6 +128,15 @@ def paper(
         write(made, report, quiet=as_json)
     for problem in problems:
         warn(problem)
+
+
+def _check_nothing_runs(*options: Any) -> None:
+    """With --from nothing is run, so that nothing can be said about how."""
+    if any(options):
+        raise LookHopsError(
+            "--from shows what is exported: --datasets, --rows, --seeds, --quick and --store do "
+            "not go with it."
+        )
 
 
 def _suite(
@@ -139,6 +164,7 @@ def _run(
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
 
+    options.check()
     cells = paper_plan(chosen_rows(tables, figures, rows), suite.datasets, suite.protocol)
     with Store(path) as store:
         problems = run_plan(cells, suite.graphs, store, options)
@@ -167,7 +193,7 @@ def _summary(results: Results) -> dict[str, Any]:
 
     return {
         "quick": results.quick,
-        "claims": {claim.title: judge(claim, results).word for claim in CLAIMS},
+        "claims": {claim.title: judge(claim, results).said for claim in CLAIMS},
         "results": results.to_json(),
     }
 
@@ -181,7 +207,7 @@ def _print(results: Results, tables: Sequence[str], page: Path) -> None:
         _print_table(table, mark)
     if {"conv", "pool"} <= {*tables}:
         for claim in CLAIMS:
-            out.print(f"{claim.title}: [bold]{judge(claim, results).word}[/]{mark}", soft_wrap=True)
+            out.print(f"{claim.title}: [bold]{judge(claim, results).said}[/]{mark}", soft_wrap=True)
         out.print()
     out.print(f"written: {page}", soft_wrap=True)
 

@@ -12,6 +12,7 @@ from rich.markup import escape
 
 from lookhops.cli.common import (
     Json,
+    check_folder,
     err,
     out,
     print_json,
@@ -86,10 +87,7 @@ def check_page(path: Path) -> None:
         raise LookHopsError(f"{path}: a report is an HTML page; give it a name that ends in .html.")
     if path.is_dir():
         raise LookHopsError(f"{path}: a folder; a report is written to a file.")
-    try:  # now, not after hours of training
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise LookHopsError(f"{path}: cannot be written ({error.strerror}).") from error
+    check_folder(path.parent)
 
 
 def write(made: Report, path: Path, quiet: bool = False) -> None:

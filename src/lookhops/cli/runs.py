@@ -48,6 +48,15 @@ class RunOptions:
     cpus_per_task: Annotated[float, _option("ray: cores that a task takes.", min=0)] = 1.0
     gpus_per_task: Annotated[float, _option("ray: GPUs that a task takes.", min=0)] = 0.0
 
+    def check(self) -> None:
+        """Say before anything is run or written that it cannot be run so."""
+        from lookhops.training.trainer import choose_device
+
+        if self.runner not in RUNNERS:
+            raise LookHopsError(f"The runner is {' or '.join(RUNNERS)}, not {self.runner!r}.")
+        if self.runner == "local":
+            choose_device(self.device)
+
 
 def split_names(text: str, known: Sequence[str], what: str) -> list[str]:
     """Names with commas between, ``all`` or ``none``, in the order in which they are known."""
@@ -69,8 +78,7 @@ def run_plan(
     options: RunOptions,
 ) -> list[str]:
     """Run what is missing, with a bar or plain lines on stderr; what is still missing, in words."""
-    if options.runner not in RUNNERS:
-        raise LookHopsError(f"The runner is {' or '.join(RUNNERS)}, not {options.runner!r}.")
+    options.check()
     limit = inf if options.time_limit is None else options.time_limit
     total = sum(len(cell.protocol.seeds) for cell in cells)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
@@ -89,9 +97,8 @@ def run_plan(
         outcome = _choose(cells, source, store, options, limit, tell)
     problems = list(outcome.failures)
     if outcome.left > len(outcome.failures):
-        problems.append(
-            f"{outcome.left} of {total} runs are missing; the same command goes on with them"
-        )
+        again = "without --time-limit it trains" if limit == 0 else "the same command goes on with"
+        problems.append(f"{outcome.left} of {total} runs are missing; {again} them")
     return problems
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lookhops.experiments.paper import ROWS, rows_of
+from lookhops.experiments.paper import DATASETS, ROWS, rows_of
 from lookhops.experiments.results import CellResult, Results
 from lookhops.experiments.statistics import Estimate, corrected_t, holm, over_datasets
 
@@ -151,11 +151,26 @@ class Answer:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the runs say about a claim."""
+    """What the runs say about a claim.
+
+    Args:
+        claim: The claim.
+        answers: Its comparisons.
+        word: Reproduced, not reproduced, or why neither can be said.
+        datasets: On how many data sets all its comparisons were run.
+    """
 
     claim: Claim
     answers: Sequence[Answer]
     word: str
+    datasets: int
+
+    @property
+    def said(self) -> str:
+        """The word, and on how much it rests where that is not all of the paper."""
+        if 0 < self.datasets < len(DATASETS):
+            return f"{self.word} (on {self.datasets} of {len(DATASETS)} data sets)"
+        return self.word
 
 
 def judge(claim: Claim, results: Results) -> Verdict:
@@ -169,16 +184,20 @@ def judge(claim: Claim, results: Results) -> Verdict:
         p = float(next(adjusted)) if estimate is not None else 1.0
         answers.append(Answer(comparison, by_dataset, estimate, p, _holds(claim.kind, estimate, p)))
     seeds = max((e.n for m in measured for e in m.values()), default=0)
-    return Verdict(claim, answers, _word([a.holds for a in answers], seeds))
+    return Verdict(claim, answers, _word(answers, seeds), min(len(m) for m in measured))
 
 
-def _word(holds: Sequence[bool | None], seeds: int) -> str:
+def _word(answers: Sequence[Answer], seeds: int) -> str:
+    holds = [answer.holds for answer in answers]
+    missing = sum(answer.overall is None for answer in answers)
     if seeds == 0:
-        return "not run"
+        return "not run with two seeds or more"
     if any(h is False for h in holds):
         return NOT_REPRODUCED
     if all(holds):
         return REPRODUCED
+    if missing:
+        return f"not decided: {missing} of {len(answers)} comparisons were not run"
     number = {2: "two", 10: "ten"}.get(seeds, str(seeds))
     return f"not decidable with {number} seeds"
 

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.export import Table, plus_minus
-from lookhops.experiments.plan import cross, parse_model
+from lookhops.experiments.export import Table, counted, plus_minus
+from lookhops.experiments.plan import cross, parse_models
 from lookhops.experiments.results import Results, collect
 from lookhops.experiments.runners import Tell, run_local
-from lookhops.experiments.statistics import Pair, by_mean, cliques, compare_pairs, mean_ranks
+from lookhops.experiments.statistics import (
+    Pair,
+    by_mean,
+    cliques,
+    compare_pairs,
+    mean_ranks,
+    mean_std,
+)
 from lookhops.experiments.store import Store
 from lookhops.experiments.tables import signed
 from lookhops.graphs import Graphs
@@ -45,22 +52,21 @@ class Comparison:
     groups: list[list[str]]
 
     def models_table(self) -> Table:
-        """The models, best mean first."""
+        """The models, best mean first; every number is over the splits that all of them share."""
         cells = {cell.model: cell for cell in self.results.cells}
-        rows, records = [], []
+        rows, records, count = [], [], len(self.seeds)
         for name in self.scores:
-            metrics = cells[name].metrics
-            count = len(cells[name].seeds)
+            metrics = cells[name].of_seeds(self.seeds).metrics
             parameters, seconds = metrics["parameters"][0], sum(metrics["seconds"]) / count
-            mean, std = cells[name].mean_std()
+            mean, std = mean_std(self.scores[name])
             validation = 100 * sum(metrics["val_accuracy"]) / count
-            accuracy = f"**{plus_minus((mean, std))}**"
+            accuracy = f"**{plus_minus((mean, std), count)}**"
             texts = (name, accuracy, f"{validation:.1f}", f"{self.ranks[name]:.1f}")
             rows.append([[text] for text in (*texts, f"{parameters:,}", f"{seconds:.1f} s")])
             others = {
-                key: 100 * sum(values) / count
+                key: 100 * sum(metrics[key]) / count
                 for key in ("balanced_accuracy", "macro_f1", "auroc")
-                if None not in (values := list(metrics[key]))
+                if None not in metrics[key]
             }
             records.append(
                 {"model": name, "mean": mean, "std": std, "validation": validation, **others}
@@ -68,8 +74,16 @@ class Comparison:
                 | {"seconds_a_seed": seconds, "seeds": count}
             )
         head = ["model", "accuracy, %", "validation, %", "mean rank", "parameters", "time a seed"]
-        title = f"{self.dataset}: {len(self.seeds)} seeds"
-        return Table("models", title, head, rows, records)
+        title = f"{self.dataset}: {counted(count, 'seed')}"
+        return Table("models", title, head, rows, records, self._left_out())
+
+    def _left_out(self) -> str:
+        """In words, finished runs on splits that not all models have."""
+        more = {cell.model: len(cell.seeds) for cell in self.results.cells}
+        said = [f"{name} has {n}" for name, n in more.items() if n > len(self.seeds)]
+        if not said:
+            return ""
+        return f"Only the splits that all models have finished are counted; {', '.join(said)}."
 
     def pairs_table(self) -> Table:
         """The paired differences."""
@@ -116,7 +130,7 @@ class Comparison:
 
 def compare(
     graphs: Graphs,
-    models: Mapping[str, Architecture] | list[str],
+    models: Mapping[str, Architecture] | Sequence[str],
     protocol: Protocol | None = None,
     *,
     store: Store | Path | str,
@@ -135,7 +149,7 @@ def compare(
         tell: Called with each thing worth telling.
     """
     if not isinstance(models, Mapping):
-        models = {name: parse_model(name) for name in models}
+        models = parse_models(models if isinstance(models, str) else ",".join(models))
     cells = cross([graphs.name], models.items(), protocol or Protocol())
     if not isinstance(store, Store):
         with Store(store) as opened:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError, replacing
-from lookhops.experiments.plan import canonical
+from lookhops.experiments.keys import canonical
 from lookhops.experiments.results import Results
 
 NONE, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
@@ -47,8 +47,9 @@ class Table:
         return "\n".join(lines) + "\n"
 
     def latex(self) -> str:
-        """As a LaTeX tabular with booktabs' rules; a row of text for each line of its cells."""
-        lines = [rf"% {self.title}", rf"\begin{{tabular}}{{l{'r' * (len(self.head) - 1)}}}"]
+        """As a LaTeX tabular; a row of text for each line of its cells."""
+        needed = "% needs \\usepackage{booktabs,amssymb}"
+        lines = [rf"% {self.title}", needed, rf"\begin{{tabular}}{{l{'r' * (len(self.head) - 1)}}}"]
         lines += [r"\toprule", " & ".join(map(_latex, self.head)) + r" \\", r"\midrule"]
         for row in self.rows:
             height = max(len(cell) for cell in row)
@@ -94,9 +95,10 @@ def _latex(text: str) -> str:
     for old, new in (
         ("**", ""),
         ("`", ""),
-        ("%", r"\%"),
-        ("&", r"\&"),
-        ("_", r"\_"),
+        ("\\", r"\textbackslash "),
+        *((sign, "\\" + sign) for sign in "%&_#${}"),
+        ("^", r"\^{}"),
+        ("~", r"\~{}"),
         ("±", r"$\pm$"),
         (MINUS, "$-$"),
         ("²", "$^2$"),
@@ -170,11 +172,18 @@ def summary_table(results: Results) -> Table:
     rows = []
     for model in models:
         cells = [found.get((model, dataset)) for dataset in datasets]
-        rows.append([[model], *([plus_minus(c.mean_std())] if c else [NONE] for c in cells)])
+        rows.append(
+            [[model], *([plus_minus(c.mean_std(), len(c.seeds))] if c else [NONE] for c in cells)]
+        )
     mark = " (quick version)" if results.quick else ""
     return Table("summary", f"Test accuracy{mark}", [f"model{mark}", *datasets], rows)
 
 
-def plus_minus(value: tuple[float, float]) -> str:
-    """``80.6 ± 1.8``."""
-    return f"{value[0]:.1f} ± {value[1]:.1f}"
+def plus_minus(value: tuple[float, float], count: int = 2) -> str:
+    """``80.6 ± 1.8``; without the spread where there is one value only."""
+    return f"{value[0]:.1f} ± {value[1]:.1f}" if count > 1 else f"{value[0]:.1f}"
+
+
+def counted(count: int, thing: str) -> str:
+    """``1 run``, ``1,080 runs``."""
+    return f"{count:,} {thing}{'' if count == 1 else 's'}"

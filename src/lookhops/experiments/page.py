@@ -9,18 +9,19 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lookhops.experiments.claims import CLAIMS, Answer, Verdict, judge
-from lookhops.experiments.export import NONE, Table, write_text
+from lookhops.experiments.export import NONE, Table, counted, write_text
 from lookhops.experiments.figures import FIGURE_MAKERS, save
-from lookhops.experiments.paper import COST_DATASET, best_published, rows_of
+from lookhops.experiments.paper import COST_DATASET, DATASETS, best_published, rows_of
 from lookhops.experiments.results import CellResult, Results, device_of
 from lookhops.experiments.statistics import Estimate
+from lookhops.experiments.suites import QUICK_SEEDS
 from lookhops.experiments.tables import datasets_in_order, make_tables, signed
 from lookhops.training import Protocol
 
 PAGE, FOLDER = "paper.md", "paper"
 QUICK = (
-    "> **Quick version.** A few graphs, two seeds and a few epochs: it shows that everything runs. "
-    "Its accuracies say nothing about the models.\n"
+    "> **Quick version.** Few graphs, seeds and epochs: it shows that everything runs. Its "
+    "accuracies say nothing about the models.\n"
 )
 BURSI = (
     "BURSI stands where the paper has FRANKENSTEIN. It has FRANKENSTEIN's 4,337 graphs and "
@@ -29,7 +30,9 @@ BURSI = (
     "FRANKENSTEIN are in a column of their own.\n"
 )
 CAPTIONS = {
-    "gain": "Information gain of each further hop, with its fit and the paper's.",
+    "gain": "Information gain of each further hop, with its fit and the paper's. The fit is to the "
+    "gains themselves, as the paper's is: the small gains of many hops, which this scale shows, "
+    "hardly bear on it.",
     "accuracy-by-k": "Test accuracy of LiCheb without pooling against k: mean and standard error "
     "over the seeds. (The paper prints this figure without numbers.)",
 }
@@ -39,8 +42,10 @@ RULES = (
     "allows for overlapping training parts; the last column is the mean over the data sets, "
     "Holm-adjusted where a claim has several comparisons. “Beats” is reproduced where every such "
     "mean is significantly above 0, and not reproduced where any is significantly below. “Matches” "
-    "is reproduced where the interval excludes a loss of a point or more; “does not beat” where it "
-    "excludes a gain of a point or more. What is neither is not decidable with these seeds.\n"
+    "is reproduced where the interval excludes a loss of a point or more, and not reproduced where "
+    "it excludes all else; “does not beat” is reproduced where the interval excludes a gain of a "
+    "point or more, and not reproduced where the gain is significant. What is neither is not "
+    "decidable with these seeds. Intervals are of one comparison each; only p is adjusted.\n"
 )
 
 
@@ -83,11 +88,11 @@ def _head(results: Results) -> str:
     lines = [title + "\n"]
     if results.quick:
         lines.append(QUICK)
+    command = "lookhops paper --quick" if results.quick else "lookhops paper"
     lines.append(
-        "Every number below is made by `lookhops paper`; the page itself is built from the stored "
-        "results with `lookhops paper --from results/paper.json -o docs`.\n"
-        if not results.quick
-        else "Made by `lookhops paper --quick`.\n"
+        f"Every number below is made by `{command}`. With "
+        "`--export FILE.json` it keeps all runs in a small file, from which `lookhops paper --from "
+        "FILE.json -o DIR` builds this page again.\n"
     )
     if "BURSI" in results.datasets:
         lines.append(BURSI)
@@ -117,8 +122,9 @@ def _reached(results: Results) -> str:
     total = len(above) + len(below)
     rest = f"; not on {', '.join(below)}" if below else ""
     return (
-        f"The recommended network is one for all data sets: {said}. It was chosen by validation "
-        "accuracy on seeds 1001 to 1020, which are not among these. It is above the best "
+        f"The recommended network is one for all data sets: {said}. It was chosen on the splits of "
+        "seeds 1001 to 1020, which are not among these, by validation accuracy, and of two that "
+        "came out equal by the test accuracy on those splits. In the mean it is above the best "
         f"number that the paper prints in either table on {len(above)} of {total} data sets"
         f"{' (' + ', '.join(above) + ')' if above else ''}{rest}.\n"
     )
@@ -127,7 +133,10 @@ def _reached(results: Results) -> str:
 def commands(results: Results, table: str) -> str:
     """The command that reruns each cell of a table."""
     if table in ("data", "gain"):
-        return f"Again: `lookhops paper --tables {table} --figures none -o again`\n"
+        names = datasets_in_order(results)
+        quick = " --quick" if results.quick else ""
+        some = f" --datasets {','.join(names)}" if set(names) != {*DATASETS} else ""
+        return f"Again: `lookhops paper --tables {table} --figures none{quick}{some} -o again`\n"
     option = "--tables none --figures accuracy-by-k" if table == "accuracy-by-k" else None
     lines = []
     for row in rows_of(table):
@@ -151,10 +160,8 @@ def commands(results: Results, table: str) -> str:
 
 
 def _protocol_options(protocol: Protocol, seeds: Sequence[int], quick: bool) -> str:
-    if quick:
-        return " --quick"
-    text = ""
-    if tuple(seeds) != Protocol().seeds:
+    text = " --quick" if quick else ""
+    if tuple(seeds) != (QUICK_SEEDS if quick else Protocol().seeds):
         text += f" --seeds {','.join(map(str, seeds))}"
     if protocol.precision != Protocol().precision:
         text += f" --precision {shlex.quote(protocol.precision)}"
@@ -175,7 +182,7 @@ def _figure(name: str, results: Results, folder: Path, paths: list[Path], headin
 def _in_short(results: Results) -> str:
     """The answer to each claim, for who reads no further."""
     verdicts = [judge(claim, results) for claim in CLAIMS]
-    rows = "\n".join(f"| {v.claim.title} | **{v.word}** |" for v in verdicts)
+    rows = "\n".join(f"| {v.claim.title} | **{v.said}** |" for v in verdicts)
     table = f"| the paper's claim | with our runs |\n| --- | --- |\n{rows}\n"
     return f"## In short{_mark(results)}\n\n{table}\n{_reached(results)}"
 
@@ -190,7 +197,7 @@ def _verdict(verdict: Verdict, results: Results) -> str:
     datasets = datasets_in_order(results)
     head = ["difference", *datasets, "all"]
     rows = [_answer(answer, datasets) for answer in verdict.answers if answer.overall]
-    text = f"### {claim.title}: {verdict.word}\n\nThe paper: “{claim.paper}”"
+    text = f"### {claim.title}: {verdict.said}\n\nThe paper: “{claim.paper}”"
     text += f" {claim.remark}\n\n" if claim.remark else "\n\n"
     if claim.kind == "matches":
         text += _parameters(results)
@@ -241,14 +248,14 @@ def _environment(results: Results) -> str:
     )
     lines = []
     for (device, torch, own), count in runs.most_common():
-        line = f"- {count:,} runs on {device}, with PyTorch {torch} and LookHops {own}"
+        line = f"- {counted(count, 'run')} on {device}, with PyTorch {torch} and LookHops {own}"
         where = [cell for cell in results.cells if device in map(device_of, cell.environments)]
         if device != results.device:
             line += f": {_named(where)}"
         lines.append(line)
     seconds = sum(sum(cell.metrics["seconds"]) for cell in results.cells)
     precision = Counter(cell.protocol.precision for cell in results.cells)
-    said = ", ".join(f"{name} in {n} cells" for name, n in precision.most_common())
+    said = ", ".join(f"{name} in {counted(n, 'cell')}" for name, n in precision.most_common())
     lines.append(
         f"- {seconds / 60:.1f} minutes of training, added up over all runs, of which several may "
         f"have shared a machine at a time; precision {said}"

@@ -122,6 +122,10 @@ def chosen_rows(
         for slug in slugs:
             if slug not in ROWS:
                 raise LookHopsError(f"There is no row {slug!r}; there are {', '.join(ROWS)}.")
+            if ROWS[slug] not in rows:
+                raise LookHopsError(
+                    f"The row {slug!r} belongs to {ROWS[slug].table!r}, which is not asked for."
+                )
         rows = [row for row in rows if row.slug in slugs]
     return sorted(rows, key=lambda row: row.importance)
 

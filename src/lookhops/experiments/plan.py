@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
+from math import isfinite
 from typing import Any
 
 from lookhops.errors import LookHopsError
+from lookhops.experiments.keys import Key
 from lookhops.graphs import Graphs
 from lookhops.nn import RECOMMENDED, Architecture, GraphClassifier
+from lookhops.nn.registry import find
 from lookhops.training import Protocol
 
 
@@ -31,50 +33,7 @@ class Cell:
 
     def key(self, graphs: Graphs) -> Key:
         """What the cell's runs are stored under, given the graphs of its data set."""
-        return Key(graphs.fingerprint, canonical(self.architecture), canonical(self.protocol))
-
-
-@dataclass(frozen=True)
-class Key:
-    """What decides a run besides its seed: the graphs, the network and the protocol.
-
-    Args:
-        fingerprint: Of the graphs: their names do not matter, what they are does.
-        architecture: Canonical JSON.
-        protocol: Canonical JSON, without the seeds.
-    """
-
-    fingerprint: str
-    architecture: str
-    protocol: str
-
-
-def canonical(config: Architecture | Protocol) -> str:
-    """A configuration as JSON text that is equal for equal configurations; seeds are left out."""
-    values = asdict(config)
-    values.pop("seeds", None)
-    return json.dumps(values, sort_keys=True, separators=(",", ":"))
-
-
-def architecture_from(text: str) -> Architecture:
-    """The architecture that :func:`canonical` wrote; options it lacks have their defaults."""
-    return Architecture(**_known(Architecture, json.loads(text)))
-
-
-def protocol_from(text: str) -> Protocol:
-    """The protocol that :func:`canonical` wrote, with the paper's seeds."""
-    values = _known(Protocol, json.loads(text))
-    values["fractions"] = tuple(values.get("fractions", Protocol().fractions))
-    return Protocol(**values)
-
-
-def _known(kind: type, values: dict[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(kind)}
-    if strange := sorted(set(values) - names):
-        raise LookHopsError(
-            f"An option {strange[0]!r} of {kind.__name__} is not known to this version of LookHops."
-        )
-    return values
+        return Key.of(graphs, self.architecture, self.protocol)
 
 
 def cross(
@@ -100,22 +59,21 @@ def parse_model(text: str) -> Architecture:
     network that `lookhops train` begins with, and takes options too.
     """
     layers, *options = text.strip().split("/")
-    conv, _, pool = layers.partition("+")
-    values: dict[str, Any] = {"conv": conv, "pool": pool or "none"}
+    conv, plus, pool = layers.partition("+")
+    values: dict[str, Any] = {"conv": conv, "pool": pool if plus else "none"}
     types = {field.name: str(field.type) for field in fields(Architecture)}
     if layers == "recommended":
         values = asdict(RECOMMENDED)
     else:
         types = {name: kind for name, kind in types.items() if name not in values}
-    for option in options:
-        name, equals, value = option.partition("=")
-        if not equals or name not in types:
-            raise LookHopsError(
-                f"Model {text!r}: options are written name=value, with a name of "
-                f"{', '.join(types)}."
-            )
-        values[name] = _value(text, name, value, types[name])
     try:
+        given = set()
+        for option in options:
+            name, equals, value = option.partition("=")
+            if not equals or name in given:
+                raise LookHopsError("options are written name=value, each once.")
+            values[name] = _value(name, value, find("option", types, name))
+            given.add(name)
         architecture = Architecture(**values)
         GraphClassifier.from_architecture(1, 2, architecture)
     except LookHopsError as error:
@@ -123,17 +81,31 @@ def parse_model(text: str) -> Architecture:
     return architecture
 
 
-def _value(model: str, name: str, text: str, kind: str) -> Any:
+def _value(name: str, text: str, kind: str) -> Any:
     """The value of an option, by the type of its field."""
-    words = {"none": None, "true": True, "false": False}
-    if "str" not in kind and text.lower() in words:
-        return words[text.lower()]
+    if kind.endswith("| None") and text == "none":
+        return None
+    what, convert = KINDS[kind.split()[0]]
     try:
-        if "float" in kind:
-            return float(text)
-        return int(text) if "int" in kind else text
-    except ValueError as error:
-        raise LookHopsError(f"Model {model!r}: {name} is a number, not {text!r}.") from error
+        return convert(text)
+    except (KeyError, ValueError) as error:
+        raise LookHopsError(f"{name} is {what}, not {text!r}.") from error
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError
+    return value
+
+
+#: What the types of an architecture's fields are called, and how their values are read.
+KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "bool": ("true or false", {"true": True, "false": False}.__getitem__),
+    "float": ("a number", _finite),
+    "int": ("a whole number", int),
+    "str": ("text", str),
+}
 
 
 def parse_models(text: str) -> dict[str, Architecture]:
@@ -141,4 +113,10 @@ def parse_models(text: str) -> dict[str, Architecture]:
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise LookHopsError("Name at least one model, such as licheb+lookhops.")
-    return {name: parse_model(name) for name in names}
+    models: dict[str, Architecture] = {}
+    for name in dict.fromkeys(names):
+        model = parse_model(name)
+        if same := [other for other, known in models.items() if known == model]:
+            raise LookHopsError(f"{same[0]} and {name} are the same network: name it once.")
+        models[name] = model
+    return models

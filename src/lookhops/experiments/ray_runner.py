@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.plan import Cell, Key
+from lookhops.experiments.keys import Key
+from lookhops.experiments.plan import Cell
 from lookhops.experiments.records import train_records
 from lookhops.experiments.runners import (
     PAUSE,

@@ -5,17 +5,40 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.plan import Cell, Key, architecture_from, protocol_from
+from lookhops.experiments.checks import (
+    COUNT,
+    LIST,
+    OBJECT,
+    TEXT,
+    WHOLE,
+    Fits,
+    check_entries,
+    check_fact,
+    check_options,
+    check_run,
+    naming,
+    shown,
+)
+from lookhops.experiments.keys import (
+    Key,
+    architecture_from,
+    canonical,
+    key_text,
+    layers_of,
+    protocol_from,
+)
+from lookhops.experiments.plan import Cell
 from lookhops.experiments.statistics import mean_std
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
 from lookhops.training import Protocol
+from lookhops.training.files import read_json
 
 FORMAT = "lookhops-results-1"
 
@@ -30,6 +53,7 @@ class CellResult:
         seeds: The seeds that are finished.
         metrics: Each metric's values, in the order of the seeds.
         environments: Versions and machine of each run, in the order of the seeds.
+        layers: Digest of its layers, where they are not ours: it tells those of one name apart.
     """
 
     dataset: str
@@ -40,6 +64,23 @@ class CellResult:
     seeds: tuple[int, ...]
     metrics: Mapping[str, Sequence[Any]]
     environments: Sequence[Mapping[str, Any]]
+    layers: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """What its runs are stored under."""
+        network = key_text(self.architecture, self.layers)
+        return Key(self.fingerprint, network, canonical(self.protocol))
+
+    def of_seeds(self, seeds: Sequence[int]) -> CellResult:
+        """The same of these seeds only, in their order."""
+        places = [self.seeds.index(seed) for seed in seeds]
+        return replace(
+            self,
+            seeds=tuple(seeds),
+            metrics={name: [values[i] for i in places] for name, values in self.metrics.items()},
+            environments=[self.environments[i] for i in places],
+        )
 
     def accuracy(self) -> dict[int, float]:
         """Test accuracy of each seed, in per cent."""
@@ -120,6 +161,7 @@ class Results:
                 "seeds": list(cell.seeds),
                 "metrics": {key: list(values) for key, values in cell.metrics.items()},
                 "environments": [number(dict(e), environments) for e in cell.environments],
+                **({"layers": cell.layers} if cell.layers else {}),
             }
             for cell in self.cells
         ]
@@ -134,31 +176,77 @@ class Results:
 
     @classmethod
     def from_json(cls, path: Path) -> Results:
-        """Read what :meth:`to_json` gave."""
+        """Read what :meth:`to_json` gave; what is damaged is one sentence that says where."""
+        content = read_json(path)
+        if content.get("format") != FORMAT:
+            raise LookHopsError(f"{path}: not results of LookHops ({FORMAT}).")
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
-            if content.get("format") != FORMAT:
-                raise LookHopsError(f"{path}: not results of LookHops ({FORMAT}).")
-            cells = [
-                CellResult(
-                    dataset=cell["dataset"],
-                    model=cell["model"],
-                    architecture=architecture_from(json.dumps(cell["architecture"])),
-                    protocol=protocol_from(json.dumps(content["protocols"][cell["protocol"]])),
-                    fingerprint=cell["fingerprint"],
-                    seeds=tuple(cell["seeds"]),
-                    metrics=cell["metrics"],
-                    environments=[content["environments"][e] for e in cell["environments"]],
-                )
-                for cell in content["cells"]
-            ]
-            return cls(cells, content["facts"], bool(content["quick"]))
-        except OSError as error:
-            raise LookHopsError(f"{path}: cannot be read ({error.strerror}).") from error
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
-            raise LookHopsError(f"{path}: not JSON ({error}).") from error
-        except (KeyError, TypeError, IndexError, AttributeError) as error:
-            raise LookHopsError(f"{path}: damaged ({error!r}).") from error
+            check_entries(content, PARTS, "the file")
+            for name, facts in content["facts"].items():
+                with naming(f"the facts of {name}"):
+                    check_entries(facts, {}, "facts")
+                    for kind, value in facts.items():
+                        check_fact(kind, value)
+            cells = []
+            for number, cell in enumerate(content["cells"], start=1):
+                with naming(f"cell {number}"):
+                    check_entries(cell, CELL, "cell")
+                with naming(f"{cell['model']} on {cell['dataset']} (cell {number})"):
+                    cells.append(_read_cell(cell, content))
+            return cls(cells, content["facts"], content["quick"])
+        except LookHopsError as error:
+            text = str(error).rstrip(".")
+            raise LookHopsError(f"{path}: damaged, {text}; export it again.") from error
+
+
+PARTS: Mapping[str, Fits] = {
+    "quick": ("true or false", lambda value: isinstance(value, bool)),
+    **dict.fromkeys(("environments", "protocols", "cells"), LIST),
+    "facts": OBJECT,
+}
+CELL: Mapping[str, Fits] = {
+    **dict.fromkeys(("dataset", "fingerprint", "model"), TEXT),
+    **dict.fromkeys(("architecture", "metrics"), OBJECT),
+    **dict.fromkeys(("seeds", "environments"), LIST),
+    "protocol": COUNT,
+}
+
+
+def _read_cell(cell: Mapping[str, Any], content: Mapping[str, Any]) -> CellResult:
+    """A cell of a file, its entries being of their kinds, checked run by run."""
+    seeds, metrics = cell["seeds"], cell["metrics"]
+    if not seeds or not all(map(WHOLE[1], seeds)) or len(set(seeds)) < len(seeds):
+        raise LookHopsError("seeds are not whole numbers, at least one, each once")
+    for name, column in {**metrics, "environments": cell["environments"]}.items():
+        if not isinstance(column, list) or len(column) != len(seeds):
+            raise LookHopsError(f"{name} has not one value for each of {len(seeds)} seeds")
+    environments = [_numbered(content, "environments", i) for i in cell["environments"]]
+    for i, (seed, environment) in enumerate(zip(seeds, environments, strict=True)):
+        with naming(f"seed {seed}"):
+            check_entries(environment, {"versions": OBJECT, "machine": OBJECT}, "environment")
+            run = {name: column[i] for name, column in metrics.items()}
+            check_run(run, environment["versions"], environment["machine"])
+    protocol = _numbered(content, "protocols", cell["protocol"])
+    check_entries({"layers": "", **cell}, {"layers": TEXT}, "cell")
+    check_options(Architecture, cell["architecture"])
+    check_options(Protocol, protocol)
+    return CellResult(
+        dataset=cell["dataset"],
+        model=cell["model"],
+        architecture=architecture_from(json.dumps(cell["architecture"])),
+        protocol=protocol_from(json.dumps(protocol)),
+        fingerprint=cell["fingerprint"],
+        seeds=tuple(seeds),
+        metrics=metrics,
+        environments=environments,
+        layers=cell.get("layers"),
+    )
+
+
+def _numbered(content: Mapping[str, Any], part: str, number: Any) -> Any:
+    if not COUNT[1](number) or number >= len(content[part]):
+        raise LookHopsError(f"the file has no number {shown(number)} among its {part}")
+    return content[part][number]
 
 
 def collect(
@@ -175,21 +263,24 @@ def collect(
         mine = {row["seed"]: row for row in rows.get(key, [])}
         finished = [mine[seed] for seed in cell.protocol.seeds if seed in mine]
         if finished:
-            found.append(_cell_result(cell, key.fingerprint, finished))
+            found.append(cell_result(cell, key, finished))
     return found
 
 
-def _cell_result(cell: Cell, fingerprint: str, rows: list[dict[str, Any]]) -> CellResult:
-    names = rows[0]["metrics"]
+def cell_result(cell: Cell, key: Key, rows: Sequence[Mapping[str, Any]]) -> CellResult:
+    """The runs of a cell, from rows of a store."""
     return CellResult(
         dataset=cell.dataset,
         model=cell.model,
         architecture=cell.architecture,
         protocol=cell.protocol,
-        fingerprint=fingerprint,
+        fingerprint=key.fingerprint,
         seeds=tuple(row["seed"] for row in rows),
-        metrics={name: [_short(row["metrics"].get(name)) for row in rows] for name in names},
+        metrics={
+            name: [_short(row["metrics"].get(name)) for row in rows] for name in rows[0]["metrics"]
+        },
         environments=[{"versions": row["versions"], "machine": row["machine"]} for row in rows],
+        layers=layers_of(key.architecture),
     )
 
 

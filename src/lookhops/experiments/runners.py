@@ -11,7 +11,8 @@ import numpy as np
 import torch
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.plan import Cell, Key
+from lookhops.experiments.keys import Key
+from lookhops.experiments.plan import Cell
 from lookhops.experiments.records import Record, train_records
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
@@ -196,7 +197,8 @@ def count_found(
         done = store.finished(cell.key(source(cell.dataset)))
         outcome.found += len(done & set(cell.protocol.seeds))
     if outcome.found:
-        tell(Event(f"{outcome.found} runs were in the store already", outcome.found))
+        were = "1 run was" if outcome.found == 1 else f"{outcome.found:,} runs were"
+        tell(Event(f"{were} in the store already", outcome.found))
 
 
 def count_left(cells: Sequence[Cell], source: Source, store: Store, outcome: Outcome) -> None:

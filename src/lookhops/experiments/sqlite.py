@@ -1,4 +1,4 @@
-"""What the store needs of SQLite: the tables, a connection, and who is still alive."""
+"""What the store needs of SQLite: the tables and their rows, a connection, who is still alive."""
 
 from __future__ import annotations
 
@@ -6,9 +6,25 @@ import os
 import platform
 import sqlite3
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+
+from lookhops.errors import LookHopsError
+from lookhops.experiments.checks import (
+    NUMBER,
+    TEXT,
+    WHOLE,
+    check_entries,
+    check_fact,
+    check_options,
+    check_run,
+    decoded,
+)
+from lookhops.nn import Architecture
+from lookhops.training import Protocol
 
 APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others
 WAIT = 60.0  # seconds to wait for another process's transaction
@@ -31,6 +47,11 @@ CREATE TABLE facts (
     dataset TEXT NOT NULL, fingerprint TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL,
     UNIQUE (fingerprint, kind));
 """
+
+
+#: A run without its history.
+COLUMNS = ("id", "dataset", "fingerprint", "model", "architecture", "protocol", "seed", "finished")
+DECODED = ("metrics", "versions", "machine")
 
 
 def connect(path: Path) -> sqlite3.Connection:
@@ -64,3 +85,78 @@ def alive(owner: str) -> bool:
     except PermissionError:
         return True
     return True
+
+
+# -------------------------------------------------------------------- rows
+
+
+def read_runs(
+    db: sqlite3.Connection, path: Path, history: bool = False, where: str = "", *values: Any
+) -> list[dict[str, Any]]:
+    """Every run in the order in which they were finished; a damaged one is one sentence.
+
+    Args:
+        db: The store.
+        path: Where it is, to be said.
+        history: Whether to read their epochs too, still packed: :func:`unpacked` reads them.
+        where: Which runs, as SQL has it, with values.
+    """
+    names = (*COLUMNS, *DECODED, *(("history",) if history else ()))
+    chosen = f" WHERE {where}" if where else ""
+    query = f"SELECT {', '.join(names)} FROM runs{chosen} ORDER BY id"
+    found = [dict(zip(names, row, strict=True)) for row in db.execute(query, values).fetchall()]
+    for row in found:
+        row["path"] = path
+        with _whole_row(row):
+            check_entries(row, dict.fromkeys(("dataset", "fingerprint", "model"), TEXT), "row")
+            check_entries(row, {"seed": WHOLE}, "row")
+            check_options(Architecture, decoded(row["architecture"], "architecture"))
+            check_options(Protocol, decoded(row["protocol"], "protocol"))
+            row.update({name: decoded(row[name], name) for name in DECODED})
+            check_run(*(row[name] for name in DECODED))
+    return found
+
+
+def unpacked(row: Mapping[str, Any]) -> list[dict[str, float]]:
+    """Epoch by epoch, how a run that was read with its history went."""
+    with _whole_row(row):
+        try:
+            text = zlib.decompress(row["history"])
+        except (zlib.error, TypeError) as error:
+            raise LookHopsError("history cannot be unpacked") from error
+        epochs = decoded(text, "history")
+        if not isinstance(epochs, list) or len(epochs) < max(row["metrics"]["best_epoch"], 1):
+            raise LookHopsError("history has not the epochs of the run")
+        check_entries(epochs[0], {}, "an epoch of history")
+        for epoch in epochs:
+            check_entries(epoch, dict.fromkeys(epochs[0], _MAYBE_NAN), "an epoch of history")
+        return epochs
+
+
+_MAYBE_NAN = (NUMBER[0], lambda value: isinstance(value, int | float))  # losses may be anything
+
+
+@contextmanager
+def _whole_row(row: Mapping[str, Any]) -> Iterator[None]:
+    """Say which row is damaged, and what to do about it."""
+    try:
+        yield
+    except LookHopsError as error:
+        which = f"{row['model']} on {row['dataset']}, seed {row['seed']}"
+        raise LookHopsError(
+            f"{row['path']}: a stored run is damaged ({which}: {error}); delete it "
+            f"(DELETE FROM runs WHERE id = {row['id']}), and it is trained again when asked for."
+        ) from error
+
+
+def read_fact(path: Path, row: int, dataset: str, kind: str, text: Any) -> Any:
+    """A fact of a data set, or one sentence where it is damaged."""
+    try:
+        value = decoded(text, kind)
+        check_fact(kind, value)
+        return value
+    except LookHopsError as error:
+        raise LookHopsError(
+            f"{path}: what is stored of {dataset} is damaged ({error}); delete it "
+            f"(DELETE FROM facts WHERE rowid = {row}), and it is counted again when asked for."
+        ) from error

@@ -21,12 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.plan import (
-    Key,
-    architecture_from,
-    canonical,
-    protocol_from,
-)
+from lookhops.experiments.keys import Key, canonical, completed, protocol_from
 from lookhops.experiments.records import Record
 from lookhops.experiments.sqlite import (
     APPLICATION,
@@ -35,6 +30,9 @@ from lookhops.experiments.sqlite import (
     alive,
     connect,
     patiently,
+    read_fact,
+    read_runs,
+    unpacked,
 )
 
 BEAT, EXPIRY = 5.0, 60.0  # seconds between signs of life, and without one until a claim lapses
@@ -126,46 +124,35 @@ class Store:
         return added
 
     def rows(self) -> list[dict[str, Any]]:
-        """Every run, without its history, in the order of key and seed."""
-        names = ("dataset", "fingerprint", "model", "architecture", "seed", "protocol")
-        decoded = ("metrics", "versions", "machine")
+        """Every run, without its history, in the order in which they were finished."""
         with self._explained():
-            found = self.db.execute(
-                f"SELECT {', '.join((*names, 'finished', *decoded))} FROM runs"
-                " ORDER BY dataset, architecture, protocol, seed"
-            ).fetchall()
-        plain = len(names) + 1
-        return [
-            dict(zip((*names, "finished"), row[:plain], strict=True))
-            | {name: json.loads(row[plain + i]) for i, name in enumerate(decoded)}
-            for row in found
-        ]
+            return read_runs(self.db, self.path)
 
     def history(self, key: Key, seed: int) -> list[dict[str, float]]:
         """Epoch by epoch, how a stored run went."""
         with self._explained():
-            query = f"SELECT history FROM runs WHERE {WHERE} AND seed = ?"
-            found = self.db.execute(query, (*_values(key), seed)).fetchone()
-        if found is None:
+            which = (f"{WHERE} AND seed = ?", *_values(key), seed)
+            found = read_runs(self.db, self.path, True, *which)
+        if not found:
             raise LookHopsError(f"{self.path}: no such run.")
-        return json.loads(zlib.decompress(found[0]))
+        return unpacked(found[0])
 
     # ---------------------------------------------------------------- facts of a data set
 
     def fact(self, dataset: str, fingerprint: str, kind: str, make: Callable[[], Any]) -> Any:
         """What is known of a data set under ``kind``; made, and kept, if it is not known yet."""
-        query = "SELECT value FROM facts WHERE fingerprint = ? AND kind = ?"
+        query = "SELECT rowid, value FROM facts WHERE fingerprint = ? AND kind = ?"
         with self._explained():
             found = self.db.execute(query, (fingerprint, kind)).fetchone()
-        if found is None:
-            value = _text(make())
-            with self._explained(), self._transaction():
-                self.db.execute(
-                    "INSERT OR IGNORE INTO facts VALUES (?, ?, ?, ?)",
-                    (dataset, fingerprint, kind, value),
-                )
-            found = (value,)
-        return json.loads(found[0])
+        if found is not None:
+            return read_fact(self.path, found[0], dataset, kind, found[1])
+        value = _text(make())
+        with self._explained(), self._transaction():
+            self.db.execute(
+                "INSERT OR IGNORE INTO facts VALUES (?, ?, ?, ?)",
+                (dataset, fingerprint, kind, value),
+            )
+        return json.loads(value)
 
     # ---------------------------------------------------------------- claims
 
@@ -224,7 +211,8 @@ class Store:
             raise LookHopsError(
                 f"{self.path}: a store of version {version}; this LookHops reads {VERSION}."
             )
-        self._complete("architecture", lambda text: canonical(architecture_from(text)))
+        self.rows()  # what is damaged is said now, not after hours of training
+        self._complete("architecture", completed)
         self._complete("protocol", lambda text: canonical(protocol_from(text)))
 
     def _state(self) -> tuple[int, int, int]:

@@ -9,6 +9,7 @@ from lookhops.experiments.export import MINUS, NONE, Table, plus_minus
 from lookhops.experiments.paper import (
     COST_DATASET,
     DATASETS,
+    ROWS,
     Row,
     best_published,
     paper_name,
@@ -65,7 +66,7 @@ def _cell(results: Results, row: Row, dataset: str, records: list[dict[str, Any]
     theirs = published(row, dataset)
     mine = results.find(dataset, row.architecture(dataset))
     record: dict[str, Any] = {"row": row.slug, "dataset": dataset}
-    lines = [NONE if mine is None else f"**{plus_minus(mine.mean_std())}**"]
+    lines = [NONE if mine is None else f"**{plus_minus(mine.mean_std(), len(mine.seeds))}**"]
     if mine is not None:
         mean, std = mine.mean_std()
         record |= {"mean": mean, "std": std, "seeds": len(mine.seeds)}
@@ -109,9 +110,8 @@ def fifty_epochs(cell: CellResult) -> float:
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """A difference with its sign."""
-    rounded = round(value, digits) + 0.0  # no minus zero
-    return f"{rounded:+.{digits}f}".replace("-", MINUS)
+    """A difference with its sign, which a small one keeps: an interval holds 0 or does not."""
+    return f"{value:+.{digits}f}".replace("-", MINUS)
 
 
 def data_table(results: Results) -> Table:
@@ -168,7 +168,8 @@ def recommended_table(results: Results) -> Table:
     rows, records = [], []
     for dataset in datasets_in_order(results):
         mine, best = results.find(dataset, row.architecture(dataset)), best_published(dataset)
-        lines = [f"**{plus_minus(mine.mean_std())}**" if mine else NONE]
+        light = results.find(dataset, ROWS["licheb"].architecture(dataset))
+        lines = [f"**{plus_minus(mine.mean_std(), len(mine.seeds))}**" if mine else NONE]
         paper = [f"{best[0]:.1f}", best[1]] if best else [NONE]
         reached = [NONE]
         record: dict[str, Any] = {"dataset": dataset}
@@ -180,10 +181,12 @@ def recommended_table(results: Results) -> Table:
             reached = ["yes" if difference > 0 else "no", signed(difference)]
             record |= {"paper_best": best[0], "paper_row": best[1], "difference": difference}
         size = [f"{mine.metrics['parameters'][0] / 1000:.1f}k"] if mine else [NONE]
-        rows.append([[dataset], lines, paper, reached, size])
+        plain = [plus_minus(light.mean_std(), len(light.seeds))] if light else [NONE]
+        rows.append([[dataset], lines, paper, reached, size, plain])
         records.append(record)
-    head = ["data set", "recommended", "paper's best", "above it", "parameters"]
-    return Table("recommended", "The recommended network", head, rows, records)
+    head = ["data set", "recommended", "paper's best", "above it", "parameters", "our LiCheb row"]
+    note = "The last column is LiCheb as in the table above, without pooling, sum or dropout."
+    return Table("recommended", "The recommended network", head, rows, records, note)
 
 
 def make_tables(results: Results, names: Sequence[str]) -> list[Table]:

@@ -19,7 +19,7 @@ from lookhops.nn.conv.light import LightConv
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import check_ratio
-from lookhops.nn.pool.lookhops import LookHopsPooling
+from lookhops.nn.pool.lookhops import ACTIVATIONS, LookHopsPooling
 from lookhops.nn.readout import readout
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find
 
@@ -95,6 +95,7 @@ class GraphClassifier(nn.Module):
                 f"not layers={a.layers}, hidden={a.hidden}, num_classes={num_classes}."
             )
         find("readout", READOUTS, a.readout)
+        find("activation", ACTIVATIONS, a.activation)
         if not 0 <= a.dropout < 1:
             raise LookHopsError(f"dropout is a share from 0 up to below 1, not {a.dropout!r}.")
         make_conv = find("convolution", CONVOLUTIONS, a.conv)

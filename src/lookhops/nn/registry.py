@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from typing import Any
@@ -41,6 +42,8 @@ POOLINGS: dict[str, MakePooling] = {
     "asap": lambda channels, k, ratio, **options: ASAP(channels, ratio),
     "lookhops": LookHopsPooling,
 }
+#: What comes with LookHops, and keeps its name.
+BUILT_IN = frozenset((*CONVOLUTIONS, *POOLINGS, "recommended"))
 
 
 def register_convolution(name: str, make: MakeConvolution) -> None:
@@ -49,7 +52,7 @@ def register_convolution(name: str, make: MakeConvolution) -> None:
     ``make(in_channels, out_channels, k)`` returns the module: one of ours, or any of PyG's that is
     called with ``(x, edge_index)``, such as ``lambda d, h, k: SAGEConv(d, h)``.
     """
-    CONVOLUTIONS[name] = make
+    CONVOLUTIONS[_new(name)] = make
 
 
 def register_pooling(name: str, make: MakePooling) -> None:
@@ -57,7 +60,17 @@ def register_pooling(name: str, make: MakePooling) -> None:
 
     ``make(channels, k, ratio, **options)`` returns a :class:`~lookhops.nn.Pooling`.
     """
-    POOLINGS[name] = make
+    POOLINGS[_new(name)] = make
+
+
+def _new(name: str) -> str:
+    if name in BUILT_IN:
+        raise LookHopsError(f"{name!r} is a name that LookHops has given; choose another.")
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise LookHopsError(
+            f"{name!r} cannot be the name of a layer: take letters, digits, dots, - and _."
+        )
+    return name
 
 
 def find(kind: str, table: Mapping[str, Any], name: str) -> Any:

@@ -34,7 +34,14 @@ def verdict(group: Group) -> str:
     found = group.found
     names = list(found.scores)
     if len(names) == 1:
-        return f"Only {names[0]} has finished runs."
+        others = list(group.left_out)
+        if not others:
+            return f"Only {names[0]} has finished runs."
+        have = "has" if len(others) == 1 else "have"
+        return (
+            f"Only {names[0]} is shown: {joined(others)} {have} finished too few of the same "
+            "splits to be compared."
+        )
     first, second = names[:2]
     means = [float(np.mean(found.scores[name])) for name in (first, second)]
     if not found.pairs:
@@ -50,7 +57,9 @@ def verdict(group: Group) -> str:
         else "too little to tell them apart with this many seeds"
     )
     differ = sum(p.adjusted_p < ALPHA for p in found.pairs)
-    rest = f" Of all {len(found.pairs)} pairs, {differ} differ." if len(found.pairs) > 1 else ""
+    count = {0: "none differ", 1: "1 differs", len(found.pairs): "all differ"}
+    said = count.get(differ, f"{differ} differ")
+    rest = f" Of all {len(found.pairs)} pairs, {said}." if len(found.pairs) > 1 else ""
     return (
         f"{first} comes first with {means[0]:.1f} %, {ahead(means[0] - means[1], second)} "
         f"(95% interval {between((e.low, e.high), '')}, Holm's "
@@ -88,12 +97,12 @@ def comparison_section(groups: Sequence[Group]) -> Section:
 def _comparison_blocks(group: Group) -> list[Block]:
     found, count = group.found, len(group.found.seeds)
     tested = group.cells[0].metrics["test_graphs"][0]
-    n = f"n = {tested:,} test graphs a seed, {counted(count, 'shared seed')}"
+    seeds = counted(count, "shared seed" if len(found.scores) > 1 else "seed")
+    n = f"n = {tested:,} test graphs a seed, {seeds}"
     blocks: list[Block] = [models_table(group, n)]
     if group.left_out:
-        blocks.append(
-            Note(f"{joined(group.left_out)}: too few finished runs to be paired with the others.")
-        )
+        out = joined([f"{model} ({runs})" for model, runs in group.left_out.items()])
+        blocks.append(Note(f"Left out, for all means here are over {seeds}: {out}."))
     first = next(iter(found.scores))
     many = len(found.pairs) > MOST_PAIRS
     shown = [p for p in found.pairs if not many or first in (p.first, p.second)]
@@ -114,10 +123,10 @@ def _comparison_blocks(group: Group) -> list[Block]:
 
 
 def models_table(group: Group, n: str) -> TableBlock:
-    """The models, best mean first."""
+    """The models over the splits that they share, best mean first."""
     cells = {cell.model: cell for cell in group.cells}
     rows = []
-    for name in [*group.found.scores, *group.left_out]:
+    for name in group.found.scores:
         cell = cells[name]
         mean, std = cell.mean_std()
         seconds = sum(cell.metrics["seconds"]) / len(cell.seeds)
@@ -129,13 +138,14 @@ def models_table(group: Group, n: str) -> TableBlock:
                 percent(_mean(cell, "auroc")),
                 f"{cell.metrics['parameters'][0]:,}",
                 duration(seconds),
-                str(len(cell.seeds)),
                 network_name(asdict(cell.architecture)),
             ]
         )
-    head = ("model", "test accuracy", "validation", "AUROC", "parameters", "time a seed", "seeds")
+    head = ("model", "test accuracy", "validation", "AUROC", "parameters", "time a seed")
+    order = "Best mean first; " if len(rows) > 1 else ""
+    spread = "mean ± standard deviation" if len(group.found.seeds) > 1 else "one split, no spread"
     caption = (
-        "Best mean first; mean ± standard deviation over seeds. Choose among models by their "
+        f"{order}{spread}. Choose among models by their "
         f"validation accuracy: the test accuracy is for telling how good the choice is. {n}."
     )
     return TableBlock((*head, "network"), rows, caption, 0)

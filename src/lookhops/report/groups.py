@@ -9,9 +9,10 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.compare import Comparison, comparison
-from lookhops.experiments.plan import Key, architecture_from, canonical, protocol_from
+from lookhops.experiments.keys import architecture_from, protocol_from
 from lookhops.experiments.results import CellResult, Results
 from lookhops.report.folders import ModelFolder
+from lookhops.report.words import QUICK_MARK, counted
 
 
 @dataclass(frozen=True)
@@ -20,13 +21,21 @@ class Group:
 
     Args:
         dataset: What the graphs are called.
-        cells: The models' finished runs, each under a name of its own.
-        found: Their comparison; of models that share too few splits it has the others only.
+        finished: All finished runs, each model under a name of its own.
+        found: The comparison, over the splits that its models share; of models that share too few
+            splits it has the others only.
+        quick: Whether these are runs of the quick version, which say nothing about the models.
     """
 
     dataset: str
-    cells: Sequence[CellResult]
+    finished: Sequence[CellResult]
     found: Comparison
+    quick: bool = False
+
+    @property
+    def cells(self) -> Sequence[CellResult]:
+        """The models that are compared, with the splits that they share."""
+        return self.found.results.cells
 
     @property
     def best(self) -> CellResult:
@@ -35,9 +44,17 @@ class Group:
         return next(cell for cell in self.cells if cell.model == first)
 
     @property
-    def left_out(self) -> list[str]:
-        """Models that share too few splits with the others."""
-        return [cell.model for cell in self.cells if cell.model not in self.found.scores]
+    def left_out(self) -> dict[str, str]:
+        """Models of which runs are in no mean here, and how many runs."""
+        found = {}
+        for cell in self.finished:
+            out = len(cell.seeds) - (
+                len(self.found.seeds) if cell.model in self.found.scores else 0
+            )
+            every = counted(len(cell.seeds), "finished run")
+            if out:
+                found[cell.model] = every if out == len(cell.seeds) else f"{out} of {every}"
+        return found
 
 
 def grouped(results: Results) -> list[Group]:
@@ -46,11 +63,13 @@ def grouped(results: Results) -> list[Group]:
     for cell in results.cells:
         drawn = (cell.protocol.fractions, cell.protocol.stratify)
         by_split.setdefault((cell.dataset, cell.fingerprint, drawn), []).append(cell)
-    return [
-        Group(dataset, named, comparison(dataset, Results(_sharing(named))))
-        for (dataset, _, _), cells in by_split.items()
-        for named in [_named_apart(cells)]
-    ]
+    groups = []
+    for (dataset, _, _), cells in by_split.items():
+        named = _named_apart(cells)
+        found = comparison(dataset, Results(_sharing(named)))
+        quick = results.quick or dataset.endswith(QUICK_MARK)
+        groups.append(Group(dataset, named, found, quick))
+    return groups
 
 
 def _named_apart(cells: Sequence[CellResult]) -> list[CellResult]:
@@ -64,12 +83,14 @@ def _named_apart(cells: Sequence[CellResult]) -> list[CellResult]:
             for key, value in asdict(getattr(cell, part)).items():
                 if key != "seeds" and any(other[key] != value for other in options):
                     name += f", {key.replace('_', ' ')} {value}"
+        if any(other.layers != cell.layers for other in alike):
+            name += f", layers {(cell.layers or 'unknown')[:8]}"
         found.append(replace(cell, model=name))
     return found
 
 
 def _sharing(cells: Sequence[CellResult]) -> list[CellResult]:
-    """The cells that share splits: one with too few of them does not take them from the rest."""
+    """The cells that share splits, with these: one of too few does not take them from the rest."""
     order = sorted(cells, key=lambda cell: -len(cell.seeds))
     chosen, shared = [order[0]], set(order[0].seeds)
     for cell in order[1:]:
@@ -77,7 +98,9 @@ def _sharing(cells: Sequence[CellResult]) -> list[CellResult]:
         if len(common) >= min(2, len(shared)):
             chosen.append(cell)
             shared = common
-    return [cell for cell in cells if cell in chosen]
+    seeds = [seed for seed in order[0].seeds if seed in shared]
+    names = {cell.model for cell in chosen}
+    return [cell.of_seeds(seeds) for cell in cells if cell.model in names]
 
 
 def cell_of(model: ModelFolder) -> CellResult:
@@ -120,11 +143,6 @@ def _kept_accuracy(model: ModelFolder, seeds: Sequence[int]) -> list[float] | No
     if any(not 0 < best[s] <= len(c) for s, c in zip(seeds, columns, strict=True)):
         return None
     return [column[best[seed] - 1] for seed, column in zip(seeds, columns, strict=True)]
-
-
-def key_of(cell: CellResult) -> Key:
-    """What the runs of a cell are stored under."""
-    return Key(cell.fingerprint, canonical(cell.architecture), canonical(cell.protocol))
 
 
 def best_epochs(cell: CellResult) -> Mapping[int, int]:

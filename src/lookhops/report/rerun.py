@@ -18,7 +18,7 @@ def runs_reproduce_section(
     lines = [("Run", command) for command in commands] or [
         (f"Run {group.dataset} again", rerun(group)) for group in groups
     ]
-    environments = [e for group in groups for cell in group.cells for e in cell.environments]
+    environments = [e for group in groups for cell in group.finished for e in cell.environments]
     versions = dict.fromkeys(
         ", ".join(f"{name} {version}" for name, version in e["versions"].items())
         for e in environments
@@ -40,12 +40,16 @@ def runs_reproduce_section(
 
 def rerun(group: Group) -> str:
     """The ``lookhops compare`` that trains the models of a group."""
-    models = ",".join(spelled(cell.architecture) for cell in group.cells)
+    if group.quick:
+        return "lookhops paper --quick -o paper"
+    models = ",".join(spelled(cell.architecture) for cell in group.finished)
     protocol = group.best.protocol
-    seeds = ",".join(map(str, group.best.seeds))
-    seeds += "," if len(group.best.seeds) == 1 else ""  # else it would be their number
+    known = sorted({seed for cell in group.finished for seed in cell.seeds})
+    seeds = ",".join(map(str, known))
+    seeds += "," if len(known) == 1 else ""  # else it would be their number
+    dataset = group.dataset.removesuffix(f" ({group.best.fingerprint})")
     return (
-        f"lookhops compare {shlex.quote(group.dataset)} --models {models} --seeds {seeds} --epochs "
+        f"lookhops compare {shlex.quote(dataset)} --models {models} --seeds {seeds} --epochs "
         f"{protocol.max_epochs} --patience {protocol.patience} --batch-size {protocol.batch_size} "
         f"--lr {protocol.learning_rate:g}"
         + (" --stratify" if protocol.stratify else "")
@@ -59,5 +63,7 @@ def spelled(architecture: Architecture) -> str:
     for option in fields(Architecture):
         value = getattr(architecture, option.name)
         if option.name not in ("conv", "pool") and value != option.default:
-            text += f"/{option.name}={str(value).lower() if value is None else value}"
+            text += (
+                f"/{option.name}={str(value).lower() if value in (None, True, False) else value}"
+            )
     return text

@@ -164,13 +164,16 @@ def accuracies(scores: Mapping[str, Sequence[float]], caption: str, rows_high: i
     means = {
         "type": "scatter",
         "mode": "markers",
-        "name": "mean ± standard deviation",
+        "name": "mean",
         "x": rounded([mean for mean, _ in found]),
         "y": list(range(len(names))),
-        "error_x": {"type": "data", "array": rounded([std for _, std in found]), "thickness": 2},
         "marker": {"color": "var(--blue)", "symbol": "diamond", "size": 11},
         "hovertemplate": "mean %{x:.1f} %<extra></extra>",
     }
+    if any(len(values) > 1 for values in scores.values()):
+        spread = rounded([std for _, std in found])
+        means["name"] = "mean ± standard deviation"
+        means["error_x"] = {"type": "data", "array": spread, "thickness": 2}
     drawn = figure(
         [dots, means],
         axis("test accuracy, %", zeroline=False),

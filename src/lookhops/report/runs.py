@@ -11,12 +11,12 @@ from lookhops.report.content import Block, Report, Section, Subheading, TableBlo
 from lookhops.report.folders import COLUMNS
 from lookhops.report.from_model import data_section
 from lookhops.report.from_results import comparison_section
-from lookhops.report.groups import Group, best_epochs, grouped, key_of
+from lookhops.report.groups import Group, best_epochs, grouped
 from lookhops.report.hop_charts import gains
 from lookhops.report.rerun import runs_reproduce_section
 from lookhops.report.snapshot import Snapshot
 from lookhops.report.training import training_charts
-from lookhops.report.words import counted, joined, mean_std, p_said, signed
+from lookhops.report.words import QUICK_MARK, counted, joined, mean_std, p_said, signed
 
 Lines = Sequence[tuple[str, str]]
 #: More data sets than this are counted in the title, not named.
@@ -46,29 +46,38 @@ def runs_report(snapshot: Snapshot, again: Lines = (), paper: bool = False) -> R
     sections = [section for section in found if section is not None]
     datasets = list(dict.fromkeys(group.dataset for group in groups))
     what = joined(datasets) if len(datasets) <= MOST_NAMES else counted(len(datasets), "data set")
-    title = f"{what}: {counted(len(_models(groups)), 'model')} compared"
-    return Report(title, _summary(groups, results), _tiles(groups, verdicts), sections)
+    names = list(dict.fromkeys(name for group in groups for name in group.found.scores))
+    title = f"{what}: {names[0] if len(names) == 1 else f'{len(names)} models compared'}"
+    title += QUICK_MARK if results.quick else ""
+    return Report(title, _summary(groups), _tiles(groups, verdicts), sections)
 
 
 def _models(groups: Sequence[Group]) -> list[str]:
-    return list(dict.fromkeys(cell.model for group in groups for cell in group.cells))
+    return list(dict.fromkeys(cell.model for group in groups for cell in group.finished))
 
 
-def _summary(groups: Sequence[Group], results: Results) -> str:
+def _runs(groups: Sequence[Group]) -> int:
+    return sum(len(cell.seeds) for group in groups for cell in group.finished)
+
+
+def _summary(groups: Sequence[Group]) -> str:
     """The runs in one plain sentence."""
-    models, runs = _models(groups), sum(len(cell.seeds) for cell in results.cells)
     datasets = {group.dataset for group in groups}
     text = (
-        f"{counted(len(models), 'model')} on {counted(len(datasets), 'data set')}, "
-        f"{counted(runs, 'finished run')}"
+        f"{counted(len(_models(groups)), 'model')} on {counted(len(datasets), 'data set')}, "
+        f"{counted(_runs(groups), 'finished run')}"
     )
     if len(groups) == 1:
         best = groups[0].best
         mean, std = best.mean_std()
         accuracy = mean_std(mean / 100, std / 100, len(best.seeds) > 1)
-        text += f"; {best.model} comes first, with a test accuracy of {accuracy}"
-    quick = " This is the quick version, which says nothing about the models."
-    return f"{text}.{quick if results.quick else ''}"
+        first = "comes first, with" if len(groups[0].cells) > 1 else "has"
+        seeds = counted(len(best.seeds), "seed")
+        text += f"; {best.model} {first} a test accuracy of {accuracy} over {seeds}"
+    if all(group.quick for group in groups):
+        return f"{text}. This is the quick version, which says nothing about the models."
+    few = any(group.quick for group in groups)
+    return f"{text}.{' The quick version says nothing about the models.' if few else ''}"
 
 
 def _tiles(groups: Sequence[Group], verdicts: Sequence[Verdict]) -> list[Tile]:
@@ -77,9 +86,8 @@ def _tiles(groups: Sequence[Group], verdicts: Sequence[Verdict]) -> list[Tile]:
     else:
         tiles = [Tile("data sets", str(len({group.dataset for group in groups})))]
     tiles.append(Tile("models", str(len(_models(groups)))))
-    runs = sum(len(cell.seeds) for group in groups for cell in group.cells)
-    tiles.append(Tile("finished runs", f"{runs:,}"))
-    if any(one.word != "not run" for one in verdicts):
+    tiles.append(Tile("finished runs", f"{_runs(groups):,}"))
+    if any(map(_was_run, verdicts)):
         reproduced = sum(one.word == REPRODUCED for one in verdicts)
         denied = sum(one.word == NOT_REPRODUCED for one in verdicts)
         rest = f"{denied} not reproduced, {len(verdicts) - reproduced - denied} open"
@@ -94,34 +102,40 @@ def _best_tile(group: Group) -> Tile:
 
 
 def _fact_sections(results: Results) -> list[Section]:
-    """The data, and the hop information, of every data set of which something is known."""
+    """The data, and the hop information, of every data set that has finished runs."""
     sections: list[Section] = []
-    graphs = {name: facts["graphs"] for name, facts in results.facts.items() if "graphs" in facts}
-    counts = {name: facts["data"] for name, facts in results.facts.items() if "data" in facts}
-    if len(graphs) == 1:
+    finished = {cell.dataset for cell in results.cells}
+    found = {name: facts for name, facts in results.facts.items() if name in finished}
+    graphs = {name: facts["graphs"] for name, facts in found.items() if "graphs" in facts}
+    counts = {name: facts["data"] for name, facts in found.items() if "data" in facts}
+    known = {**graphs, **counts}
+    if len(known) == 1 and graphs:
         sections.append(data_section(*next(iter(graphs.items()))))
-    elif counts or graphs:
-        known = {**graphs, **counts}
+    elif known:
         columns = ("graphs", "nodes", "edges", "features")
         rows = [[n, *(f"{facts[c]:,}" for c in columns)] for n, facts in known.items()]
         table = TableBlock(("data set", *columns), rows, "Edges count each pair of nodes once.")
         lead = f"{counted(len(rows), 'data set')}: {joined(list(known))}."
         sections.append(Section("data", "The data", lead, [table]))
-    gained = {name: facts["gain"] for name, facts in results.facts.items() if "gain" in facts}
+    gained = {name: facts["gain"] for name, facts in found.items() if "gain" in facts}
     if gained:
         lead = (
             "Measured before any training: the gain of a hop is how much the view of the nodes "
             "changes when each looks one hop further."
         )
-        charts: list[Block] = [gains(found, title=f"{name}. ") for name, found in gained.items()]
+        charts: list[Block] = [gains(gain, title=f"{name}. ") for name, gain in gained.items()]
         sections.append(Section("hops", "How many hops matter", lead, charts))
     return sections
 
 
+def _was_run(verdict: Verdict) -> bool:
+    return any(answer.by_dataset for answer in verdict.answers)
+
+
 def _claims_section(verdicts: Sequence[Verdict]) -> Section | None:
-    if all(one.word == "not run" for one in verdicts):
+    if not any(map(_was_run, verdicts)):
         return None
-    rows = [[one.claim.title, one.word] for one in verdicts]
+    rows = [[one.claim.title, one.said] for one in verdicts]
     lead = "What the paper says of its models, answered from these runs."
     table = TableBlock(("claim", "with these runs"), rows)
     return Section("claims", "The paper's claims", lead, [table])
@@ -133,7 +147,7 @@ def _training_section(groups: Sequence[Group], snapshot: Snapshot) -> Section | 
     for group in groups:
         history = {
             seed: columns
-            for seed, columns in snapshot.history(key_of(group.best)).items()
+            for seed, columns in snapshot.history(group.best).items()
             if set(COLUMNS) <= columns.keys()
         }
         if not history:

@@ -6,19 +6,22 @@ between two of their runs.
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.plan import Key, architecture_from, canonical, protocol_from
-from lookhops.experiments.results import CellResult, Results
-from lookhops.experiments.sqlite import APPLICATION, VERSION, WAIT
+from lookhops.experiments.keys import Key, architecture_from, canonical, completed, protocol_from
+from lookhops.experiments.paper import ROWS
+from lookhops.experiments.plan import Cell
+from lookhops.experiments.results import CellResult, Results, cell_result
+from lookhops.experiments.sqlite import APPLICATION, VERSION, WAIT, read_fact, read_runs, unpacked
+from lookhops.experiments.suites import QUICK_EPOCHS, QUICK_GRAPHS
+from lookhops.report.words import QUICK_MARK
+from lookhops.training import Protocol
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,17 +30,19 @@ class Snapshot:
 
     Args:
         results: The finished cells, and what is known of the data sets.
-        packed: Of each cell, the epochs of its seeds, as the store keeps them.
+        runs: Of each key and seed, the row that the store has, with the epochs as it keeps them.
         commands: The command lines that asked for the runs, in their order.
     """
 
     results: Results
-    packed: Mapping[Key, Mapping[int, bytes]] = field(default_factory=dict)
+    runs: Mapping[Key, Mapping[int, Mapping[str, Any]]] = field(default_factory=dict)
     commands: list[str] = field(default_factory=list)
 
-    def history(self, key: Key) -> dict[int, dict[str, list[float]]]:
+    def history(self, cell: CellResult) -> dict[int, dict[str, list[float]]]:
         """Of each seed of a cell, the columns of its epochs."""
-        return {seed: _columns(packed) for seed, packed in self.packed.get(key, {}).items()}
+        rows = self.runs.get(cell.key, {})
+        epochs = {seed: unpacked(rows[seed]) for seed in cell.seeds if seed in rows}
+        return {s: {name: [e[name] for e in one] for name in one[0]} for s, one in epochs.items()}
 
 
 def read_store(path: Path, fingerprint: str | None = None) -> Snapshot:
@@ -58,20 +63,18 @@ def read_store(path: Path, fingerprint: str | None = None) -> Snapshot:
                 raise LookHopsError(
                     f"{path}: a store of version {version}; this LookHops reads {VERSION}."
                 )
-            runs = db.execute(
-                "SELECT dataset, fingerprint, model, architecture, protocol, seed, metrics,"
-                " versions, machine, history FROM runs ORDER BY id"
-            ).fetchall()
+            runs = read_runs(db, path, history=True)
             facts = db.execute(
-                "SELECT dataset, fingerprint, kind, value FROM facts ORDER BY rowid"
+                "SELECT rowid, dataset, fingerprint, kind, value FROM facts ORDER BY rowid"
             ).fetchall()
     except sqlite3.DatabaseError as error:
         raise LookHopsError(
             f"{path}: not a store of results that can be read ({error})."
         ) from error
     if fingerprint is not None:
-        runs, facts = ([row for row in rows if row[1] == fingerprint] for rows in (runs, facts))
-    return _snapshot(runs, facts)
+        runs = [row for row in runs if row["fingerprint"] == fingerprint]
+        facts = [row for row in facts if row[2] == fingerprint]
+    return _snapshot(path, runs, facts)
 
 
 def _open(path: Path) -> sqlite3.Connection:
@@ -89,48 +92,60 @@ def _open(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None)
 
 
-def _snapshot(runs: list[Any], facts: list[Any]) -> Snapshot:
-    cells: dict[tuple[str, str, Key], list[Any]] = {}
-    for dataset, fingerprint, model, network, training, *rest in runs:
+def _snapshot(path: Path, rows: list[dict[str, Any]], facts: list[Any]) -> Snapshot:
+    """One cell for each network, whatever names its runs were asked for by."""
+    runs: dict[Key, dict[int, dict[str, Any]]] = {}
+    for row in rows:
         try:  # as this version writes them: rows from before an option have its default
-            texts = canonical(architecture_from(network)), canonical(protocol_from(training))
+            texts = completed(row["architecture"]), canonical(protocol_from(row["protocol"]))
         except LookHopsError:
             continue  # from a later version
-        cells.setdefault((dataset, model, Key(fingerprint, *texts)), []).append(rest)
-    found, packed = [], {}
-    for (dataset, model, key), rows in cells.items():
-        rows.sort(key=lambda row: row[0])
-        metrics = [json.loads(row[1]) for row in rows]
-        found.append(
-            CellResult(
-                dataset=dataset,
-                model=model,
-                architecture=architecture_from(key.architecture),
-                protocol=protocol_from(key.protocol),
-                fingerprint=key.fingerprint,
-                seeds=tuple(row[0] for row in rows),
-                metrics={name: [one.get(name) for one in metrics] for name in metrics[0]},
-                environments=[
-                    {"versions": json.loads(row[2]), "machine": json.loads(row[3])} for row in rows
-                ],
-            )
-        )
-        packed[key] = {row[0]: row[4] for row in rows}
+        runs.setdefault(Key(row["fingerprint"], *texts), {}).setdefault(row["seed"], row)
+    cells = []
+    for key, by_seed in runs.items():
+        first = next(iter(by_seed.values()))
+        network, protocol = architecture_from(key.architecture), protocol_from(key.protocol)
+        cell = Cell(first["dataset"], first["model"], network, protocol)
+        cells.append(cell_result(cell, key, [by_seed[seed] for seed in sorted(by_seed)]))
+    quick = [
+        cell for cell in cells if _is_quick(cell, {r["model"] for r in runs[cell.key].values()})
+    ]
+    names = _names(cells, {cell.fingerprint for cell in quick} if len(quick) < len(cells) else ())
     known: dict[str, dict[str, Any]] = {}
     commands = []
-    prints: dict[str, set[str]] = {}
-    for dataset, fingerprint, *_ in facts:
-        prints.setdefault(dataset, set()).add(fingerprint)
-    for dataset, fingerprint, kind, value in facts:
+    for number, dataset, fingerprint, kind, text in facts:
+        value = read_fact(path, number, dataset, kind, text)
         if kind.startswith("command"):
-            commands.append(json.loads(value))
-            continue
-        # Two sets may have one name: their graphs tell them apart.
-        name = dataset if len(prints[dataset]) == 1 else f"{dataset} ({fingerprint})"
-        known.setdefault(name, {})[kind] = json.loads(value)
-    return Snapshot(Results(found, known), packed, commands)
+            commands.append(value)
+        for (_, graphs), name in names.items():  # of those that something is finished of
+            if graphs == fingerprint and not kind.startswith("command"):
+                known.setdefault(name, {})[kind] = value
+    cells = [replace(cell, dataset=names[cell.dataset, cell.fingerprint]) for cell in cells]
+    results = Results(cells, known, bool(cells) and len(quick) == len(cells))
+    return Snapshot(results, runs, commands)
 
 
-def _columns(packed: bytes) -> dict[str, list[float]]:
-    rows = json.loads(zlib.decompress(packed))
-    return {name: [row[name] for row in rows] for name in (rows[0] if rows else ())}
+def _is_quick(cell: CellResult, names: set[str]) -> bool:
+    """Whether ``lookhops paper --quick`` ran it: by the names, the graphs and the epochs."""
+    rows = {row.label for row in ROWS.values()}
+    graphs = sum(cell.metrics[f"{part}_graphs"][0] for part in ("train", "val", "test"))
+    protocol = replace(Protocol(), max_epochs=QUICK_EPOCHS, precision=cell.protocol.precision)
+    return bool(names & rows) and graphs <= QUICK_GRAPHS and cell.protocol == protocol
+
+
+def _names(cells: Sequence[CellResult], quick: Collection[str]) -> dict[tuple[str, str], str]:
+    """What to call the data sets, by name and fingerprint: two may have one name.
+
+    Args:
+        cells: On these data sets.
+        quick: Fingerprints of those that the quick version took a few graphs of.
+    """
+    sets = dict.fromkeys((cell.dataset, cell.fingerprint) for cell in cells)
+    found = {}
+    for name, fingerprint in sets:
+        alike = [f for other, f in sets if other == name and f not in quick]
+        if fingerprint in quick:
+            found[name, fingerprint] = f"{name}{QUICK_MARK}"
+        else:
+            found[name, fingerprint] = name if len(alike) == 1 else f"{name} ({fingerprint})"
+    return found

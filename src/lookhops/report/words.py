@@ -8,6 +8,8 @@ from typing import Any
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EN DASH}"
 #: Longer names are cut where there is little room.
 NAME_WIDTH = 28
+#: Stands after what was run by ``lookhops paper --quick``.
+QUICK_MARK = " (quick version)"
 
 
 def counted(count: int, thing: str, things: str | None = None) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from math import inf
 
 import torch
 
@@ -12,6 +13,7 @@ from lookhops.errors import LookHopsError
 from lookhops.nn import Architecture, GraphClassifier
 
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
+MOST_SEEDS = 10_000
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 
 
@@ -49,16 +51,19 @@ class Protocol:
     precision: str = "float32"
 
     def __post_init__(self) -> None:
-        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
-            raise LookHopsError(f"Seeds must be given and differ from each other: {self.seeds}.")
+        if not self.seeds:
+            raise LookHopsError("At least one seed is needed.")
+        if len(set(self.seeds)) != len(self.seeds):
+            raise LookHopsError(f"Seeds must differ from each other: {self.seeds}.")
+        if not 0 <= min(self.seeds) <= max(self.seeds) < 2**32:
+            raise LookHopsError("Seeds are whole numbers from 0 to 4,294,967,295.")
         for name in ("batch_size", "max_epochs", "patience"):
             if getattr(self, name) < 1:
                 raise LookHopsError(f"{name} must be at least 1, not {getattr(self, name)}.")
-        if not self.learning_rate > 0 or not self.weight_decay >= 0:
-            raise LookHopsError(
-                "The learning rate must be above 0 and the weight decay at least 0, "
-                f"not {self.learning_rate} and {self.weight_decay}."
-            )
+        if not 0 < self.learning_rate < inf:
+            raise LookHopsError(f"The learning rate must be above 0, not {self.learning_rate}.")
+        if not 0 <= self.weight_decay < inf:
+            raise LookHopsError(f"The weight decay must be at least 0, not {self.weight_decay}.")
         if self.precision not in PRECISIONS:
             raise LookHopsError(
                 f"precision is one of {', '.join(PRECISIONS)}, not {self.precision!r}."
@@ -97,10 +102,10 @@ def class_weights(y: torch.Tensor, num_classes: int) -> torch.Tensor:
 
 def parse_seeds(text: str | int | Sequence[int]) -> tuple[int, ...]:
     """Seeds from a count (the paper's first n: 11, 22, ...) or a list such as ``11,22,33``."""
-    if isinstance(text, int) or (isinstance(text, str) and text.strip().isdigit()):
+    if isinstance(text, int) or (isinstance(text, str) and text.strip().isdecimal()):
         count = int(text)
-        if count < 1:
-            raise LookHopsError("At least one seed is needed.")
+        if not 1 <= count <= MOST_SEEDS:
+            raise LookHopsError(f"A count of seeds is from 1 to {MOST_SEEDS:,}, not {count}.")
         return tuple(11 * (i + 1) for i in range(count))
     if isinstance(text, str):
         try:

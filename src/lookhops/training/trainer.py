@@ -203,6 +203,8 @@ def draw_splits(
             f"{graphs.name}: the graphs have no classes to learn; in a table of molecules, name "
             "the column that has them (--label-column)."
         )
+    if not graphs.num_nodes:
+        raise LookHopsError(f"{graphs.name}: no graph has a node; there is nothing to look at.")
     if len(graphs.y.unique()) < 2:
         raise LookHopsError(
             f"{graphs.name}: all graphs are of one class; there is nothing to learn."
