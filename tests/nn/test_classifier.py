@@ -327,7 +327,7 @@ def test_refusals_are_sentences():
         ({"ratio": 0}, "ratio is the fraction that is kept"),
         ({"edge_ratio": 2.0, "pool": "lookhops"}, "edge_ratio is the fraction that is kept"),
         ({"k": -1}, "k must be a whole number from 0 up, not -1"),
-        ({"activation": "exp", "pool": "lookhops"}, "activation is one of"),
+        ({"activation": "exp"}, "no activation 'exp'; there are sigmoid"),
     ):
         with pytest.raises(LookHopsError, match=said):
             GraphClassifier(4, 3, **options)

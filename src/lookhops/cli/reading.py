@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from lookhops.cli.common import warn
+from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -85,6 +86,8 @@ class Reading:
         """The graphs of a source, with warnings as plain lines on stderr."""
         from lookhops.datasets import load
 
+        if not source.strip():
+            raise LookHopsError("Name the graphs: a file, a folder or a data set.")
         options = asdict(self)
         options |= {"size": options.pop("task_size"), "seed": options.pop("task_seed")}
         with warnings_as_lines():
