@@ -3,6 +3,7 @@
 import json
 
 import pytest
+import torch
 
 from lookhops.datasets import load
 from lookhops.experiments.compare import compare
@@ -130,6 +131,20 @@ def test_from_python_with_a_layer_of_ones_own(tmp_path, monkeypatch):
     )
     assert set(found.scores) == {"mine", "gcn"}
     assert len(found.pairs) == 1
+
+
+def test_a_run_that_fails_is_named_and_told_by_the_exit_code(lookhops, tmp_path, monkeypatch):
+    class Diverging(torch.nn.Linear):
+        def forward(self, x, edge_index):
+            return super().forward(x) * float("nan")
+
+    monkeypatch.setitem(registry.CONVOLUTIONS, "diverging", lambda d, h, k: Diverging(d, h))
+    models = ["--models", f"{MODELS[2]},diverging", "-o", tmp_path]
+    code, out, err = lookhops("compare", *SMALL, *models)
+    assert code == 1
+    assert "gcn" in out
+    assert "warning: hops-1, diverging, seed 11: The loss of seed 11 was not a finite" in err
+    assert "are kept" not in err
 
 
 def test_a_layer_defined_anew_is_trained_anew(tmp_path, monkeypatch):

@@ -14,12 +14,12 @@ from lookhops.cli.common import (
     check_folder,
     out,
     print_json,
-    warn,
 )
 from lookhops.cli.groups import with_groups
 from lookhops.cli.reading import Reading, Source
 from lookhops.cli.report import ReportFile, check_page, command_line, write
 from lookhops.cli.runs import (
+    Left,
     RunOptions,
     run_plan,
 )
@@ -100,22 +100,21 @@ def compare(
         raise LookHopsError(
             f"{path}: there is no such store, and with --time-limit 0 none is made."
         )
-    found, problems = _run(graphs, models, protocol, path, options)
+    found, left = _run(graphs, models, protocol, path, options)
     paths = _write(found, output) if output else []
     if as_json:
-        files = {"files": [str(path) for path in paths], "left": problems}
+        files = {"files": [str(path) for path in paths], "left": left.said}
         print_json({**found.to_json(), **files})
     else:
         _print(found, paths)
     if report is not None:
         _report(found, path, report, quiet=as_json)
-    for problem in problems:
-        warn(problem)
+    left.tell()
 
 
 def _run(
     graphs: Graphs, models: str, protocol: Protocol, path: Path, options: RunOptions
-) -> tuple[Comparison, list[str]]:
+) -> tuple[Comparison, Left]:
     from lookhops.experiments.compare import comparison
     from lookhops.experiments.plan import cross, parse_models
     from lookhops.experiments.results import Results, collect
@@ -127,9 +126,9 @@ def _run(
     options.check()
     with Store(path) as store:
         _keep_facts(store, graphs)
-        problems = run_plan(cells, lambda name: graphs, store, options)
+        left = run_plan(cells, lambda name: graphs, store, options)
         results = Results(collect(cells, lambda name: graphs, store))
-    return comparison(graphs.name, results), problems
+    return comparison(graphs.name, results), left
 
 
 def _keep_facts(store: Store, graphs: Graphs) -> None:

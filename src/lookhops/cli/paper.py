@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lookhops.cli.common import Json, check_folder, err, out, print_json, warn
+from lookhops.cli.common import Json, check_folder, err, out, print_json
 from lookhops.cli.groups import with_groups
 from lookhops.cli.reading import DataDir
 from lookhops.cli.report import ReportFile, check_page, command_line, write
 from lookhops.cli.runs import (
+    Left,
     RunOptions,
     run_plan,
     split_names,
@@ -95,7 +96,7 @@ def paper(
         check_folder(export.parent)
     if report is not None:
         check_page(report)
-    problems: list[str] = []
+    left = Left([], [])
     if stored is not None:
         _check_nothing_runs(datasets, rows, seeds, quick, store)
         results = Results.from_json(stored)
@@ -104,7 +105,7 @@ def paper(
         ):
             raise LookHopsError(f"{stored}: holds no run of the paper's rows.")
     else:
-        results, problems = _run(
+        results, left = _run(
             store or output / "runs.sqlite",
             _suite(datasets, quick, seeds, precision, data_dir),
             chosen_tables,
@@ -117,7 +118,7 @@ def paper(
         write_export(results, export)
         paths.append(export)
     if as_json:
-        print_json({"files": [str(path) for path in paths], "left": problems, **_summary(results)})
+        print_json({"files": [str(path) for path in paths], "left": left.said, **_summary(results)})
     else:
         _print(results, chosen_tables, paths[0])
     if report is not None:
@@ -126,8 +127,7 @@ def paper(
 
         made = runs_report(Snapshot(results, commands=[command_line()]), paper=True)
         write(made, report, quiet=as_json)
-    for problem in problems:
-        warn(problem)
+    left.tell()
 
 
 def _check_nothing_runs(*options: Any) -> None:
@@ -158,8 +158,8 @@ def _run(
     figures: Sequence[str],
     rows: Sequence[str] | None,
     options: RunOptions,
-) -> tuple[Results, list[str]]:
-    """Run what is missing; the results, and in words what is still missing."""
+) -> tuple[Results, Left]:
+    """Run what is missing; the results, and what is left."""
     from lookhops.experiments.paper import chosen_rows, paper_plan
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
@@ -167,10 +167,10 @@ def _run(
     options.check()
     cells = paper_plan(chosen_rows(tables, figures, rows), suite.datasets, suite.protocol)
     with Store(path) as store:
-        problems = run_plan(cells, suite.graphs, store, options)
+        left = run_plan(cells, suite.graphs, store, options)
         facts = _facts(suite, store, {*tables, *figures})
         results = Results(collect(cells, suite.graphs, store), facts, suite.quick)
-    return results, problems
+    return results, left
 
 
 def _facts(suite: Suite, store: Store, wanted: set[str]) -> dict[str, dict[str, Any]]:

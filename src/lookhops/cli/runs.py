@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from lookhops.cli.common import err
+from lookhops.cli.common import err, warn
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
@@ -58,6 +58,31 @@ class RunOptions:
             choose_device(self.device)
 
 
+@dataclass(frozen=True)
+class Left:
+    """What a plan has left undone, in words.
+
+    Args:
+        failures: The runs that failed, and why.
+        missing: How many runs are still to be done, if any.
+    """
+
+    failures: list[str]
+    missing: list[str]
+
+    @property
+    def said(self) -> list[str]:
+        """All of it."""
+        return [*self.failures, *self.missing]
+
+    def tell(self) -> None:
+        """Say it on stderr, as a command's last words; failures end it with exit code 1."""
+        for sentence in self.said:
+            warn(sentence)
+        if self.failures:
+            raise typer.Exit(1)
+
+
 def split_names(text: str, known: Sequence[str], what: str) -> list[str]:
     """Names with commas between, ``all`` or ``none``, in the order in which they are known."""
     if text in ("all", "none"):
@@ -76,8 +101,8 @@ def run_plan(
     source: Callable[[str], Graphs],
     store: Store,
     options: RunOptions,
-) -> list[str]:
-    """Run what is missing, with a bar or plain lines on stderr; what is still missing, in words."""
+) -> Left:
+    """Run what is missing, with a bar or plain lines on stderr; what is left."""
     options.check()
     limit = inf if options.time_limit is None else options.time_limit
     total = sum(len(cell.protocol.seeds) for cell in cells)
@@ -95,11 +120,11 @@ def run_plan(
             err.print(f"{escape(event.text)} ({done} of {total} runs)", soft_wrap=True)
 
         outcome = _choose(cells, source, store, options, limit, tell)
-    problems = list(outcome.failures)
+    missing = []
     if outcome.left > len(outcome.failures):
         again = "without --time-limit it trains" if limit == 0 else "the same command goes on with"
-        problems.append(f"{outcome.left} of {total} runs are missing; {again} them")
-    return problems
+        missing.append(f"{outcome.left} of {total} runs are missing; {again} them")
+    return Left(list(outcome.failures), missing)
 
 
 def _choose(

@@ -157,9 +157,10 @@ def _check_finite(
         if is_open and not good:
             for each, weights in zip(runs, engine.weights(), strict=True):
                 each.weights = weights
+            kept = f"; the weights of epoch {run.best_epoch} are kept" if run.best_epoch else ""
             raise NotFinite(
-                f"The loss of seed {run.seed} was not a finite number in epoch {epoch}; "
-                f"the weights of epoch {run.best_epoch} are kept. A lower learning rate may help.",
+                f"The loss of seed {run.seed} was not a finite number in epoch {epoch}{kept}. "
+                "A lower learning rate may help.",
                 runs,
             )
 
