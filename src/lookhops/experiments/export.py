@@ -184,6 +184,6 @@ def plus_minus(value: tuple[float, float], count: int = 2) -> str:
     return f"{value[0]:.1f} ± {value[1]:.1f}" if count > 1 else f"{value[0]:.1f}"
 
 
-def counted(count: int, thing: str) -> str:
+def counted(count: int, thing: str, things: str | None = None) -> str:
     """``1 run``, ``1,080 runs``."""
-    return f"{count:,} {thing}{'' if count == 1 else 's'}"
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lookhops.experiments.export import counted as counted
+
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EN DASH}"
 #: Longer names are cut where there is little room.
 NAME_WIDTH = 28
 #: Stands after what was run by ``lookhops paper --quick``.
 QUICK_MARK = " (quick version)"
-
-
-def counted(count: int, thing: str, things: str | None = None) -> str:
-    """``1 graph``, ``1,282 graphs``."""
-    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
 def percent(share: float | None, digits: int = 1) -> str:
