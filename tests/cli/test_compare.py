@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 
+from lookhops.cli.compare import OF_PAIRS
 from lookhops.datasets import load
 from lookhops.experiments.compare import compare
 from lookhops.experiments.statistics import corrected_t
@@ -76,9 +77,10 @@ def test_only_shared_splits_are_compared(lookhops, tmp_path):
     store = ["--store", tmp_path / "runs.sqlite", "-o", tmp_path]
     both = ["--models", ",".join(MODELS[1:])]
     assert lookhops("compare", *SMALL, *both, *store)[0] == 0
-    assert (tmp_path / "pairs.md").exists()
+    assert {path.name for path in tmp_path.glob("[pr]a*.*")} == set(OF_PAIRS)
+    (tmp_path / "pairs.xlsx").write_text("the user's own")
     assert lookhops("compare", *SMALL, "--models", MODELS[1], "--seeds", "5", *store)[0] == 0
-    assert not [*tmp_path.glob("pairs.*"), *tmp_path.glob("ranks.*")]  # of the earlier comparison
+    assert [path.name for path in tmp_path.glob("[pr]a*.*")] == ["pairs.xlsx"]
     more = [*both, "--seeds", "5", "--time-limit", "0"]
     code, out, _ = lookhops("compare", *SMALL, *more, *store)
     assert code == 0

@@ -35,12 +35,13 @@ def test_out_of_memory_is_a_sentence(monkeypatch, capsys, error):
     )
 
 
-def test_a_bug_is_not_hidden(monkeypatch):
+@pytest.mark.parametrize("bug", [RuntimeError("a bug"), FileNotFoundError(2, "a bug")])
+def test_a_bug_is_not_hidden(monkeypatch, bug):
     def app(standalone_mode):
-        raise RuntimeError("a bug")
+        raise bug
 
     monkeypatch.setattr(lookhops.cli, "app", app)
-    with pytest.raises(RuntimeError, match="a bug"):
+    with pytest.raises(type(bug), match="a bug"):
         lookhops.cli.main()
 
 

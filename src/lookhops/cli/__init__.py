@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -63,6 +64,7 @@ def _options(
     pass
 
 
+DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: What Typer raises for options that cannot be read.
 OptionError: Any = typer.BadParameter.__mro__[2]
 
@@ -94,9 +96,10 @@ def main() -> None:
         _drop_output()
         sys.exit(0)
     except OSError as error:
+        if error.errno not in DISK_IS_FULL:
+            raise
         _drop_output()
-        where = f"{error.filename}: " if error.filename else "the output "
-        _say(f"{where}cannot be written ({error.strerror}).")
+        _say(f"{error.filename or 'the output'} cannot be written ({error.strerror}).")
     if code == 130 and interrupts:  # not where the command has said so itself
         _say("interrupted; what was already written is kept.", 130)
     sys.exit(code)

@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from lookhops.training import Protocol
 
 STORE = "comparison.sqlite"
+#: The files that a comparison of one model, or on one split, does not have.
+OF_PAIRS = ("pairs.md", "pairs.tex", "pairs.csv", "ranks.svg", "ranks.png")
 
 
 @with_groups
@@ -83,8 +85,6 @@ def compare(
 
     if report is not None:
         check_page(report)
-    if output is not None:
-        check_folder(output)
     protocol = Protocol(
         seeds=parse_seeds(seeds),
         stratify=stratify,
@@ -95,6 +95,8 @@ def compare(
         precision=precision,
     )
     graphs = reading.load(source)
+    if output is not None:
+        check_folder(output)
     path = store or (output or Path()) / STORE
     if options.time_limit == 0 and not path.exists():
         raise LookHopsError(
@@ -158,11 +160,12 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
     from lookhops.experiments.figures import rank_figure, save
 
     paths = found.models_table().write(folder)
-    for old in (*folder.glob("pairs.*"), *folder.glob("ranks.*")):  # of an earlier comparison
-        old.unlink()
     if found.pairs:
         paths += found.pairs_table().write(folder)
         paths += save(rank_figure(found.ranks, found.groups), folder, "ranks")
+    else:  # those of an earlier comparison would stand beside these models
+        for name in OF_PAIRS:
+            (folder / name).unlink(missing_ok=True)
     export(found.results, folder / "runs.json")
     export(found.results, folder / "runs.csv")
     return [*paths, folder / "runs.json", folder / "runs.csv"]
