@@ -21,10 +21,11 @@ import numpy as np
 
 from lookhops.datasets import load
 from lookhops.graphs import Graphs
+from lookhops.models import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import report_on
 from lookhops.report.page import write_report
-from lookhops.training import Protocol, train_into
+from lookhops.training import Protocol
 from lookhops.training.protocol import parse_seeds
 
 

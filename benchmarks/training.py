@@ -29,7 +29,7 @@ from torch_geometric.utils import get_laplacian
 from lookhops.datasets import load, split
 from lookhops.nn import Architecture, GraphClassifier
 from lookhops.training import Protocol
-from lookhops.training.engine import EagerEngine
+from lookhops.training.eager import EagerEngine
 
 SEED = 11
 

@@ -27,7 +27,7 @@ from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
 from lookhops.training import PAPER_SEEDS, Protocol
-from lookhops.training.captured import CapturedEngine
+from lookhops.training.stacked import CapturedEngine
 from training import PlainNetwork, plain_epoch, seconds
 
 DEVICE = torch.device("cuda")

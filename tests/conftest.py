@@ -9,6 +9,9 @@ import pytest
 import torch
 from hypothesis import HealthCheck, settings
 
+from lookhops.datasets import load
+from lookhops.graphs import Graphs
+
 settings.register_profile(
     "suite",
     max_examples=25,
@@ -30,6 +33,12 @@ def data_dir() -> Path:
     if not given or not Path(given).is_dir():
         pytest.skip("needs the TU archives: set LOOKHOPS_DATA to their folder")
     return Path(given)
+
+
+@pytest.fixture(scope="session")
+def tasks() -> Graphs:
+    """A small set that one hop decides."""
+    return load("hops-1", size=80)
 
 
 @pytest.fixture(autouse=True)

@@ -8,9 +8,10 @@ if TYPE_CHECKING:
     from lookhops.errors import LookHopsError
     from lookhops.graphs import Graphs
     from lookhops.information import look
+    from lookhops.models import Predictor, train_into
+    from lookhops.models.estimator import LookHopsClassifier
     from lookhops.nn import Architecture, GraphClassifier
-    from lookhops.training import Predictor, Protocol, train, train_into
-    from lookhops.training.estimator import LookHopsClassifier
+    from lookhops.training import Protocol, train
 
 # Public names and where they live. They are imported when first used, so that `lookhops --help`
 # does not wait for PyTorch.
@@ -18,14 +19,14 @@ _HOMES = {
     "Architecture": "lookhops.nn",
     "GraphClassifier": "lookhops.nn",
     "Graphs": "lookhops.graphs",
-    "LookHopsClassifier": "lookhops.training.estimator",
+    "LookHopsClassifier": "lookhops.models.estimator",
     "LookHopsError": "lookhops.errors",
-    "Predictor": "lookhops.training",
+    "Predictor": "lookhops.models",
     "Protocol": "lookhops.training",
     "load": "lookhops.datasets",
     "look": "lookhops.information",
     "train": "lookhops.training",
-    "train_into": "lookhops.training",
+    "train_into": "lookhops.models",
 }
 
 __all__ = [

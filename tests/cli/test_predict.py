@@ -14,8 +14,9 @@ import pytest
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
     from lookhops.datasets import load
+    from lookhops.models import train_into
     from lookhops.nn import Architecture
-    from lookhops.training import Protocol, train_into
+    from lookhops.training import Protocol
 
     folder = tmp_path_factory.mktemp("models") / "model"
     protocol = Protocol(seeds=(11, 22), max_epochs=2, batch_size=64)

@@ -17,8 +17,9 @@ def has(path, *names):
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     from lookhops.datasets import load
+    from lookhops.models import train_into
     from lookhops.nn import Architecture
-    from lookhops.training import Protocol, train_into
+    from lookhops.training import Protocol
 
     folder = tmp_path_factory.mktemp("report") / "model"
     network = Architecture(pool="lookhops", hidden=8, layers=3)
@@ -91,8 +92,8 @@ def test_a_comparison_can_end_with_a_report(lookhops, tmp_path):
 
 def test_the_paper_can_end_with_a_report(lookhops, tmp_path):
     from lookhops.experiments.export import export
-    from lookhops.experiments.paper import ROWS
     from lookhops.experiments.results import CellResult, Results
+    from lookhops.paper.reference import ROWS
     from lookhops.training import Protocol
 
     metrics = {

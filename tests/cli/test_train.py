@@ -13,10 +13,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from lookhops import LookHopsClassifier
+from lookhops import LookHopsClassifier, files
 from lookhops.nn import RECOMMENDED
-from lookhops.training import files
-from lookhops.training.engine import EagerEngine
+from lookhops.training.eager import EagerEngine
 
 SMALL = ["hops-1", "--task-size", "80", "--hidden", "8", "--layers", "3", "--epochs", "3"]
 SMALL += ["--batch-size", "16", "--device", "cpu"]

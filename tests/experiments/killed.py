@@ -21,8 +21,8 @@ from lookhops.datasets import load  # noqa: E402
 from lookhops.experiments import runners  # noqa: E402
 from lookhops.experiments.plan import Cell, parse_model  # noqa: E402
 from lookhops.experiments.store import Store  # noqa: E402
+from lookhops.tasks.metrics import evaluate  # noqa: E402, F401
 from lookhops.training import Protocol  # noqa: E402
-from lookhops.training.metrics import evaluate  # noqa: E402, F401
 
 MODELS = ("gcn/hidden=4/layers=1", "licheb/hidden=4/layers=1", "licheb+lookhops/hidden=4/layers=2")
 SEEDS = {"kill": 60, "share": 15}

@@ -7,7 +7,10 @@ import pytest
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import architecture_from, canonical, protocol_from
-from lookhops.experiments.paper import (
+from lookhops.experiments.plan import parse_model, parse_models
+from lookhops.nn import RECOMMENDED, Architecture
+from lookhops.nn.registry import register_convolution
+from lookhops.paper.reference import (
     DATASETS,
     ROWS,
     best_published,
@@ -17,9 +20,6 @@ from lookhops.experiments.paper import (
     published,
     rows_of,
 )
-from lookhops.experiments.plan import parse_model, parse_models
-from lookhops.nn import RECOMMENDED, Architecture
-from lookhops.nn.registry import register_convolution
 from lookhops.training import Protocol
 
 

@@ -137,7 +137,7 @@ def test_seconds_per_epoch_leave_out_the_first_and_the_last():
 
 def test_results_survive_json(run, cells, graphs, tmp_path):
     from lookhops.experiments.export import export
-    from lookhops.experiments.suites import data_facts
+    from lookhops.paper.suites import data_facts
 
     _, _, found = run(cells)
     results = Results(found, {"hops-1": {"data": data_facts(graphs)}}, quick=True)

@@ -9,11 +9,11 @@ import pytest
 
 from lookhops.datasets import load
 from lookhops.graphs import Graphs
+from lookhops.models.folder_training import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import report_on
 from lookhops.report.page import write_report
 from lookhops.training import Protocol
-from lookhops.training.session import train_into
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7, edge_ratio=0.8)
 EVIL_NAME = "<script>window.evil = 1</script>"

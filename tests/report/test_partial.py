@@ -6,10 +6,10 @@ import pytest
 from test_stores import PROTOCOL, fill, record, section
 
 from lookhops.experiments.keys import Key, canonical, key_text
-from lookhops.experiments.paper import ROWS
 from lookhops.experiments.plan import Cell, parse_model
 from lookhops.experiments.results import Results
 from lookhops.experiments.store import Store
+from lookhops.paper.reference import ROWS
 from lookhops.report.build import report_on
 from lookhops.report.content import Note, TableBlock
 from lookhops.report.runs import runs_report

@@ -14,6 +14,10 @@ from lookhops.datasets import load
 from lookhops.errors import LookHopsError
 from lookhops.experiments.statistics import compare_pairs
 from lookhops.information import look
+from lookhops.models import Predictor
+from lookhops.models.explain import explain
+from lookhops.models.facts import graph_facts
+from lookhops.models.folder_training import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import look_report, model_report, report_on
 from lookhops.report.content import Chart, Gallery, Note, TableBlock
@@ -22,11 +26,8 @@ from lookhops.report.folders import Answers, read_folder
 from lookhops.report.gallery import choose
 from lookhops.report.results import _from_confusion
 from lookhops.report.words import MINUS, ahead, short
-from lookhops.training import Predictor, Protocol
-from lookhops.training.explain import explain
-from lookhops.training.facts import graph_facts
-from lookhops.training.metrics import evaluate
-from lookhops.training.session import train_into
+from lookhops.tasks.metrics import evaluate
+from lookhops.training import Protocol
 
 
 def section(report, name):

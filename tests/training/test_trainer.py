@@ -10,7 +10,7 @@ from lookhops.datasets import Split, load, split
 from lookhops.errors import LookHopsError
 from lookhops.nn import Architecture, GraphClassifier
 from lookhops.training import PAPER_SEEDS, Protocol, train
-from lookhops.training.engine import EagerEngine
+from lookhops.training.eager import EagerEngine
 from lookhops.training.protocol import class_weights, parse_seeds
 from lookhops.training.trainer import NotFinite, choose_device
 

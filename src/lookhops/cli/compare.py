@@ -135,7 +135,7 @@ def _run(
 
 def _keep_facts(store: Store, graphs: Graphs) -> None:
     """Keep with the runs what a report says besides: the graphs' counts and the command."""
-    from lookhops.training.facts import graph_facts
+    from lookhops.models.facts import graph_facts
 
     where = (graphs.name, graphs.fingerprint)
     store.fact(*where, "graphs", lambda: graph_facts(graphs))
@@ -157,7 +157,7 @@ def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
 
 def _write(found: Comparison, folder: Path) -> list[Path]:
     from lookhops.experiments.export import export
-    from lookhops.experiments.figures import rank_figure, save
+    from lookhops.paper.figures import rank_figure, save
 
     paths = found.models_table().write(folder)
     if found.pairs:

@@ -18,8 +18,8 @@ from lookhops.cli.report import command_line, write
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.models import Predictor
     from lookhops.nn import Architecture
-    from lookhops.training import Predictor
 
 # Well-known molecules that the bundled set does not have.
 MOLECULES = {
@@ -46,8 +46,8 @@ def demo(
     """
     from lookhops.datasets import load
     from lookhops.information import look
+    from lookhops.models import Predictor
     from lookhops.nn import RECOMMENDED, Architecture
-    from lookhops.training import Predictor
 
     start = time.perf_counter()
     graphs = load("solubility")
@@ -111,7 +111,8 @@ def _train(
     folder: Path, graphs: Graphs, name: str, network: Architecture, seeds: int, epochs: int
 ) -> dict[str, Any]:
     from lookhops.cli.epochs import EpochDisplay
-    from lookhops.training import Protocol, train_into
+    from lookhops.models import train_into
+    from lookhops.training import Protocol
     from lookhops.training.protocol import parse_seeds
 
     protocol = Protocol(
@@ -174,7 +175,7 @@ def _predict(predictor: Predictor) -> Table:
 
 def _explain(predictor: Predictor, folder: Path) -> list[Path]:
     from lookhops.cli.explain import Names, write_picture
-    from lookhops.training.explain import explain
+    from lookhops.models.explain import explain
 
     names, paths = Names(), []
     for explanation in explain(predictor, _molecules()):
@@ -185,9 +186,9 @@ def _explain(predictor: Predictor, folder: Path) -> list[Path]:
 
 def _report(output: Path, graphs: Graphs, found: Any, names: Iterable[str]) -> None:
     """Keep the hop information, for later reports too, and write the page."""
+    from lookhops.files import write_json
     from lookhops.report.build import folder_report
     from lookhops.report.folders import INFORMATION, read_folder
-    from lookhops.training.files import write_json
 
     write_json(output / INFORMATION, found.to_dict())
     models = [read_folder(output / name.lower()) for name in names]

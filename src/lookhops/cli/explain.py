@@ -20,7 +20,8 @@ from lookhops.cli.common import (
 from lookhops.cli.groups import with_groups
 from lookhops.cli.predict import Device, Input, Model, load_input
 from lookhops.cli.reading import Reading
-from lookhops.errors import LookHopsError, replacing
+from lookhops.errors import LookHopsError
+from lookhops.files import replacing
 
 
 @with_groups
@@ -49,8 +50,8 @@ def explain(
     shaded by score, dropped ones faded. Nodes are numbered from 0; an atom's number is its place
     in the SMILES.
     """
-    from lookhops.training.explain import explain as explain_graphs
-    from lookhops.training.inference import Predictor
+    from lookhops.models.explain import explain as explain_graphs
+    from lookhops.models.predictor import Predictor
 
     if output is None and not as_json:
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
@@ -84,7 +85,7 @@ def explain(
 
 def write_picture(path: Path, explanation: Any) -> None:
     """Draw one graph."""
-    from lookhops.training.pictures import picture
+    from lookhops.models.pictures import picture
 
     with replacing(path) as part:
         part.write_text(picture(explanation), encoding="utf-8")

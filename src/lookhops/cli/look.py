@@ -21,7 +21,8 @@ from lookhops.cli.common import (
 from lookhops.cli.groups import with_groups
 from lookhops.cli.reading import Reading, Source
 from lookhops.cli.report import ReportFile, check_page, command_line, write
-from lookhops.errors import LookHopsError, replacing
+from lookhops.errors import LookHopsError
+from lookhops.files import replacing
 
 if TYPE_CHECKING:
     from lookhops.information import HopInformation
@@ -88,8 +89,8 @@ def look(
     else:
         _print(found)
     if report is not None:
+        from lookhops.models.facts import graph_facts
         from lookhops.report.build import look_report
-        from lookhops.training.facts import graph_facts
 
         again = [("Measure", command_line())]
         made = look_report(found.to_dict(), graph_facts(graphs), again)

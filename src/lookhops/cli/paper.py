@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lookhops.experiments.export import Table
     from lookhops.experiments.results import Results
     from lookhops.experiments.store import Store
-    from lookhops.experiments.suites import Suite
+    from lookhops.paper.suites import Suite
 
 NAMES = "all, none, or names with commas between"
 
@@ -82,9 +82,9 @@ def paper(
     """
     from lookhops.experiments.export import check_suffix
     from lookhops.experiments.export import export as write_export
-    from lookhops.experiments.page import write_page
-    from lookhops.experiments.paper import FIGURES, ROWS, TABLES
     from lookhops.experiments.results import Results
+    from lookhops.paper.page import write_page
+    from lookhops.paper.reference import FIGURES, ROWS, TABLES
 
     chosen_tables = split_names(tables, TABLES, "table")
     chosen_figures = split_names(figures, FIGURES, "figure")
@@ -142,7 +142,7 @@ def _check_nothing_runs(*options: Any) -> None:
 def _suite(
     datasets: str | None, quick: bool, seeds: str | None, precision: str, data_dir: Path | None
 ) -> Suite:
-    from lookhops.experiments.suites import paper_suite
+    from lookhops.paper.suites import paper_suite
     from lookhops.training.protocol import parse_seeds
 
     names = [name.strip() for name in datasets.split(",") if name.strip()] if datasets else None
@@ -160,9 +160,9 @@ def _run(
     options: RunOptions,
 ) -> tuple[Results, Left]:
     """Run what is missing; the results, and what is left."""
-    from lookhops.experiments.paper import chosen_rows, paper_plan
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
+    from lookhops.paper.reference import chosen_rows, paper_plan
 
     options.check()
     cells = paper_plan(chosen_rows(tables, figures, rows), suite.datasets, suite.protocol)
@@ -175,7 +175,7 @@ def _run(
 
 def _facts(suite: Suite, store: Store, wanted: set[str]) -> dict[str, dict[str, Any]]:
     """The sizes of the data sets, and their information gain where it is asked for."""
-    from lookhops.experiments.suites import data_facts, gain_facts
+    from lookhops.paper.suites import data_facts, gain_facts
 
     facts: dict[str, dict[str, Any]] = {}
     for name in suite.datasets:
@@ -189,7 +189,7 @@ def _facts(suite: Suite, store: Store, wanted: set[str]) -> dict[str, dict[str, 
 
 
 def _summary(results: Results) -> dict[str, Any]:
-    from lookhops.experiments.claims import CLAIMS, judge
+    from lookhops.paper.claims import CLAIMS, judge
 
     return {
         "quick": results.quick,
@@ -199,8 +199,8 @@ def _summary(results: Results) -> dict[str, Any]:
 
 
 def _print(results: Results, tables: Sequence[str], page: Path) -> None:
-    from lookhops.experiments.claims import CLAIMS, judge
-    from lookhops.experiments.tables import make_tables
+    from lookhops.paper.claims import CLAIMS, judge
+    from lookhops.paper.tables import make_tables
 
     mark = " (quick version: says nothing about the models)" if results.quick else ""
     for table in make_tables(results, tables):

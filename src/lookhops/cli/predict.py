@@ -19,11 +19,12 @@ from lookhops.cli.common import (
 )
 from lookhops.cli.groups import with_groups
 from lookhops.cli.reading import Reading, warnings_as_lines
-from lookhops.errors import LookHopsError, replacing
+from lookhops.errors import LookHopsError
+from lookhops.files import replacing
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
-    from lookhops.training.inference import Predictions
+    from lookhops.models.predictor import Predictions
 
 Model = Annotated[
     Path,
@@ -61,7 +62,7 @@ def predict(
     The models of all seeds in the folder answer together. `agreement` is the share of them that
     give the same class when asked alone.
     """
-    from lookhops.training.inference import Predictor
+    from lookhops.models.predictor import Predictor
 
     predictor = Predictor(model, device)
     if stopped := predictor.checkpoint.config.get("stopped"):

@@ -203,8 +203,8 @@ def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
 
 def _keep_information(folder: Path, information: HopInformation | None) -> None:
     """Keep what chose k beside the model; what chose an earlier model's goes."""
+    from lookhops.files import write_json
     from lookhops.report.folders import INFORMATION
-    from lookhops.training.files import write_json
 
     if information is None:
         (folder / INFORMATION).unlink(missing_ok=True)
@@ -235,7 +235,7 @@ def _run(
 ) -> dict[str, Any]:
     """Train, with a progress bar and a polite end when the user asks for one."""
     from lookhops.cli.epochs import EpochDisplay, Stopped, stoppable
-    from lookhops.training.session import train_into
+    from lookhops.models.folder_training import train_into
 
     try:
         with ExitStack() as stack:

@@ -14,10 +14,11 @@ from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
-from lookhops._storage import FORMAT
 from lookhops.datasets.tu import VERSION, read_tu
-from lookhops.errors import LookHopsError, replacing
+from lookhops.errors import LookHopsError
+from lookhops.files import replacing
 from lookhops.graphs import SUFFIX, Graphs
+from lookhops.graphs.storage import FORMAT
 
 SITE = "https://www.chrsmrrs.com/graphkerneldatasets"
 

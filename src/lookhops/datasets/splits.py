@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError, replacing
+from lookhops.errors import LookHopsError
+from lookhops.files import replacing
 from lookhops.graphs import Graphs
 
 PARTS = ("train", "val", "test")

@@ -20,10 +20,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops._packing import row_offsets, stay_within
 from lookhops.datasets.tables import parse_table
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import row_offsets, stay_within
 
 VERSION = 1  # of what `read_tu` makes of the files: packed copies of another version are not used
 PARTS = (

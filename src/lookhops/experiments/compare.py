@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.export import Table, counted, plus_minus
+from lookhops.experiments.export import Table, counted, plus_minus, signed
 from lookhops.experiments.plan import cross, parse_models
 from lookhops.experiments.results import Results, collect
 from lookhops.experiments.runners import Tell, run_local
@@ -21,7 +21,6 @@ from lookhops.experiments.statistics import (
     mean_std,
 )
 from lookhops.experiments.store import Store
-from lookhops.experiments.tables import signed
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
 from lookhops.training import Protocol

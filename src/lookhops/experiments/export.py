@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from lookhops.errors import LookHopsError, replacing
+from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import canonical
 from lookhops.experiments.results import Results
+from lookhops.files import replacing
 
 NONE, MINUS = "\N{EN DASH}", "\N{MINUS SIGN}"
 SUFFIXES = (".csv", ".json", ".md", ".tex")
@@ -187,3 +188,8 @@ def plus_minus(value: tuple[float, float], count: int = 2) -> str:
 def counted(count: int, thing: str, things: str | None = None) -> str:
     """``1 run``, ``1,080 runs``."""
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+
+
+def signed(value: float, digits: int = 1) -> str:
+    """A difference with its sign, which a small one keeps: an interval holds 0 or does not."""
+    return f"{value:+.{digits}f}".replace("-", MINUS)

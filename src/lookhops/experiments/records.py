@@ -84,7 +84,7 @@ def summed_up(run: Run, graphs: Graphs, device: torch.device, stacked: int, shar
         stacked: How many seeds were trained at once.
         share: Its share of the seconds that all of that took.
     """
-    from lookhops.training.metrics import evaluate  # scikit-learn takes its time to import
+    from lookhops.tasks.metrics import evaluate  # scikit-learn takes its time to import
 
     assert graphs.y is not None
     y = graphs.y.cpu().numpy()

@@ -35,10 +35,10 @@ from lookhops.experiments.keys import (
 from lookhops.experiments.plan import Cell
 from lookhops.experiments.statistics import mean_std
 from lookhops.experiments.store import Store
+from lookhops.files import read_json
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
 from lookhops.training import Protocol
-from lookhops.training.files import read_json
 
 FORMAT = "lookhops-results-1"
 

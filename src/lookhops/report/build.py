@@ -9,6 +9,7 @@ from typing import Any
 from lookhops.errors import LookHopsError
 from lookhops.experiments.results import Results
 from lookhops.graphs import Graphs
+from lookhops.models.folder import CONFIG
 from lookhops.report.content import Commands, Report, Section, Tile
 from lookhops.report.folders import (
     ModelFolder,
@@ -36,7 +37,6 @@ from lookhops.report.runs import Lines, lead_tile, runs_report
 from lookhops.report.snapshot import Snapshot, read_store
 from lookhops.report.training import training_section
 from lookhops.report.words import counted, joined, mean_std, network_name
-from lookhops.training.checkpoint import CONFIG
 
 STORES = ("comparison.sqlite", "runs.sqlite")
 SQLITE = b"SQLite format 3\x00"

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookhops.training.explain import Explanation
-from lookhops.training.layout import layout
-from lookhops.training.pictures import drawable, drawer_of
+from lookhops.models.explain import Explanation
+from lookhops.models.layout import layout
+from lookhops.models.pictures import drawable, drawer_of
 
 Array = NDArray[Any]
 

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookhops.errors import LookHopsError
-from lookhops.training.checkpoint import CONFIG, HISTORY, PREDICTIONS, read_config
-from lookhops.training.files import read_bytes, read_json
+from lookhops.files import read_bytes, read_json
+from lookhops.models.folder import CONFIG, HISTORY, PREDICTIONS, read_config
 
 INFORMATION = "information.json"
 COLUMNS = ("epoch", "train_loss", "val_loss", "val_accuracy")

@@ -10,13 +10,13 @@ import numpy as np
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.models.explain import explain
+from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
 from lookhops.report.content import Card, Gallery, Note, Section
 from lookhops.report.drawing import drawing, steps
 from lookhops.report.folders import Answers, ModelFolder
 from lookhops.report.words import counted
-from lookhops.training.explain import explain
-from lookhops.training.inference import Predictor
 
 #: Of each class so many most certain, least certain and wrong graphs; and so many in all.
 OF_EACH, MOST = 2, 24

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops import __version__
-from lookhops.errors import replacing
+from lookhops.files import replacing
 from lookhops.palette import DARK, LIGHT
 from lookhops.report.content import Chart, Report
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
 from lookhops.experiments.results import Results
+from lookhops.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
 from lookhops.report.content import Block, Report, Section, Subheading, TableBlock, Tile
 from lookhops.report.folders import COLUMNS
 from lookhops.report.from_model import data_section

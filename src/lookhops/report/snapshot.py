@@ -15,11 +15,11 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import Key, architecture_from, canonical, completed, protocol_from
-from lookhops.experiments.paper import ROWS
 from lookhops.experiments.plan import Cell
 from lookhops.experiments.results import CellResult, Results, cell_result
 from lookhops.experiments.sqlite import APPLICATION, VERSION, WAIT, read_fact, read_runs, unpacked
-from lookhops.experiments.suites import QUICK_EPOCHS, QUICK_GRAPHS
+from lookhops.paper.reference import ROWS
+from lookhops.paper.suites import QUICK_EPOCHS, QUICK_GRAPHS
 from lookhops.report.words import QUICK_MARK
 from lookhops.training import Protocol
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -15,9 +13,9 @@ from lookhops.datasets.splits import Split, split
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
-from lookhops.training.captured import CapturedEngine, stackable
-from lookhops.training.engine import EagerEngine, Engine
+from lookhops.training.eager import EagerEngine, Engine
 from lookhops.training.protocol import Protocol, seeded_model
+from lookhops.training.stacked import CapturedEngine, stackable
 
 
 @dataclass
@@ -242,13 +240,3 @@ def _check_split(graphs: Graphs, part: Split, seed: int) -> None:
             f"{graphs.name}: class {names} has no graph in the training part of seed {seed}; "
             "use more graphs, another seed, or stratified splits."
         )
-
-
-def summary(values: Sequence[float]) -> dict[str, Any]:
-    """Mean and sample standard deviation over seeds."""
-    array = np.asarray(values, dtype=float)
-    return {
-        "mean": float(array.mean()),
-        "std": float(array.std(ddof=1)) if array.size > 1 else 0.0,
-        "values": array.tolist(),
-    }

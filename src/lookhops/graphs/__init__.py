@@ -1,0 +1,5 @@
+"""Graphs: many graphs in a few flat tensors, and the forms that they come from and go to."""
+
+from lookhops.graphs.graphs import SUFFIX, Graphs
+
+__all__ = ["SUFFIX", "Graphs"]

@@ -1,0 +1,407 @@
+"""Many graphs in a few flat tensors.
+
+Everything in LookHops starts from :class:`Graphs`. Selecting, batching, moving, saving and loading
+are index arithmetic on whole tensors: nothing here loops over graphs in Python, save the
+conversions from and to lists of PyG or NetworkX objects, which are lists of Python objects.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs.indexing import (
+    as_floats,
+    compact,
+    elements_of,
+    one_hot,
+    pair_keys,
+    row_offsets,
+    segment_of,
+    sizes_of,
+    spread,
+    stable_argsort,
+    take,
+    to_offsets,
+    width,
+)
+
+if TYPE_CHECKING:
+    import networkx as nx
+    from torch_geometric.data import Data
+
+SUFFIX = ".graphs"
+
+
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    r"""Many graphs, packed: :math:`n` nodes and :math:`e` directed edges of :math:`g` graphs.
+
+    Nodes are numbered through all graphs, graph after graph. Edges stand in CSR order by target:
+    the edges into node :math:`i` come from ``source[row_ptr[i]:row_ptr[i + 1]]``, so the edges of
+    one graph are neighbours in memory too. An undirected edge is stored in both directions.
+
+    Args:
+        node_ptr: Node offsets of the graphs, shape :math:`(g + 1)`.
+        row_ptr: Edge offsets of the target nodes, shape :math:`(n + 1)`.
+        source: Source node of each edge, shape :math:`(e)`.
+        attributes: Continuous node features, shape :math:`(n, a)`.
+        labels: Integer node labels, shape :math:`(n, l)`: column :math:`j` holds values in
+            ``[0, label_sizes[j])`` and stands for that many one-hot features.
+        label_sizes: How many values each column of ``labels`` can take.
+        edge_attributes: Continuous edge features, shape :math:`(e, b)`.
+        edge_labels: Integer edge labels, shape :math:`(e, m)`, as ``labels`` for nodes.
+        edge_label_sizes: How many values each column of ``edge_labels`` can take.
+        y: Class of each graph, shape :math:`(g)`, or none where it is not known.
+        class_names: The name of each class.
+        columns: One value a graph of whatever else the source said (id, SMILES, a measured
+            value): arrays of length :math:`g`. They stay in main memory.
+        name: What to call the set.
+        featuriser: What made the features, where it matters to a model (``"tu"``,
+            ``"molecules"``): a model refuses graphs whose features were made otherwise.
+    """
+
+    node_ptr: Tensor
+    row_ptr: Tensor
+    source: Tensor
+    attributes: Tensor | None = None
+    labels: Tensor | None = None
+    label_sizes: tuple[int, ...] = ()
+    edge_attributes: Tensor | None = None
+    edge_labels: Tensor | None = None
+    edge_label_sizes: tuple[int, ...] = ()
+    y: Tensor | None = None
+    class_names: tuple[str, ...] = ()
+    columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+    name: str = "graphs"
+    featuriser: str = ""
+
+    # ---------------------------------------------------------------- what is here
+
+    def __len__(self) -> int:
+        return self.node_ptr.numel() - 1
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of all graphs together."""
+        return self.row_ptr.numel() - 1
+
+    @property
+    def num_edges(self) -> int:
+        """Directed edges of all graphs together: an undirected edge counts twice."""
+        return self.source.numel()
+
+    @property
+    def num_features(self) -> int:
+        """Columns of ``x``: the attributes and the one-hot labels."""
+        return width(self.attributes) + sum(self.label_sizes)
+
+    @property
+    def num_edge_features(self) -> int:
+        """Columns of ``edge_attr``: the edge attributes and the one-hot edge labels."""
+        return width(self.edge_attributes) + sum(self.edge_label_sizes)
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes there are, whether or not each has a graph here."""
+        return len(self.class_names)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the tensors are."""
+        return self.source.device
+
+    @property
+    def nodes_per_graph(self) -> Tensor:
+        """Number of nodes of each graph, shape (g)."""
+        return self.node_ptr.diff()
+
+    @cached_property
+    def edge_ptr(self) -> Tensor:
+        """Edge offsets of the graphs, shape (g + 1)."""
+        return self.row_ptr[self.node_ptr]
+
+    @cached_property
+    def target(self) -> Tensor:
+        """Target node of each edge, shape (e)."""
+        return segment_of(self.row_ptr, self.num_edges)
+
+    @cached_property
+    def batch(self) -> Tensor:
+        """Graph of each node, shape (n): PyG's batch vector."""
+        return segment_of(self.node_ptr, self.num_nodes)
+
+    @property
+    def edge_index(self) -> Tensor:
+        """PyG's (2, e) tensor of sources and targets, in our order (by target)."""
+        return torch.stack((self.source, self.target)).long()
+
+    @property
+    def x(self) -> Tensor:
+        """Node features, shape (n, num_features): attributes, then one-hot labels.
+
+        Made anew at each call: a set of one-hot labels takes a byte a node, its ``x`` hundreds.
+        A set without any feature has one column of ones.
+        """
+        if self.num_features == 0:
+            return torch.ones(self.num_nodes, 1, device=self.device)
+        return one_hot(self.attributes, self.labels, self.label_sizes, self.num_nodes)
+
+    @property
+    def edge_attr(self) -> Tensor | None:
+        """Edge features, shape (e, num_edge_features), or none: attributes, then one-hot labels."""
+        if self.num_edge_features == 0:
+            return None
+        return one_hot(
+            self.edge_attributes, self.edge_labels, self.edge_label_sizes, self.num_edges
+        )
+
+    @cached_property
+    def is_undirected(self) -> bool:
+        """Whether every edge is there in both directions."""
+        there = pair_keys(self.source, self.target, self.num_nodes)
+        back = pair_keys(self.target, self.source, self.num_nodes)
+        return torch.equal(there[stable_argsort(there)], back[stable_argsort(back)])
+
+    @cached_property
+    def num_undirected_edges(self) -> int:
+        """Pairs of nodes with an edge in one direction or both; a self-loop is one pair."""
+        low, high = self.source.minimum(self.target), self.source.maximum(self.target)
+        return pair_keys(low, high, self.num_nodes).unique().numel()
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """A hash of all tensors: two sets with the same graphs in the same order share it."""
+        digest = hashlib.sha256(f"{self.label_sizes} {self.edge_label_sizes}".encode())
+        for key, tensor in self._tensors().items():
+            digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+            if tensor.numel():
+                digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
+        return digest.hexdigest()[:16]
+
+    def __repr__(self) -> str:
+        return (
+            f"Graphs({self.name!r}, graphs={len(self)}, nodes={self.num_nodes}, "
+            f"edges={self.num_edges}, features={self.num_features}, classes={self.num_classes})"
+        )
+
+    # ---------------------------------------------------------------- choosing graphs
+
+    def select(self, index: int | Tensor | Sequence[int] | np.ndarray | slice) -> Graphs:
+        """The graphs at ``index`` (numbers, a mask or a slice), in that order, repeats allowed.
+
+        It is also how a batch is made: a batch is a small ``Graphs``.
+        """
+        index = self._as_index(index)
+        host = index.cpu().numpy() if self.columns else None
+        columns = {key: column[host] for key, column in self.columns.items()}
+        return replace(self._gather(index), columns=columns)
+
+    def __getitem__(self, index: int | Tensor | Sequence[int] | np.ndarray | slice) -> Graphs:
+        return self.select(index)
+
+    def __iter__(self) -> Iterator[Graphs]:
+        return (self.select(number) for number in range(len(self)))
+
+    def batches(
+        self, size: int, shuffle: bool = False, generator: torch.Generator | None = None
+    ) -> Iterator[Graphs]:
+        """Batches of at most ``size`` graphs, in order or shuffled, without their columns."""
+        count = len(self)
+        order = torch.randperm(count, generator=generator) if shuffle else torch.arange(count)
+        for index in order.to(self.device).split(min(size, count)) if count else ():
+            yield self._gather(index)
+
+    def _as_index(self, index: int | Tensor | Sequence[int] | np.ndarray | slice) -> Tensor:
+        count = len(self)
+        if isinstance(index, slice):
+            return torch.from_numpy(np.arange(count)[index].copy()).to(self.device)
+        given = torch.as_tensor(index, device=self.device)
+        if given.dtype == torch.bool:
+            if given.shape != (count,):
+                raise LookHopsError(f"A mask over {count} graphs needs {count} entries.")
+            return given.nonzero().flatten()
+        if given.numel() and (given.dim() > 1 or given.is_floating_point()):
+            raise LookHopsError("Graphs are chosen by a list of whole numbers, a mask or a slice.")
+        given = given.long().flatten()
+        outside = given[(given < -count) | (given >= count)]
+        if outside.numel():
+            raise LookHopsError(
+                f"No graph has number {int(outside[0])}: there are {count}, from 0."
+            )
+        return torch.where(given < 0, given + count, given)
+
+    def _gather(self, index: Tensor) -> Graphs:
+        """Index arithmetic only: no loop over graphs."""
+        node, node_ptr, node_shift = elements_of(self.node_ptr, index)
+        edge, edge_ptr, edge_shift = elements_of(self.edge_ptr, index)
+        nodes, edges = node.numel(), edge.numel()
+        row_ptr = self.row_ptr.new_full((nodes + 1,), edges)
+        row_ptr[:-1] = self.row_ptr.index_select(0, node) - spread(edge_shift, node_ptr, nodes)
+        source = self.source.index_select(0, edge) - spread(node_shift, edge_ptr, edges)
+        chosen = replace(
+            self,
+            node_ptr=node_ptr,
+            row_ptr=row_ptr,
+            source=source,
+            attributes=take(self.attributes, node),
+            labels=take(self.labels, node),
+            edge_attributes=take(self.edge_attributes, edge),
+            edge_labels=take(self.edge_labels, edge),
+            y=take(self.y, index),
+            columns={},
+        )
+        if self.is_undirected:  # then so is any choice of its graphs: not to be found out again
+            chosen.__dict__["is_undirected"] = True
+        return chosen
+
+    # ---------------------------------------------------------------- changing all graphs
+
+    def to(self, device: torch.device | str) -> Graphs:
+        """The same graphs with their tensors on ``device``."""
+        moved: dict[str, Any] = {k: tensor.to(device) for k, tensor in self._tensors().items()}
+        return replace(self, **moved)
+
+    def undirected(self) -> Graphs:
+        """Every edge in both directions, once; self-loops stay.
+
+        Of two edges between the same nodes the first in our order gives the features, and an edge
+        that was there in one direction lends its features to the other.
+        """
+        source = torch.cat((self.source, self.target)).long()
+        target = torch.cat((self.target, self.source)).long()
+        origin = torch.arange(self.num_edges, device=self.device).repeat(2)
+        # The sort is stable: of equal pairs, one given in this direction comes before one turned.
+        pairs = pair_keys(source, target, self.num_nodes)
+        order = stable_argsort(pairs)
+        repeated = pairs[order].diff() == 0
+        order = torch.cat((order[:1], order[1:][~repeated]))
+        return replace(
+            self,
+            source=source[order].to(self.source.dtype),
+            row_ptr=row_offsets(target[order], self.num_nodes),
+            edge_attributes=take(self.edge_attributes, origin[order]),
+            edge_labels=take(self.edge_labels, origin[order]),
+        )
+
+    # ---------------------------------------------------------------- making and storing
+
+    @classmethod
+    def from_edges(
+        cls,
+        source: Tensor,
+        target: Tensor,
+        nodes_per_graph: Tensor,
+        *,
+        attributes: Tensor | None = None,
+        labels: Tensor | None = None,
+        label_sizes: Sequence[int] | None = None,
+        edge_attributes: Tensor | None = None,
+        edge_labels: Tensor | None = None,
+        edge_label_sizes: Sequence[int] | None = None,
+        y: Tensor | None = None,
+        class_names: Sequence[str] | None = None,
+        **rest: Any,
+    ) -> Graphs:
+        """Pack edges given in any order, nodes numbered through all graphs.
+
+        Sizes and class names that are not given are read off the largest value.
+        """
+        node_ptr = to_offsets(nodes_per_graph.long())
+        num_nodes = int(node_ptr[-1])
+        if max(num_nodes, source.numel()) >= 2**31:
+            raise LookHopsError("More than 2,147,483,647 nodes or edges do not fit one set.")
+        order = stable_argsort(pair_keys(source, target, num_nodes))
+        if y is not None and class_names is None:
+            class_names = [str(c) for c in range(int(y.max()) + 1 if y.numel() else 0)]
+        return cls(
+            node_ptr=node_ptr.int(),
+            row_ptr=row_offsets(target, num_nodes),
+            source=source.int()[order],
+            attributes=as_floats(attributes),
+            labels=compact(labels),
+            label_sizes=sizes_of(labels, label_sizes),
+            edge_attributes=take(as_floats(edge_attributes), order),
+            edge_labels=take(compact(edge_labels), order),
+            edge_label_sizes=sizes_of(edge_labels, edge_label_sizes),
+            y=None if y is None else y.long(),
+            class_names=tuple(class_names or ()),
+            **rest,
+        )
+
+    def save(self, path: Path | str) -> None:
+        """Write one safetensors file; an interrupted write leaves what was there before."""
+        from lookhops.graphs.storage import save
+
+        save(self, path)
+
+    @classmethod
+    def load(cls, path: Path | str) -> Graphs:
+        """Map a file that :meth:`save` wrote into memory, without copying it."""
+        from lookhops.graphs.storage import load
+
+        return load(path)
+
+    def _tensors(self) -> dict[str, Tensor]:
+        values = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return {key: value for key, value in values if isinstance(value, Tensor)}
+
+    # ---------------------------------------------------------------- PyG and NetworkX
+
+    @classmethod
+    def from_pyg(cls, data: Iterable[Data], **rest: Any) -> Graphs:
+        """Pack a list of PyG ``Data`` or a PyG dataset.
+
+        Uses ``x``, ``edge_index``, ``edge_attr``, ``y`` and ``num_nodes``. Features that are
+        one-hot rows are kept as integer labels. ``y`` must be one class number a graph, or absent.
+        """
+        from lookhops.graphs.pyg import from_pyg
+
+        return from_pyg(data, **rest)
+
+    def to_pyg(self) -> list[Data]:
+        """A list of PyG ``Data``, edges ordered by source and then target as PyG orders them."""
+        from lookhops.graphs.pyg import to_pyg
+
+        return to_pyg(self)
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graphs: Iterable[nx.Graph],
+        y: Sequence[Any] | Tensor | None = None,
+        node_features: Sequence[str] | None = None,
+        edge_features: Sequence[str] | None = None,
+        **rest: Any,
+    ) -> Graphs:
+        """Pack a list of NetworkX graphs; an undirected one gets both directions of each edge.
+
+        Args:
+            graphs: ``Graph``, ``DiGraph`` or multigraphs; nodes are taken in their own order.
+            y: The class of each graph, numbers or names; else each graph's ``graph["y"]``.
+            node_features: Node attributes to use, in this order: numbers, or text as labels.
+                By default all that every node has.
+            edge_features: The same for edges.
+            rest: ``name`` and other fields.
+        """
+        from lookhops.graphs.networkx import from_networkx
+
+        return from_networkx(graphs, y, node_features, edge_features, **rest)
+
+    def to_networkx(self) -> list[nx.Graph]:
+        """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.
+
+        Nodes carry ``x`` (a list of numbers), edges ``edge_attr``, the graph ``y``.
+        """
+        from lookhops.graphs.networkx import to_networkx
+
+        return to_networkx(self)

@@ -1,0 +1,172 @@
+"""From and to PyG: packing a list of ``Data`` or a dataset, and unpacking into a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import pair_keys, spread, stable_argsort, to_offsets
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+def from_pyg(data: Iterable[Data], **rest: Any) -> Graphs:
+    """Pack a list of PyG ``Data`` or a PyG dataset; see :meth:`Graphs.from_pyg`."""
+    from torch_geometric.data import Batch, Data
+
+    collated = _collated(data)
+    if collated is None:
+        data = data.to_data_list() if isinstance(data, Batch) else data
+        collated = _collate([data] if isinstance(data, Data) else list(data))
+    nodes, edges, edge_index, x, edge_attr, y = collated
+    rest.setdefault("name", str(getattr(data, "name", "graphs")))
+    if "y" not in rest:
+        rest["y"] = _classes(y, len(nodes))
+    node_ptr, edge_ptr = to_offsets(nodes), to_offsets(edges)
+    local_size = spread(nodes, edge_ptr, edge_index.shape[1])
+    _refuse(((edge_index < 0) | (edge_index >= local_size)).any(0), edge_ptr, "an edge to no node")
+    _refuse(_not_finite(x), node_ptr, "a node feature that is not a finite number")
+    _refuse(_not_finite(edge_attr), edge_ptr, "an edge feature that is not a finite number")
+    source, target = edge_index + spread(node_ptr[:-1], edge_ptr, edge_index.shape[1])
+    attributes, labels, sizes = split_one_hot(x)
+    edge_attributes, edge_labels, edge_sizes = split_one_hot(edge_attr)
+    return Graphs.from_edges(
+        source,
+        target,
+        nodes,
+        attributes=attributes,
+        labels=labels,
+        label_sizes=sizes,
+        edge_attributes=edge_attributes,
+        edge_labels=edge_labels,
+        edge_label_sizes=edge_sizes,
+        **rest,
+    )
+
+
+_Collated = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Any]
+
+
+def _collated(dataset: Any) -> _Collated | None:
+    """What an in-memory dataset holds in one piece, where it can be used as it is."""
+    from torch_geometric.data import InMemoryDataset
+
+    whole = isinstance(dataset, InMemoryDataset) and dataset.transform is None
+    if not whole or dataset._indices is not None or dataset.slices is None:
+        return None
+    stored, slices, length = dataset._data, dataset.slices, len(dataset)
+    used = {"x", "edge_index", "edge_attr", "y"} & set(stored.keys())
+    if not {"x", "edge_index"} <= used or any(len(slices[k]) != length + 1 for k in used):
+        return None
+    nodes, edges = slices["x"].diff(), slices["edge_index"].diff()
+    edge_attr = _two_axes(stored.edge_attr)
+    return nodes, edges, stored.edge_index.cpu(), _two_axes(stored.x), edge_attr, stored.y
+
+
+def _collate(data: list[Data]) -> _Collated:
+    if any(d.edge_index is None and "adj_t" in d for d in data):
+        raise LookHopsError("PyG graphs with adj_t alone cannot be packed: give them edge_index.")
+    none = torch.zeros(2, 0, dtype=torch.long)
+    edge_index = [none if d.edge_index is None else d.edge_index.long().cpu() for d in data]
+    nodes = torch.tensor([d.num_nodes or 0 for d in data], dtype=torch.long)
+    edges = torch.tensor([e.shape[1] for e in edge_index], dtype=torch.long)
+    return (
+        nodes,
+        edges,
+        torch.cat([none, *edge_index], 1),
+        _cat([d.x for d in data], "x", nodes),
+        _cat([d.edge_attr for d in data], "edge_attr", edges),
+        None if all(d.y is None for d in data) else [d.y for d in data],
+    )
+
+
+def _two_axes(features: Tensor | None) -> Tensor | None:
+    if features is None:
+        return None
+    return (features.unsqueeze(1) if features.dim() == 1 else features).cpu()
+
+
+def _cat(features: list[Tensor | None], name: str, counts: Tensor) -> Tensor | None:
+    """One tensor of all graphs' features; a graph with nothing to describe may lack them."""
+    given = [_two_axes(f) for f in features]
+    kept = [f for f in given if f is not None]
+    for number, (feature, count) in enumerate(zip(given, counts.tolist(), strict=True)):
+        if kept and (count if feature is None else feature.shape != (count, kept[0].shape[1])):
+            found = "none" if feature is None else f"shape {tuple(feature.shape)}"
+            raise LookHopsError(
+                f"Graph {number}: {name} must be a row of {kept[0].shape[1]} numbers for each of "
+                f"{count}, as in the other graphs; found {found}."
+            )
+    return torch.cat(kept) if kept else None
+
+
+def _classes(y: Any, count: int) -> Tensor | None:
+    """Class numbers from PyG's ``y``: a list with one entry a graph, or the collated tensor."""
+    if y is None:
+        return None
+    if isinstance(y, Tensor) and y.numel() == count and not y.is_floating_point():
+        y = y.flatten()
+    classes = []
+    for number, value in enumerate(y):
+        value = torch.as_tensor([] if value is None else value)
+        if value.numel() != 1 or value.is_floating_point() or int(value) < 0:
+            raise LookHopsError(
+                f"Graph {number}: y must be one class, a whole number from 0 (found "
+                f"{value.tolist()}); pass y=None to leave it out, or other classes as y=..."
+            )
+        classes.append(int(value))
+    return torch.tensor(classes, dtype=torch.long)
+
+
+def _not_finite(features: Tensor | None) -> Tensor | None:
+    return None if features is None else ~features.isfinite().all(1)
+
+
+def _refuse(wrong: Tensor | None, ptr: Tensor, what: str) -> None:
+    """Name the first graph with something wrong."""
+    if wrong is not None and bool(wrong.any()):
+        place = wrong.int().argmax()
+        number = int(torch.searchsorted(ptr, place, right=True)) - 1
+        raise LookHopsError(f"Graph {number} has {what}.")
+
+
+def split_one_hot(
+    features: Tensor | None,
+) -> tuple[Tensor | None, Tensor | None, tuple[int, ...] | None]:
+    """Features as attributes, or as one column of labels where every row is one-hot."""
+    if features is None or not features.numel() or features.dtype in (torch.float64, torch.half):
+        return features, None, None
+    ones = features == 1
+    if bool((ones | (features == 0)).all()) and bool((ones.sum(1) == 1).all()):
+        return None, ones.int().argmax(1, keepdim=True), (features.shape[1],)
+    return features, None, None
+
+
+def to_pyg(graphs: Graphs) -> list[Data]:
+    """A list of PyG ``Data``; see :meth:`Graphs.to_pyg`."""
+    from torch_geometric.data import Data
+
+    order, edge_index = by_source(graphs)
+    nodes, edges = graphs.nodes_per_graph.tolist(), graphs.edge_ptr.diff().tolist()
+    x = graphs.x.split(nodes) if graphs.num_features else [None] * len(graphs)
+    edge_attr = graphs.edge_attr
+    attrs = [None] * len(graphs) if edge_attr is None else edge_attr[order].split(edges)
+    y = [None] * len(graphs) if graphs.y is None else graphs.y.split([1] * len(graphs))
+    parts = zip(x, edge_index.split(edges, 1), attrs, y, nodes, strict=True)
+    return [
+        Data(x=x, edge_index=e, edge_attr=a, y=y, **({"num_nodes": n} if x is None else {}))
+        for x, e, a, y, n in parts
+    ]
+
+
+def by_source(graphs: Graphs) -> tuple[Tensor, Tensor]:
+    """The edges' order by source, then target, and their nodes' numbers within each graph."""
+    order = stable_argsort(pair_keys(graphs.target, graphs.source, graphs.num_nodes))
+    start = spread(graphs.node_ptr[:-1], graphs.edge_ptr, graphs.num_edges)
+    return order, (graphs.edge_index - start)[:, order]

@@ -1,0 +1,239 @@
+"""The network as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from lookhops.datasets.splits import Split
+from lookhops.encoding.inputs import Packer, classes_in
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.models.predictor import BATCH_SIZE
+from lookhops.nn import RECOMMENDED, Architecture, GraphClassifier
+from lookhops.tasks.metrics import fit_temperature
+from lookhops.training.protocol import Protocol
+from lookhops.training.trainer import choose_device, train
+
+Array = NDArray[Any]
+
+
+class LookHopsClassifier(ClassifierMixin, BaseEstimator):
+    """Classify whole graphs, as scikit-learn's classifiers do.
+
+    ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
+    SMILES; ``y`` any labels, numbers or text. Where ``y`` is left out, the graphs' own classes
+    are used. Works in ``cross_val_score``, ``GridSearchCV`` and pipelines.
+
+    A part of the training graphs is held out to stop by and to calibrate the probabilities.
+
+    Args:
+        conv: Name of the convolution. This and the next are the network; see
+            :class:`~lookhops.nn.Architecture`.
+        pool: Name of the pooling.
+        k: Hops that each layer looks.
+        hidden: Channels of each layer.
+        layers: Number of layers.
+        ratio: Fraction of nodes that pooling keeps.
+        edge_ratio: Fraction of edges that LookHops pooling keeps.
+        normalize: Whether features go onto the unit sphere.
+        activation: Activation of LookHops pooling's score.
+        readout: What is read of each graph.
+        dropout: Share of the features that is dropped between layers while training.
+        max_epochs: Training is never longer.
+        patience: Epochs without a lower validation loss before it stops.
+        batch_size: Graphs in a batch.
+        learning_rate: Of Adam.
+        weight_decay: Of Adam.
+        class_weights: Whether rare classes count more in the loss.
+        validation_fraction: Of the training graphs, to stop by.
+        random_state: Seed of the initial weights, the held-out part and the batches.
+        device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
+
+    Attributes:
+        classes_: The labels, sorted.
+        n_features_in_: Features of a node.
+        model_: The trained :class:`~lookhops.nn.GraphClassifier`.
+        temperature_: What calibrates its probabilities.
+        history_: One row an epoch: losses, accuracy and seconds.
+        n_iter_: Epochs that were trained.
+
+    Example:
+        >>> from lookhops import LookHopsClassifier
+        >>> LookHopsClassifier().fit(["CCO", "CCN", "CCC", "CCCC"], ["yes", "yes", "no", "no"])
+        LookHopsClassifier()
+    """
+
+    def __init__(
+        self,
+        conv: str = "licheb",
+        pool: str = RECOMMENDED.pool,
+        k: int = 2,
+        hidden: int = 128,
+        layers: int = 5,
+        ratio: float = 0.9,
+        edge_ratio: float | None = None,
+        normalize: bool | None = None,
+        activation: str = "sigmoid",
+        readout: str = RECOMMENDED.readout,
+        dropout: float = RECOMMENDED.dropout,
+        max_epochs: int = 200,
+        patience: int = 30,
+        batch_size: int = 64,
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        class_weights: bool = False,
+        validation_fraction: float = 0.1,
+        random_state: int | np.random.RandomState | None = 0,
+        device: str = "auto",
+    ) -> None:
+        self.conv = conv
+        self.pool = pool
+        self.k = k
+        self.hidden = hidden
+        self.layers = layers
+        self.ratio = ratio
+        self.edge_ratio = edge_ratio
+        self.normalize = normalize
+        self.activation = activation
+        self.readout = readout
+        self.dropout = dropout
+        self.max_epochs = max_epochs
+        self.patience = patience
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.class_weights = class_weights
+        self.validation_fraction = validation_fraction
+        self.random_state = random_state
+        self.device = device
+
+    def fit(self, X: Any, y: ArrayLike | None = None) -> LookHopsClassifier:
+        """Train on graphs ``X`` with labels ``y``."""
+        packer = Packer.learn(X)
+        graphs = packer.pack(X)
+        classes, codes = np.unique(_labels(X, y, graphs), return_inverse=True)
+        names = tuple(str(name) for name in classes)
+        graphs = replace(
+            graphs, y=torch.from_numpy(codes.reshape(-1)).to(graphs.device), class_names=names
+        )
+        generator = check_random_state(self.random_state)
+        train_part, val_part = _hold_out(codes.reshape(-1), self.validation_fraction, generator)
+        seed = int(generator.randint(2**31 - 1))
+        architecture, protocol = self._architecture(), self._protocol(seed)
+        part = Split(train_part, val_part, val_part)
+        [run] = train(graphs, architecture, protocol, splits=[part], device=self.device)
+        model = GraphClassifier.from_architecture(
+            max(graphs.num_features, 1), len(classes), architecture
+        )
+        model.load_state_dict(run.weights)
+        self.classes_ = classes
+        self.n_features_in_ = graphs.num_features
+        self.model_ = model.eval()
+        log_p = run.predictions["val"].double().numpy()
+        self.temperature_ = fit_temperature(log_p, codes.reshape(-1)[val_part.numpy()])
+        self.history_ = run.history
+        self.n_iter_ = len(run.history)
+        self._packer, self._featuriser = packer, graphs.featuriser
+        return self
+
+    @torch.inference_mode()
+    def predict_proba(self, X: Any) -> Array:
+        """Calibrated probabilities, shape (graphs, classes), columns as in ``classes_``."""
+        check_is_fitted(self)
+        graphs = self._packer.pack(X)
+        if graphs.num_features != self.n_features_in_:
+            raise LookHopsError(
+                f"X has {graphs.num_features} features, but LookHopsClassifier is expecting "
+                f"{self.n_features_in_} features as input."
+            )
+        if graphs.featuriser != self._featuriser:
+            raise LookHopsError(
+                f"X has features made by {graphs.featuriser!r}; LookHopsClassifier was fitted on "
+                f"features made by {self._featuriser!r}."
+            )
+        device = choose_device(self.device)
+        model = self.model_.to(device)
+        log_p = [model(batch.to(device)).double().cpu() for batch in graphs.batches(BATCH_SIZE)]
+        return (torch.cat(log_p) / self.temperature_).softmax(-1).numpy()
+
+    def predict(self, X: Any) -> Array:
+        """The likeliest label of each graph, shape (graphs)."""
+        probabilities = self.predict_proba(X)  # first: it says when nothing was fitted
+        return self.classes_[probabilities.argmax(1)]
+
+    def score(self, X: Any, y: ArrayLike | None = None, sample_weight: Any = None) -> float:
+        """Accuracy on graphs ``X`` with labels ``y``, by default their own."""
+        check_is_fitted(self)
+        true = _labels(X, y, self._packer.pack(X)) if y is None else y
+        return float(super().score(X, true, sample_weight))
+
+    def _architecture(self) -> Architecture:
+        return Architecture(
+            conv=self.conv,
+            pool=self.pool,
+            k=self.k,
+            hidden=self.hidden,
+            layers=self.layers,
+            ratio=self.ratio,
+            edge_ratio=self.edge_ratio,
+            normalize=self.normalize,
+            activation=self.activation,
+            readout=self.readout,
+            dropout=self.dropout,
+        )
+
+    def _protocol(self, seed: int) -> Protocol:
+        return Protocol(
+            seeds=(seed,),
+            batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            weight_decay=self.weight_decay,
+            max_epochs=self.max_epochs,
+            patience=self.patience,
+            class_weights=self.class_weights,
+        )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        return tags
+
+
+def _labels(X: Any, y: ArrayLike | None, graphs: Graphs) -> Array:
+    if y is None:
+        own = classes_in(X, graphs)
+        if own is None:
+            raise LookHopsError("requires y to be passed: the graphs carry no classes themselves.")
+        return own
+    labels = column_or_1d(y, warn=True)
+    if len(labels) != len(graphs):
+        raise LookHopsError(f"There are {len(graphs)} graphs but {len(labels)} labels in y.")
+    check_classification_targets(labels)
+    return labels
+
+
+def _hold_out(
+    codes: Array, fraction: float, generator: np.random.RandomState
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Numbers of the training and validation graphs: a share of each class, but never all of it."""
+    if not 0 < fraction < 1:
+        raise LookHopsError(f"validation_fraction is between 0 and 1, not {fraction!r}.")
+    order = generator.permutation(len(codes))
+    members = [order[codes[order] == c] for c in range(codes.max(initial=-1) + 1)]
+    held = [own[: min(round(fraction * len(own)), len(own) - 1)] for own in members]
+    if not sum(map(len, held)):
+        largest = max(members, key=len)
+        held = [largest[: min(1, len(largest) - 1)]]
+    val = np.sort(np.concatenate(held)).astype(np.int64)
+    train_part = np.setdiff1d(np.arange(len(codes)), val)
+    return torch.from_numpy(train_part), torch.from_numpy(val)

@@ -1,0 +1,202 @@
+"""What a model looked at: which nodes each pooling layer kept, and with what score."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.models.predictor import BATCH_SIZE, Predictions, Predictor, ids_of
+from lookhops.nn import NodePooling, Pooled
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class LayerView:
+    """What one pooling layer did to one graph, in the graph's own node numbers.
+
+    Args:
+        nodes: Nodes that reached the layer, shape (m).
+        score: The score of each, shape (m).
+        kept: Whether the layer kept it, shape (m).
+        group: Node that stands for each node of the graph after the layer, shape (n); -1 where it
+            is gone. Poolings that merge nodes let one stand for several.
+        dropped_edges: Edges that the layer dropped although it kept both ends, shape (r, 2).
+    """
+
+    nodes: Array
+    score: Array
+    kept: Array
+    group: Array
+    dropped_edges: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """One graph, the model's answer, and what each pooling layer kept of the graph.
+
+    Args:
+        id: What the graph is called.
+        predicted: Name of the likeliest class.
+        probabilities: Of each class, by name.
+        agreement: Share of the model's seeds that agree.
+        num_nodes: How many nodes there are.
+        edges: Each edge once, shape (e, 2).
+        layers: One view for each pooling layer.
+        smiles: The molecule, if it is one.
+    """
+
+    id: str
+    predicted: str
+    probabilities: dict[str, float]
+    agreement: float
+    num_nodes: int
+    edges: Array
+    layers: list[LayerView]
+    smiles: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as JSON can hold it, nodes numbered from 0."""
+        return {
+            "id": self.id,
+            **({} if self.smiles is None else {"smiles": self.smiles}),
+            "class": self.predicted,
+            "probabilities": {name: round(p, 6) for name, p in self.probabilities.items()},
+            "agreement": round(self.agreement, 6),
+            "num_nodes": self.num_nodes,
+            "edges": self.edges.tolist(),
+            "layers": [_layer_json(number, view) for number, view in enumerate(self.layers, 1)],
+        }
+
+
+def _layer_json(number: int, view: LayerView) -> dict[str, Any]:
+    alive = view.group >= 0
+    merged = bool((view.group[alive] != np.flatnonzero(alive)).any())
+    return {
+        "layer": number,
+        "nodes": view.nodes.tolist(),
+        "score": [float(f"{value:.6g}") for value in view.score.tolist()],
+        "kept": view.nodes[view.kept].tolist(),
+        "dropped": view.nodes[~view.kept].tolist(),
+        "dropped_edges": view.dropped_edges.tolist(),
+        **({"merged_into": view.group.tolist()} if merged else {}),
+    }
+
+
+def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> Iterator[Explanation]:
+    """What the pooling layers of one seed's network kept of each graph.
+
+    The answer (class, probabilities, agreement) is that of all seeds together.
+
+    Args:
+        predictor: The model.
+        graphs: The graphs.
+        seed: Which of the model's seeds to look into; by default its first.
+    """
+    seeds = predictor.checkpoint.seeds
+    seed = seeds[0] if seed is None else seed
+    if seed not in seeds:
+        known = ", ".join(str(known) for known in seeds)
+        raise LookHopsError(f"{predictor.checkpoint.folder}: has no seed {seed}, but {known}.")
+    if not predictor.models[seed].pools or len(predictor.models[seed].convs) < 2:
+        raise LookHopsError(
+            f"{predictor.checkpoint.folder}: its network has no pooling, so it looks at all nodes "
+            "alike; train one with `--pool lookhops` and two layers or more."
+        )
+    predictor.check(graphs)
+    for start in range(0, len(graphs), BATCH_SIZE):
+        part = graphs.select(slice(start, start + BATCH_SIZE))
+        ids = ids_of(part) if "id" in graphs.columns else [str(start + i) for i in range(len(part))]
+        yield from _explain_batch(predictor, part, seed, ids)
+
+
+@torch.inference_mode()
+def _explain_batch(
+    predictor: Predictor, graphs: Graphs, seed: int, ids: list[str]
+) -> Iterator[Explanation]:
+    answers = predictor.predict(graphs)
+    model = predictor.models[seed]
+    level = model.level(graphs.to(predictor.device))
+    dtype = next(model.parameters()).dtype
+    _, decisions = model.classify(level.with_x(level.x.to(dtype)))
+    views = _views(graphs, decisions, isinstance(model.pools[0], NodePooling))
+    smiles = graphs.columns.get("smiles")
+    node_ptr, edge_ptr = graphs.node_ptr.numpy(), graphs.edge_ptr.numpy()
+    source, target = graphs.source.numpy(), graphs.target.numpy()
+    for number in range(len(graphs)):
+        first, last = node_ptr[number], node_ptr[number + 1]
+        own = slice(edge_ptr[number], edge_ptr[number + 1])
+        yield Explanation(
+            ids[number],
+            *_answer(answers, number),
+            int(last - first),
+            _pairs(source[own], target[own]) - first,
+            [_cut(view, first, last) for view in views],
+            None if smiles is None else str(smiles[number]),
+        )
+
+
+def _answer(answers: Predictions, number: int) -> tuple[str, dict[str, float], float]:
+    p = answers.probabilities[number]
+    named = dict(zip(answers.class_names, p.tolist(), strict=True))
+    return answers.class_names[int(p.argmax())], named, float(answers.agreement[number])
+
+
+def _views(graphs: Graphs, decisions: list[Pooled], own_edges: bool) -> list[LayerView]:
+    """Each layer's decision, nodes numbered as in the whole batch before the first layer.
+
+    Args:
+        graphs: The batch.
+        decisions: One a layer.
+        own_edges: Whether the edges of every level are among the graph's own, as they are unless
+            nodes are merged.
+    """
+    views = []
+    nodes = np.arange(graphs.num_nodes)  # the batch's node behind each node of the level
+    place = np.arange(graphs.num_nodes)  # the level's node for each node of the batch, or -1
+    source, target = graphs.source.numpy(), graphs.target.numpy()
+    for pooled in decisions:
+        keep = pooled.node.cpu().numpy()
+        into = np.arange(len(nodes)) if pooled.cluster is None else pooled.cluster.cpu().numpy()
+        # Where does each of the level's nodes stand in the next level?
+        next_place = np.where(keep, keep.cumsum() - 1, -1)[into]
+        place = np.where(place >= 0, next_place[place], -1)
+        kept = nodes[keep]
+        dropped = np.empty((0, 2), dtype=int)
+        if own_edges:
+            keep_edge = pooled.edge.cpu().numpy()
+            lost = np.isin(source, kept) & np.isin(target, kept) & ~keep_edge
+            dropped = _pairs(source[lost], target[lost])
+            source, target = source[keep_edge], target[keep_edge]
+        group = np.where(place >= 0, kept[place], -1)
+        score = pooled.score.float().cpu().numpy()
+        views.append(LayerView(nodes, score, keep, group, dropped))
+        nodes = kept
+    return views
+
+
+def _cut(view: LayerView, first: int, last: int) -> LayerView:
+    """The part of a batch's view that belongs to the graph with nodes ``first`` to ``last``."""
+    low, high = np.searchsorted(view.nodes, (first, last))
+    edges = view.dropped_edges
+    group = view.group[first:last]
+    return LayerView(
+        view.nodes[low:high] - first,
+        view.score[low:high],
+        view.kept[low:high],
+        np.where(group >= 0, group - first, -1),
+        edges[(edges[:, 0] >= first) & (edges[:, 0] < last)] - first,
+    )
+
+
+def _pairs(source: Array, target: Array) -> Array:
+    """Each undirected edge once, the smaller node first; shape (e, 2)."""
+    pairs = np.stack((np.minimum(source, target), np.maximum(source, target)), 1)
+    return np.unique(pairs, axis=0)

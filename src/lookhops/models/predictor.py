@@ -1,0 +1,109 @@
+"""Using a trained model: one answer from all its seeds, with calibrated probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.models.facts import ids_of
+from lookhops.models.folder import Checkpoint, load_model
+from lookhops.nn import GraphClassifier
+from lookhops.training.trainer import choose_device
+
+BATCH_SIZE = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Answers for some graphs.
+
+    Args:
+        ids: What each graph is called, shape (g).
+        probabilities: Calibrated, the mean over seeds, shape (g, classes).
+        agreement: The share of seeds that, asked alone, give the same class, shape (g).
+        class_names: Names of the classes.
+    """
+
+    ids: list[str]
+    probabilities: NDArray[np.float64]
+    agreement: NDArray[np.float64]
+    class_names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def numbers(self) -> NDArray[np.int64]:
+        """Number of each graph's likeliest class, shape (g)."""
+        return self.probabilities.argmax(1)
+
+    @property
+    def classes(self) -> list[str]:
+        """Name of each graph's likeliest class."""
+        return [self.class_names[number] for number in self.numbers]
+
+
+class Predictor:
+    """A model folder, ready to answer.
+
+    Args:
+        folder: What ``lookhops train`` or :func:`~lookhops.training.train_into` wrote.
+        device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
+    """
+
+    def __init__(self, folder: Path | str, device: str | torch.device = "auto") -> None:
+        self.checkpoint: Checkpoint = load_model(folder)
+        self.device = choose_device(device)
+        self.models: dict[int, GraphClassifier] = {
+            seed: self.checkpoint.model(seed).to(self.device) for seed in self.checkpoint.seeds
+        }
+
+    def check(self, graphs: Graphs) -> None:
+        """Refuse graphs whose features the model does not know."""
+        data = self.checkpoint.config["data"]
+        name, featuriser = data["name"], data["featuriser"]
+        if featuriser and graphs.featuriser and featuriser != graphs.featuriser:
+            raise LookHopsError(
+                f"{graphs.name}: its features were made by {graphs.featuriser!r}; the model was "
+                f"trained on {name}, with features made by {featuriser!r}."
+            )
+        if graphs.num_features != data["num_features"]:
+            raise LookHopsError(
+                f"{graphs.name}: has {graphs.num_features} features a node; the model was trained "
+                f"on {name}, which has {data['num_features']}."
+            )
+        both_named = featuriser and graphs.featuriser
+        if both_named and list(graphs.label_sizes) != data["label_sizes"]:
+            raise LookHopsError(
+                f"{graphs.name}: its node labels take {list(graphs.label_sizes)} values; the model "
+                f"was trained on {name}, where they take {data['label_sizes']}."
+            )
+
+    @torch.inference_mode()
+    def predict(self, graphs: Graphs) -> Predictions:
+        """The class of each graph, with probabilities and how much the seeds agree."""
+        self.check(graphs)
+        each = torch.stack([self.probabilities(graphs, seed) for seed in self.models])
+        mean = each.mean(0)
+        agreement = (each.argmax(-1) == mean.argmax(-1)).double().mean(0)
+        return Predictions(
+            ids_of(graphs), mean.numpy(), agreement.numpy(), self.checkpoint.class_names
+        )
+
+    def probabilities(self, graphs: Graphs, seed: int) -> Tensor:
+        """One seed's calibrated probabilities, shape (g, classes), in main memory."""
+        model = self.models[seed]
+        dtype = next(model.parameters()).dtype
+        found = [torch.zeros(0, model.num_classes, dtype=dtype)]
+        for batch in graphs.batches(BATCH_SIZE):
+            level = model.level(batch.to(self.device))
+            log_p, _ = model.classify(level.with_x(level.x.to(dtype)))
+            found.append(log_p.cpu())
+        return (torch.cat(found).double() / self.checkpoint.temperature(seed)).softmax(-1)

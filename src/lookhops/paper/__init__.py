@@ -1,0 +1,1 @@
+"""The paper: its tables, figures and claims, made with `lookhops.experiments`."""

@@ -1,0 +1,193 @@
+"""The figures: information gain, accuracy against k, and mean ranks; one family of pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lookhops.experiments.results import Results
+from lookhops.files import replacing
+from lookhops.palette import SERIES
+from lookhops.paper.reference import ROWS, paper_numbers, rows_of
+from lookhops.paper.tables import datasets_in_order
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "svg.fonttype": "none",
+    "svg.hashsalt": "lookhops",  # the same picture is the same file
+}
+QUICK = "quick version: says nothing about the models"
+
+
+@contextmanager
+def _drawing() -> Iterator[None]:
+    import matplotlib as mpl
+
+    with mpl.rc_context(STYLE):
+        yield
+
+
+def new_figure(width: float, height: float, quick: bool = False) -> Figure:
+    """An empty figure that no window will show."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    if quick:
+        figure.suptitle(QUICK, color=SERIES[1], fontsize=9)
+    return figure
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write a figure as SVG and PNG; the files."""
+    paths = []
+    for kind, rest in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 150})):
+        path = folder / f"{name}.{kind}"
+        with _drawing(), replacing(path) as part:
+            figure.savefig(part, format=kind, **rest)
+        paths.append(path)
+    return paths
+
+
+def _panels(figure: Figure, count: int) -> list[Axes]:
+    columns = min(3, max(1, count))
+    grid = figure.subplots(-(-count // columns), columns, squeeze=False)
+    axes = list(grid.flat)
+    for empty in axes[count:]:
+        empty.set_axis_off()
+    return axes[:count]
+
+
+def gain_figure(results: Results) -> Figure | None:
+    """IG(k) of each data set with its fit, and the paper's fit; none where nothing is measured."""
+    gains = {
+        name: facts
+        for name in datasets_in_order(results)
+        if (facts := results.facts.get(name, {}).get("gain"))
+    }
+    if not gains:
+        return None
+    with _drawing():
+        figure = new_figure(9, 2.6 * -(-len(gains) // 3) + 0.3, results.quick)
+        for ax, (name, gain) in zip(_panels(figure, len(gains)), gains.items(), strict=True):
+            _gain_panel(ax, name, gain)
+    return figure
+
+
+def _gain_panel(ax: Axes, name: str, gain: Mapping[str, Any]) -> None:
+    k = np.asarray(gain["k"])
+    fine = np.linspace(k[0], k[-1], 100)
+    fit, paper = gain["fit"], paper_numbers()["gain_fit"].get(name)
+    ax.semilogy(k, gain["gain"], "o", color=SERIES[0], markersize=4, label="IG(k)")
+    ax.semilogy(fine, fit["a"] * np.exp(-fit["b"] * fine), color=SERIES[0], label="fit")
+    if paper:
+        curve = paper["a"] * np.exp(-paper["b"] * fine)
+        ax.semilogy(fine, curve, "--", color=SERIES[1], label="the paper's fit")
+    ax.set_title(name)
+    ax.set_xlabel("k (hops)")
+    ax.set_ylabel("information gain")
+    ax.set_xticks(k)
+    ax.legend(frameon=False, fontsize=8)
+
+
+def accuracy_by_k_figure(results: Results) -> Figure | None:
+    """Test accuracy of LiCheb against k, mean and standard error of the seeds."""
+    found = {}
+    for dataset in datasets_in_order(results):
+        points = [
+            (row.model.k, *cell.mean_std(), len(cell.seeds))
+            for row in rows_of("accuracy-by-k")
+            if (cell := results.find(dataset, row.architecture(dataset)))
+        ]
+        if points:
+            found[dataset] = points
+    if not found:
+        return None
+    ticks = [row.model.k for row in ROWS.values() if row.table == "accuracy-by-k"]
+    with _drawing():
+        figure = new_figure(9, 2.6 * -(-len(found) // 3) + 0.3, results.quick)
+        for ax, (name, points) in zip(_panels(figure, len(found)), found.items(), strict=True):
+            k, mean, std, count = map(np.array, zip(*points, strict=True))
+            ax.errorbar(k, mean, std / np.sqrt(count), fmt="o-", color=SERIES[0], capsize=3)
+            ax.set_title(name)
+            ax.set_xlabel("k (hops)")
+            ax.set_ylabel("test accuracy, %")
+            ax.set_xticks(ticks)
+        half = max(np.ptp(ax.get_ylim()) for ax in figure.axes) / 2
+        for ax in figure.axes:  # one scale: what looks steep is steep
+            middle = np.mean(ax.get_ylim())
+            ax.set_ylim(middle - half, middle + half)
+    return figure
+
+
+FIGURE_MAKERS = {"gain": gain_figure, "accuracy-by-k": accuracy_by_k_figure}
+
+
+def rank_figure(ranks: Mapping[str, float], groups: Sequence[Sequence[str]]) -> Figure:
+    """Models on an axis of mean ranks; a bar joins those that do not differ significantly.
+
+    Args:
+        ranks: Mean rank of each model.
+        groups: Models that a bar joins.
+    """
+    order = sorted(ranks, key=lambda name: ranks[name])
+    lines = -(-len(order) // 2)
+    top = 0.6 + 0.35 * len(groups)
+    with _drawing():
+        figure = new_figure(8, 0.9 + 0.3 * (lines + len(groups)))
+        ax = figure.subplots()
+        last = max(len(order), 2)
+        ax.set_xlim(0.4, last + 0.6)
+        ax.set_ylim(-top - 0.7 * lines, 0.5)
+        ax.spines[["left", "bottom"]].set_visible(False)
+        ax.spines["top"].set_visible(True)
+        ax.xaxis.tick_top()
+        ax.xaxis.set_label_position("top")
+        ax.set_xticks(range(1, last + 1))
+        ax.set_yticks([])
+        ax.set_xlabel("mean rank over the splits (1 is best)")
+        for i, name in enumerate(order):
+            _rank_label(ax, name, ranks[name], i, lines, len(order), top, last)
+        for i, group in enumerate(groups):
+            ends = [ranks[name] for name in group]
+            height = -0.35 * (i + 1)
+            ax.plot(
+                [min(ends) - 0.04, max(ends) + 0.04],
+                [height, height],
+                color=SERIES[1],
+                linewidth=3,
+                solid_capstyle="butt",
+            )
+    return figure
+
+
+def _rank_label(
+    ax: Axes, name: str, rank: float, i: int, lines: int, count: int, top: float, last: int
+) -> None:
+    """The better half is named on the left, the other on the right, so that no lines cross."""
+    left = i < lines
+    height = -top - 0.7 * (i if left else count - 1 - i)
+    end = 0.75 if left else last + 0.25
+    ax.plot([rank, rank, end], [0.5, height, height], color=SERIES[0], linewidth=1)
+    ax.text(
+        end,
+        height,
+        f" {name} ({rank:.1f}) ",
+        ha="right" if left else "left",
+        va="center",
+        clip_on=False,
+    )

@@ -1,0 +1,170 @@
+"""The paper's experiments: its numbers, its models, and the plan that runs them again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from lookhops.errors import LookHopsError
+from lookhops.experiments.plan import Cell, without_repeats
+from lookhops.nn import RECOMMENDED, Architecture
+from lookhops.training import Protocol
+
+#: In the paper's order; BURSI stands where the paper has FRANKENSTEIN.
+DATASETS = ("PROTEINS", "DD", "NCI1", "NCI109", "Mutagenicity", "BURSI")
+TABLES = ("data", "gain", "conv", "pool")
+FIGURES = ("gain", "accuracy-by-k")
+HOPS = (1, 2, 3, 4, 5)
+#: The data set on which the paper counts parameters and seconds.
+COST_DATASET = "NCI1"
+#: Small sets first: most cells are done early, and what fails fails early.
+RUN_ORDER = ("PROTEINS", "NCI1", "NCI109", "Mutagenicity", "BURSI", "DD")
+
+
+@cache
+def paper_numbers() -> dict[str, Any]:
+    """Every number of the paper's tables."""
+    return json.loads((files("lookhops.paper") / "paper.json").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table, or a point of the figure.
+
+    Args:
+        slug: Its name on the command line.
+        label: Its name in our tables.
+        paper: Its name in the paper's, if it is there.
+        table: ``conv``, ``pool``, ``accuracy-by-k`` or ``recommended``.
+        importance: Rows with a lower number are run first.
+        model: The network; where the paper chose ratios for each data set, before they are set.
+    """
+
+    slug: str
+    label: str
+    paper: str | None
+    table: str
+    importance: int
+    model: Architecture
+
+    def architecture(self, dataset: str) -> Architecture:
+        """The network for a data set: with the fractions that the paper chose for it."""
+        if self.table != "pool" or self.model.pool == "edge":  # edge contraction has no fraction
+            return self.model
+        chosen = paper_numbers()["protocol"]
+        name = paper_name(dataset)
+        if name not in chosen["node_ratio"]:
+            return self.model
+        edges = self.model.edge_ratio is not None
+        return replace(
+            self.model,
+            ratio=chosen["node_ratio"][name],
+            edge_ratio=chosen["edge_ratio"][name] if edges else None,
+        )
+
+
+def paper_name(dataset: str) -> str:
+    """The paper's data set whose settings a data set takes: BURSI has FRANKENSTEIN's graphs."""
+    return "FRANKENSTEIN" if dataset == "BURSI" else dataset
+
+
+def _rows() -> tuple[Row, ...]:
+    def conv(slug: str, label: str, importance: int) -> Row:
+        return Row(slug, label, label, "conv", importance, Architecture(conv=slug, pool="none"))
+
+    def pool(slug: str, label: str, importance: int, **options: Any) -> Row:
+        model = Architecture(conv="licheb", **{"pool": slug, **options})
+        return Row(slug, label, label, "pool", importance, model)
+
+    def hops(k: int) -> Row:
+        model = Architecture(conv="licheb", pool="none", k=k)
+        return Row(f"licheb-k{k}", f"LiCheb, k = {k}", None, "accuracy-by-k", 5, model)
+
+    ours: dict[str, Any] = {"pool": "lookhops"}
+    return (
+        conv("gcn", "GCN", 3),
+        conv("gat", "GAT", 3),
+        conv("mixhop", "MixHop", 3),
+        conv("limixhop", "LiMixHop", 2),
+        conv("cheb", "ChebConv", 2),
+        conv("licheb", "LiCheb", 1),
+        pool("topk", "TopKPool", 4),
+        pool("sag", "SAGPool", 4),
+        pool("edge", "EdgePool", 7),
+        pool("asap", "ASAP", 6),
+        pool("lookhops-nonf", "LookHops noNF+pN", 2, **ours, normalize=False),
+        pool("lookhops-nf", "LookHops NF+pN", 1, **ours),
+        pool("lookhops-nf-pe", "LookHops NF+pN+pE", 1, **ours, edge_ratio=0.9),
+        *(hops(k) for k in HOPS),
+        Row("recommended", "LookHops recommended", None, "recommended", 0, RECOMMENDED),
+    )
+
+
+ROWS = {row.slug: row for row in _rows()}
+
+
+def rows_of(table: str) -> list[Row]:
+    """The rows of a table, in its order."""
+    return [row for row in ROWS.values() if row.table == table]
+
+
+def chosen_rows(
+    tables: Sequence[str], figures: Sequence[str], slugs: Sequence[str] | None = None
+) -> list[Row]:
+    """The rows that tables and figures need, most important first; of those, the named ones."""
+    wanted = {*tables, *figures, *(["recommended"] if {"conv", "pool"} & {*tables} else [])}
+    rows = [row for row in ROWS.values() if row.table in wanted]
+    if slugs:
+        for slug in slugs:
+            if slug not in ROWS:
+                raise LookHopsError(f"There is no row {slug!r}; there are {', '.join(ROWS)}.")
+            if ROWS[slug] not in rows:
+                raise LookHopsError(
+                    f"The row {slug!r} belongs to {ROWS[slug].table!r}, which is not asked for."
+                )
+        rows = [row for row in rows if row.slug in slugs]
+    return sorted(rows, key=lambda row: row.importance)
+
+
+def paper_plan(rows: Sequence[Row], datasets: Sequence[str], protocol: Protocol) -> list[Cell]:
+    """The cells to run, the most important first."""
+    order = [d for d in RUN_ORDER if d in datasets] + [d for d in datasets if d not in RUN_ORDER]
+    return without_repeats(
+        Cell(dataset, row.label, row.architecture(dataset), protocol)
+        for row in rows
+        for dataset in order
+    )
+
+
+def published(row: Row, dataset: str) -> tuple[float, float] | None:
+    """Mean and standard deviation that the paper prints, in per cent; none where it has none.
+
+    BURSI has none: its features are not FRANKENSTEIN's.
+    """
+    numbers = paper_numbers()
+    if row.table not in ("conv", "pool") or row.paper is None:
+        return None
+    found = numbers[f"{row.table}_table"][row.paper].get(dataset)
+    return None if found is None else (found[0], found[1])
+
+
+def published_cost(row: Row) -> tuple[float, float] | None:
+    """Thousands of parameters, and seconds of 50 epochs on NCI1, that the paper prints."""
+    if row.paper is None:
+        return None
+    thousands, seconds = paper_numbers()[f"{row.table}_cost_NCI1_50_epochs_V100"][row.paper]
+    return thousands, seconds
+
+
+def best_published(dataset: str) -> tuple[float, str] | None:
+    """The highest accuracy that the paper prints for a data set in either table, and whose."""
+    found = [
+        (number[0], row.label)
+        for row in ROWS.values()
+        if (number := published(row, dataset)) is not None
+    ]
+    return max(found) if found else None

@@ -1,0 +1,1 @@
+"""What is asked of a graph: head, loss, metrics and words."""

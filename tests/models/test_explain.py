@@ -1,0 +1,169 @@
+"""Explanations against a run of the network layer by layer, and the pictures of them."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import torch
+
+from lookhops.datasets import load
+from lookhops.datasets.molecules import from_smiles
+from lookhops.errors import LookHopsError
+from lookhops.models.explain import explain
+from lookhops.models.folder_training import train_into
+from lookhops.models.layout import layout
+from lookhops.models.pictures import picture
+from lookhops.models.predictor import Predictor
+from lookhops.nn import Architecture
+from lookhops.training import Protocol
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def test_scores_and_kept_nodes_of_one_graph_at_a_time(model_folder, tasks):
+    """Each graph alone, its decisions followed by hand."""
+    predictor = Predictor(model_folder, "cpu")
+    model = predictor.models[22]
+    for number, explanation in enumerate(explain(predictor, tasks[:12], seed=22)):
+        graph = tasks[number]
+        with torch.no_grad():
+            _, decisions = model.classify(model.level(graph))
+        nodes = list(range(graph.num_nodes))
+        assert len(explanation.layers) == len(decisions) == 2
+        for view, pooled in zip(explanation.layers, decisions, strict=True):
+            assert view.nodes.tolist() == nodes
+            assert np.allclose(view.score, pooled.score.numpy(), atol=1e-5)
+            nodes = [n for n, stays in zip(nodes, pooled.node.tolist(), strict=True) if stays]
+            assert view.nodes[view.kept].tolist() == nodes
+            assert len(nodes) == int(np.ceil(0.7 * len(view.nodes) - 1e-9))
+        pairs = {tuple(sorted(pair)) for pair in graph.edge_index.T.tolist()}
+        assert {tuple(pair) for pair in explanation.edges.tolist()} == pairs
+        answer = predictor.predict(graph)
+        assert explanation.predicted == answer.classes[0]
+        assert list(explanation.probabilities.values()) == pytest.approx(answer.probabilities[0])
+
+
+def test_batches_do_not_show(model_folder, tasks, monkeypatch):
+    predictor = Predictor(model_folder, "cpu")
+    whole = [e.as_json() for e in explain(predictor, tasks)]
+    monkeypatch.setattr("lookhops.models.explain.BATCH_SIZE", 7)
+    parts = [e.as_json() for e in explain(predictor, tasks)]
+    for one, two in zip(whole, parts, strict=True):
+        assert one["id"] == two["id"]
+        assert [layer["kept"] for layer in one["layers"]] == [
+            layer["kept"] for layer in two["layers"]
+        ]
+    json.dumps(whole)
+
+
+def test_dropped_edges_join_kept_nodes(tmp_path, tasks):
+    architecture = Architecture(pool="lookhops", hidden=8, layers=3, edge_ratio=0.5)
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16)
+    train_into(tmp_path / "m", tasks, architecture, protocol, device="cpu")
+    for explanation in explain(Predictor(tmp_path / "m", "cpu"), tasks[:10]):
+        edges = {tuple(pair) for pair in explanation.edges.tolist()}
+        for view in explanation.layers:
+            kept = set(view.nodes[view.kept].tolist())
+            between = {(i, j) for i, j in edges if i in kept and j in kept}
+            dropped = {tuple(pair) for pair in view.dropped_edges.tolist()}
+            assert dropped <= between
+            assert len(between - dropped) == int(np.ceil(0.5 * len(between) - 1e-9))
+            edges = between - dropped
+
+
+@pytest.mark.parametrize("pool", ["topk", "sag", "edge", "asap"])
+def test_other_poolings_are_explained_too(tmp_path, tasks, pool):
+    architecture = Architecture(pool=pool, conv="gcn", hidden=8, layers=3, ratio=0.5)
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16)
+    train_into(tmp_path / "m", tasks, architecture, protocol, device="cpu")
+    for explanation in explain(Predictor(tmp_path / "m", "cpu"), tasks[:5]):
+        for view in explanation.layers:
+            kept = set(view.nodes[view.kept].tolist())
+            assert 0 < len(kept) < len(view.nodes)
+            assert set(view.group[view.group >= 0].tolist()) <= kept
+            if pool == "edge":  # nothing is lost, nodes are merged two by two
+                assert (view.group >= 0).all()
+        ET.fromstring(picture(explanation))
+        json.dumps(explanation.as_json())
+
+
+def test_no_pooling_nothing_to_explain(tmp_path, tasks, model_folder):
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16)
+    train_into(tmp_path / "m", tasks, Architecture(hidden=8), protocol, device="cpu")
+    with pytest.raises(LookHopsError, match="has no pooling"):
+        list(explain(Predictor(tmp_path / "m", "cpu"), tasks[:1]))
+    with pytest.raises(LookHopsError, match="has no seed 5, but 11, 22"):
+        list(explain(Predictor(model_folder, "cpu"), tasks[:1], seed=5))
+
+
+# -------------------------------------------------------------------- pictures
+
+
+def test_a_molecule_is_drawn_with_its_dropped_atoms_faded(molecule_folder):
+    molecules = from_smiles(["CC(=O)Oc1ccccc1C(=O)O"], ids=["<aspirin> & more"])
+    [explanation] = explain(Predictor(molecule_folder, "cpu"), molecules)
+    drawing = picture(explanation)
+    root = ET.fromstring(drawing)
+    panels = root.findall(f"{SVG}svg")
+    assert len(panels) == len(explanation.layers) == 2
+    assert root.find(f"{SVG}title").text == "<aspirin> & more"
+    for panel, view in zip(panels, explanation.layers, strict=True):
+        kept = set(view.nodes[view.kept].tolist())
+        shapes = panel.findall(f"{SVG}ellipse") + panel.findall(f"{SVG}path")
+        assert len(panel.findall(f"{SVG}ellipse")) == len(view.nodes)
+        for shape in shapes:
+            words = shape.get("class").split()
+            atoms = {int(word[5:]) for word in words if word.startswith("atom-")}
+            assert (shape.get("opacity") is not None) == (not atoms <= kept)
+    assert drawing == picture(explanation)
+
+
+def test_other_graphs_are_laid_out(model_folder, tasks):
+    [explanation] = explain(Predictor(model_folder, "cpu"), tasks[:1])
+    root = ET.fromstring(picture(explanation))
+    for panel in root.findall(f"{SVG}svg"):
+        circles = panel.findall(f"{SVG}circle")
+        assert len(circles) == explanation.num_nodes
+        places = {(circle.get("cx"), circle.get("cy")) for circle in circles}
+        assert len(places) == len(circles)
+        assert len(panel.findall(f"{SVG}line")) == len(explanation.edges)
+        assert all(0 < float(circle.get("cx")) < 400 for circle in circles)
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 5, 450])
+def test_layouts_of_all_sizes(n):
+    ring = (
+        np.array([(i, (i + 1) % n) for i in range(n)] if n > 2 else []).reshape(-1, 2).astype(int)
+    )
+    place = layout(n, ring)
+    assert place.shape == (n, 2)
+    assert np.isfinite(place).all()
+    assert np.array_equal(place, layout(n, ring))
+
+
+def test_the_layout_keeps_distances():
+    path = np.array([(i, i + 1) for i in range(9)])
+    place = layout(10, path)
+    apart = np.linalg.norm(place[:, None] - place[None], axis=-1)
+    hops = np.abs(np.subtract.outer(np.arange(10), np.arange(10)))
+    assert np.allclose(apart, hops, atol=0.2)
+
+
+def test_a_molecule_in_two_parts_and_a_single_atom(molecule_folder):
+    molecules = from_smiles(["[Na+].[Cl-]", "C"])
+    for explanation in explain(Predictor(molecule_folder, "cpu"), molecules):
+        ET.fromstring(picture(explanation))
+
+
+def test_a_graph_without_edges_is_drawn(model_folder):
+    lonely = load("hops-1", size=2)
+    import dataclasses
+
+    bare = dataclasses.replace(
+        lonely,
+        row_ptr=torch.zeros_like(lonely.row_ptr),
+        source=lonely.source[:0],
+    )
+    for explanation in explain(Predictor(model_folder, "cpu"), bare):
+        ET.fromstring(picture(explanation))

@@ -1,0 +1,242 @@
+"""The model folder: whole or refused, and nothing in it is ever unpickled."""
+
+import csv
+import errno
+import json
+import pickle
+import shutil
+
+import pytest
+import safetensors.torch
+import torch
+
+from lookhops import files
+from lookhops.errors import LookHopsError
+from lookhops.models.folder import FORMAT, load_model
+from lookhops.models.folder_training import train_into
+from lookhops.nn import Architecture
+from lookhops.training import Protocol, train
+
+SMALL = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7)
+
+
+@pytest.fixture
+def folder(model_folder, tmp_path):
+    return shutil.copytree(model_folder, tmp_path / "model")
+
+
+def edit(folder, **changes):
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+def test_what_is_in_the_folder(model_folder, tasks):
+    assert sorted(file.name for file in model_folder.iterdir()) == [
+        "config.json",
+        "history.csv",
+        "model.safetensors",
+        "predictions.csv",
+    ]
+    config = json.loads((model_folder / "config.json").read_text())
+    assert config["data"]["fingerprint"] == tasks.fingerprint
+    assert config["data"]["class_names"] == ["different", "same"]
+    assert set(config["metrics"]["seeds"]) == {"11", "22"}
+    summary = config["metrics"]["summary"]["accuracy"]
+    assert summary["mean"] == pytest.approx(sum(summary["values"]) / 2)
+    assert sum(map(sum, config["metrics"]["confusion"])) == 2 * 8
+    with (model_folder / "history.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["seed"], row["epoch"]) for row in rows] == [
+        (seed, str(epoch)) for seed in ("11", "22") for epoch in range(1, 5)
+    ]
+
+
+def test_weights_come_back_as_they_were(tmp_path, tasks):
+    protocol = Protocol(seeds=(11,), max_epochs=2, batch_size=16)
+    [run] = train(tasks, SMALL, protocol, device="cpu")
+    train_into(tmp_path / "m", tasks, SMALL, protocol, device="cpu")
+    loaded = load_model(tmp_path / "m")
+    assert loaded.architecture == SMALL
+    assert all(torch.equal(loaded.weights[11][key], run.weights[key]) for key in run.weights)
+    model = loaded.model(11)
+    with torch.no_grad():
+        assert torch.equal(model(tasks[run.split.test]), run.predictions["test"])
+
+
+def test_a_planted_pickle_is_refused_and_not_run(folder, tmp_path):
+    marker = tmp_path / "it ran"
+
+    class Malice:
+        def __reduce__(self):
+            return (open, (str(marker), "w"))
+
+    for content in (pickle.dumps(Malice()), pickle.dumps(Malice(), protocol=0)):
+        (folder / "model.safetensors").write_bytes(content)
+        with pytest.raises(LookHopsError, match="not a safetensors file"):
+            load_model(folder)
+    torch.save({"weights": Malice()}, folder / "model.safetensors")
+    with pytest.raises(LookHopsError, match="not a safetensors file"):
+        load_model(folder)
+    assert not marker.exists()
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json"])
+def test_a_missing_file_is_named(folder, name):
+    (folder / name).unlink()
+    with pytest.raises(LookHopsError, match=name):
+        load_model(folder)
+
+
+def test_no_folder(tmp_path):
+    with pytest.raises(LookHopsError, match="no such model folder"):
+        load_model(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize("cut", [0, 5, 200, -1])
+def test_a_cut_file_is_refused(folder, cut):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:cut])
+    with pytest.raises(LookHopsError, match="safetensors"):
+        load_model(folder)
+
+
+def test_foreign_weights_are_told_apart(folder):
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load(path.read_bytes())
+    name = next(iter(tensors))
+    for changed, what in (
+        ({k: v for k, v in tensors.items() if k != name}, f"lacks the parameter {name!r}"),
+        ({**tensors, "11.extra": torch.ones(1)}, "also has the parameter '11.extra'"),
+        ({**tensors, name: torch.ones(3, 3, 3)}, r"has shape \(3, 3, 3\), expected"),
+        ({**tensors, name: tensors[name] + 1}, "not the weights that config.json describes"),
+    ):
+        path.write_bytes(safetensors.torch.save(changed))
+        with pytest.raises(LookHopsError, match=what):
+            load_model(folder)
+
+
+def test_another_version_is_refused(folder):
+    edit(folder, format="lookhops-model-99")
+    with pytest.raises(LookHopsError, match=r"its format is 'lookhops-model-99'"):
+        load_model(folder)
+
+
+def test_a_damaged_config_is_refused(folder):
+    architecture = json.loads((folder / "config.json").read_text())["architecture"]
+    for changes, what in (
+        ({"architecture": {**architecture, "conv": "lichep"}}, "no convolution 'lichep'"),
+        ({"architecture": {**architecture, "surprise": 1}}, "'surprise', which is not known"),
+        ({"data": {}}, "damaged"),
+        ({"epochs": {"eleven": 1}}, "damaged"),
+    ):
+        backup = (folder / "config.json").read_text()
+        edit(folder, **changes)
+        with pytest.raises(LookHopsError, match=what):
+            load_model(folder)
+        (folder / "config.json").write_text(backup)
+    for text in ("", "{", "[1]", '{"format": "lookhops-model-1"}'):
+        (folder / "config.json").write_text(text)
+        with pytest.raises(LookHopsError, match=r"config\.json"):
+            load_model(folder)
+
+
+# -------------------------------------------------------------------- disks that fail
+
+
+def failing(monkeypatch, name):
+    """Make every write to a file called ``name`` run out of space."""
+    real = files.os.fsync
+    path_of = {}
+
+    def replacing(path):
+        path_of["now"] = str(path)
+        return original(path)
+
+    def fsync(number):
+        if path_of["now"].endswith(name):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return real(number)
+
+    original = files.replacing
+    monkeypatch.setattr(files, "replacing", replacing)
+    monkeypatch.setattr(files.os, "fsync", fsync)
+
+
+PROTOCOL = Protocol(seeds=(11,), max_epochs=3, batch_size=16)
+
+
+@pytest.mark.parametrize(
+    "name", ["model.safetensors", "history.csv", "predictions.csv", "config.json"]
+)
+def test_a_full_disk_at_the_end_loses_nothing(tmp_path, tasks, monkeypatch, name):
+    folder = tmp_path / "m"
+    with monkeypatch.context() as patch:
+        failing(patch, name)
+        with pytest.raises(LookHopsError, match=f"{name}: cannot be written .*No space left"):
+            train_into(folder, tasks, SMALL, PROTOCOL, device="cpu")
+    assert not (folder / "config.json").exists()
+    assert not list(folder.rglob("*.part"))
+    epochs = []
+    train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", resume=True, on_epoch=epochs.append)
+    assert not epochs  # the training itself was not done twice
+    assert load_model(folder).seeds == (11,)
+
+
+def test_a_full_disk_in_between_keeps_the_state_before(tmp_path, tasks, monkeypatch):
+    folder = tmp_path / "m"
+    count = []
+
+    def fill(progress):
+        count.append(1)
+        if len(count) == 2:
+            failing(monkeypatch, "11.safetensors")
+
+    with pytest.raises(LookHopsError, match="No space left"):
+        train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", save_every=0, on_epoch=fill)
+    monkeypatch.undo()
+    epochs = []
+    train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", resume=True, on_epoch=epochs.append)
+    assert len(epochs) == 2  # epoch 1 was kept
+
+
+def test_a_folder_that_is_a_file(tmp_path, tasks):
+    (tmp_path / "m").write_text("a file")
+    for options in ({}, {"overwrite": True}, {"resume": True}):
+        with pytest.raises(LookHopsError, match="m"):
+            train_into(tmp_path / "m", tasks, SMALL, PROTOCOL, device="cpu", **options)
+    assert (tmp_path / "m").read_text() == "a file"
+
+
+def test_overwriting_keeps_the_old_model_until_the_new_is_complete(folder, tasks):
+    before = load_model(folder)
+    other = Architecture(hidden=4, layers=2)
+
+    class Halt(Exception):
+        pass
+
+    def halt(progress):
+        raise Halt
+
+    with pytest.raises(LookHopsError, match="files in it already"):
+        train_into(folder, tasks, other, PROTOCOL, device="cpu")
+    with pytest.raises(Halt):
+        train_into(folder, tasks, other, PROTOCOL, device="cpu", overwrite=True, on_epoch=halt)
+    assert load_model(folder).config == before.config
+    with pytest.raises(LookHopsError, match="unfinished training"):
+        train_into(folder, tasks, other, PROTOCOL, device="cpu")
+    train_into(folder, tasks, other, PROTOCOL, device="cpu", resume=True)
+    assert load_model(folder).architecture == other
+    assert not (folder / "resume").exists()
+
+
+def test_foreign_files_in_the_folder_stay(tmp_path, tasks):
+    (tmp_path / "m").mkdir()
+    (tmp_path / "m" / "notes.txt").write_text("mine")
+    with pytest.raises(LookHopsError, match="files in it already"):
+        train_into(tmp_path / "m", tasks, SMALL, PROTOCOL, device="cpu")
+    train_into(tmp_path / "m", tasks, SMALL, PROTOCOL, device="cpu", overwrite=True)
+    assert (tmp_path / "m" / "notes.txt").read_text() == "mine"
+
+
+def test_the_format_names_this_version():
+    assert FORMAT == "lookhops-model-1"

@@ -1,0 +1,194 @@
+"""A training that was killed, and killed again, ends as one that was left alone."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+
+from lookhops.datasets import load
+from lookhops.errors import LookHopsError
+from lookhops.models.folder import load_model
+from lookhops.models.folder_training import train_into
+from lookhops.models.predictor import Predictor
+from lookhops.nn import Architecture
+from lookhops.training import Protocol
+
+SMALL = Architecture(pool="lookhops", hidden=8, layers=3)
+PROTOCOL = Protocol(seeds=(11, 22), max_epochs=5, batch_size=16, learning_rate=0.01)
+
+
+class Halt(Exception):
+    pass
+
+
+def same(first: Path, second: Path, graphs) -> None:
+    """Weights, history (without the seconds) and predictions, bit for bit."""
+    one, two = load_model(first), load_model(second)
+    assert one.seeds == two.seeds
+    for seed in one.seeds:
+        assert all(
+            torch.equal(one.weights[seed][k], two.weights[seed][k]) for k in one.weights[seed]
+        )
+    timeless = [
+        [line.rsplit(",", 1)[0] for line in (folder / "history.csv").read_text().splitlines()]
+        for folder in (first, second)
+    ]
+    assert timeless[0] == timeless[1]
+    assert one.config["metrics"] == two.config["metrics"]
+    answers = [Predictor(folder, "cpu").predict(graphs).probabilities for folder in (first, second)]
+    assert (answers[0] == answers[1]).all()
+
+
+@pytest.fixture(scope="module")
+def whole(tasks, tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("whole")
+    train_into(folder, tasks, SMALL, PROTOCOL, device="cpu")
+    return folder
+
+
+@pytest.mark.parametrize("stop_at", [1, 3, 5, 6, 10])
+def test_stopped_between_epochs(tasks, whole, tmp_path, stop_at):
+    """An exception after the epoch, as Ctrl-C makes one: that epoch is not lost."""
+    seen = []
+
+    def stop(progress):
+        seen.append(1)
+        if len(seen) == stop_at:
+            raise Halt
+
+    folder = tmp_path / "m"
+    with pytest.raises(Halt):
+        train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", on_epoch=stop)
+    again = []
+    train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", resume=True, on_epoch=again.append)
+    assert len(seen) + len(again) == 10
+    same(folder, whole, tasks)
+
+
+def test_stopped_within_an_epoch_after_every_one(tasks, whole, tmp_path, monkeypatch):
+    """Interrupted in the midst of each epoch: only what was written counts."""
+    from lookhops.training.eager import EagerEngine
+
+    real = EagerEngine.validate
+    folder = tmp_path / "m"
+    calls = []
+
+    def validate(engine):
+        calls.append(1)
+        if len(calls) % 2 == 0:
+            raise Halt
+        return real(engine)
+
+    monkeypatch.setattr(EagerEngine, "validate", validate)
+    for _ in range(40):
+        try:
+            options = {"device": "cpu", "save_every": 0}
+            train_into(folder, tasks, SMALL, PROTOCOL, resume=True, **options)
+            break
+        except Halt:
+            pass
+    monkeypatch.undo()
+    assert len(calls) > 10
+    same(folder, whole, tasks)
+
+
+OPTIONS = ["hops-1", "--task-size", "60", "--hidden", "8", "--layers", "2", "--seeds", "2"]
+OPTIONS += ["--epochs", "40", "--patience", "40", "--batch-size", "16", "--save-every", "0"]
+OPTIONS += ["--device", "cpu", "--resume"]
+
+# One process imports everything, which takes seconds, and its children do the work.
+KILLER = """
+import os, random, signal, sys, time
+from pathlib import Path
+
+import torch._dynamo
+import lookhops.tasks.metrics
+from lookhops.cli import main
+
+def start(folder):
+    child = os.fork()
+    if child == 0:
+        sys.argv[1:] = ["train", *options, "-o", str(folder)]
+        sys.stdout = sys.stderr = open(os.devnull, "w")
+        try:
+            main()
+        except SystemExit as stop:
+            os._exit(stop.code or 0)
+        os._exit(0)
+    return child
+
+def stamp(folder):
+    try:
+        return sorted(file.stat().st_mtime_ns for file in folder.glob("*.safetensors"))
+    except OSError:
+        return []
+
+folder, alone, kills, *options = sys.argv[1:]
+folder, generator = Path(folder), random.Random(0)
+assert os.waitstatus_to_exitcode(os.waitpid(start(alone), 0)[1]) == 0
+for _ in range(int(kills)):
+    before, child = stamp(folder / "resume"), start(folder)
+    while stamp(folder / "resume") == before:  # until it has written its state once more
+        time.sleep(0.001)
+    time.sleep(generator.uniform(0, 0.1))
+    os.kill(child, signal.SIGKILL)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+assert os.waitstatus_to_exitcode(os.waitpid(start(folder), 0)[1]) == 0
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that can fork")
+def test_killed_at_random_moments(tmp_path):
+    """Real processes, killed with SIGKILL wherever they happen to be, and resumed."""
+    folder, alone = tmp_path / "killed", tmp_path / "alone"
+    command = [sys.executable, "-c", KILLER, folder, alone, "6", *OPTIONS]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert not (folder / "resume").exists()
+    same(folder, alone, load("hops-1", size=60))
+
+
+def test_other_settings_are_not_resumed(tasks, tmp_path):
+    def stop(progress):
+        raise Halt
+
+    folder = tmp_path / "m"
+    with pytest.raises(Halt):
+        train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", on_epoch=stop)
+    for changes, what in (
+        ({"protocol": replace(PROTOCOL, learning_rate=0.1)}, "learning_rate 0.01 there, 0.1 here"),
+        ({"architecture": replace(SMALL, k=3)}, "k 2 there, 3 here"),
+        ({"graphs": tasks[:70]}, "fingerprint"),
+    ):
+        options = {"graphs": tasks, "architecture": SMALL, "protocol": PROTOCOL, **changes}
+        with pytest.raises(LookHopsError, match=what):
+            train_into(folder, device="cpu", resume=True, **options)
+
+
+def test_resuming_what_is_complete_trains_nothing(tasks, whole):
+    epochs = []
+    config = train_into(
+        whole, tasks, SMALL, PROTOCOL, device="cpu", resume=True, on_epoch=epochs.append
+    )
+    assert not epochs
+    assert config == load_model(whole).config
+    with pytest.raises(LookHopsError, match="other settings"):
+        train_into(whole, tasks, replace(SMALL, k=1), PROTOCOL, device="cpu", resume=True)
+
+
+def test_a_damaged_state_is_a_sentence(tasks, tmp_path):
+    def stop(progress):
+        raise Halt
+
+    folder = tmp_path / "m"
+    with pytest.raises(Halt):
+        train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", on_epoch=stop)
+    state = folder / "resume" / "11.safetensors"
+    state.write_bytes(state.read_bytes()[:100])
+    with pytest.raises(LookHopsError, match=r"11\.safetensors: not a safetensors file"):
+        train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", resume=True)
