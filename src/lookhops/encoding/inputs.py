@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs
+from lookhops.graphs import Graphs, concatenate
 
 
 @dataclass
@@ -99,44 +96,6 @@ def classes_in(given: Any, graphs: Graphs) -> np.ndarray | None:
         return None
     numbers = graphs.y.cpu().numpy()
     return np.asarray(graphs.class_names)[numbers] if kind == "graphs" else numbers
-
-
-def concatenate(parts: Sequence[Graphs]) -> Graphs:
-    """Several sets as one: the graphs of the first, then those of the second, ..."""
-    first = parts[0]
-    for part in parts:
-        if (part.label_sizes, part.num_features) != (first.label_sizes, first.num_features):
-            raise LookHopsError(
-                f"{part.name} has {part.num_features} features a node and {first.name} has "
-                f"{first.num_features}: they do not make one set."
-            )
-    shift = torch.tensor([0] + [part.num_nodes for part in parts[:-1]]).cumsum(0).tolist()
-    joined = replace(
-        first,
-        node_ptr=_offsets([part.node_ptr for part in parts]),
-        row_ptr=_offsets([part.row_ptr for part in parts]),
-        source=torch.cat([part.source + start for part, start in zip(parts, shift, strict=True)]),
-        attributes=_cat([part.attributes for part in parts]),
-        labels=_cat([part.labels for part in parts]),
-        edge_attributes=None,
-        edge_labels=None,
-        edge_label_sizes=(),
-        y=_cat([part.y for part in parts]),
-        columns={},
-    )
-    if all(part.__dict__.get("is_undirected") for part in parts):  # known, so known of all
-        joined.__dict__["is_undirected"] = True
-    return joined
-
-
-def _offsets(parts: Sequence[Tensor]) -> Tensor:
-    sizes = torch.cat([part.diff() for part in parts])
-    return torch.cat((sizes.new_zeros(1), sizes.cumsum(0, dtype=sizes.dtype)))
-
-
-def _cat(parts: Sequence[Tensor | None]) -> Tensor | None:
-    known = [part for part in parts if part is not None]
-    return torch.cat(known) if len(known) == len(parts) else None
 
 
 def _networkx_features(graphs: list[Any]) -> dict[str, list[str] | None]:

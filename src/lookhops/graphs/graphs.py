@@ -23,7 +23,7 @@ from lookhops.graphs.indexing import (
     as_floats,
     compact,
     elements_of,
-    one_hot,
+    feature_columns,
     pair_keys,
     row_offsets,
     segment_of,
@@ -154,16 +154,14 @@ class Graphs:
         """
         if self.num_features == 0:
             return torch.ones(self.num_nodes, 1, device=self.device)
-        return one_hot(self.attributes, self.labels, self.label_sizes, self.num_nodes)
+        return feature_columns(self.attributes, self.labels, self.label_sizes)
 
     @property
     def edge_attr(self) -> Tensor | None:
         """Edge features, shape (e, num_edge_features), or none: attributes, then one-hot labels."""
         if self.num_edge_features == 0:
             return None
-        return one_hot(
-            self.edge_attributes, self.edge_labels, self.edge_label_sizes, self.num_edges
-        )
+        return feature_columns(self.edge_attributes, self.edge_labels, self.edge_label_sizes)
 
     @cached_property
     def is_undirected(self) -> bool:

@@ -70,22 +70,30 @@ def stay_within(node_ptr: Tensor, row_ptr: Tensor, source: Tensor) -> bool:
     return bool(((source >= first) & (source < end)).all())
 
 
-def one_hot(
-    attributes: Tensor | None, labels: Tensor | None, sizes: Sequence[int], rows: int
+def feature_columns(
+    attributes: Tensor | None,
+    labels: Tensor | None,
+    sizes: Sequence[int],
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Attributes, then one-hot labels, as one float tensor of ``rows`` rows."""
+    """Attributes as they are, then one-hot labels: one tensor of floats, one row each.
+
+    Nothing waits for the device: it can be recorded in a CUDA graph. Without a ``dtype`` the
+    attributes' own is taken, else PyTorch's default.
+    """
     given = attributes if attributes is not None else labels
     assert given is not None
-    kind = given.dtype if given.is_floating_point() else torch.get_default_dtype()
+    if dtype is None:
+        dtype = given.dtype if given.is_floating_point() else torch.get_default_dtype()
     start = width(attributes)
-    columns = start + sum(sizes)
-    out = torch.zeros(rows, columns, dtype=kind, device=given.device)
+    rows, columns = len(given), start + sum(sizes)
+    out = torch.zeros(rows, columns, dtype=dtype, device=given.device)
     if attributes is not None:
         out[:, :start] = attributes
     if labels is not None:
-        cell = torch.arange(rows, device=given.device).mul_(columns)
-        for size, column in zip(sizes, labels.unbind(1), strict=True):
-            out.view(-1).index_fill_(0, (cell + column).add_(start), 1.0)
+        for size, label in zip(sizes, labels.unbind(1), strict=True):
+            row = torch.arange(start, start + rows * columns, columns, device=given.device)
+            out.view(-1).index_fill_(0, row.add_(label), 1.0)
             start += size
     return out
 

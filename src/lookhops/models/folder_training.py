@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
@@ -55,7 +56,7 @@ def train_into(
     chosen = choose_device(device)
     parts = draw_splits(graphs, protocol, splits)
     # An architecture that cannot be says so before anything is written.
-    GraphClassifier.from_architecture(max(graphs.num_features, 1), graphs.num_classes, architecture)
+    GraphClassifier.from_architecture(Encoding.fit(graphs).width, graphs.num_classes, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
     state = ResumeState(folder, settings, save_every)
     if (config := _prepare(folder, state, settings, resume, overwrite)) is not None:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, Convolution, GraphClassifier
 from lookhops.training.eager import Engine, under
@@ -53,9 +54,10 @@ class CapturedEngine(Engine):
         self.protocol = protocol
         self.device = device
         self.splits = list(splits)
-        self.gatherer = Gatherer(graphs.to(device))
+        self.encoding = Encoding.fit(graphs)
+        self.gatherer = Gatherer(graphs.to(device), self.encoding)
         self.counts = graphs.nodes_per_graph.cpu().numpy(), graphs.edge_ptr.diff().cpu().numpy()
-        features, classes = max(graphs.num_features, 1), graphs.num_classes
+        features, classes = self.encoding.width, graphs.num_classes
         models = [seeded_model(seed, features, classes, architecture) for seed in seeds]
         self.dtype = torch.float64 if protocol.precision == "float64" else torch.float32
         self.model = models[0].to(device, self.dtype)
