@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.keys import architecture_from, canonical, protocol_from
+from lookhops.experiments.keys import RunKey, canonical
 from lookhops.experiments.plan import parse_model, parse_models
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.nn.registry import register_convolution
@@ -84,11 +84,13 @@ def test_no_model_at_all():
 def test_canonical_json_leaves_out_the_seeds_and_comes_back():
     assert canonical(Protocol(seeds=(1,))) == canonical(Protocol(seeds=(2, 3)))
     assert canonical(Protocol(patience=3)) != canonical(Protocol())
-    assert protocol_from(canonical(Protocol(patience=3))) == Protocol(patience=3)
     model = Architecture(pool="lookhops", edge_ratio=0.5)
-    assert architecture_from(canonical(model)) == model
-    with pytest.raises(LookHopsError, match="not known to this version"):
-        architecture_from(json.dumps({**asdict(model), "later": 1}))
+    for layers in (None, "digest"):
+        key = RunKey("print", model, Protocol(patience=3, seeds=(1,)), layers)
+        assert RunKey.from_texts(*key.texts) == key
+    later = json.dumps({**asdict(model), "later": 1})
+    with pytest.raises(LookHopsError, match=r"architecture\.later is not known to this version"):
+        RunKey.from_texts("print", later, canonical(Protocol()))
 
 
 def test_thirteen_rows_with_the_papers_numbers():

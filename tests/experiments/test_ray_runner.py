@@ -78,7 +78,7 @@ def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
     with Store(tmp_path / "runs.sqlite") as store:
         outcome = run_ray(cells, lambda name: graphs, store, device="cpu", tell=tell)
         assert (outcome.trained, outcome.left, outcome.failures) == (12, 0, [])
-        assert len(store.rows()) == 12
+        assert len(store.runs()) == 12
         found = collect(cells, lambda name: graphs, store)
         again = run_ray(cells, lambda name: graphs, store, device="cpu")
         assert (again.trained, again.found) == (0, 12)

@@ -4,10 +4,10 @@ import pytest
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments import runners
-from lookhops.experiments.records import Record, seconds_per_epoch
 from lookhops.experiments.results import Results, collect
 from lookhops.experiments.runners import run_local
 from lookhops.experiments.store import Store
+from lookhops.models.records import RunRecord, seconds_per_epoch
 from lookhops.training import Protocol, train
 from lookhops.training.trainer import Run
 
@@ -109,8 +109,6 @@ def test_a_stack_that_fails_is_tried_seed_by_seed(
 def test_a_stack_too_large_for_the_memory_is_halved(graphs, cells, monkeypatch):
     import torch
 
-    from lookhops.experiments import records
-
     sizes = []
 
     def train_some(graphs, architecture, protocol, device):
@@ -119,12 +117,12 @@ def test_a_stack_too_large_for_the_memory_is_halved(graphs, cells, monkeypatch):
             raise torch.cuda.OutOfMemoryError
         return train(graphs, architecture, protocol, device=device)
 
-    monkeypatch.setattr(records, "train", train_some)
+    monkeypatch.setattr(runners, "train", train_some)
     protocol = Protocol(max_epochs=1)
-    found = records.train_records(graphs, cells[0].architecture, protocol, [5, 6, 7, 8, 9], "cpu")
+    found = runners.train_records(graphs, cells[0].architecture, protocol, [5, 6, 7, 8, 9], "cpu")
     assert [record.seed for record in found] == [5, 6, 7, 8, 9]
     assert sizes == [5, 2, 3, 1, 2]
-    assert all(isinstance(record, Record) for record in found)
+    assert all(isinstance(record, RunRecord) for record in found)
 
 
 def test_seconds_per_epoch_leave_out_the_first_and_the_last():
@@ -137,10 +135,10 @@ def test_seconds_per_epoch_leave_out_the_first_and_the_last():
 
 def test_results_survive_json(run, cells, graphs, tmp_path):
     from lookhops.experiments.export import export
-    from lookhops.paper.suites import data_facts
+    from lookhops.paper.suites import data_note
 
     _, _, found = run(cells)
-    results = Results(found, {"hops-1": {"data": data_facts(graphs)}}, quick=True)
+    results = Results(found, {"hops-1": {"data": data_note(graphs)}}, quick=True)
     path = tmp_path / "results.json"
     export(results, path)
     back = Results.from_json(path)

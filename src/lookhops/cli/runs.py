@@ -16,7 +16,7 @@ from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
     from lookhops.experiments.plan import Cell
-    from lookhops.experiments.runners import Event, Outcome
+    from lookhops.experiments.runners import PlanEvent, PlanOutcome
     from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
 
@@ -113,7 +113,7 @@ def run_plan(
         task = bar.add_task("runs", total=total)
         done = 0
 
-        def tell(event: Event) -> None:
+        def tell(event: PlanEvent) -> None:
             nonlocal done
             done += event.finished
             bar.update(task, completed=done)
@@ -133,8 +133,8 @@ def _choose(
     store: Store,
     options: RunOptions,
     limit: float,
-    tell: Callable[[Event], None],
-) -> Outcome:
+    tell: Callable[[PlanEvent], None],
+) -> PlanOutcome:
     if options.runner == "local":
         from lookhops.experiments.runners import run_local
 

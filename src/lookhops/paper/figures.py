@@ -75,9 +75,9 @@ def _panels(figure: Figure, count: int) -> list[Axes]:
 def gain_figure(results: Results) -> Figure | None:
     """IG(k) of each data set with its fit, and the paper's fit; none where nothing is measured."""
     gains = {
-        name: facts
+        name: gain
         for name in datasets_in_order(results)
-        if (facts := results.facts.get(name, {}).get("gain"))
+        if (gain := results.notes.get(name, {}).get("gain"))
     }
     if not gains:
         return None

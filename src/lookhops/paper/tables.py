@@ -115,7 +115,7 @@ def data_table(results: Results) -> Table:
     columns = ("graphs", "nodes", "edges", "features", "classes")
     rows, records = [], []
     for name in datasets_in_order(results):
-        mine = results.facts.get(name, {}).get("data")
+        mine = results.notes.get(name, {}).get("data")
         theirs = paper_numbers()["datasets"].get(name)
         cells = []
         for column in columns:
@@ -136,7 +136,7 @@ def gain_table(results: Results) -> Table:
     digits = {"a": 2, "b": 4, "r2": 4, "mse": 4}
     rows, records = [], []
     for name in datasets_in_order(results):
-        mine = (results.facts.get(name, {}).get("gain") or {}).get("fit")
+        mine = (results.notes.get(name, {}).get("gain") or {}).get("fit")
         theirs = paper_numbers()["gain_fit"].get(name)
         cells = []
         for key, places in digits.items():
@@ -145,7 +145,7 @@ def gain_table(results: Results) -> Table:
             if theirs:
                 lines.append(f"{theirs[key]:.{places}f}")
             cells.append(lines)
-        suggested = (results.facts.get(name, {}).get("gain") or {}).get("suggested_k")
+        suggested = (results.notes.get(name, {}).get("gain") or {}).get("suggested_k")
         rows.append([[name], *cells, [str(suggested) if suggested else NONE]])
         paper = {f"paper_{key}": theirs[key] for key in digits} if theirs else {}
         own = {key: mine[key] for key in digits} if mine else {}
