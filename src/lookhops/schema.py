@@ -11,7 +11,7 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache
+from functools import cache, partial
 from math import inf, isfinite
 from numbers import Real
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -98,23 +98,22 @@ def _read(kind: Any, value: Any, path: str) -> Any:
     origin, inner = get_origin(kind), get_args(kind)
     if kind is Any:
         return value
-    if origin is Annotated:
-        found = _read(inner[0], value, path)
-        bounds = inner[1]
-        if not bounds.low <= found <= bounds.high:
-            raise _wrong(value, path, _name(kind))
-        return found
     if origin in (Union, types.UnionType):
         return None if value is None else _read(inner[0], value, path)
+    if origin is Annotated:
+        low, high = inner[1].low, inner[1].high
+        if not low <= _read(inner[0], value, path) <= high:
+            to = "" if high == inf else f" to {high:g}"
+            raise _wrong(value, path, f"{PLAIN[inner[0]][0]} from {low:g}{to}")
+        return value
     if is_dataclass(kind):
         return _read_dataclass(kind, value, path)
     if isinstance(kind, Mapping):
         return check(kind, value, path)
     if origin is Mapping:
-        entries = _object(value, path)
-        return {name: _read(inner[1], each, _join(path, name)) for name, each in entries.items()}
+        return {name: _entry(value, name, inner[1], path) for name in _object(value, path)}
     if origin in (Sequence, tuple):
-        return _read_list(origin, inner, value, path)
+        return _read_list(inner, value, path)
     name, allowed = PLAIN[kind]
     fits = isinstance(value, allowed) and (kind is bool or not isinstance(value, bool))
     if not fits or (kind is float and not isfinite(value)):
@@ -123,36 +122,35 @@ def _read(kind: Any, value: Any, path: str) -> Any:
 
 
 def _read_dataclass(kind: Any, value: Any, path: str) -> Any:
-    entries, hints = _object(value, path), _hints(kind)
-    for name in entries:
+    hints = _hints(kind)
+    for name in _object(value, path):
         if name not in hints:
-            raise UnknownEntry(f"{_join(path, name)} is not known to this version of LookHops")
+            where = f"{path}.{name}".lstrip(".")
+            raise UnknownEntry(f"{where} is not known to this version of LookHops")
     given = {
-        field.name: _entry(entries, field.name, hints[field.name], path)
+        field.name: _entry(value, field.name, hints[field.name], path)
         for field in fields(kind)
-        if field.name in entries or (field.default is MISSING and field.default_factory is MISSING)
+        if field.name in value or (field.default is field.default_factory is MISSING)
     }
     with located(path):
         return kind(**given)
 
 
-def _read_list(origin: Any, inner: tuple[Any, ...], value: Any, path: str) -> tuple[Any, ...]:
+def _read_list(inner: tuple[Any, ...], value: Any, path: str) -> tuple[Any, ...]:
     if not isinstance(value, list):
         raise _wrong(value, path, "a list")
-    if origin is tuple and inner[-1] is not Ellipsis:
-        if len(value) != len(inner):
-            raise _wrong(value, path, f"a list of {len(inner)}")
-        kinds = inner
-    else:
-        kinds = (inner[0],) * len(value)
-    pairs = enumerate(zip(kinds, value, strict=True))
-    return tuple(_read(of, each, f"{path}[{i}]") for i, (of, each) in pairs)
+    kinds = (inner[0],) * len(value) if len(inner) == 1 or inner[1] is Ellipsis else inner
+    if len(kinds) != len(value):
+        raise _wrong(value, path, f"a list of {len(kinds)}")
+    pairs = zip(kinds, value, strict=True)
+    return tuple(_read(of, each, f"{path}[{i}]") for i, (of, each) in enumerate(pairs))
 
 
 def _entry(entries: Mapping[str, Any], name: str, kind: Any, path: str) -> Any:
+    where = f"{path}.{name}".lstrip(".")
     if name not in entries:
-        raise LookHopsError(f"{_join(path, name)} is missing")
-    return _read(kind, entries[name], _join(path, name))
+        raise LookHopsError(f"{where} is missing")
+    return _read(kind, entries[name], where)
 
 
 def _object(value: Any, path: str) -> dict[str, Any]:
@@ -167,17 +165,4 @@ def _wrong(value: Any, path: str, name: str) -> LookHopsError:
     return LookHopsError(f"{path or 'the content'} is {shown}, not {name}")
 
 
-def _name(kind: Any) -> str:
-    """What a number with bounds is called."""
-    plain, bounds = get_args(kind)
-    to = "" if bounds.high == inf else f" to {bounds.high:g}"
-    return f"{PLAIN[plain][0]} from {bounds.low:g}{to}"
-
-
-def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else str(name)
-
-
-@cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
+_hints = cache(partial(get_type_hints, include_extras=True))

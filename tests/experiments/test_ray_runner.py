@@ -68,8 +68,8 @@ def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
     cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
     told = []
 
-    def tell(event):
-        told.append(event)
+    def tell(text, finished):
+        told.append(text)
         if len(told) == 1:
             worker = busy_one(cluster)
             cluster.workers.remove(worker)

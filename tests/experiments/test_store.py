@@ -42,12 +42,10 @@ def test_a_run_is_kept_once(path, make_record):
         assert [record.seed for record in records] == [1, 2, 3]
         assert [record.metrics["accuracy"] for record in records] == [0.5, 0.5, 0.5]
         assert records[0].machine.device == "cpu"
-        assert store.history(KEY, 2) == (
+        assert store.runs()[1].history() == (
             {"epoch": 1, "val_loss": 0.7},
             {"epoch": 2, "val_loss": 0.6},
         )
-        with pytest.raises(LookHopsError, match="no such run"):
-            store.history(KEY, 9)
         assert store.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
@@ -200,7 +198,7 @@ def test_a_damaged_history_or_fact_is_one_sentence(path, make_record, value):
         store.add("NCI1", "a", KEY, [make_record(1)])
         store.db.execute("UPDATE runs SET history = ?", (value,))
         with pytest.raises(LookHopsError, match=r"a on NCI1, seed 1: .*history.* id = 1\)"):
-            store.history(KEY, 1)
+            store.runs()[0].history()
         store.note("NCI1", "print", "data", lambda: {})
         with pytest.raises(LookHopsError, match=r"stored of NCI1 is damaged .*rowid = 1\)"):
             store.note("NCI1", "print", "data", lambda: {})

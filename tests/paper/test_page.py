@@ -17,7 +17,7 @@ from lookhops.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, judge
 from lookhops.paper.figures import accuracy_by_k_figure, gain_figure, rank_figure, save
 from lookhops.paper.page import write_page
 from lookhops.paper.reference import DATASETS, FIGURES, ROWS, TABLES
-from lookhops.paper.tables import accuracy_table, data_table, make_tables
+from lookhops.paper.side_by_side import accuracy_table, data_table, make_tables
 from lookhops.training import PAPER_SEEDS, Protocol
 
 BETTER = {claim.title: claim for claim in CLAIMS}

@@ -200,7 +200,7 @@ def _summary(results: Results) -> dict[str, Any]:
 
 def _print(results: Results, tables: Sequence[str], page: Path) -> None:
     from lookhops.paper.claims import CLAIMS, judge
-    from lookhops.paper.tables import make_tables
+    from lookhops.paper.side_by_side import make_tables
 
     mark = " (quick version: says nothing about the models)" if results.quick else ""
     for table in make_tables(results, tables):

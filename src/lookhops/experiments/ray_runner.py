@@ -15,7 +15,7 @@ from typing import Any
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import RunKey
 from lookhops.experiments.plan import Cell
-from lookhops.experiments.runners import PAUSE, PlanOutcome, PlanRun, Source, Tell, train_records
+from lookhops.experiments.runners import PAUSE, PlanRun, Source, Tell, train_records
 from lookhops.experiments.store import Store
 
 #: A task whose worker or machine dies is begun again so often.
@@ -34,8 +34,8 @@ def run_ray(
     gpus_per_task: float = 0.0,
     device: str = "auto",
     time_limit: float = inf,
-    tell: Tell = lambda event: None,
-) -> PlanOutcome:
+    tell: Tell = lambda text, finished: None,
+) -> PlanRun:
     """Train what the store lacks of the cells on a Ray cluster.
 
     A task is one cell with all its missing seeds. The store stays with the driver: workers need

@@ -28,42 +28,13 @@ Source = Callable[[str], Graphs]
 PAUSE = 0.5  # seconds between two looks at what other processes do
 
 
-@dataclass(frozen=True)
-class PlanEvent:
-    """Something to tell while a plan runs.
-
-    Args:
-        text: In words.
-        finished: How many runs it brings the plan nearer to its end.
-    """
-
-    text: str
-    finished: int = 0
-
-
-Tell = Callable[[PlanEvent], None]
-
-
-@dataclass
-class PlanOutcome:
-    """How running a plan ended.
-
-    Args:
-        trained: Runs that were trained now.
-        found: Runs that the store had already.
-        left: Runs that are still missing: the time was up, or they failed.
-        failures: Why runs failed, in words.
-    """
-
-    trained: int = 0
-    found: int = 0
-    left: int = 0
-    failures: list[str] = field(default_factory=list)
+#: Called with something worth telling, and how many runs it brings the plan nearer to its end.
+Tell = Callable[[str, int], None]
 
 
 @dataclass
 class PlanRun:
-    """A plan on its way: what every runner does besides training.
+    """A plan on its way, and how it ended: what every runner does besides training.
 
     Args:
         cells: What is wanted.
@@ -71,6 +42,10 @@ class PlanRun:
         store: Where runs are kept.
         device: What to train on.
         tell: Called with each thing worth telling.
+        found: Runs that the store had already.
+        trained: Runs that were trained now.
+        left: Runs that are still missing: the time was up, or they failed.
+        failures: Why runs failed, in words.
     """
 
     cells: Sequence[Cell]
@@ -78,7 +53,10 @@ class PlanRun:
     store: Store
     device: str
     tell: Tell
-    outcome: PlanOutcome = field(default_factory=PlanOutcome)
+    found: int = 0
+    trained: int = 0
+    left: int = 0
+    failures: list[str] = field(default_factory=list)
 
     def key(self, cell: Cell) -> RunKey:
         """What a cell's runs are stored under."""
@@ -90,31 +68,31 @@ class PlanRun:
 
     def begin(self) -> None:
         """Count the runs that are there already."""
-        self.outcome.found = sum(len(self.finished(cell)) for cell in self.cells)
-        if found := self.outcome.found:
-            were = "was" if found == 1 else "were"
-            self.tell(PlanEvent(f"{counted(found, 'run')} {were} in the store already", found))
+        self.found = sum(len(self.finished(cell)) for cell in self.cells)
+        if self.found:
+            were = "was" if self.found == 1 else "were"
+            self.tell(f"{counted(self.found, 'run')} {were} in the store already", self.found)
 
-    def end(self) -> PlanOutcome:
+    def end(self) -> PlanRun:
         """Count the runs that are still missing."""
         missing = (len(cell.protocol.seeds) - len(self.finished(cell)) for cell in self.cells)
-        self.outcome.left = sum(missing)
-        return self.outcome
+        self.left = sum(missing)
+        return self
 
     def keep(self, cell: Cell, key: RunKey, records: Sequence[RunRecord], seconds: float) -> None:
         """Store the records of a cell and tell of it."""
         added = self.store.add(cell.dataset, cell.model, key, records)
-        self.outcome.trained += added
+        self.trained += added
         accuracy = 100 * np.mean([record.metrics["accuracy"] for record in records])
         seeds = [record.seed for record in records]
         which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
         said = f"{cell.dataset}, {cell.model}, {which}: test accuracy {accuracy:.1f} %"
-        self.tell(PlanEvent(f"{said}, {seconds:.1f} s", added))
+        self.tell(f"{said}, {seconds:.1f} s", added)
 
     def fail(self, which: str, reason: str) -> None:
         """Note that a run failed, and tell of it."""
-        self.outcome.failures.append(f"{which}: {reason}")
-        self.tell(PlanEvent(f"failed: {self.outcome.failures[-1]}"))
+        self.failures.append(f"{which}: {reason}")
+        self.tell(f"failed: {which}: {reason}", 0)
 
 
 def run_local(
@@ -124,8 +102,8 @@ def run_local(
     *,
     device: str = "auto",
     time_limit: float = inf,
-    tell: Tell = lambda event: None,
-) -> PlanOutcome:
+    tell: Tell = lambda text, finished: None,
+) -> PlanRun:
     """Train what the store lacks of the cells, in their order.
 
     On a GPU the seeds of a cell are trained at once; elsewhere one after the other, and each is
@@ -147,11 +125,11 @@ def run_local(
     pending, told = list(cells), False
     with store.beating():
         while pending and time.monotonic() < deadline:
-            before = plan.outcome.trained
+            before = plan.trained
             pending = _one_round(plan, pending, at_once, deadline)
-            if pending and plan.outcome.trained == before and time.monotonic() < deadline:
+            if pending and plan.trained == before and time.monotonic() < deadline:
                 if not told:
-                    tell(PlanEvent("waiting for runs that another process has begun"))
+                    tell("waiting for runs that another process has begun", 0)
                 told = True
                 time.sleep(PAUSE)
     return plan.end()

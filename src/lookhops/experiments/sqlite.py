@@ -152,20 +152,15 @@ class StoredRun:
             return epochs
 
 
-def read_runs(db: sqlite3.Connection, path: Path, where: str = "", *values: Any) -> list[StoredRun]:
+def read_runs(db: sqlite3.Connection, path: Path) -> list[StoredRun]:
     """The runs in the order in which they were finished; a damaged one is one sentence.
 
     Runs with options that a later version has are left out.
-
-    Args:
-        db: The store.
-        path: Where it is, to be said.
-        where: Which runs, as SQL has it, with values.
     """
     names = "id, dataset, model, fingerprint, architecture, protocol, seed, history"
-    query = f"SELECT {names}, metrics, versions, machine FROM runs {where} ORDER BY id"
+    query = f"SELECT {names}, metrics, versions, machine FROM runs ORDER BY id"
     found = []
-    for row in db.execute(query, values).fetchall():
+    for row in db.execute(query).fetchall():
         number, dataset, model, *texts, seed, history, metrics, versions, machine = row
         with _damaged_run(path, number, model, dataset, seed):
             check(NAMES, {"dataset": dataset, "model": model, "fingerprint": texts[0]})

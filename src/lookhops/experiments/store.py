@@ -130,14 +130,6 @@ class Store:
         with self._explained():
             return read_runs(self.db, self.path)
 
-    def history(self, key: RunKey, seed: int) -> Sequence[dict[str, float]]:
-        """Epoch by epoch, how a stored run went."""
-        with self._explained():
-            found = read_runs(self.db, self.path, f"WHERE {WHERE} AND seed = ?", *key.texts, seed)
-        if not found:
-            raise LookHopsError(f"{self.path}: no such run.")
-        return found[0].history()
-
     def note(self, dataset: str, fingerprint: str, kind: str, make: Callable[[], Any]) -> Any:
         """What is kept of a data set under ``kind``; made, and kept, if it is not there yet."""
         query = "SELECT rowid, value FROM facts WHERE fingerprint = ? AND kind = ?"

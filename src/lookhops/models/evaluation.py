@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,22 +14,6 @@ from lookhops.models.records import record_run
 from lookhops.tasks import Task
 from lookhops.tasks.metrics import interval
 from lookhops.training.trainer import Run
-
-
-@dataclass(frozen=True)
-class Summary:
-    """A metric over seeds, as ``config.json`` has it.
-
-    Args:
-        mean, std: Mean and sample standard deviation.
-        values: One a seed.
-        interval: Of the mean, by bootstrap over the test graphs.
-    """
-
-    mean: float
-    std: float
-    values: Sequence[float]
-    interval: tuple[float, float] | None = None
 
 
 def evaluate_runs(

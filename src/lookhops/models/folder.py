@@ -30,7 +30,7 @@ from lookhops.files import (
     write_json,
 )
 from lookhops.graphs import Graphs
-from lookhops.models.evaluation import Summary, evaluate_runs
+from lookhops.models.evaluation import evaluate_runs
 from lookhops.models.folder_tables import history_csv, predictions_csv
 from lookhops.models.graph_counts import check_graph_counts, graph_counts
 from lookhops.models.records import Machine, RunRecord, versions
@@ -63,8 +63,7 @@ CONFIG_TYPES: Mapping[str, Any] = {
     "epochs": Mapping[str, Count],
     "best_epoch": Mapping[str, Count],
     "metrics": {
-        "seeds": Mapping[str, Mapping[str, Any]],
-        "summary": Mapping[str, Summary],
+        **dict.fromkeys(("seeds", "summary"), Mapping[str, Mapping[str, Any]]),
         "confusion?": Sequence[Sequence[Count]],
     },
     "weights_sha256": str,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -90,13 +90,9 @@ class RunRecord:
 
     def to_dict(self) -> dict[str, Any]:
         """All but the history, as JSON can hold it."""
-        versions, machine = dict(self.versions), asdict(self.machine)
-        return {
-            "seed": self.seed,
-            "metrics": dict(self.metrics),
-            "versions": versions,
-            "machine": machine,
-        }
+        values = asdict(replace(self, history=()))
+        del values["history"]
+        return values
 
 
 def record_run(

@@ -13,7 +13,7 @@ from lookhops.experiments.results import Results
 from lookhops.files import replacing
 from lookhops.palette import SERIES
 from lookhops.paper.reference import ROWS, paper_numbers, rows_of
-from lookhops.paper.tables import datasets_in_order
+from lookhops.paper.side_by_side import datasets_in_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

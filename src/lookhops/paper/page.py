@@ -14,8 +14,8 @@ from lookhops.files import write_text
 from lookhops.paper.claims import CLAIMS, Answer, Verdict, judge
 from lookhops.paper.figures import FIGURE_MAKERS, save
 from lookhops.paper.reference import COST_DATASET, DATASETS, best_published, rows_of
+from lookhops.paper.side_by_side import datasets_in_order, make_tables
 from lookhops.paper.suites import QUICK_SEEDS
-from lookhops.paper.tables import datasets_in_order, make_tables
 from lookhops.tables import Table
 from lookhops.training import Protocol
 from lookhops.words import NONE, counted, signed
@@ -216,7 +216,7 @@ def _answer(answer: Answer, datasets: Sequence[str]) -> list[list[str]]:
         for name in datasets
     ]
     p = f"p = {answer.adjusted_p:.2g}"
-    return [[answer.comparison.label], *cells, [*_interval(answer.overall, "**"), p]]
+    return [[answer.contrast.label], *cells, [*_interval(answer.overall, "**"), p]]
 
 
 def _interval(estimate: Estimate, bold: str = "") -> list[str]:

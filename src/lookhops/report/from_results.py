@@ -9,7 +9,7 @@ import numpy as np
 
 from lookhops.experiments.compare import ALPHA
 from lookhops.experiments.results import CellResult
-from lookhops.paper.tables import ROW_NAMES
+from lookhops.paper.side_by_side import ROW_NAMES
 from lookhops.report.content import Block, Note, Section, Subheading, TableBlock
 from lookhops.report.groups import Group
 from lookhops.report.result_charts import accuracies, differences
