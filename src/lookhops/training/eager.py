@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 from lookhops.tasks import Task
 from lookhops.training.protocol import (
     Protocol,
@@ -125,12 +125,12 @@ class EagerEngine(Engine):
         return [self._outputs(part, model).cpu()]
 
     @torch.no_grad()
-    def _outputs(self, part: str, model: GraphClassifier) -> Tensor:
+    def _outputs(self, part: str, model: GraphNetwork) -> Tensor:
         model.eval()
         batches = self.parts[part].batches(self.protocol.batch_size)
         return torch.cat([self._forward(batch, model) for batch in batches])
 
-    def _forward(self, batch: Graphs, model: GraphClassifier) -> Tensor:
+    def _forward(self, batch: Graphs, model: GraphNetwork) -> Tensor:
         if self.protocol.precision == "bfloat16":
             with torch.autocast(self.device.type, torch.bfloat16):
                 return model(batch).float()

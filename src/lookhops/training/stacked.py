@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, Convolution, GraphClassifier
+from lookhops.nn import Architecture, Convolution, GraphNetwork
 from lookhops.tasks import Task
 from lookhops.training.eager import Engine, under
 from lookhops.training.gather import Capacity, Gatherer
@@ -25,7 +25,7 @@ from lookhops.training.protocol import (
 from lookhops.training.recording import Recorder
 
 
-def stackable(model: GraphClassifier) -> bool:
+def stackable(model: GraphNetwork) -> bool:
     """Whether a network's layers take a leading axis of seeds: all of ours do."""
     return all(isinstance(conv, Convolution) for conv in model.convs)
 
