@@ -23,6 +23,7 @@ from torch import Tensor
 
 from lookhops import __version__
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.files import (
     pack_tensors,
@@ -63,11 +64,8 @@ def settings_of(
         "architecture": asdict(architecture),
         "protocol": {key: _plain(value) for key, value in asdict(protocol).items()},
         "data": {
-            "name": graphs.name,
+            **Encoding.fit(graphs).to_dict(),
             "graphs": len(graphs),
-            "num_features": graphs.num_features,
-            "label_sizes": list(graphs.label_sizes),
-            "featuriser": graphs.featuriser,
             "class_names": list(graphs.class_names),
             "fingerprint": graphs.fingerprint,
             "splits": digest.hexdigest()[:16],
@@ -208,7 +206,7 @@ class Checkpoint:
         """The trained network of a seed, ready to predict."""
         data = self.config["data"]
         model = GraphNetwork.from_architecture(
-            max(data["num_features"], 1), len(data["class_names"]), self.architecture
+            Encoding.from_dict(data).width, len(data["class_names"]), self.architecture
         )
         weights = self.weights[seed]
         model.to(next(iter(weights.values())).dtype).load_state_dict(weights)
@@ -225,7 +223,7 @@ def load_model(folder: Path | str) -> Checkpoint:
     try:
         architecture = _architecture(config["architecture"])
         data = config["data"]
-        channels, classes = max(data["num_features"], 1), len(data["class_names"])
+        channels, classes = Encoding.from_dict(data).width, len(data["class_names"])
         seeds = [int(seed) for seed in config["epochs"]]
         expected = GraphNetwork.from_architecture(channels, classes, architecture).state_dict()
         whole = hashlib.sha256(content).hexdigest() == config["weights_sha256"]

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.evaluation import evaluate_runs
@@ -58,7 +59,7 @@ def train_into(
     task = task_of(graphs, protocol.class_weights)
     parts = draw_splits(graphs, task, protocol, splits)
     # An architecture that cannot be says so before anything is written.
-    GraphNetwork.from_architecture(max(graphs.num_features, 1), task.out_channels, architecture)
+    GraphNetwork.from_architecture(Encoding.fit(graphs).width, task.out_channels, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
     state = ResumeState(folder, settings, save_every)
     if (config := _prepare(folder, state, settings, resume, overwrite)) is not None:
