@@ -11,7 +11,8 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import feature_columns, take
+from lookhops.graphs.features import feature_columns
+from lookhops.graphs.indexing import take
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from lookhops.encoding.inputs import Packer, classes_in
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import BATCH_SIZE
-from lookhops.nn import RECOMMENDED, Architecture, GraphClassifier
+from lookhops.nn import RECOMMENDED, Architecture, GraphNetwork
 from lookhops.tasks import Classification
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import choose_device, train
@@ -62,7 +62,7 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
     Attributes:
         classes_: The labels, sorted.
         n_features_in_: Features of a node.
-        model_: The trained :class:`~lookhops.nn.GraphClassifier`.
+        model_: The trained :class:`~lookhops.nn.GraphNetwork`.
         temperature_: What calibrates its probabilities.
         history_: One row an epoch: losses, accuracy and seconds.
         n_iter_: Epochs that were trained.
@@ -131,10 +131,10 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         seed = int(generator.randint(2**31 - 1))
         architecture, protocol = self._architecture(), self._protocol(seed)
         part = Split(train_part, val_part, val_part)
-        task = Classification.of(graphs, self.class_weights)
         encoding = Encoding.fit(graphs, train_part)
+        task = Classification.of(graphs, self.class_weights)
         [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
-        model = GraphClassifier.from_architecture(encoding.width, len(classes), architecture)
+        model = GraphNetwork.from_architecture(encoding.width, len(classes), architecture)
         model.load_state_dict(run.weights)
         self.classes_ = classes
         self.n_features_in_ = graphs.num_features
@@ -159,11 +159,11 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         self._encoding.check(graphs)
         device = choose_device(self.device)
         model = self.model_.to(device)
-        log_p = []
+        outputs = []
         for batch in graphs.to(device).batches(BATCH_SIZE):
             level = model.level(batch, self._encoding.columns(batch))
-            log_p.append(model(level).double().cpu())
-        return (torch.cat(log_p) / self.temperature_).softmax(-1).numpy()
+            outputs.append(model(level).double().cpu())
+        return (torch.cat(outputs) / self.temperature_).softmax(-1).numpy()
 
     def predict(self, X: Any) -> Array:
         """The likeliest label of each graph, shape (graphs)."""

@@ -34,7 +34,7 @@ from lookhops.models.evaluation import evaluate_runs
 from lookhops.models.folder_tables import history_csv, predictions_csv
 from lookhops.models.graph_counts import check_graph_counts, graph_counts
 from lookhops.models.records import Machine, RunRecord, versions
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 from lookhops.schema import Count, NotNegative, check, located, read
 from lookhops.tasks import Classification, Task, task_from_dict
 from lookhops.training.protocol import Protocol
@@ -208,12 +208,12 @@ class Checkpoint:
         """The temperature that calibrates a seed's probabilities."""
         return _calibration(self.config["metrics"], seed)["temperature"]
 
-    def network(self) -> GraphClassifier:
+    def network(self) -> GraphNetwork:
         """The network, not trained yet."""
         width, outputs = self.encoding.width, self.task.out_channels
-        return GraphClassifier.from_architecture(width, outputs, self.architecture)
+        return GraphNetwork.from_architecture(width, outputs, self.architecture)
 
-    def model(self, seed: int) -> GraphClassifier:
+    def model(self, seed: int) -> GraphNetwork:
         """The trained network of a seed, ready to predict."""
         model, weights = self.network(), self.weights[seed]
         model.to(next(iter(weights.values())).dtype).load_state_dict(weights)

@@ -13,7 +13,7 @@ from torch import Tensor
 from lookhops.graphs import Graphs
 from lookhops.models.folder import Checkpoint, load_model
 from lookhops.models.folder_tables import graph_ids
-from lookhops.nn import GraphClassifier
+from lookhops.nn import GraphNetwork
 from lookhops.training.trainer import choose_device
 
 BATCH_SIZE = 256
@@ -61,7 +61,7 @@ class Predictor:
         self.checkpoint: Checkpoint = load_model(folder)
         self.encoding = self.checkpoint.encoding
         self.device = choose_device(device)
-        self.models: dict[int, GraphClassifier] = {
+        self.models: dict[int, GraphNetwork] = {
             seed: self.checkpoint.model(seed).to(self.device) for seed in self.checkpoint.seeds
         }
 

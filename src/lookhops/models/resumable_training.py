@@ -14,7 +14,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
 from lookhops.models.resume import ResumeState
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 from lookhops.tasks import task_of
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import NotFinite, Progress, choose_device, draw_splits, train
@@ -59,7 +59,7 @@ def train_into(
     parts = draw_splits(graphs, task, protocol, splits)
     # An architecture that cannot be says so before anything is written.
     width = Encoding.fit(graphs).width
-    GraphClassifier.from_architecture(width, task.out_channels, architecture)
+    GraphNetwork.from_architecture(width, task.out_channels, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
     state = ResumeState(folder, settings, save_every)
     if (config := _prepare(folder, state, settings, resume, overwrite)) is not None:
