@@ -84,10 +84,10 @@ class Predictor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
         model = self.models[seed]
         dtype = next(model.parameters()).dtype
-        found = [torch.zeros(0, model.num_classes, dtype=dtype)]
+        found = [torch.zeros(0, model.out_channels, dtype=dtype)]
         for batch in graphs.batches(BATCH_SIZE):
             batch = batch.to(self.device)
             level = model.level(batch, self.encoding.columns(batch, dtype=dtype))
-            log_p, _ = model.classify(level)
-            found.append(log_p.cpu())
+            outputs, _ = model.classify(level)
+            found.append(outputs.cpu())
         return (torch.cat(found).double() / self.checkpoint.temperature(seed)).softmax(-1)
