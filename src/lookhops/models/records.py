@@ -32,7 +32,11 @@ def _metric_types(task: type[Task]) -> dict[str, Any]:
     }
 
 
-METRICS = _metric_types(Classification)
+#: What every record must hold, whatever else there is.
+REQUIRED = {
+    "metrics": _metric_types(Classification),
+    "versions": dict.fromkeys(("lookhops", "torch"), str),
+}
 #: One row an epoch; losses may be infinite.
 HISTORY: Any = Sequence[Mapping[str, Real]]
 
@@ -84,8 +88,7 @@ class RunRecord:
     def from_dict(cls, values: Any, path: str = "") -> RunRecord:
         """The record that :meth:`to_dict` wrote, checked; ``path`` is said in errors."""
         found = read(cls, values, path)
-        check(METRICS, found.metrics, f"{path}.metrics" if path else "metrics")
-        check({"lookhops": str, "torch": str}, found.versions, "versions")
+        check(REQUIRED, values, path)
         return found
 
     def to_dict(self) -> dict[str, Any]:
