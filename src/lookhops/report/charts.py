@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.palette import SERIES_NAMES
+from lookhops.drawing.palette import SERIES_NAMES
 from lookhops.report.content import Chart, TableBlock
 from lookhops.words import counted, percent, short
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lookhops import __version__
+from lookhops.drawing.palette import DARK, LIGHT
 from lookhops.files import replacing
-from lookhops.palette import DARK, LIGHT
 from lookhops.report.content import Chart, Report
 
 

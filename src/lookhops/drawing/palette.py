@@ -57,7 +57,11 @@ DARK = {
 SERIES_NAMES = ("blue", "vermillion", "green", "purple", "orange", "sky", "black")
 
 
-def channels(colour: str) -> tuple[float, float, float]:
-    """Red, green and blue of ``#RRGGBB``, each from 0 to 1."""
-    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
-    return red, green, blue
+def score_colour(share: float) -> str:
+    """The colour of a score, from 0 for the lowest to 1 for the highest, as ``#rrggbb``."""
+    ends = zip(_channels(SCORE_LOW), _channels(SCORE_HIGH), strict=True)
+    return "#" + "".join(f"{round(low + (high - low) * share):02x}" for low, high in ends)
+
+
+def _channels(colour: str) -> list[int]:
+    return [int(colour[i : i + 2], 16) for i in (1, 3, 5)]
