@@ -19,7 +19,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import BATCH_SIZE
 from lookhops.nn import RECOMMENDED, Architecture, GraphClassifier
-from lookhops.tasks.metrics import fit_temperature
+from lookhops.tasks import Classification
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import choose_device, train
 
@@ -130,7 +130,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         seed = int(generator.randint(2**31 - 1))
         architecture, protocol = self._architecture(), self._protocol(seed)
         part = Split(train_part, val_part, val_part)
-        [run] = train(graphs, architecture, protocol, splits=[part], device=self.device)
+        task = Classification.of(graphs, self.class_weights)
+        [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
         model = GraphClassifier.from_architecture(
             max(graphs.num_features, 1), len(classes), architecture
         )
@@ -138,8 +139,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
         self.n_features_in_ = graphs.num_features
         self.model_ = model.eval()
-        log_p = run.predictions["val"].double().numpy()
-        self.temperature_ = fit_temperature(log_p, codes.reshape(-1)[val_part.numpy()])
+        target = task.targets(graphs).cpu()[val_part]
+        self.temperature_ = task.calibrate(run.predictions["val"], target)["temperature"]
         self.history_ = run.history
         self.n_iter_ = len(run.history)
         self._packer, self._featuriser = packer, graphs.featuriser

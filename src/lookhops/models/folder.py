@@ -35,6 +35,7 @@ from lookhops.files import (
 from lookhops.graphs import Graphs
 from lookhops.models.facts import predictions_csv, run_facts
 from lookhops.nn import Architecture, GraphClassifier
+from lookhops.tasks import Task
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import Run
 
@@ -101,6 +102,7 @@ def save_model(
     stopped: str | None = None,
     *,
     graphs: Graphs,
+    task: Task,
     command: str | None = None,
 ) -> dict[str, Any]:
     """Write the folder, ``config.json`` last, and return what that holds.
@@ -109,10 +111,11 @@ def save_model(
         folder: Where.
         runs: One a seed, with weights.
         settings: What :func:`settings_of` gave.
-        results: What :func:`~lookhops.tasks.metrics.evaluate_runs` gave.
+        results: What :func:`~lookhops.models.evaluation.evaluate_runs` gave.
         device: Where it was trained.
         stopped: Why the training ended before its time, if it did.
         graphs: What it was trained and tested on.
+        task: What was asked.
         command: The command line that asked for it, for whoever wants it again.
     """
     weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
@@ -144,8 +147,8 @@ def save_model(
         config["stopped"] = stopped
     if command:
         config["command"] = command
-    temperatures = {run.seed: _temperature(results, run.seed) for run in runs}
-    answers = predictions_csv(runs, graphs, temperatures).encode()
+    calibrations = {run.seed: {"temperature": _temperature(results, run.seed)} for run in runs}
+    answers = predictions_csv(runs, graphs, task, calibrations).encode()
     config["predictions_sha256"] = hashlib.sha256(answers).hexdigest()
     write_bytes(folder / WEIGHTS, content)
     write_bytes(folder / HISTORY, _history(runs).encode())
