@@ -18,8 +18,8 @@ from lookhops.experiments.results import Results
 from lookhops.experiments.store import Store
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.report.build import report_on
+from lookhops.report.comparable import grouped
 from lookhops.report.content import Chart, Note, TableBlock
-from lookhops.report.groups import grouped
 from lookhops.report.rerun import spelled
 from lookhops.report.snapshot import read_store
 from lookhops.training import Protocol

@@ -7,7 +7,7 @@ module that draws it escapes what it takes from the data.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -28,7 +28,6 @@ class TableBlock:
     caption: str = ""
     best: int | None = None
     folded: bool = False
-    kind: str = field(default="table", init=False)
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,6 @@ class Chart:
     numbers: TableBlock
     height: int = 300
     wide: bool = False
-    kind: str = field(default="chart", init=False)
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,6 @@ class Gallery:
     cards: Sequence[Card]
     layers: int
     caption: str
-    kind: str = field(default="gallery", init=False)
 
     @property
     def classes(self) -> list[str]:
@@ -102,7 +99,6 @@ class Commands:
     """Command lines, each with what it does."""
 
     lines: Sequence[tuple[str, str]]
-    kind: str = field(default="commands", init=False)
 
 
 @dataclass(frozen=True)
@@ -110,7 +106,6 @@ class Note:
     """A remark."""
 
     text: str
-    kind: str = field(default="note", init=False)
 
 
 @dataclass(frozen=True)
@@ -119,7 +114,6 @@ class Subheading:
 
     text: str
     lead: str = ""
-    kind: str = field(default="subheading", init=False)
 
 
 Block = TableBlock | Chart | Gallery | Commands | Note | Subheading

@@ -43,6 +43,7 @@ def render(report: Report) -> str:
         dark=DARK,
         numbers={id(chart): number for number, chart in enumerate(charts)},
         number_of=id,
+        kind=lambda block: type(block).__name__,
         figures=Markup(embedded([chart.figure for chart in charts])),
         as_json=json.dumps,
         css=Markup((folder / "report.css").read_text(encoding="utf-8")),

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from lookhops.nn import Architecture
+from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Commands, Section, TableBlock
-from lookhops.report.groups import Group
 
 
 def runs_reproduce_section(

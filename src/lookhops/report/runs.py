@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from lookhops.errors import LookHopsError
 from lookhops.experiments.results import Results
 from lookhops.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
+from lookhops.report.comparable import Group, best_epochs, grouped
 from lookhops.report.content import Block, Report, Section, Subheading, TableBlock, Tile
 from lookhops.report.folders import COLUMNS
-from lookhops.report.from_model import data_section
-from lookhops.report.from_results import comparison_section
-from lookhops.report.groups import Group, best_epochs, grouped
-from lookhops.report.hop_charts import gains
 from lookhops.report.rerun import runs_reproduce_section
+from lookhops.report.sections.comparison import comparison_section
+from lookhops.report.sections.data import data_section
+from lookhops.report.sections.hops import gains
+from lookhops.report.sections.training import training_charts
 from lookhops.report.snapshot import Snapshot
-from lookhops.report.training import training_charts
 from lookhops.words import QUICK_MARK, counted, joined, mean_std, p_said, signed
 
 Lines = Sequence[tuple[str, str]]

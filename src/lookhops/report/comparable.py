@@ -48,9 +48,8 @@ class Group:
         """Models of which runs are in no mean here, and how many runs."""
         found = {}
         for cell in self.finished:
-            out = len(cell.seeds) - (
-                len(self.found.seeds) if cell.model in self.found.scores else 0
-            )
+            shown = len(self.found.seeds) if cell.model in self.found.scores else 0
+            out = len(cell.seeds) - shown
             every = counted(len(cell.seeds), "finished run")
             if out:
                 found[cell.model] = every if out == len(cell.seeds) else f"{out} of {every}"
@@ -138,11 +137,11 @@ def cell_of(model: ModelFolder) -> CellResult:
 
 def _kept_accuracy(model: ModelFolder, seeds: Sequence[int]) -> list[float] | None:
     """Validation accuracy of each seed at the epoch that was kept, where the history has it."""
-    best = {int(seed): int(epoch) for seed, epoch in model.config["best_epoch"].items()}
-    columns = [model.history.get(seed, {}).get("val_accuracy", []) for seed in seeds]
-    if any(not 0 < best[s] <= len(c) for s, c in zip(seeds, columns, strict=True)):
+    best = model.best_epoch
+    columns = {seed: model.history.get(seed, {}).get("val_accuracy", []) for seed in seeds}
+    if any(not 0 < best[seed] <= len(column) for seed, column in columns.items()):
         return None
-    return [column[best[seed] - 1] for seed, column in zip(seeds, columns, strict=True)]
+    return [column[best[seed] - 1] for seed, column in columns.items()]
 
 
 def best_epochs(cell: CellResult) -> Mapping[int, int]:

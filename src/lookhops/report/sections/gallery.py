@@ -31,31 +31,31 @@ def gallery_section(model: ModelFolder, graphs: Graphs | None) -> Section | None
         model: The model's folder.
         graphs: The graphs it was trained on, or none where they are not at hand.
     """
-    title, name = "What the model looked at", "looked"
     architecture = model.config["architecture"]
     if architecture["pool"] == "none" or architecture["layers"] < 2:
         return None
-    if graphs is None:
-        again = shlex.join(["lookhops", "report", str(model.path), "--data", "SOURCE"])
-        text = (
-            "To see which nodes each pooling layer kept, make this page with the graphs, SOURCE "
-            f"and its options being those of the training: {again}"
-        )
-        return Section(name, title, "", [Note(text)])
-    check_same(model, graphs)
-    if model.answers is None:
-        text = "The folder has no predictions.csv to choose graphs by; models trained now have one."
-        return Section(name, title, "", [Note(text)])
-    gallery = make_gallery(model, model.answers.of_seed(model.seeds[0]), graphs)
-    if gallery is None:
-        text = f"No test graph has at most {MOST_NODES} nodes, so that none is drawn."
-        return Section(name, title, "", [Note(text)])
+    found = _gallery_or_reason(model, graphs)
     lead = (
         "Each pooling layer scores the nodes, keeps the best and drops the rest. Move a slider to "
         "walk through the layers: the stronger the colour of a node, the higher its score in that "
         "layer; what is dropped fades."
     )
-    return Section(name, title, lead, [gallery])
+    block, lead = (Note(found), "") if isinstance(found, str) else (found, lead)
+    return Section("looked", "What the model looked at", lead, [block])
+
+
+def _gallery_or_reason(model: ModelFolder, graphs: Graphs | None) -> Gallery | str:
+    if graphs is None:
+        again = shlex.join(["lookhops", "report", str(model.path), "--data", "SOURCE"])
+        return (
+            "To see which nodes each pooling layer kept, make this page with the graphs, SOURCE "
+            f"and its options being those of the training: {again}"
+        )
+    check_same(model, graphs)
+    if model.answers is None:
+        return "The folder has no predictions.csv to choose graphs by; models trained now have one."
+    found = make_gallery(model, model.answers.of_seed(model.seeds[0]), graphs)
+    return found or f"No test graph has at most {MOST_NODES} nodes, so that none is drawn."
 
 
 def check_same(model: ModelFolder, graphs: Graphs) -> None:
