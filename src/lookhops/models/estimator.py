@@ -14,11 +14,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.encoding.inputs import Packer, classes_in
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import BATCH_SIZE
-from lookhops.nn import RECOMMENDED, Architecture, GraphClassifier
+from lookhops.nn import RECOMMENDED, Architecture, GraphNetwork
 from lookhops.tasks import Classification
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import choose_device, train
@@ -61,7 +62,7 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
     Attributes:
         classes_: The labels, sorted.
         n_features_in_: Features of a node.
-        model_: The trained :class:`~lookhops.nn.GraphClassifier`.
+        model_: The trained :class:`~lookhops.nn.GraphNetwork`.
         temperature_: What calibrates its probabilities.
         history_: One row an epoch: losses, accuracy and seconds.
         n_iter_: Epochs that were trained.
@@ -130,11 +131,10 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         seed = int(generator.randint(2**31 - 1))
         architecture, protocol = self._architecture(), self._protocol(seed)
         part = Split(train_part, val_part, val_part)
+        encoding = Encoding.fit(graphs, train_part)
         task = Classification.of(graphs, self.class_weights)
         [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
-        model = GraphClassifier.from_architecture(
-            max(graphs.num_features, 1), len(classes), architecture
-        )
+        model = GraphNetwork.from_architecture(encoding.width, len(classes), architecture)
         model.load_state_dict(run.weights)
         self.classes_ = classes
         self.n_features_in_ = graphs.num_features
@@ -143,7 +143,7 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         self.temperature_ = task.calibrate(run.predictions["val"], target)["temperature"]
         self.history_ = run.history
         self.n_iter_ = len(run.history)
-        self._packer, self._featuriser = packer, graphs.featuriser
+        self._packer, self._encoding = packer, encoding
         return self
 
     @torch.inference_mode()
@@ -151,20 +151,19 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         """Calibrated probabilities, shape (graphs, classes), columns as in ``classes_``."""
         check_is_fitted(self)
         graphs = self._packer.pack(X)
-        if graphs.num_features != self.n_features_in_:
+        if graphs.num_features != self.n_features_in_:  # in the words that scikit-learn expects
             raise LookHopsError(
                 f"X has {graphs.num_features} features, but LookHopsClassifier is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        if graphs.featuriser != self._featuriser:
-            raise LookHopsError(
-                f"X has features made by {graphs.featuriser!r}; LookHopsClassifier was fitted on "
-                f"features made by {self._featuriser!r}."
-            )
+        self._encoding.check(graphs)
         device = choose_device(self.device)
         model = self.model_.to(device)
-        log_p = [model(batch.to(device)).double().cpu() for batch in graphs.batches(BATCH_SIZE)]
-        return (torch.cat(log_p) / self.temperature_).softmax(-1).numpy()
+        outputs = []
+        for batch in graphs.to(device).batches(BATCH_SIZE):
+            level = model.level(batch, self._encoding.columns(batch))
+            outputs.append(model(level).double().cpu())
+        return (torch.cat(outputs) / self.temperature_).softmax(-1).numpy()
 
     def predict(self, X: Any) -> Array:
         """The likeliest label of each graph, shape (graphs)."""

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from lookhops import __version__
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.files import (
     pack_tensors,
@@ -34,7 +35,7 @@ from lookhops.files import (
 )
 from lookhops.graphs import Graphs
 from lookhops.models.facts import predictions_csv, run_facts
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 from lookhops.tasks import Task
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import Run
@@ -63,11 +64,8 @@ def settings_of(
         "architecture": asdict(architecture),
         "protocol": {key: _plain(value) for key, value in asdict(protocol).items()},
         "data": {
-            "name": graphs.name,
+            **Encoding.fit(graphs).to_dict(),
             "graphs": len(graphs),
-            "num_features": graphs.num_features,
-            "label_sizes": list(graphs.label_sizes),
-            "featuriser": graphs.featuriser,
             "class_names": list(graphs.class_names),
             "fingerprint": graphs.fingerprint,
             "splits": digest.hexdigest()[:16],
@@ -204,11 +202,11 @@ class Checkpoint:
         """The temperature that calibrates a seed's probabilities."""
         return _temperature(self.config["metrics"], seed)
 
-    def model(self, seed: int) -> GraphClassifier:
+    def model(self, seed: int) -> GraphNetwork:
         """The trained network of a seed, ready to predict."""
         data = self.config["data"]
-        model = GraphClassifier.from_architecture(
-            max(data["num_features"], 1), len(data["class_names"]), self.architecture
+        model = GraphNetwork.from_architecture(
+            Encoding.from_dict(data).width, len(data["class_names"]), self.architecture
         )
         weights = self.weights[seed]
         model.to(next(iter(weights.values())).dtype).load_state_dict(weights)
@@ -225,9 +223,9 @@ def load_model(folder: Path | str) -> Checkpoint:
     try:
         architecture = _architecture(config["architecture"])
         data = config["data"]
-        channels, classes = max(data["num_features"], 1), len(data["class_names"])
+        channels, classes = Encoding.from_dict(data).width, len(data["class_names"])
         seeds = [int(seed) for seed in config["epochs"]]
-        expected = GraphClassifier.from_architecture(channels, classes, architecture).state_dict()
+        expected = GraphNetwork.from_architecture(channels, classes, architecture).state_dict()
         whole = hashlib.sha256(content).hexdigest() == config["weights_sha256"]
         dict(config["metrics"]["seeds"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:

@@ -9,12 +9,13 @@ from typing import Any
 import torch
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.evaluation import evaluate_runs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
 from lookhops.models.resume import ResumeState
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 from lookhops.tasks import Task, task_of
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
@@ -58,7 +59,7 @@ def train_into(
     task = task_of(graphs, protocol.class_weights)
     parts = draw_splits(graphs, task, protocol, splits)
     # An architecture that cannot be says so before anything is written.
-    GraphClassifier.from_architecture(max(graphs.num_features, 1), task.out_channels, architecture)
+    GraphNetwork.from_architecture(Encoding.fit(graphs).width, task.out_channels, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
     state = ResumeState(folder, settings, save_every)
     if (config := _prepare(folder, state, settings, resume, overwrite)) is not None:

@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 from lookhops.tasks import Task
 from lookhops.training.protocol import (
     Protocol,
@@ -82,7 +83,8 @@ class EagerEngine(Engine):
             part: graphs.select(getattr(split, part)).to(device)
             for part in ("train", "val", "test")
         }
-        model = seeded_model(seed, max(graphs.num_features, 1), task.out_channels, architecture)
+        self.encoding = Encoding.fit(graphs, split.train)
+        model = seeded_model(seed, self.encoding.width, task.out_channels, architecture)
         self.dtype = torch.float64 if protocol.precision == "float64" else torch.float32
         self.model = model.to(device, self.dtype)
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
@@ -125,17 +127,17 @@ class EagerEngine(Engine):
         return [self._outputs(part, model).cpu()]
 
     @torch.no_grad()
-    def _outputs(self, part: str, model: GraphClassifier) -> Tensor:
+    def _outputs(self, part: str, model: GraphNetwork) -> Tensor:
         model.eval()
         batches = self.parts[part].batches(self.protocol.batch_size)
         return torch.cat([self._forward(batch, model) for batch in batches])
 
-    def _forward(self, batch: Graphs, model: GraphClassifier) -> Tensor:
+    def _forward(self, batch: Graphs, model: GraphNetwork) -> Tensor:
+        level = model.level(batch, self.encoding.columns(batch, dtype=self.dtype))
         if self.protocol.precision == "bfloat16":
             with torch.autocast(self.device.type, torch.bfloat16):
-                return model(batch).float()
-        level = model.level(batch)
-        return model(level.with_x(level.x.to(self.dtype)))
+                return model(level).float()
+        return model(level)
 
     def remember(self, better: Tensor) -> None:
         """Keep the present weights."""

@@ -11,8 +11,9 @@ from torch import Tensor
 from torch.func import functional_call
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, Convolution, GraphClassifier
+from lookhops.nn import Architecture, Convolution, GraphNetwork
 from lookhops.tasks import Task
 from lookhops.training.eager import Engine, under
 from lookhops.training.gather import Capacity, Gatherer
@@ -25,7 +26,7 @@ from lookhops.training.protocol import (
 from lookhops.training.recording import Recorder
 
 
-def stackable(model: GraphClassifier) -> bool:
+def stackable(model: GraphNetwork) -> bool:
     """Whether a network's layers take a leading axis of seeds: all of ours do."""
     return all(isinstance(conv, Convolution) for conv in model.convs)
 
@@ -54,10 +55,11 @@ class CapturedEngine(Engine):
         self.protocol = protocol
         self.device = device
         self.splits = list(splits)
-        self.gatherer = Gatherer(graphs.to(device))
+        self.encoding = Encoding.fit(graphs)
+        self.gatherer = Gatherer(graphs.to(device), self.encoding)
         self.counts = graphs.nodes_per_graph.cpu().numpy(), graphs.edge_ptr.diff().cpu().numpy()
-        features = max(graphs.num_features, 1)
-        models = [seeded_model(seed, features, task.out_channels, architecture) for seed in seeds]
+        features, classes = self.encoding.width, task.out_channels
+        models = [seeded_model(seed, features, classes, architecture) for seed in seeds]
         self.dtype = torch.float64 if protocol.precision == "float64" else torch.float32
         self.model = models[0].to(device, self.dtype)
         self.records = all(getattr(pool, "fixed_shapes", True) for pool in self.model.pools)
@@ -119,18 +121,20 @@ class CapturedEngine(Engine):
 
     # ---------------------------------------------------------------- steps
 
-    def _log_p(self, index: Tensor, weights: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    def _outputs(
+        self, index: Tensor, weights: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probabilities, classes and which places hold a graph, for a batch of each seed."""
         level, y, real = self.gatherer(index, self.capacity, self.dtype)
         bfloat16 = self.protocol.precision == "bfloat16"
         with torch.autocast("cuda", torch.bfloat16) if bfloat16 else nullcontext():
-            log_p = functional_call(self.model, dict(weights), (level,))
-        return log_p.to(self.dtype), y, real
+            outputs = functional_call(self.model, dict(weights), (level,))
+        return outputs.to(self.dtype), y, real
 
     def _train_step(self, number: Tensor) -> None:
         self.model.train()
         index = self.order.index_select(1, number).squeeze(1)
-        output, target, real = self._log_p(index, self.weights_now)
+        output, target, real = self._outputs(index, self.weights_now)
         losses, _ = self.task.losses(output, target, self.fitted, real)
         losses.sum().backward()
         self.optimizer.step()
@@ -143,11 +147,11 @@ class CapturedEngine(Engine):
     def _val_step(self, number: Tensor) -> None:
         self.model.eval()
         index = self.val_order.index_select(1, number).squeeze(1)
-        log_p, y, real = self._log_p(index, self.weights_now)
-        losses, weight = self.task.losses(log_p, y, self.fitted, real)
+        outputs, y, real = self._outputs(index, self.weights_now)
+        losses, weight = self.task.losses(outputs, y, self.fitted, real)
         self.tally[0] += losses.double() * weight
         self.tally[1] += weight
-        scores, graphs = self.task.scores(log_p, y, real)
+        scores, graphs = self.task.scores(outputs, y, real)
         self.tally[2] += scores * graphs
         self.tally[3] += graphs
 
@@ -212,9 +216,9 @@ class CapturedEngine(Engine):
         room = Capacity.of(plan.numpy(), *self.counts)
         before, self.capacity = self.capacity, self.capacity.grown(room)
         for index in plan.unbind(1):
-            log_p, _, real = self._log_p(index.to(self.device), self.kept)
+            outputs, _, real = self._outputs(index.to(self.device), self.kept)
             for i in range(len(self.rows)):
-                found[i].append(log_p[i][real[i]].cpu())
+                found[i].append(outputs[i][real[i]].cpu())
         self.capacity = before
         self.rows, self.kept, self.plans = everybody
         return [torch.cat(parts) for parts in found]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lookhops.datasets.splits import Split, split
+from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
@@ -182,7 +183,7 @@ def _engines(
 ) -> Iterator[Engine]:
     """On a GPU one engine for all seeds, where the network's layers allow it; else one a seed."""
     if device.type == "cuda":
-        probe = seeded_model(0, max(graphs.num_features, 1), task.out_channels, architecture)
+        probe = seeded_model(0, Encoding.fit(graphs).width, task.out_channels, architecture)
         if stackable(probe):
             seeds, splits = list(parts), list(parts.values())
             yield CapturedEngine(graphs, task, splits, seeds, architecture, protocol, device)
