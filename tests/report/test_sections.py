@@ -21,9 +21,10 @@ from lookhops.models.facts import graph_facts
 from lookhops.models.folder_training import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import look_report, model_report, report_on
-from lookhops.report.content import Chart, Gallery, Note, TableBlock
+from lookhops.report.content import Chart, Gallery, Note
 from lookhops.report.folders import Answers, read_folder
 from lookhops.report.sections.gallery import choose, steps
+from lookhops.tables import Table
 from lookhops.tasks.metrics import confusion_matrix, rates
 from lookhops.training import Protocol
 from lookhops.words import MINUS, ahead, short
@@ -241,7 +242,7 @@ def test_no_decay_is_said(tasks):
     flat = {**found, "suggested_k": None, "fit": {**found["fit"], "b": -0.1, "r2": None}}
     report = look_report(flat, None)
     assert "does not die away" in report.summary
-    assert isinstance(charts(report)[1].numbers, TableBlock)
+    assert isinstance(charts(report)[1].numbers, Table)
 
 
 def test_the_bundled_set_has_a_report_of_its_own():

@@ -10,24 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-
-@dataclass(frozen=True)
-class TableBlock:
-    """A table: the first column names its row, the others are right-aligned.
-
-    Args:
-        head: Names of the columns.
-        rows: Texts of the cells.
-        caption: What it shows, with units and sample sizes.
-        best: Number of the row to stand out, if any.
-        folded: Whether only its caption shows until it is opened.
-    """
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str = ""
-    best: int | None = None
-    folded: bool = False
+from lookhops.tables import Table
 
 
 @dataclass(frozen=True)
@@ -46,9 +29,16 @@ class Chart:
     figure: Mapping[str, Any]
     alt: str
     caption: str
-    numbers: TableBlock
+    numbers: Table
     height: int = 300
     wide: bool = False
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A table of which only the note shows until it is opened."""
+
+    table: Table
 
 
 @dataclass(frozen=True)
@@ -116,7 +106,7 @@ class Subheading:
     lead: str = ""
 
 
-Block = TableBlock | Chart | Gallery | Commands | Note | Subheading
+Block = Table | Folded | Chart | Gallery | Commands | Note | Subheading
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from lookhops.errors import LookHopsError
 from lookhops.experiments.results import Results
 from lookhops.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
 from lookhops.report.comparable import Group, best_epochs, grouped
-from lookhops.report.content import Block, Report, Section, Subheading, TableBlock, Tile
+from lookhops.report.content import Block, Report, Section, Subheading, Tile
 from lookhops.report.folders import COLUMNS
 from lookhops.report.rerun import runs_reproduce_section
 from lookhops.report.sections.comparison import comparison_section
@@ -16,6 +16,7 @@ from lookhops.report.sections.data import data_section
 from lookhops.report.sections.hops import gains
 from lookhops.report.sections.training import training_charts
 from lookhops.report.snapshot import Snapshot
+from lookhops.tables import Table
 from lookhops.words import QUICK_MARK, counted, joined, mean_std, p_said, signed
 
 Lines = Sequence[tuple[str, str]]
@@ -114,7 +115,7 @@ def _fact_sections(results: Results) -> list[Section]:
     elif known:
         columns = ("graphs", "nodes", "edges", "features")
         rows = [[n, *(f"{facts[c]:,}" for c in columns)] for n, facts in known.items()]
-        table = TableBlock(("data set", *columns), rows, "Edges count each pair of nodes once.")
+        table = Table(("data set", *columns), rows, "Edges count each pair of nodes once.")
         lead = f"{counted(len(rows), 'data set')}: {joined(list(known))}."
         sections.append(Section("data", "The data", lead, [table]))
     gained = {name: facts["gain"] for name, facts in found.items() if "gain" in facts}
@@ -137,7 +138,7 @@ def _claims_section(verdicts: Sequence[Verdict]) -> Section | None:
         return None
     rows = [[one.claim.title, one.said] for one in verdicts]
     lead = "What the paper says of its models, answered from these runs."
-    table = TableBlock(("claim", "with these runs"), rows)
+    table = Table(("claim", "with these runs"), rows)
     return Section("claims", "The paper's claims", lead, [table])
 
 

@@ -14,7 +14,8 @@ from lookhops.experiments.statistics import mean_std as spread_of
 from lookhops.paper.tables import ROW_NAMES
 from lookhops.report.charts import axis, figure, interval, label, marks, rounded, rows_axis
 from lookhops.report.comparable import Group
-from lookhops.report.content import Block, Chart, Note, Section, Subheading, TableBlock
+from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading
+from lookhops.tables import Table
 from lookhops.words import (
     MINUS,
     ahead,
@@ -120,12 +121,12 @@ def _comparison_blocks(group: Group) -> list[Block]:
     if not many:
         return [*blocks, differences(shown, f"{note}.", high)]
     every = differences(found.pairs, "").numbers
-    folded = replace(every, caption=f"All {len(found.pairs)} pairs", folded=True)
+    folded = Folded(replace(every, note=f"All {len(found.pairs)} pairs"))
     note += f". Against {first}; all pairs below."
     return [*blocks, differences(shown, note, high), folded]
 
 
-def models_table(group: Group, n: str) -> TableBlock:
+def models_table(group: Group, n: str) -> Table:
     """The models over the splits that they share, best mean first."""
     cells = {cell.model: cell for cell in group.cells}
     rows = []
@@ -151,7 +152,7 @@ def models_table(group: Group, n: str) -> TableBlock:
         f"{order}{spread}. Choose among models by their "
         f"validation accuracy: the test accuracy is for telling how good the choice is. {n}."
     )
-    return TableBlock((*head, "network"), rows, caption, 0)
+    return Table((*head, "network"), rows, caption, best=0)
 
 
 def _mean(cell: CellResult, metric: str) -> float | None:
@@ -195,7 +196,7 @@ def accuracies(scores: Mapping[str, Sequence[float]], caption: str, rows_high: i
         figure([dots, means], axis("test accuracy, %", zeroline=False), rows_axis(names, 26)),
         f"Test accuracy by model, best first: {said}.",
         caption,
-        TableBlock(("model", "test accuracy", "seeds"), rows),
+        Table(("model", "test accuracy", "seeds"), rows),
         height=140 + 34 * max(len(names), rows_high),
     )
 
@@ -241,6 +242,6 @@ def differences(pairs: Sequence[Pair], caption: str, rows_high: int = 0) -> Char
         figure(traces, axis(title, **zero), rows_axis(labels, 36), showlegend=True),
         f"Paired differences of test accuracy, in percentage points: {said}.",
         caption,
-        TableBlock(("pair", "difference", "95% interval", "Holm's p"), rows),
+        Table(("pair", "difference", "95% interval", "Holm's p"), rows),
         height=140 + 34 * max(len(pairs), rows_high),
     )

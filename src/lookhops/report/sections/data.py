@@ -19,7 +19,8 @@ from lookhops.report.charts import (
     label,
     named_axis,
 )
-from lookhops.report.content import Block, Chart, Section, TableBlock
+from lookhops.report.content import Block, Chart, Section
+from lookhops.tables import Table
 from lookhops.words import counted, percent
 
 
@@ -72,7 +73,7 @@ def class_balance(facts: Mapping[str, Any]) -> Chart:
         ),
         f"Bar chart of graphs in each class: {said}.",
         f"Class balance. n = {counted(total, 'graph')}.",
-        TableBlock(("class", "graphs", "share"), rows),
+        Table(("class", "graphs", "share"), rows),
         height=max(300, min(90 + 30 * len(names), 640)),
     )
 
@@ -107,7 +108,7 @@ def sizes(facts: Mapping[str, Any]) -> Chart:
         f"Histogram of nodes in a graph, from {low:,} to {high:,}, on average {mean:.1f}.",
         f"Sizes of the graphs: from {low:,} to {counted(high, 'node')}, {mean:.1f} on average. "
         f"n = {counted(facts['graphs'], 'graph')}.",
-        TableBlock(("nodes", *names), rows),
+        Table(("nodes", *names), rows),
     )
 
 

@@ -22,7 +22,8 @@ from lookhops.report.charts import (
     marks,
     rounded,
 )
-from lookhops.report.content import Block, Chart, Section, TableBlock, Tile
+from lookhops.report.content import Block, Chart, Section, Tile
+from lookhops.tables import Table
 from lookhops.words import MINUS, NONE, between, counted, percent
 
 #: More classes than this would lie on top of one another.
@@ -91,7 +92,7 @@ def gains(found: Mapping[str, Any], title: str = "") -> Chart:
         f"the dashed curve is the fit.",
         f"{title}How much each further hop tells, in nats, with the fit {_formula(fit)}{quality}."
         f"{_resamples(found)}{graphs}",
-        TableBlock(("hops k", "gain", "95% interval", "fit"), _gain_rows(found)),
+        Table(("hops k", "gain", "95% interval", "fit"), _gain_rows(found)),
     )
 
 
@@ -112,7 +113,7 @@ def class_gains(found: Mapping[str, Any]) -> Chart:
         "Information gain of each hop by class, with the fitted curves.",
         f"The same for the graphs of each class, in nats, with the fits {fits}."
         f"{_resamples(found)} n = {sizes}.",
-        TableBlock(("class", "hops k", "gain", "95% interval", "fit"), rows),
+        Table(("class", "hops k", "gain", "95% interval", "fit"), rows),
         wide=True,
     )
 
@@ -192,7 +193,7 @@ def lost(found: Mapping[str, Any]) -> Chart:
         f"Bar chart of the share of the information lost beyond k hops; {said}.",
         "What lies beyond k hops and is lost, in per cent of all, by the fitted curve"
         + (f". The suggested k = {suggested} is drawn in green and bold." if suggested else "."),
-        TableBlock(("hops k", "lost"), rows),
+        Table(("hops k", "lost"), rows),
     )
 
 

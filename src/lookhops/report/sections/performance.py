@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookhops.report.charts import Figure, axis, figure, line, named_axis, rounded
-from lookhops.report.content import Chart, Section, TableBlock
+from lookhops.report.content import Chart, Section
 from lookhops.report.folders import Answers, ModelFolder
+from lookhops.tables import Table
 from lookhops.tasks.metrics import interval, rates
 from lookhops.words import counted, mean_std, percent, share_between, short
 
@@ -40,7 +41,7 @@ def performance_section(model: ModelFolder) -> Section | None:
     return Section("results", "Results", lead, [metrics_table(model, n), *charts])
 
 
-def metrics_table(model: ModelFolder, n: str) -> TableBlock:
+def metrics_table(model: ModelFolder, n: str) -> Table:
     """Mean, spread and interval of each metric, and the seeds where there are few."""
     metrics = model.config["metrics"]
     seeds, summary = metrics["seeds"], metrics["summary"]
@@ -57,7 +58,7 @@ def metrics_table(model: ModelFolder, n: str) -> TableBlock:
         rows.append([metric.title, mean_std(found["mean"], found["std"], several), shown, *each])
     head = ("test", "mean ± std" if several else "value", "95% interval")
     caption = f"{n}. Interval: 95% of {RESAMPLES:,} redrawn sets of test graphs, mean over seeds."
-    return TableBlock((*head, *(f"seed {seed}" for seed in own)), rows, caption)
+    return Table((*head, *(f"seed {seed}" for seed in own)), rows, caption)
 
 
 # -------------------------------------------------------------------- classes
@@ -134,7 +135,7 @@ def confusion(counts: Array, names: Sequence[str], caption: str) -> Chart:
         ),
         f"Confusion matrix. {said}.",
         f"{caption} Rows are true classes; per cent of the row.",
-        TableBlock(("true class", *(f"as {short(name)}" for name in names), "right"), rows),
+        Table(("true class", *(f"as {short(name)}" for name in names), "right"), rows),
         height=max(340, min(140 + 46 * len(names), 640)),
     )
 
@@ -198,7 +199,7 @@ def calibration(before: Array, after: Array, hit: Array, caption: str) -> Chart:
         "Calibration curve: share of right answers against the probability that the model gave, "
         "before and with temperature; the dotted diagonal is perfect.",
         f"{caption} {DRAWN_BINS} bins of equal width; larger marks hold more graphs.",
-        TableBlock(("curve", "sure", "right", "graphs"), rows),
+        Table(("curve", "sure", "right", "graphs"), rows),
         height=340,
     )
 

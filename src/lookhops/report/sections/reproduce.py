@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lookhops.report.content import Block, Commands, Section, TableBlock
+from lookhops.report.content import Block, Commands, Section
 from lookhops.report.folders import ModelFolder
+from lookhops.tables import Table
 from lookhops.words import joined
 
 
@@ -39,7 +40,7 @@ def reproduce_section(model: ModelFolder, lines: Sequence[tuple[str, str]]) -> S
         "split, its first weights and the order of its batches."
     )
     commands: list[Block] = [Commands(lines)] if lines else []
-    table = TableBlock(("what", "value"), rows)
+    table = Table(("what", "value"), rows)
     return Section("reproduce", "How to reproduce", lead, [*commands, table])
 
 

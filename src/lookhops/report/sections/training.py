@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from lookhops.report.charts import Figure, axis, figure, line, marks, rounded
-from lookhops.report.content import Block, Chart, Note, Section, TableBlock
+from lookhops.report.content import Block, Chart, Note, Section
 from lookhops.report.folders import ModelFolder
+from lookhops.tables import Table
 from lookhops.words import counted, duration, percent
 
 #: Of each seed, the columns of its epochs.
@@ -55,7 +56,7 @@ def training_charts(history: History, best: Mapping[int, int], title: str = "") 
         length, kept = str(len(columns["epoch"])), str(best[seed])
         rows.append([str(seed), length, kept, *losses, percent(columns["val_accuracy"][i])])
     head = ("seed", "epochs", "kept epoch", "training loss", "validation loss", "val. accuracy")
-    table = TableBlock(head, rows, "At the epoch that was kept")
+    table = Table(head, rows, "At the epoch that was kept")
     n = counted(len(history), "seed")
     names = {"train_loss": "training", "val_loss": "validation"}
     return [
