@@ -22,36 +22,21 @@ INK, FAINT, PALE = "#1B2530", "#C3CCD5", "#C8C8C8"
 #: Scores, from the lowest to the highest: light to dark, readable without telling hues apart.
 SCORE_LOW, SCORE_HIGH = "#EDF2FA", BLUE
 
-#: The page's colours by name, in light and in dark: the same hues, lighter where the page is dark.
-LIGHT = {
-    "page": "#FFFFFF",
-    "panel": "#F5F7F9",
-    "ink": INK,
-    "muted": "#56626E",
-    "line": "#DCE2E8",
-    "pale": PALE,
-    "blue": BLUE,
-    "vermillion": "#C25500",
-    "green": "#00805D",
-    "purple": "#A8527F",
-    "orange": "#A87400",
-    "sky": "#2C86BD",
-    "black": "#3A4550",
-}
-DARK = {
-    "page": "#0F141A",
-    "panel": "#182029",
-    "ink": "#E6EBF0",
-    "muted": "#9CA9B5",
-    "line": "#2B3641",
-    "pale": "#4B5763",
-    "blue": "#4BA6E3",
-    "vermillion": "#F08544",
-    "green": "#35C29A",
-    "purple": "#E0A0C4",
-    "orange": "#F0B73F",
-    "sky": "#93D2F6",
-    "black": "#C9D2DA",
+#: A page's colours by name, in light and in dark: the same hues, lighter where the page is dark.
+PAGE = {
+    "page": ("#FFFFFF", "#0F141A"),
+    "panel": ("#F5F7F9", "#182029"),
+    "ink": (INK, "#E6EBF0"),
+    "muted": ("#56626E", "#9CA9B5"),
+    "line": ("#DCE2E8", "#2B3641"),
+    "pale": (PALE, "#4B5763"),
+    "blue": (BLUE, "#4BA6E3"),
+    "vermillion": ("#C25500", "#F08544"),
+    "green": ("#00805D", "#35C29A"),
+    "purple": ("#A8527F", "#E0A0C4"),
+    "orange": ("#A87400", "#F0B73F"),
+    "sky": ("#2C86BD", "#93D2F6"),
+    "black": ("#3A4550", "#C9D2DA"),
 }
 #: The same order as :data:`SERIES`, by name.
 SERIES_NAMES = ("blue", "vermillion", "green", "purple", "orange", "sky", "black")

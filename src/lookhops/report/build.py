@@ -139,7 +139,7 @@ def folder_report(
     else:
         summary += (
             f" on {counted(data['graphs'], 'graph')} of {_classes(best)}; the best, {name}, has a "
-            f"test accuracy of {_accuracy(best)}."
+            f"test {best.task.main.title} of {_score(best)}."
         )
     tiles = _model_tiles(best, information, lead_tile(groups[0]))
     return Report(f"{title}: {names}", summary, tiles, sections)
@@ -174,10 +174,10 @@ def _model_tiles(
     config, summary = model.config, model.config["metrics"]["summary"]
     more = [*more, *([information_tile(information)] if information else [])]
     tiles = []
-    if "accuracy" in summary:
+    if score := _score(model):
         count = len(model.seeds)
         seeds = f"mean of {counted(count, 'seed')}" if count > 1 else "one seed"
-        tiles.append(Tile("test accuracy", _accuracy(model), seeds))
+        tiles.append(Tile(f"test {model.task.main.title}", score, seeds))
     tiles += more
     if "auroc" in summary and len(more) < 2:
         a = summary["auroc"]
@@ -191,16 +191,17 @@ def _model_tiles(
 def _model_summary(model: ModelFolder) -> str:
     """A model in one plain sentence."""
     parts = [counted(len(model.seeds), "model")]
-    if "accuracy" in model.config["metrics"]["summary"]:
-        parts.append(f"test accuracy {_accuracy(model)}")
+    if score := _score(model):
+        parts.append(f"test {model.task.main.title} {score}")
     names = f" ({joined(model.class_names)})" if len(model.class_names) <= 5 else ""
     graphs = counted(model.config["data"]["graphs"], "graph")
     return ", ".join([*parts, f"on {graphs} of {_classes(model)}"]) + names + "."
 
 
-def _accuracy(model: ModelFolder) -> str:
-    found = model.config["metrics"]["summary"]["accuracy"]
-    return mean_std(found["mean"], found["std"], len(model.seeds) > 1)
+def _score(model: ModelFolder) -> str | None:
+    """The task's main metric over the seeds; none where nothing was tested."""
+    found = model.config["metrics"]["summary"].get(model.task.main.name)
+    return found and mean_std(found["mean"], found["std"], len(model.seeds) > 1)
 
 
 def _classes(model: ModelFolder) -> str:

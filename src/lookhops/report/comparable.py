@@ -115,8 +115,10 @@ def cell_of(model: ModelFolder) -> CellResult:
     graphs = config["data"]["graphs"]
     train = [parts.get(str(s), [int(protocol.fractions[0] * graphs)])[0] for s in seeds]
     lengths = [config["epochs"][str(seed)] for seed in seeds]
-    names = ("accuracy", "balanced_accuracy", "macro_f1", "auroc", "loss", "test_graphs")
-    metrics: dict[str, list[Any]] = {name: [one[name] for one in tested] for name in names}
+    asked = [metric.name for metric in model.task.metrics if not metric.about_calibration]
+    metrics: dict[str, list[Any]] = {
+        name: [one[name] for one in tested] for name in (*asked, "test_graphs")
+    }
     metrics["train_graphs"] = train
     if kept := _kept_accuracy(model, seeds):
         metrics["val_accuracy"] = kept

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops import __version__
-from lookhops.drawing.palette import DARK, LIGHT
+from lookhops.drawing.palette import PAGE
 from lookhops.files import replacing
 from lookhops.report.content import Chart, Report
 
@@ -39,8 +39,8 @@ def render(report: Report) -> str:
     return environment.get_template("report.html").render(
         report=report,
         version=__version__,
-        light=LIGHT,
-        dark=DARK,
+        light={name: light for name, (light, _) in PAGE.items()},
+        dark={name: dark for name, (_, dark) in PAGE.items()},
         numbers={id(chart): number for number, chart in enumerate(charts)},
         number_of=id,
         kind=lambda block: type(block).__name__,

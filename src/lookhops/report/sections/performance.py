@@ -15,6 +15,7 @@ from lookhops.report.charts import Figure, axis, figure, line, named_axis, round
 from lookhops.report.content import Chart, Section
 from lookhops.report.folders import Answers, ModelFolder
 from lookhops.tables import Table
+from lookhops.tasks import Classification
 from lookhops.tasks.metrics import interval, rates
 from lookhops.words import counted, mean_std, percent, share_between, short
 
@@ -37,7 +38,7 @@ def performance_section(model: ModelFolder) -> Section | None:
     tested = [metrics["seeds"][seed]["test_graphs"] for seed in metrics["seeds"]]
     each = f"{tested[0]:,}" if len(set(tested)) == 1 else f"{min(tested):,} to {max(tested):,}"
     n = f"n = {each} test graphs a seed, {counted(len(tested), 'seed')}"
-    lead, charts = _of_classes(model, n)
+    lead, charts = SHOWN[model.task.kind](model, n)
     return Section("results", "Results", lead, [metrics_table(model, n), *charts])
 
 
@@ -82,7 +83,7 @@ def _of_classes(model: ModelFolder, n: str) -> tuple[str, list[Chart]]:
         )
     charts = [confusion(matrix, names, f"Confusion matrix, all seeds together. {n}.")]
     if model.answers is not None:
-        charts.append(_calibration(model, model.answers, n))
+        charts.append(calibration(model, model.answers, n))
     return lead, charts
 
 
@@ -140,38 +141,23 @@ def confusion(counts: Array, names: Sequence[str], caption: str) -> Chart:
     )
 
 
-def _calibration(model: ModelFolder, answers: Answers, n: str) -> Chart:
+def calibration(model: ModelFolder, answers: Answers, n: str) -> Chart:
+    """How often the model was right, against how sure it was, without and with temperature."""
     metrics = model.config["metrics"]
-    temperature = np.array(
-        [metrics["seeds"][str(seed)]["temperature"] for seed in answers.seed.tolist()]
-    )
+    seeds = answers.seed.tolist()
+    temperature = np.array([metrics["seeds"][str(seed)]["temperature"] for seed in seeds])
     # Calibrated probabilities are softmax(log p / T): raised to T they are the model's own again.
     own = np.maximum(answers.p, 1e-300) ** temperature[:, None]
     own /= own.sum(1, keepdims=True)
     hit = answers.p.argmax(1) == answers.true
-    errors = [metrics["summary"][key]["mean"] for key in ("ece_before", "ece_after")]
-    caption = (
-        f"Calibration. Expected calibration error {percent(errors[0])} before, "
-        f"{percent(errors[1])} with temperature (mean of seeds). {n}."
+    curves = (
+        ("before", own.max(1), ("var(--orange)", "dash", 1.5), "square-open"),
+        ("with temperature", answers.p.max(1), ("var(--blue)", "solid", 1.5), "circle"),
     )
-    return calibration(own.max(1), answers.p.max(1), hit, caption)
-
-
-def calibration(before: Array, after: Array, hit: Array, caption: str) -> Chart:
-    """How often the model was right, against how sure it was.
-
-    Args:
-        before, after: Probability of the predicted class, without and with temperature, shape (n).
-        hit: Whether that class was the true one, shape (n).
-        caption: With the sample size and the calibration error.
-    """
     traces = [line("perfect", [0, 100], [0, 100], ("var(--muted)", "dot", 1.5))]
     hover = "%{customdata} graphs: %{x:.0f} % sure, %{y:.0f} % right"
     rows, lowest = [], 1.0
-    for name, p, look, symbol in (
-        ("before", before, ("var(--orange)", "dash", 1.5), "square-open"),
-        ("with temperature", after, ("var(--blue)", "solid", 1.5), "circle"),
-    ):
+    for name, p, look, symbol in curves:
         sure, right, count = _bins(p, hit)
         lowest = min(lowest, sure.min())
         size = rounded(6 + 12 * np.sqrt(count / len(hit)))
@@ -190,6 +176,7 @@ def calibration(before: Array, after: Array, hit: Array, caption: str) -> Chart:
         bins = zip(sure, right, count, strict=True)
         rows += [[name, percent(s, 0), percent(r, 0), f"{graphs:,}"] for s, r, graphs in bins]
     start = max(0, 10 * int(10 * lowest) - 5)
+    errors = [percent(metrics["summary"][key]["mean"]) for key in ("ece_before", "ece_after")]
     return Chart(
         figure(
             traces,
@@ -198,7 +185,8 @@ def calibration(before: Array, after: Array, hit: Array, caption: str) -> Chart:
         ),
         "Calibration curve: share of right answers against the probability that the model gave, "
         "before and with temperature; the dotted diagonal is perfect.",
-        f"{caption} {DRAWN_BINS} bins of equal width; larger marks hold more graphs.",
+        f"Calibration. Expected calibration error {errors[0]} before, {errors[1]} with temperature "
+        f"(mean of seeds). {n}. {DRAWN_BINS} bins of equal width; larger marks hold more graphs.",
         Table(("curve", "sure", "right", "graphs"), rows),
         height=340,
     )
@@ -210,3 +198,7 @@ def _bins(p: Array, hit: Array) -> tuple[Array, Array, Array]:
     count, sure, right = (np.bincount(place, of, DRAWN_BINS) for of in (None, p, hit))
     full = count > 0
     return sure[full] / count[full], right[full] / count[full], count[full]
+
+
+#: For each kind of task, what makes its lead and its charts.
+SHOWN = {Classification.kind: _of_classes}
