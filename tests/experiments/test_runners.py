@@ -4,10 +4,10 @@ import pytest
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments import runners
-from lookhops.experiments.records import Record, seconds_per_epoch
 from lookhops.experiments.results import Results, collect
 from lookhops.experiments.runners import run_local
 from lookhops.experiments.store import Store
+from lookhops.models.records import RunRecord, seconds_per_epoch
 from lookhops.training import Protocol, train
 from lookhops.training.trainer import Run
 
@@ -17,9 +17,8 @@ def run(graphs, tmp_path):
     def run(cells, **options):
         events = []
         with Store(tmp_path / "runs.sqlite") as store:
-            outcome = run_local(
-                cells, lambda name: graphs, store, device="cpu", tell=events.append, **options
-            )
+            options["tell"] = lambda *event: events.append(event)
+            outcome = run_local(cells, lambda name: graphs, store, device="cpu", **options)
             return outcome, events, collect(cells, lambda name: graphs, store)
 
     return run
@@ -28,7 +27,7 @@ def run(graphs, tmp_path):
 def test_what_is_stored_is_what_training_gives(run, cells, graphs):
     outcome, events, found = run(cells)
     assert (outcome.trained, outcome.found, outcome.left) == (6, 0, 0)
-    assert sum(event.finished for event in events) == 6
+    assert sum(finished for _, finished in events) == 6
     for cell, result in zip(cells, found, strict=True):
         runs = train(graphs, cell.architecture, cell.protocol, device="cpu")
         for i, one in enumerate(runs):
@@ -46,7 +45,7 @@ def test_a_second_run_trains_nothing(run, cells, monkeypatch):
     monkeypatch.setattr(runners, "train_records", lambda *_: pytest.fail("trained again"))
     outcome, events, _ = run(cells)
     assert (outcome.trained, outcome.found, outcome.left) == (0, 6, 0)
-    assert "6 runs were in the store" in events[0].text
+    assert "6 runs were in the store" in events[0][0]
 
 
 def test_the_time_limit_begins_nothing_new(run, cells):
@@ -109,8 +108,6 @@ def test_a_stack_that_fails_is_tried_seed_by_seed(
 def test_a_stack_too_large_for_the_memory_is_halved(graphs, cells, monkeypatch):
     import torch
 
-    from lookhops.experiments import records
-
     sizes = []
 
     def train_some(graphs, architecture, protocol, device):
@@ -119,12 +116,12 @@ def test_a_stack_too_large_for_the_memory_is_halved(graphs, cells, monkeypatch):
             raise torch.cuda.OutOfMemoryError
         return train(graphs, architecture, protocol, device=device)
 
-    monkeypatch.setattr(records, "train", train_some)
+    monkeypatch.setattr(runners, "train", train_some)
     protocol = Protocol(max_epochs=1)
-    found = records.train_records(graphs, cells[0].architecture, protocol, [5, 6, 7, 8, 9], "cpu")
+    found = runners.train_records(graphs, cells[0].architecture, protocol, [5, 6, 7, 8, 9], "cpu")
     assert [record.seed for record in found] == [5, 6, 7, 8, 9]
     assert sizes == [5, 2, 3, 1, 2]
-    assert all(isinstance(record, Record) for record in found)
+    assert all(isinstance(record, RunRecord) for record in found)
 
 
 def test_seconds_per_epoch_leave_out_the_first_and_the_last():
@@ -137,10 +134,10 @@ def test_seconds_per_epoch_leave_out_the_first_and_the_last():
 
 def test_results_survive_json(run, cells, graphs, tmp_path):
     from lookhops.experiments.export import export
-    from lookhops.paper.suites import data_facts
+    from lookhops.paper.suites import data_note
 
     _, _, found = run(cells)
-    results = Results(found, {"hops-1": {"data": data_facts(graphs)}}, quick=True)
+    results = Results(found, {"hops-1": {"data": data_note(graphs)}}, quick=True)
     path = tmp_path / "results.json"
     export(results, path)
     back = Results.from_json(path)

@@ -12,8 +12,8 @@ from lookhops.datasets import load
 from lookhops.datasets.molecules import from_smiles
 from lookhops.errors import LookHopsError
 from lookhops.models.explain import explain
-from lookhops.models.folder_training import train_into
 from lookhops.models.predictor import Predictor
+from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
 from lookhops.training import Protocol
 

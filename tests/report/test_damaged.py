@@ -10,31 +10,32 @@ from lookhops.experiments.results import Results
 from lookhops.report.build import report_on
 
 EXPORT = Path(__file__).parents[2] / "results" / "paper.json"
-FIRST = r"LookHops recommended on PROTEINS \(cell 1\)"
+FIRST = r"cells\[0\]"
 
 DAMAGES = {
     "accuracy has not one value": lambda c, f: c["metrics"]["accuracy"].pop(),
-    "loss has not one value": lambda c, f: c["metrics"].update(loss=3),
-    "seeds are not": lambda c, f: c.update(seeds=[]),
-    "seeds are not whole": lambda c, f: c["seeds"].__setitem__(1, 11),
-    "metrics has no accuracy": lambda c, f: c["metrics"].pop("accuracy"),
-    "seed 22: accuracy of metrics is null": lambda c, f: c["metrics"]["accuracy"].__setitem__(
-        1, None
-    ),
-    "environment has no versions": lambda c, f: f.update(environments=[{}]),
-    "no number 7 among its environments": lambda c, f: c["environments"].__setitem__(0, 7),
-    "conv of architecture is 5, not text": lambda c, f: c["architecture"].update(conv=5),
-    "option 'later' of Architecture": lambda c, f: c["architecture"].update(later=5),
-    "batch_size of protocol is null": lambda c, f: f["protocols"][0].update(batch_size=None),
-    "no number 7 among its protocols": lambda c, f: c.update(protocol=7),
+    r"metrics\.loss is 3, not a list": lambda c, f: c["metrics"].update(loss=3),
+    "seeds must be at least one": lambda c, f: c.update(seeds=[]),
+    "seeds must be at least one, each once": lambda c, f: c["seeds"].__setitem__(1, 11),
+    r"seed 11: metrics\.accuracy is missing": lambda c, f: c["metrics"].pop("accuracy"),
+    r"seed 22: metrics\.accuracy is null, not a number": lambda c, f: c["metrics"][
+        "accuracy"
+    ].__setitem__(1, None),
+    r"the file has no environments\[7\]": lambda c, f: c["environments"].__setitem__(0, 7),
+    r"architecture\.conv is 5, not text": lambda c, f: c["architecture"].update(conv=5),
+    r"architecture\.later is not known": lambda c, f: c["architecture"].update(later=5),
+    r"the file has no protocols\[7\]": lambda c, f: c.update(protocol=7),
 }
 ELSEWHERE = {
-    "the facts of NCI1: data has no graphs": lambda f: f["facts"]["NCI1"].update(data={}),
-    "the facts of NCI1: gain has no gain": lambda f: f["facts"]["NCI1"].update(gain={"k": [1]}),
-    "the facts of NCI1: facts is 5": lambda f: f["facts"].update(NCI1=5),
-    "cells of the file is 5, not a list": lambda f: f.update(cells=5),
-    "cell 2: cell is 5, not an object": lambda f: f["cells"].__setitem__(1, 5),
-    "the file has no quick": lambda f: f.pop("quick"),
+    r"facts\.NCI1: data\.graphs is missing": lambda f: f["facts"]["NCI1"].update(data={}),
+    r"facts\.NCI1: gain\.gain is missing": lambda f: f["facts"]["NCI1"].update(gain={"k": [1]}),
+    r"facts\.NCI1 is 5, not an object": lambda f: f["facts"].update(NCI1=5),
+    "cells is 5, not a list": lambda f: f.update(cells=5),
+    r"cells\[1\] is 5, not an object": lambda f: f["cells"].__setitem__(1, 5),
+    "quick is missing": lambda f: f.pop("quick"),
+    r"environments\[0\]\.versions is missing": lambda f: f.update(environments=[{}]),
+    r"protocols\[0\]\.batch_size is null": lambda f: f["protocols"][0].update(batch_size=None),
+    r"protocols\[0\]: batch_size must be": lambda f: f["protocols"][0].update(batch_size=0),
 }
 
 
@@ -54,7 +55,7 @@ def check(content, path, sentence):
 def test_a_damaged_cell_is_named(sentence, tmp_path):
     content = json.loads(EXPORT.read_text())
     DAMAGES[sentence](content["cells"][0], content)
-    check(content, tmp_path / "runs.json", f"{FIRST}: .*{sentence}")
+    check(content, tmp_path / "runs.json", f"{FIRST}.*{sentence}")
 
 
 @pytest.mark.parametrize("sentence", ELSEWHERE)

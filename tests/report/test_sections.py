@@ -17,8 +17,8 @@ from lookhops.experiments.statistics import compare_pairs
 from lookhops.information import look
 from lookhops.models import Predictor
 from lookhops.models.explain import explain
-from lookhops.models.facts import graph_facts
-from lookhops.models.folder_training import train_into
+from lookhops.models.graph_counts import graph_counts
+from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import look_report, model_report, report_on
 from lookhops.report.content import Chart, Gallery, Note
@@ -59,7 +59,7 @@ def test_predictions_are_what_the_model_answers(model_folder, molecules):
 
 def test_facts_are_counts(molecules, tasks):
     for graphs in (molecules, tasks, replace(tasks, y=None, class_names=())):
-        facts = graph_facts(graphs)
+        facts = graph_counts(graphs)
         edges, counts = facts["sizes"]["edges"], np.array(facts["sizes"]["counts"])
         assert counts.sum() == len(graphs)
         assert counts.shape == (max(len(facts["class_names"]), 1), len(edges) - 1)
@@ -82,7 +82,7 @@ def test_sections_come_in_the_order_of_reading(report, model_folder):
 
 
 def test_every_chart_is_valid_plotly_with_words_and_numbers(report, tasks):
-    found = look_report(look(tasks, max_k=3, per_class=True).to_dict(), graph_facts(tasks))
+    found = look_report(look(tasks, max_k=3, per_class=True).to_dict(), graph_counts(tasks))
     every = [*charts(report), *charts(found)]
     assert len(every) >= 10
     for chart in every:
@@ -225,7 +225,7 @@ def test_other_graphs_are_refused(model_folder, tasks):
 
 def test_the_information_is_shown_as_measured(tasks, model_folder):
     found = look(tasks, max_k=4, bootstrap=20)
-    report = look_report(found.to_dict(), graph_facts(tasks), [("Measure", "lookhops look x")])
+    report = look_report(found.to_dict(), graph_counts(tasks), [("Measure", "lookhops look x")])
     assert [s.name for s in report.sections] == ["data", "hops", "reproduce"]
     assert found.sentence() in section(report, "hops").lead
     table = charts(report)[2].numbers
@@ -247,7 +247,7 @@ def test_no_decay_is_said(tasks):
 
 def test_the_bundled_set_has_a_report_of_its_own():
     graphs = load("solubility")
-    assert section(look_report(look(graphs, bootstrap=0).to_dict(), graph_facts(graphs)), "data")
+    assert section(look_report(look(graphs, bootstrap=0).to_dict(), graph_counts(graphs)), "data")
 
 
 # -------------------------------------------------------------------- words

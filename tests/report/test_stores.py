@@ -13,9 +13,9 @@ import pytest
 from lookhops.errors import LookHopsError
 from lookhops.experiments.compare import comparison
 from lookhops.experiments.plan import Cell, parse_model
-from lookhops.experiments.records import Record
 from lookhops.experiments.results import Results
 from lookhops.experiments.store import Store
+from lookhops.models.records import Machine, RunRecord
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.report.build import report_on
 from lookhops.report.comparable import grouped
@@ -40,7 +40,7 @@ def record(seed, accuracy):
         for e in (1, 2)
     ]
     versions = {"lookhops": "0", "torch": "0", "numpy": "0", "python": "0"}
-    return Record(seed, metrics, history, versions, {"system": "s", "cores": 1, "device": "cpu"})
+    return RunRecord(seed, metrics, versions, Machine("s", 1, "cpu"), history)
 
 
 def fill(store, graphs, accuracies, protocol=PROTOCOL, dataset="hops-1"):

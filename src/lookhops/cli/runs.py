@@ -16,7 +16,7 @@ from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
     from lookhops.experiments.plan import Cell
-    from lookhops.experiments.runners import Event, Outcome
+    from lookhops.experiments.runners import PlanRun, Tell
     from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
 
@@ -113,11 +113,11 @@ def run_plan(
         task = bar.add_task("runs", total=total)
         done = 0
 
-        def tell(event: Event) -> None:
+        def tell(text: str, finished: int) -> None:
             nonlocal done
-            done += event.finished
+            done += finished
             bar.update(task, completed=done)
-            err.print(f"{escape(event.text)} ({done} of {total} runs)", soft_wrap=True)
+            err.print(f"{escape(text)} ({done} of {total} runs)", soft_wrap=True)
 
         outcome = _choose(cells, source, store, options, limit, tell)
     missing = []
@@ -133,8 +133,8 @@ def _choose(
     store: Store,
     options: RunOptions,
     limit: float,
-    tell: Callable[[Event], None],
-) -> Outcome:
+    tell: Tell,
+) -> PlanRun:
     if options.runner == "local":
         from lookhops.experiments.runners import run_local
 

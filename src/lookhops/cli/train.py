@@ -235,7 +235,7 @@ def _run(
 ) -> dict[str, Any]:
     """Train, with a progress bar and a polite end when the user asks for one."""
     from lookhops.cli.epochs import EpochDisplay, Stopped, stoppable
-    from lookhops.models.folder_training import train_into
+    from lookhops.models.resumable_training import train_into
 
     try:
         with ExitStack() as stack:

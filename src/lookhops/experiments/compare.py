@@ -135,7 +135,7 @@ def compare(
     *,
     store: Store | Path | str,
     device: str = "auto",
-    tell: Tell = lambda event: None,
+    tell: Tell = lambda text, finished: None,
 ) -> Comparison:
     """Compare models on graphs; what the store has is not trained again.
 
@@ -154,9 +154,9 @@ def compare(
     if not isinstance(store, Store):
         with Store(store) as opened:
             return compare(graphs, models, protocol, store=opened, device=device, tell=tell)
-    outcome = run_local(cells, lambda name: graphs, store, device=device, tell=tell)
-    if outcome.failures:
-        raise LookHopsError(outcome.failures[0])
+    done = run_local(cells, lambda name: graphs, store, device=device, tell=tell)
+    if done.failures:
+        raise LookHopsError(done.failures[0])
     return comparison(graphs.name, Results(collect(cells, lambda name: graphs, store)))
 
 

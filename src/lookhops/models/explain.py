@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from lookhops.drawing.svg import LayeredGraph, panels
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.models.predictor import BATCH_SIZE, Predictions, Predictor, ids_of
+from lookhops.models.predictor import BATCH_SIZE, Predictions, Predictor, graph_ids
 from lookhops.nn import NodePooling, Pooled
 
 Array = NDArray[Any]
@@ -143,7 +143,8 @@ def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> It
     predictor.check(graphs)
     for start in range(0, len(graphs), BATCH_SIZE):
         part = graphs.select(slice(start, start + BATCH_SIZE))
-        ids = ids_of(part) if "id" in graphs.columns else [str(start + i) for i in range(len(part))]
+        named = "id" in graphs.columns
+        ids = graph_ids(part) if named else [str(start + i) for i in range(len(part))]
         yield from _explain_batch(predictor, part, seed, ids)
 
 

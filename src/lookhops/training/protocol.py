@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
-import torch
-
 from lookhops.errors import LookHopsError
-from lookhops.nn import Architecture, GraphNetwork
+from lookhops.training.precision import PRECISIONS
 
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
 MOST_SEEDS = 10_000
-PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 
 
 @dataclass(frozen=True)
@@ -68,29 +64,6 @@ class Protocol:
             raise LookHopsError(
                 f"precision is one of {', '.join(PRECISIONS)}, not {self.precision!r}."
             )
-
-
-def seeded_model(
-    seed: int, in_channels: int, out_channels: int, architecture: Architecture
-) -> GraphNetwork:
-    """A network with this seed's initial weights, whatever was drawn before."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        return GraphNetwork.from_architecture(in_channels, out_channels, architecture)
-
-
-def epoch_generator(seed: int, epoch: int) -> torch.Generator:
-    """What shuffles an epoch's training graphs: a fresh one each time, so that a run can go on."""
-    return torch.Generator().manual_seed(seed * 1_000_003 + epoch)
-
-
-@contextmanager
-def epoch_randomness(seed: int, epoch: int, device: torch.device) -> Iterator[None]:
-    """Whatever is drawn in the block (dropout) follows from the seed and the epoch alone."""
-    devices = [device] if device.type == "cuda" else []
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(seed * 1_000_003 + epoch)
-        yield
 
 
 def parse_seeds(text: str | int | Sequence[int]) -> tuple[int, ...]:

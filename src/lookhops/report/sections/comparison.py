@@ -11,7 +11,7 @@ from lookhops.experiments.compare import ALPHA
 from lookhops.experiments.results import CellResult
 from lookhops.experiments.statistics import Pair
 from lookhops.experiments.statistics import mean_std as spread_of
-from lookhops.paper.tables import ROW_NAMES
+from lookhops.paper.side_by_side import ROW_NAMES
 from lookhops.report.charts import axis, figure, interval, label, marks, rounded, rows_axis
 from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading

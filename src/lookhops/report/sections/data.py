@@ -25,7 +25,7 @@ from lookhops.words import counted, percent
 
 
 def data_section(name: str, facts: Mapping[str, Any]) -> Section:
-    """Counts, class balance and sizes, from what :func:`~...facts.graph_facts` gave."""
+    """Counts, class balance and sizes, from what ``graph_counts`` gave."""
     classes, counts = facts["class_names"], facts["class_counts"]
     lead = (
         f"{name} has {counted(facts['graphs'], 'graph')} with {counted(facts['nodes'], 'node')}, "
