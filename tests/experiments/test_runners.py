@@ -4,24 +4,10 @@ import pytest
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments import runners
-from lookhops.experiments.results import Results, collect
 from lookhops.experiments.runners import run_local
 from lookhops.experiments.store import Store
-from lookhops.models.records import RunRecord, seconds_per_epoch
+from lookhops.models.records import RunRecord
 from lookhops.training import Protocol, train
-from lookhops.training.trainer import Run
-
-
-@pytest.fixture
-def run(graphs, tmp_path):
-    def run(cells, **options):
-        events = []
-        with Store(tmp_path / "runs.sqlite") as store:
-            options["tell"] = lambda *event: events.append(event)
-            outcome = run_local(cells, lambda name: graphs, store, device="cpu", **options)
-            return outcome, events, collect(cells, lambda name: graphs, store)
-
-    return run
 
 
 def test_what_is_stored_is_what_training_gives(run, cells, graphs):
@@ -122,46 +108,3 @@ def test_a_stack_too_large_for_the_memory_is_halved(graphs, cells, monkeypatch):
     assert [record.seed for record in found] == [5, 6, 7, 8, 9]
     assert sizes == [5, 2, 3, 1, 2]
     assert all(isinstance(record, RunRecord) for record in found)
-
-
-def test_seconds_per_epoch_leave_out_the_first_and_the_last():
-    def run_of(seconds):
-        return Run(1, None, [{"seconds": s} for s in seconds])
-
-    assert seconds_per_epoch(run_of([100] + [1] * 15 + [3] * 14 + [50] * 99)) == 1
-    assert seconds_per_epoch(run_of([7])) == 7
-
-
-def test_results_survive_json(run, cells, graphs, tmp_path):
-    from lookhops.experiments.export import export
-    from lookhops.paper.suites import data_note
-
-    _, _, found = run(cells)
-    results = Results(found, {"hops-1": {"data": data_note(graphs)}}, quick=True)
-    path = tmp_path / "results.json"
-    export(results, path)
-    back = Results.from_json(path)
-    assert back.to_json() == results.to_json()
-    assert back.quick
-    assert back.cells[0].architecture == cells[0].architecture
-    assert back.cells[0].accuracy() == pytest.approx(found[0].accuracy(), rel=1e-5)
-    for suffix in ("csv", "md", "tex"):
-        export(results, tmp_path / f"results.{suffix}")
-        assert "quick" in (tmp_path / f"results.{suffix}").read_text()
-    lines = (tmp_path / "results.csv").read_text().splitlines()
-    assert len(lines) == 1 + 6
-    with pytest.raises(LookHopsError, match="exported as"):
-        export(results, tmp_path / "results.xlsx")
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("{", "not JSON"), ('{"format": "other"}', "not results"), ("[]", "not a JSON object")],
-)
-def test_files_that_are_no_results(tmp_path, text, words):
-    path = tmp_path / "results.json"
-    path.write_text(text)
-    with pytest.raises(LookHopsError, match=words):
-        Results.from_json(path)
-    with pytest.raises(LookHopsError, match="no such file"):
-        Results.from_json(tmp_path / "none.json")

@@ -32,7 +32,11 @@ def _metric_types(task: type[Task]) -> dict[str, Any]:
     }
 
 
-METRICS = _metric_types(Classification)
+#: What every record must hold, whatever else there is.
+REQUIRED = {
+    "metrics": _metric_types(Classification),
+    "versions": dict.fromkeys(("lookhops", "torch"), str),
+}
 #: One row an epoch; losses may be infinite.
 HISTORY: Any = Sequence[Mapping[str, Real]]
 

@@ -1,4 +1,4 @@
-"""Exported results that were damaged: one sentence, for a page as for a report."""
+"""Results as JSON: what is whole comes back, what is damaged is one sentence."""
 
 import json
 from pathlib import Path
@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from lookhops.errors import LookHopsError
+from lookhops.experiments.export import export
 from lookhops.experiments.results import Results
+from lookhops.paper.suites import data_note
 from lookhops.report.build import report_on
 
 EXPORT = Path(__file__).parents[2] / "results" / "paper.json"
@@ -68,3 +70,35 @@ def test_what_else_is_damaged_is_named(sentence, tmp_path):
 def test_what_is_whole_is_read_as_it_was():
     content = json.loads(EXPORT.read_text())
     assert json.loads(json.dumps(Results.from_json(EXPORT).to_json())) == content
+
+
+def test_results_survive_json(run, cells, graphs, tmp_path):
+    _, _, found = run(cells)
+    results = Results(found, {"hops-1": {"data": data_note(graphs)}}, quick=True)
+    path = tmp_path / "results.json"
+    export(results, path)
+    back = Results.from_json(path)
+    assert back.to_json() == results.to_json()
+    assert back.quick
+    assert back.cells[0].architecture == cells[0].architecture
+    assert back.cells[0].accuracy() == pytest.approx(found[0].accuracy(), rel=1e-5)
+    for suffix in ("csv", "md", "tex"):
+        export(results, tmp_path / f"results.{suffix}")
+        assert "quick" in (tmp_path / f"results.{suffix}").read_text()
+    lines = (tmp_path / "results.csv").read_text().splitlines()
+    assert len(lines) == 1 + 6
+    with pytest.raises(LookHopsError, match="exported as"):
+        export(results, tmp_path / "results.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("{", "not JSON"), ('{"format": "other"}', "not results"), ("[]", "not a JSON object")],
+)
+def test_files_that_are_no_results(tmp_path, text, words):
+    path = tmp_path / "results.json"
+    path.write_text(text)
+    with pytest.raises(LookHopsError, match=words):
+        Results.from_json(path)
+    with pytest.raises(LookHopsError, match="no such file"):
+        Results.from_json(tmp_path / "none.json")
