@@ -11,9 +11,10 @@ from lookhops.experiments.results import Results
 from lookhops.experiments.store import Store
 from lookhops.paper.reference import ROWS
 from lookhops.report.build import report_on
-from lookhops.report.content import Note, TableBlock
+from lookhops.report.content import Note
 from lookhops.report.runs import runs_report
 from lookhops.report.snapshot import read_store
+from lookhops.tables import Table
 from lookhops.training import Protocol
 
 
@@ -24,7 +25,7 @@ def path(tmp_path):
 
 def comparison_of(report):
     blocks = section(report, "comparison").blocks
-    table = next(b for b in blocks if isinstance(b, TableBlock))
+    table = next(b for b in blocks if isinstance(b, Table))
     return table, " ".join(b.text for b in blocks if isinstance(b, Note))
 
 

@@ -85,10 +85,8 @@ def explain(
 
 def write_picture(path: Path, explanation: Any) -> None:
     """Draw one graph."""
-    from lookhops.models.pictures import picture
-
     with replacing(path) as part:
-        part.write_text(picture(explanation), encoding="utf-8")
+        part.write_text(explanation.picture(), encoding="utf-8")
 
 
 class Names:

@@ -77,4 +77,4 @@ def summary_table(results: Results) -> Table:
             [[model], *([plus_minus(c.mean_std(), len(c.seeds))] if c else [NONE] for c in cells)]
         )
     mark = " (quick version)" if results.quick else ""
-    return Table("summary", f"Test accuracy{mark}", [f"model{mark}", *datasets], rows)
+    return Table([f"model{mark}", *datasets], rows, name="summary", title=f"Test accuracy{mark}")

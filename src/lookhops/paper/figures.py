@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lookhops.drawing.palette import SERIES
 from lookhops.experiments.results import Results
 from lookhops.files import replacing
-from lookhops.palette import SERIES
 from lookhops.paper.reference import ROWS, paper_numbers, rows_of
 from lookhops.paper.side_by_side import datasets_in_order
 

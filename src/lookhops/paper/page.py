@@ -204,7 +204,7 @@ def _verdict(verdict: Verdict, results: Results) -> str:
     if claim.kind == "matches":
         text += _parameters(results)
     if rows:
-        table = Table("claim", claim.title, head, rows)
+        table = Table(head, rows)
         text += table.markdown() + "\nPercentage points, with 95% intervals.\n"
     return text
 

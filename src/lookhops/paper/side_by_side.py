@@ -60,7 +60,7 @@ def accuracy_table(results: Results, name: str) -> Table:
     title = {"conv": "Convolutions", "pool": "Poolings, with LiCheb convolutions"}[name]
     head = ["row", *datasets, *extra, "parameters", "50 epochs"]
     legend = [LEGEND, COST, *([ROW_NAMES] if name == "pool" else [])]
-    return Table(name, title, head, rows, records, " ".join(legend))
+    return Table(head, rows, " ".join(legend), name, title, records)
 
 
 def _cell(results: Results, row: Row, dataset: str, records: list[dict[str, Any]]) -> list[str]:
@@ -124,7 +124,7 @@ def data_table(results: Results) -> Table:
         rows.append([[name], *cells])
         records.append({"dataset": name, **(mine or {}), **_paper_columns(theirs, columns)})
     note = "**Ours**, then the paper's, with ✓ where they are the same. Edges are undirected ones."
-    return Table("data", "Data sets", ["data set", *columns], rows, records, note)
+    return Table(["data set", *columns], rows, note, "data", "Data sets", records)
 
 
 def gain_table(results: Results) -> Table:
@@ -149,7 +149,8 @@ def gain_table(results: Results) -> Table:
         "k is the smallest that loses at most 5% of the information, exp(\N{MINUS SIGN}b k)."
     )
     head = ["data set", "a", "b", "R²", "MSE", "suggested k"]
-    return Table("gain", "Information gain a exp(\N{MINUS SIGN}b k)", head, rows, records, note)
+    title = "Information gain a exp(\N{MINUS SIGN}b k)"
+    return Table(head, rows, note, "gain", title, records)
 
 
 def _paper_columns(theirs: Mapping[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:
@@ -180,7 +181,7 @@ def recommended_table(results: Results) -> Table:
         records.append(record)
     head = ["data set", "recommended", "paper's best", "above it", "parameters", "our LiCheb row"]
     note = "The last column is LiCheb as in the table above, without pooling, sum or dropout."
-    return Table("recommended", "The recommended network", head, rows, records, note)
+    return Table(head, rows, note, "recommended", "The recommended network", records)
 
 
 def make_tables(results: Results, names: Sequence[str]) -> list[Table]:

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes, read_json
 from lookhops.models.folder import CONFIG, HISTORY, PREDICTIONS, read_config
+from lookhops.tasks import Classification, Task, task_from_dict
 
 INFORMATION = "information.json"
 COLUMNS = ("epoch", "train_loss", "val_loss", "val_accuracy")
@@ -68,9 +69,20 @@ class ModelFolder:
         return [int(seed) for seed in self.config["epochs"]]
 
     @property
+    def best_epoch(self) -> dict[int, int]:
+        """Of each seed, the epoch whose weights were kept."""
+        return {int(seed): int(epoch) for seed, epoch in self.config["best_epoch"].items()}
+
+    @property
     def class_names(self) -> list[str]:
         """Names of the classes."""
         return list(self.config["data"]["class_names"])
+
+    @property
+    def task(self) -> Task:
+        """What was asked; folders that do not say were trained on classes."""
+        asked = self.config.get("task")
+        return task_from_dict(asked) if asked else Classification(tuple(self.class_names))
 
 
 def read_folder(path: Path) -> ModelFolder:

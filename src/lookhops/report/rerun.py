@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from lookhops.nn import Architecture
-from lookhops.report.content import Block, Commands, Section, TableBlock
-from lookhops.report.groups import Group
+from lookhops.report.comparable import Group
+from lookhops.report.content import Block, Commands, Section
+from lookhops.tables import Table
 
 
 def runs_reproduce_section(
@@ -30,7 +31,7 @@ def runs_reproduce_section(
         *(["machine", f"{m.system}, {m.cores} cores, on {m.device}"] for m in machines),
     ]
     lead = "Finished runs are kept in the store: the same command runs only what is missing."
-    blocks: list[Block] = [Commands([*lines, *more]), TableBlock(("what", "value"), rows)]
+    blocks: list[Block] = [Commands([*lines, *more]), Table(("what", "value"), rows)]
     return Section("reproduce", "How to reproduce", lead, blocks)
 
 

@@ -8,15 +8,16 @@ from typing import Any
 from lookhops.errors import LookHopsError
 from lookhops.experiments.results import Results
 from lookhops.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
-from lookhops.report.content import Block, Report, Section, Subheading, TableBlock, Tile
+from lookhops.report.comparable import Group, best_epochs, grouped
+from lookhops.report.content import Block, Report, Section, Subheading, Tile
 from lookhops.report.folders import COLUMNS
-from lookhops.report.from_model import data_section
-from lookhops.report.from_results import comparison_section
-from lookhops.report.groups import Group, best_epochs, grouped
-from lookhops.report.hop_charts import gains
 from lookhops.report.rerun import runs_reproduce_section
+from lookhops.report.sections.comparison import comparison_section
+from lookhops.report.sections.data import data_section
+from lookhops.report.sections.hops import gains
+from lookhops.report.sections.training import training_charts
 from lookhops.report.snapshot import Snapshot
-from lookhops.report.training import training_charts
+from lookhops.tables import Table
 from lookhops.words import QUICK_MARK, counted, joined, mean_std, p_said, signed
 
 Lines = Sequence[tuple[str, str]]
@@ -118,7 +119,7 @@ def _data_sections(results: Results) -> list[Section]:
     elif known:
         columns = ("graphs", "nodes", "edges", "features")
         rows = [[name, *(f"{size[c]:,}" for c in columns)] for name, size in known.items()]
-        table = TableBlock(("data set", *columns), rows, "Edges count each pair of nodes once.")
+        table = Table(("data set", *columns), rows, "Edges count each pair of nodes once.")
         lead = f"{counted(len(rows), 'data set')}: {joined(list(known))}."
         sections.append(Section("data", "The data", lead, [table]))
     if gained:
@@ -140,7 +141,7 @@ def _claims_section(verdicts: Sequence[Verdict]) -> Section | None:
         return None
     rows = [[one.claim.title, one.said] for one in verdicts]
     lead = "What the paper says of its models, answered from these runs."
-    table = TableBlock(("claim", "with these runs"), rows)
+    table = Table(("claim", "with these runs"), rows)
     return Section("claims", "The paper's claims", lead, [table])
 
 

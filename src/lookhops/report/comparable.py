@@ -51,9 +51,8 @@ class Group:
         """Models of which runs are in no mean here, and how many runs."""
         found = {}
         for cell in self.finished:
-            out = len(cell.seeds) - (
-                len(self.found.seeds) if cell.model in self.found.scores else 0
-            )
+            shown = len(self.found.seeds) if cell.model in self.found.scores else 0
+            out = len(cell.seeds) - shown
             every = counted(len(cell.seeds), "finished run")
             if out:
                 found[cell.model] = every if out == len(cell.seeds) else f"{out} of {every}"
