@@ -19,5 +19,5 @@ def test_a_state_of_another_version_is_refused(tasks, kind):
     which = (part, 11) if kind is EagerEngine else ([part], [11])
     engine = kind(tasks, task_of(tasks), *which, *rest)
     old = {key.removeprefix("11."): value for key, value in engine.state().items()}
-    with pytest.raises(LookHopsError, match="no weights of seed 11.*--overwrite"):
+    with pytest.raises(LookHopsError, match=r"no weights of seed 11.*--overwrite"):
         engine.restore(old)
