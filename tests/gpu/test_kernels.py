@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lookhops.hops import Adjacency, chebyshev, powers
-from lookhops.hops.anchors import merge_along
+from lookhops.hops.merge import merge_hops
 from lookhops.hops.product import multiply
 from lookhops.nn.activate import activate
 from lookhops.nn.level import Level
@@ -70,8 +70,8 @@ def test_merge(stack, nodes, channels, k, recurrence, dtype):
     for second in (None, other):
         wide = [None if t is None else t.float() for t in (x, weight, bias, second, offset)]
         there = [None if t is None else t.cuda() for t in (x, weight, bias, second, offset)]
-        plain = merge_along(recurrence, row_ptr, column, value.float(), *wide)
-        fast = merge_along(recurrence, *csr(adjacency, dtype, "cuda"), *there)
+        plain = merge_hops(recurrence, row_ptr, column, value.float(), *wide)
+        fast = merge_hops(recurrence, *csr(adjacency, dtype, "cuda"), *there)
         for found, expected in zip(fast, plain, strict=True):
             if expected is None:
                 assert found is None

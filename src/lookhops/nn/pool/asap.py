@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.nn.functional import leaky_relu
 
 from lookhops.hops import Adjacency, Anchors, Pattern, SparseMatrix
-from lookhops.hops.along import along
+from lookhops.hops.dense import linear_scores
 from lookhops.nn.level import Level, Pooled, top_of_each
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Pooling, check_ratio
@@ -72,14 +72,14 @@ class ASAP(Pooling):
         highest = neighbour_max(pattern, x.flatten(0, -2)).view_as(x)
         # theta . (W m + c) is (theta W) . m + theta . c: one number a node, and no (n, d) query.
         constant = of_query @ self.query.bias.unsqueeze(-1) + self.attention.bias.unsqueeze(-1)
-        query = along(highest, of_query @ self.query.weight) + constant
-        score = edge_scores(along(x, of_node).flatten(), query.flatten(), pattern)
+        query = linear_scores(highest, of_query @ self.query.weight) + constant
+        score = edge_scores(linear_scores(x, of_node).flatten(), query.flatten(), pattern)
         return SparseMatrix(pattern, softmax(leaky_relu(score, 0.2), pattern))
 
     def fitness(self, h: Tensor, pattern: Pattern) -> Tensor:
         """The score w of each neighbourhood, shape (..., n)."""
         parts = (self.neighbours.weight, self.against.weight, self.own.weight)
-        neighbours, against, own = along(h, torch.cat(parts, dim=-2)).unbind(-2)
+        neighbours, against, own = linear_scores(h, torch.cat(parts, dim=-2)).unbind(-2)
         around = SparseMatrix(pattern)((neighbours + self.neighbours.bias).unsqueeze(-1))
         size = pattern.row_ptr.diff().view(against.shape)
         return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency, Anchors, Pattern
-from lookhops.hops.along import along
+from lookhops.hops.dense import linear_scores
 from lookhops.hops.product import entry_products, group, multiply
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
@@ -61,7 +61,7 @@ class Edge(Pooling):
     def score(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """The score s of each edge, shape (e)."""
         of_source = self.ends.weight[..., : self.in_channels]
-        raw = along(x, of_source).flatten().index_select(0, adjacency.source)
+        raw = linear_scores(x, of_source).flatten().index_select(0, adjacency.source)
         return softmax(raw, adjacency.pattern, adjacency.present) + 0.5
 
     def pool(

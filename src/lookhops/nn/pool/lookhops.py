@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
-from lookhops.hops import Adjacency, Anchors, chebyshev, light
+from lookhops.hops import Adjacency, Anchors, chebyshev
 from lookhops.nn.gate import gate
 from lookhops.nn.level import Level, top_of_each
 from lookhops.nn.pool.base import NodePooling, check_ratio
@@ -101,8 +101,6 @@ class LookHopsPooling(NodePooling):
             )
         if isinstance(anchors, Tensor):
             raw = (anchors.flatten(-2) @ self.theta.flatten(-2).unsqueeze(-1)).squeeze(-1)
-        elif type(anchors) is Anchors and light.fits(anchors.matrix, anchors.z, self.theta):
-            raw = light.score(anchors.recurrence, anchors.matrix, anchors.start, self.theta)
         else:
             raw = anchors.score(self.theta)
         return ACTIVATIONS[self.activation](raw + self.bias)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lookhops.hops import Adjacency, Anchors, SparseMatrix
-from lookhops.hops.along import along
+from lookhops.hops.dense import linear_scores
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import NodePooling
 from lookhops.nn.pool.topk import Direction
@@ -48,7 +48,7 @@ class SAG(NodePooling):
 
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
         """The score w of each node; channels are summed first, neighbours after."""
-        both = along(x, torch.cat((self.own.weight, self.neighbours.weight), dim=-2))
+        both = linear_scores(x, torch.cat((self.own.weight, self.neighbours.weight), dim=-2))
         own, neighbours = both.unsqueeze(-1).unbind(-3)
         present = adjacency.present
         value = None if present is None else present.to(both.dtype)

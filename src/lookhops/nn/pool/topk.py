@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lookhops.hops import Adjacency, Anchors
-from lookhops.hops.along import along
+from lookhops.hops.dense import linear_scores
 from lookhops.nn.linear import Linear, unit
 from lookhops.nn.pool.base import NodePooling
 
@@ -24,7 +24,7 @@ class Direction(Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Project every node onto the direction."""
-        return along(x, self.weight * unit(self.weight)).squeeze(-2)
+        return linear_scores(x, self.weight * unit(self.weight)).squeeze(-2)
 
 
 class TopK(NodePooling):
