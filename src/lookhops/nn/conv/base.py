@@ -15,6 +15,11 @@ class Convolution(nn.Module):
     :class:`~lookhops.hops.Adjacency` in place of ``edge_index``, which saves sorting and
     normalising the edges again in every layer. Subclasses write :meth:`convolve`.
 
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+        out_channels: Channels of the output, :math:`d'`.
+        k: How many hops to look.
+
     Shapes:
         - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
         - output :math:`(\ldots, n, d')`

@@ -26,14 +26,7 @@ class Cheb(Convolution):
 
     so that training keeps x alone, and not all :math:`T_j x`.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        out_channels: Channels of the output, :math:`d'`.
-        k: How many hops to look.
-
-    Shapes:
-        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
-        - output :math:`(\ldots, n, d')`
+    Arguments and shapes as for :class:`~lookhops.nn.Convolution`.
     """
 
     def __init__(self, in_channels: int, out_channels: int, k: int = 2) -> None:

@@ -85,15 +85,8 @@ class LiChebConv(LightConv):
     :math:`\lambda_{max} = 2`. In place of PyG's ``ChebConv(d, d', K=3)`` write
     ``LiChebConv(d, d', k=2)``: k counts hops, K counted polynomials.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        out_channels: Channels of the output, :math:`d'`.
-        k: How many hops to look.
-
-    Shapes:
-        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
-        - output :math:`(\ldots, n, d')`; anchors, on request, stand for
-          :math:`(\ldots, n, k + 1, d')`
+    Arguments and shapes as for :class:`~lookhops.nn.Convolution`; the anchors, on request,
+    stand for :math:`(\ldots, n, k + 1, d')`.
     """
 
     recurrence = staticmethod(chebyshev)
@@ -112,15 +105,8 @@ class LiMixHopConv(LightConv):
 
     with :math:`\hat D` the degrees of :math:`A + I`.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        out_channels: Channels of the output, :math:`d'`.
-        k: How many hops to look.
-
-    Shapes:
-        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
-        - output :math:`(\ldots, n, d')`; anchors, on request, stand for
-          :math:`(\ldots, n, k + 1, d')`
+    Arguments and shapes as for :class:`~lookhops.nn.Convolution`; the anchors, on request,
+    stand for :math:`(\ldots, n, k + 1, d')`.
     """
 
     recurrence = staticmethod(powers)

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency, Anchors, chebyshev
-from lookhops.nn.gate import gate
 from lookhops.nn.level import Level, top_of_each
 from lookhops.nn.pool.base import NodePooling, check_ratio
 
@@ -104,10 +103,6 @@ class LookHopsPooling(NodePooling):
         else:
             raw = anchors.score(self.theta)
         return ACTIVATIONS[self.activation](raw + self.bias)
-
-    def reduce(self, x: Tensor, score: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The features x' of each node, or of those of ``rows``."""
-        return gate(x, score, self.normalize, rows)
 
     def connect(self, level: Level, score: Tensor, keep: Tensor) -> Tensor:
         """Edges between kept nodes; of those, the ones whose ends differ most."""

@@ -25,14 +25,7 @@ class SAG(NodePooling):
     by its magnitude leaves no gradient. Edge weights are not looked at, save that an edge of weight
     zero is no edge.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        ratio: The fraction :math:`\rho` of each graph's nodes to keep.
-
-    Shapes:
-        - x :math:`(n, d)`, edge_index :math:`(2, e)`, edge_attr :math:`(e, \ldots)` *(optional)*,
-          batch :math:`(n)` *(optional)*
-        - output as PyG's poolings: x, edge_index, edge_attr, batch, perm, score
+    Arguments and shapes as for :class:`~lookhops.nn.NodePooling`.
     """
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
@@ -40,11 +33,6 @@ class SAG(NodePooling):
         self.own = Linear(in_channels, 1)
         self.neighbours = Linear(in_channels, 1, bias=False)
         self.sign = Direction(1)
-
-    def reset_parameters(self) -> None:
-        """Draw new parameters."""
-        for module in (self.own, self.neighbours, self.sign):
-            module.reset_parameters()
 
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
         """The score w of each node; channels are summed first, neighbours after."""

@@ -36,23 +36,12 @@ class TopK(NodePooling):
 
     with all edges between kept nodes: PyG's ``TopKPooling``.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        ratio: The fraction :math:`\rho` of each graph's nodes to keep.
-
-    Shapes:
-        - x :math:`(n, d)`, edge_index :math:`(2, e)`, edge_attr :math:`(e, \ldots)` *(optional)*,
-          batch :math:`(n)` *(optional)*
-        - output as PyG's poolings: x, edge_index, edge_attr, batch, perm, score
+    Arguments and shapes as for :class:`~lookhops.nn.NodePooling`.
     """
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
         super().__init__(in_channels, ratio)
         self.direction = Direction(in_channels)
-
-    def reset_parameters(self) -> None:
-        """Draw new parameters."""
-        self.direction.reset_parameters()
 
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
         """The score w of each node."""
