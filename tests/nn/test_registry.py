@@ -17,11 +17,20 @@ from lookhops.nn import (
 )
 from lookhops.nn.conv import Convolution
 from lookhops.nn.pool import Pooling
-from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find
+from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find, reads_k
 
 
 def test_the_names_of_the_command_line():
-    assert list(CONVOLUTIONS) == ["gcn", "gat", "cheb", "mixhop", "licheb", "limixhop"]
+    assert list(CONVOLUTIONS) == [
+        "gcn",
+        "gat",
+        "gin",
+        "sage",
+        "cheb",
+        "mixhop",
+        "licheb",
+        "limixhop",
+    ]
     assert set(POOLINGS) == {"none", "topk", "sag", "edge", "asap", "lookhops"}
 
 
@@ -51,6 +60,19 @@ def test_find_knows_the_nearest_name():
         find("convolution", CONVOLUTIONS, "xyz")
     with pytest.raises(LookHopsError, match="Did you mean 'lookhops'"):
         find("pooling", POOLINGS, "LookHops".lower()[:-1])
+
+
+def test_who_reads_k(monkeypatch):
+    assert [name for name in CONVOLUTIONS if not reads_k(name, "none")] == [
+        "gcn",
+        "gat",
+        "gin",
+        "sage",
+    ]
+    assert reads_k("gcn", "lookhops")
+    assert not reads_k("gcn", "topk")
+    monkeypatch.setitem(CONVOLUTIONS, "mine", lambda d, h, k: GraphConv(d, h))
+    assert reads_k("mine", "none")
 
 
 def test_one_more_convolution(monkeypatch):

@@ -101,6 +101,12 @@ class Adjacency:
         """The links as a sparse matrix of edge weights."""
         return SparseMatrix(self.pattern, self.weight, self.symmetric)
 
+    def links(self, dtype: torch.dtype) -> SparseMatrix:
+        """Which edges are there, one for each whatever its weight."""
+        present = self.present
+        value = None if present is None else present.to(dtype)
+        return SparseMatrix(self.pattern, value, self.symmetric)
+
     def chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
         r"""The scaled Laplacian :math:`2 L / \lambda_{max} - I` for :math:`\lambda_{max} = 2`.
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lookhops.experiments.export import counted as counted
+from lookhops.nn.registry import reads_k
 
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EN DASH}"
 #: Longer names are cut where there is little room.
@@ -79,5 +80,5 @@ def duration(seconds: float) -> str:
 def network_name(architecture: Mapping[str, Any]) -> str:
     """What a network is called: ``licheb + lookhops, k = 2``."""
     conv, pool, k = (architecture[key] for key in ("conv", "pool", "k"))
-    looks = conv not in ("gcn", "gat") or pool == "lookhops"
+    looks = reads_k(conv, pool)
     return conv + (f" + {pool}" if pool != "none" else "") + (f", k = {k}" if looks else "")

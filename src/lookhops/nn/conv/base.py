@@ -25,6 +25,9 @@ class Convolution(nn.Module):
         - output :math:`(\ldots, n, d')`
     """
 
+    #: Whether the layer looks as many hops as it is told, and not one.
+    reads_k = True
+
     def __init__(self, in_channels: int, out_channels: int, k: int = 1) -> None:
         super().__init__()
         for name, value, least in (
@@ -63,4 +66,5 @@ class Convolution(nn.Module):
 
     def extra_repr(self) -> str:
         """Channels and hops, as printing the module shows them."""
-        return f"{self.in_channels}, {self.out_channels}, k={self.k}"
+        hops = f", k={self.k}" if self.reads_k else ""
+        return f"{self.in_channels}, {self.out_channels}{hops}"

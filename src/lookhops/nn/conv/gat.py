@@ -36,6 +36,8 @@ class GAT(Convolution):
         - output :math:`(\ldots, n, h d')`
     """
 
+    reads_k = False
+
     def __init__(self, in_channels: int, out_channels: int, heads: int = 1) -> None:
         super().__init__(in_channels, out_channels)
         if not isinstance(heads, int) or heads < 1:

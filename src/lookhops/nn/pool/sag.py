@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops import Adjacency, Anchors, SparseMatrix
+from lookhops.hops import Adjacency, Anchors
 from lookhops.hops.dense import linear_scores
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import NodePooling
@@ -38,7 +38,5 @@ class SAG(NodePooling):
         """The score w of each node; channels are summed first, neighbours after."""
         both = linear_scores(x, torch.cat((self.own.weight, self.neighbours.weight), dim=-2))
         own, neighbours = both.unsqueeze(-1).unbind(-3)
-        present = adjacency.present
-        value = None if present is None else present.to(both.dtype)
-        links = SparseMatrix(adjacency.pattern, value, adjacency.symmetric)
-        return torch.tanh(self.sign(own + self.own.bias.unsqueeze(-2) + links(neighbours)))
+        around = adjacency.links(both.dtype)(neighbours)
+        return torch.tanh(self.sign(own + self.own.bias.unsqueeze(-2) + around))
