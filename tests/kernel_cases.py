@@ -220,7 +220,8 @@ SMALL = {
     "hops": {
         **cases(sparse_product, (1,), (0, 3), (1, 8), FLOATS, BOTH),
         **cases(sparse_product, (33,), (90,), (3, 129), FLOATS, BOTH),
-        **cases(merge, ((), (3,)), (16,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS),
+        **cases(merge, ((),), (16,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS[:1]),
+        **cases(merge, ((3,),), (8,), (5,), (1, 2, 4), (1.0, 2.0), FLOATS),
         **cases(merge, ((),), (1,), (5,), (2,), (2.0,), FLOATS),
     },
     "nn": {

@@ -97,7 +97,7 @@ class Level:
             adjacency = self.adjacency.masked(edge)
             return replace(self, adjacency=adjacency, alive=node, edge_alive=edge)
         if self.x.dim() != 2:
-            raise LookHopsError("Stacked seeds keep different nodes: pool them with masked=True.")
+            raise LookHopsError("Stacked members keep different nodes: pool them with masked=True.")
         kept = node.nonzero().flatten()  # index_select has the faster gradient
         on_cpu = self.x.device.type == "cpu"
         return replace(

@@ -31,8 +31,8 @@ class Pooling(nn.Module):
         ratio: The fraction of each graph's nodes to keep.
     """
 
-    #: Whether the layer reads the convolution's anchors. The network then makes one such layer for
-    #: each convolution, and asks it before the activation.
+    #: Whether a node pooling reads the convolution's anchors (none where that makes none). The
+    #: network then has one such layer for each convolution, and asks it before the activation.
     uses_anchors = False
     #: Whether the masked form keeps every shape and never asks the device for a value.
     fixed_shapes = True
@@ -89,8 +89,6 @@ class NodePooling(Pooling):
     r"""Poolings that drop nodes: keep the :math:`\lceil \rho n \rceil` best of each graph.
 
     Subclasses answer :meth:`score`, and where they differ :meth:`reduce` and :meth:`connect`.
-
-    Arguments and shapes as PyG's poolings have them:
 
     Args:
         in_channels: Channels of the input, :math:`d`.
