@@ -11,7 +11,8 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from lookhops.words import duration, network_name
+from lookhops.nn.registry import network_name
+from lookhops.words import duration
 
 ROWS = {
     "accuracy": "accuracy",

@@ -1,19 +1,18 @@
-"""A dense layer that one seed and a stack of seeds share."""
+"""A dense layer that one member and a stack of members share."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
 
-from lookhops.hops.along import along as along
 from lookhops.hops.dense import stacked
 
 
 class Linear(nn.Linear):
     r""":math:`x W^\top + b` over any leading axes.
 
-    As :class:`torch.nn.Linear`, but the weights may carry leading axes too, one slice for each seed
-    of a stack: x :math:`(\ldots, n, d)`, W :math:`(\ldots, d', d)`, b :math:`(\ldots, d')`.
+    As :class:`torch.nn.Linear`, but the weights may carry leading axes too, one slice for each
+    member of a stack: x :math:`(\ldots, n, d)`, W :math:`(\ldots, d', d)`, b :math:`(\ldots, d')`.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -24,7 +23,7 @@ class Linear(nn.Linear):
         return product if bias is None else product.add_(bias.unsqueeze(-2))
 
     def parted(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The product, and the bias where it is still to be added: that of a stack of seeds."""
+        """The product, and the bias where it is still to be added: that of a stack of members."""
         if self.weight.dim() == 2:
             return super().forward(x), None
         x = x.expand(self.weight.shape[0], -1, -1) if x.dim() != 3 else x
