@@ -27,7 +27,7 @@ from torch_geometric.nn.pool.select.topk import topk
 from torch_geometric.utils import get_laplacian
 
 from lookhops.datasets import load, split
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 from lookhops.training import Protocol
 from lookhops.training.eager import EagerEngine
 
@@ -102,7 +102,7 @@ class PlainNetwork(nn.Module):
         return torch.log_softmax(self.mlp(total), dim=-1)
 
     @torch.no_grad()
-    def copy_weights(self, ours: GraphClassifier) -> None:
+    def copy_weights(self, ours: GraphNetwork) -> None:
         """Take the weights of our network, layer by layer."""
         pairs = list(zip(self.convs, ours.convs, strict=True))
         for plain, conv in pairs:
@@ -152,7 +152,7 @@ def compare(architecture: Architecture, epochs: int, device: torch.device) -> tu
     plain.copy_weights(engine.model)
     with torch.no_grad():
         theirs = plain(Batch.from_data_list(data[:512]).to(device))
-        ours = engine.model(graphs.select(part.train[:512]).to(device))
+        ours = engine.model(graphs.select(part.train[:512]).to(device)).log_softmax(-1)
     difference = float((theirs - ours).abs().max())
     assert difference < 1e-3, f"the two networks differ by {difference}"
     loader = DataLoader(data, batch_size=protocol.batch_size, shuffle=True)

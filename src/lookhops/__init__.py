@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from lookhops.information import look
     from lookhops.models import Predictor, train_into
     from lookhops.models.estimator import LookHopsClassifier
-    from lookhops.nn import Architecture, GraphClassifier
+    from lookhops.nn import Architecture, GraphNetwork
     from lookhops.training import Protocol, train
 
 # Public names and where they live. They are imported when first used, so that `lookhops --help`
 # does not wait for PyTorch.
 _HOMES = {
     "Architecture": "lookhops.nn",
-    "GraphClassifier": "lookhops.nn",
+    "GraphNetwork": "lookhops.nn",
     "Graphs": "lookhops.graphs",
     "LookHopsClassifier": "lookhops.models.estimator",
     "LookHopsError": "lookhops.errors",
@@ -31,7 +31,7 @@ _HOMES = {
 
 __all__ = [
     "Architecture",
-    "GraphClassifier",
+    "GraphNetwork",
     "Graphs",
     "LookHopsClassifier",
     "LookHopsError",

@@ -23,8 +23,8 @@ def test_the_ensemble_is_the_mean_of_calibrated_seeds(predictor, tasks):
     for seed in (11, 22):
         temperature = predictor.checkpoint.config["metrics"]["seeds"][str(seed)]["temperature"]
         with torch.no_grad():
-            log_p = predictor.checkpoint.model(seed)(tasks).double()
-        each.append((log_p / temperature).softmax(1).numpy())
+            outputs = predictor.checkpoint.model(seed)(tasks).double()
+        each.append((outputs / temperature).softmax(1).numpy())
     mean = np.mean(each, axis=0)
     assert np.allclose(answers.probabilities, mean, atol=1e-6)
     assert np.allclose(answers.probabilities.sum(1), 1)

@@ -15,7 +15,7 @@ import lookhops
 from batches import Batch, batches, dense_mixhop, join, make_batch, power_hops
 from lookhops import LookHopsError
 from lookhops.hops import Adjacency
-from lookhops.nn import GAT, GCN, Cheb, Convolution, GraphClassifier, MixHop
+from lookhops.nn import GAT, GCN, Cheb, Convolution, GraphNetwork, MixHop
 
 IN, OUT = 5, 6
 
@@ -268,7 +268,7 @@ def test_starts_as_pyg_starts(name):
 
 def test_parameters_are_the_papers():
     def count(**options) -> int:
-        return sum(p.numel() for p in GraphClassifier(37, 2, **options).parameters())
+        return sum(p.numel() for p in GraphNetwork(37, 2, **options).parameters())
 
     assert count(conv="gcn") == 112_194
     assert count(conv="gat") == 113_474

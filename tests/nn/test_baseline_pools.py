@@ -13,7 +13,7 @@ from torch_geometric.nn import ASAPooling, EdgePooling, SAGPooling, TopKPooling
 import lookhops
 from batches import Batch, make_batch
 from lookhops import LookHopsError
-from lookhops.nn import ASAP, SAG, Edge, GraphClassifier, TopK
+from lookhops.nn import ASAP, SAG, Edge, GraphNetwork, TopK
 
 CHANNELS = 4
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
@@ -244,7 +244,7 @@ def test_other_precisions(name):
 
 def test_parameters_are_counted():
     def count(pool: str) -> int:
-        model = GraphClassifier(37, 2, conv="licheb", pool=pool)
+        model = GraphNetwork(37, 2, conv="licheb", pool=pool)
         return sum(p.numel() for p in model.parameters())
 
     assert count("none") == 114_754

@@ -10,7 +10,7 @@ from torch.func import functional_call
 
 from batches import batches, join, make_batch, split
 from lookhops import LookHopsError
-from lookhops.nn import ASAP, SAG, Edge, GraphClassifier, Level, TopK
+from lookhops.nn import ASAP, SAG, Edge, GraphNetwork, Level, TopK
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 
 CHANNELS = 4
@@ -30,10 +30,10 @@ def matrix(edge_index: Tensor, size: int, weight: Tensor | None = None) -> Tenso
     return zeros.index_put(tuple(edge_index), value, accumulate=True)
 
 
-def make_model(conv: str, pool: str, **options) -> GraphClassifier:
+def make_model(conv: str, pool: str, **options) -> GraphNetwork:
     torch.manual_seed(0)
     sizes = {"hidden": 6, "layers": 3, "ratio": 0.6, **options}
-    return GraphClassifier(CHANNELS, 2, conv=conv, pool=pool, **sizes).double()
+    return GraphNetwork(CHANNELS, 2, conv=conv, pool=pool, **sizes).double()
 
 
 @pytest.mark.parametrize("pool", POOLINGS)

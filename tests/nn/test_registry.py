@@ -6,7 +6,7 @@ from torch_geometric.nn import GraphConv
 
 from lookhops import LookHopsError
 from lookhops.nn import (
-    GraphClassifier,
+    GraphNetwork,
     LiChebConv,
     LookHopsPooling,
     NodePooling,
@@ -54,7 +54,7 @@ def test_find_knows_the_nearest_name():
 def test_one_more_convolution(monkeypatch):
     monkeypatch.setitem(CONVOLUTIONS, "mine", None)
     register_convolution("mine", lambda d, h, k: GraphConv(d, h))
-    model = GraphClassifier(4, 2, conv="mine", hidden=8)
+    model = GraphNetwork(4, 2, conv="mine", hidden=8)
     assert all(isinstance(conv, GraphConv) for conv in model.convs)
 
 
@@ -67,6 +67,6 @@ def test_one_more_pooling(monkeypatch):
 
     monkeypatch.setitem(POOLINGS, "first", None)
     register_pooling("first", lambda channels, k, ratio, **options: First(channels, ratio))
-    model = GraphClassifier(4, 2, pool="first", hidden=8)
+    model = GraphNetwork(4, 2, pool="first", hidden=8)
     assert [type(pool) for pool in model.pools] == [First]  # one module for all layers
     assert isinstance(model.pools[0], nn.Module)

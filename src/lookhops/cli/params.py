@@ -17,7 +17,7 @@ from lookhops.errors import LookHopsError
 if TYPE_CHECKING:
     from torch import nn
 
-    from lookhops.nn import GraphClassifier
+    from lookhops.nn import GraphNetwork
 
 
 @with_groups
@@ -44,13 +44,13 @@ def params(
     reading: Reading,
 ) -> None:
     """Count the parameters of the network that these graphs would get."""
-    from lookhops.nn import GraphClassifier
+    from lookhops.nn import GraphNetwork
 
     graphs = reading.load(source)
     if graphs.num_classes < 1:
         raise LookHopsError(f"{graphs.name}: these graphs have no classes to tell apart.")
     features = max(graphs.num_features, 1)  # graphs without any have a column of ones
-    model = GraphClassifier(
+    model = GraphNetwork(
         features,
         graphs.num_classes,
         conv=conv,
@@ -84,7 +84,7 @@ def _count(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def _parts(model: GraphClassifier) -> list[tuple[str, str, nn.Module]]:
+def _parts(model: GraphNetwork) -> list[tuple[str, str, nn.Module]]:
     """The modules that hold parameters: what each is for, what it is, and it."""
     found = []
     for number, conv in enumerate(model.convs, start=1):

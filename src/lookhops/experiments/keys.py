@@ -10,7 +10,7 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 from lookhops.nn.registry import BUILT_IN, CONVOLUTIONS, POOLINGS
 from lookhops.training import Protocol
 
@@ -65,7 +65,7 @@ def own_layers(architecture: Architecture) -> str | None:
         return None
     if architecture.conv not in CONVOLUTIONS or architecture.pool not in POOLINGS:
         return None  # training will say so
-    model = GraphClassifier.from_architecture(3, 2, architecture)
+    model = GraphNetwork.from_architecture(3, 2, architecture)
     kinds = dict.fromkeys(type(module) for module in model.modules())
     said = [repr(model), *map(_source, kinds)]
     return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]

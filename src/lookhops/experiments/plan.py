@@ -10,7 +10,7 @@ from typing import Any
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import Key
 from lookhops.graphs import Graphs
-from lookhops.nn import RECOMMENDED, Architecture, GraphClassifier
+from lookhops.nn import RECOMMENDED, Architecture, GraphNetwork
 from lookhops.nn.registry import find
 from lookhops.training import Protocol
 
@@ -75,7 +75,7 @@ def parse_model(text: str) -> Architecture:
             values[name] = _value(name, value, find("option", types, name))
             given.add(name)
         architecture = Architecture(**values)
-        GraphClassifier.from_architecture(1, 2, architecture)
+        GraphNetwork.from_architecture(1, 2, architecture)
     except LookHopsError as error:
         raise LookHopsError(f"Model {text!r}: {error}") from error
     return architecture

@@ -18,7 +18,7 @@ from lookhops.encoding.inputs import Packer, classes_in
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import BATCH_SIZE
-from lookhops.nn import RECOMMENDED, Architecture, GraphClassifier
+from lookhops.nn import RECOMMENDED, Architecture, GraphNetwork
 from lookhops.tasks.metrics import fit_temperature
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import choose_device, train
@@ -61,7 +61,7 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
     Attributes:
         classes_: The labels, sorted.
         n_features_in_: Features of a node.
-        model_: The trained :class:`~lookhops.nn.GraphClassifier`.
+        model_: The trained :class:`~lookhops.nn.GraphNetwork`.
         temperature_: What calibrates its probabilities.
         history_: One row an epoch: losses, accuracy and seconds.
         n_iter_: Epochs that were trained.
@@ -131,7 +131,7 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         architecture, protocol = self._architecture(), self._protocol(seed)
         part = Split(train_part, val_part, val_part)
         [run] = train(graphs, architecture, protocol, splits=[part], device=self.device)
-        model = GraphClassifier.from_architecture(
+        model = GraphNetwork.from_architecture(
             max(graphs.num_features, 1), len(classes), architecture
         )
         model.load_state_dict(run.weights)
@@ -162,8 +162,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
             )
         device = choose_device(self.device)
         model = self.model_.to(device)
-        log_p = [model(batch.to(device)).double().cpu() for batch in graphs.batches(BATCH_SIZE)]
-        return (torch.cat(log_p) / self.temperature_).softmax(-1).numpy()
+        outputs = [model(batch.to(device)).double().cpu() for batch in graphs.batches(BATCH_SIZE)]
+        return (torch.cat(outputs) / self.temperature_).softmax(-1).numpy()
 
     def predict(self, X: Any) -> Array:
         """The likeliest label of each graph, shape (graphs)."""

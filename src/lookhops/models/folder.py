@@ -34,7 +34,7 @@ from lookhops.files import (
 )
 from lookhops.graphs import Graphs
 from lookhops.models.facts import predictions_csv, run_facts
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import Run
 
@@ -201,10 +201,10 @@ class Checkpoint:
         """The temperature that calibrates a seed's probabilities."""
         return _temperature(self.config["metrics"], seed)
 
-    def model(self, seed: int) -> GraphClassifier:
+    def model(self, seed: int) -> GraphNetwork:
         """The trained network of a seed, ready to predict."""
         data = self.config["data"]
-        model = GraphClassifier.from_architecture(
+        model = GraphNetwork.from_architecture(
             max(data["num_features"], 1), len(data["class_names"]), self.architecture
         )
         weights = self.weights[seed]
@@ -224,7 +224,7 @@ def load_model(folder: Path | str) -> Checkpoint:
         data = config["data"]
         channels, classes = max(data["num_features"], 1), len(data["class_names"])
         seeds = [int(seed) for seed in config["epochs"]]
-        expected = GraphClassifier.from_architecture(channels, classes, architecture).state_dict()
+        expected = GraphNetwork.from_architecture(channels, classes, architecture).state_dict()
         whole = hashlib.sha256(content).hexdigest() == config["weights_sha256"]
         dict(config["metrics"]["seeds"])
     except (KeyError, TypeError, AttributeError, ValueError) as error:

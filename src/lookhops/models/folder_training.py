@@ -13,7 +13,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
 from lookhops.models.resume import ResumeState
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
 
@@ -55,7 +55,7 @@ def train_into(
     chosen = choose_device(device)
     parts = draw_splits(graphs, protocol, splits)
     # An architecture that cannot be says so before anything is written.
-    GraphClassifier.from_architecture(max(graphs.num_features, 1), graphs.num_classes, architecture)
+    GraphNetwork.from_architecture(max(graphs.num_features, 1), graphs.num_classes, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
     state = ResumeState(folder, settings, save_every)
     if (config := _prepare(folder, state, settings, resume, overwrite)) is not None:

@@ -14,7 +14,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.facts import ids_of
 from lookhops.models.folder import Checkpoint, load_model
-from lookhops.nn import GraphClassifier
+from lookhops.nn import GraphNetwork
 from lookhops.training.trainer import choose_device
 
 BATCH_SIZE = 256
@@ -61,7 +61,7 @@ class Predictor:
     def __init__(self, folder: Path | str, device: str | torch.device = "auto") -> None:
         self.checkpoint: Checkpoint = load_model(folder)
         self.device = choose_device(device)
-        self.models: dict[int, GraphClassifier] = {
+        self.models: dict[int, GraphNetwork] = {
             seed: self.checkpoint.model(seed).to(self.device) for seed in self.checkpoint.seeds
         }
 
@@ -101,9 +101,9 @@ class Predictor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
         model = self.models[seed]
         dtype = next(model.parameters()).dtype
-        found = [torch.zeros(0, model.num_classes, dtype=dtype)]
+        found = [torch.zeros(0, model.out_channels, dtype=dtype)]
         for batch in graphs.batches(BATCH_SIZE):
             level = model.level(batch.to(self.device))
-            log_p, _ = model.classify(level.with_x(level.x.to(dtype)))
-            found.append(log_p.cpu())
+            outputs, _ = model.classify(level.with_x(level.x.to(dtype)))
+            found.append(outputs.cpu())
         return (torch.cat(found).double() / self.checkpoint.temperature(seed)).softmax(-1)

@@ -1,8 +1,8 @@
 """Layers and the network: drop-in for PyTorch Geometric."""
 
-from lookhops.nn.classifier import Architecture, GraphClassifier
 from lookhops.nn.conv import GAT, GCN, Cheb, Convolution, LiChebConv, LiMixHopConv, MixHop
 from lookhops.nn.level import Level, Pooled
+from lookhops.nn.network import Architecture, GraphNetwork
 from lookhops.nn.pool import ASAP, SAG, Edge, LookHopsPooling, NodePooling, Pooling, TopK
 from lookhops.nn.readout import readout
 from lookhops.nn.recommended import RECOMMENDED
@@ -18,7 +18,7 @@ __all__ = [
     "Cheb",
     "Convolution",
     "Edge",
-    "GraphClassifier",
+    "GraphNetwork",
     "Level",
     "LiChebConv",
     "LiMixHopConv",

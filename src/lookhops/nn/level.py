@@ -32,6 +32,8 @@ class Level:
         edge_alive: Which edges still count; none means all.
         segments: First node of each graph and the one after its last, shape (2, graphs), where the
             caller knows it; padding nodes belong to no graph's range.
+        place: Number of each node in the whole data set, shaped like ``graph``, from which its
+            random draws follow; none numbers the nodes of each slice from 0.
     """
 
     x: Tensor
@@ -41,6 +43,7 @@ class Level:
     alive: Tensor | None = None
     edge_alive: Tensor | None = None
     segments: Tensor | None = None
+    place: Tensor | None = None
 
     @property
     def bounds(self) -> Tensor:
@@ -58,6 +61,13 @@ class Level:
             torch.ones_like(self.graph) if self.alive is None else self.alive.to(self.graph.dtype)
         )
         return self.graph.new_zeros(self.num_graphs).index_add(0, self.graph, ones)
+
+    @property
+    def places(self) -> Tensor:
+        """Number of each node in the whole data set, shape (..., n)."""
+        if self.place is not None:
+            return self.place.view(self.x.shape[:-1])
+        return torch.arange(self.x.shape[-2], device=self.x.device).expand(self.x.shape[:-1])
 
     def with_x(self, x: Tensor) -> Level:
         """The same graphs with other features."""
@@ -84,6 +94,7 @@ class Level:
             adjacency=self.adjacency.compacted(node, edge),
             graph=self.graph.index_select(0, kept),
             segments=None,
+            place=self.places.index_select(0, kept),
         )
 
 

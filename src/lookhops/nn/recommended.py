@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lookhops.nn.classifier import Architecture
+from lookhops.nn.network import Architecture
 
 #: Chosen on other splits than the ten that are reported (docs/compare.md says how);
 #: `lookhops train` and ``LookHopsClassifier`` begin with it.

@@ -12,7 +12,7 @@ from torch.nn.functional import nll_loss
 
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 from lookhops.training.protocol import (
     Protocol,
     class_weights,
@@ -129,17 +129,17 @@ class EagerEngine(Engine):
         return [self._log_p(part, model)]
 
     @torch.no_grad()
-    def _log_p(self, part: str, model: GraphClassifier) -> Tensor:
+    def _log_p(self, part: str, model: GraphNetwork) -> Tensor:
         model.eval()
         batches = self.parts[part].batches(self.protocol.batch_size)
         return torch.cat([self._forward(batch, model) for batch in batches]).cpu()
 
-    def _forward(self, batch: Graphs, model: GraphClassifier) -> Tensor:
+    def _forward(self, batch: Graphs, model: GraphNetwork) -> Tensor:
         if self.protocol.precision == "bfloat16":
             with torch.autocast(self.device.type, torch.bfloat16):
-                return model(batch).float()
+                return model(batch).float().log_softmax(-1)
         level = model.level(batch)
-        return model(level.with_x(level.x.to(self.dtype)))
+        return model(level.with_x(level.x.to(self.dtype))).log_softmax(-1)
 
     def remember(self, better: Tensor) -> None:
         """Keep the present weights."""

@@ -93,6 +93,7 @@ class Gatherer:
             num_graphs=seeds * size,
             alive=alive.flatten(),
             segments=torch.stack((start, end)).add(offset * room.nodes).flatten(1),
+            place=node.flatten(),
         )
         y = self.graphs.y
         return level, graph if y is None else y[graph], real

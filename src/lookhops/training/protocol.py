@@ -10,7 +10,7 @@ from math import inf
 import torch
 
 from lookhops.errors import LookHopsError
-from lookhops.nn import Architecture, GraphClassifier
+from lookhops.nn import Architecture, GraphNetwork
 
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
 MOST_SEEDS = 10_000
@@ -72,11 +72,11 @@ class Protocol:
 
 def seeded_model(
     seed: int, in_channels: int, num_classes: int, architecture: Architecture
-) -> GraphClassifier:
+) -> GraphNetwork:
     """A network with this seed's initial weights, whatever was drawn before."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return GraphClassifier.from_architecture(in_channels, num_classes, architecture)
+        return GraphNetwork.from_architecture(in_channels, num_classes, architecture)
 
 
 def epoch_generator(seed: int, epoch: int) -> torch.Generator:

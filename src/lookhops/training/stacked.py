@@ -12,7 +12,7 @@ from torch.func import functional_call
 
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, Convolution, GraphClassifier
+from lookhops.nn import Architecture, Convolution, GraphNetwork
 from lookhops.training.eager import Engine, under
 from lookhops.training.gather import Capacity, Gatherer
 from lookhops.training.protocol import (
@@ -25,7 +25,7 @@ from lookhops.training.protocol import (
 from lookhops.training.recording import Recorder
 
 
-def stackable(model: GraphClassifier) -> bool:
+def stackable(model: GraphNetwork) -> bool:
     """Whether a network's layers take a leading axis of seeds: all of ours do."""
     return all(isinstance(conv, Convolution) for conv in model.convs)
 
@@ -89,7 +89,7 @@ class CapturedEngine(Engine):
         if self.protocol.class_weights:
             assert self.y is not None
             rows = [
-                class_weights(self.y[self.splits[r].train], self.model.num_classes)
+                class_weights(self.y[self.splits[r].train], self.model.out_channels)
                 for r in self.rows
             ]
             self.class_weights = torch.stack(rows).to(self.device, self.dtype)
@@ -127,8 +127,8 @@ class CapturedEngine(Engine):
         level, y, real = self.gatherer(index, self.capacity, self.dtype)
         bfloat16 = self.protocol.precision == "bfloat16"
         with torch.autocast("cuda", torch.bfloat16) if bfloat16 else nullcontext():
-            log_p = functional_call(self.model, dict(weights), (level,))
-        return log_p.to(self.dtype), y, real
+            outputs = functional_call(self.model, dict(weights), (level,))
+        return outputs.to(self.dtype).log_softmax(-1), y, real
 
     def _losses(self, log_p: Tensor, y: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
         """Each seed's mean loss over its batch, and the weight of that batch."""

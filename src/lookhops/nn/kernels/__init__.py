@@ -1,5 +1,6 @@
 """Triton kernels for NVIDIA GPUs, each beside the plain PyTorch that it stands for.
 
+- :mod:`~lookhops.nn.kernels.dropout`: for :mod:`lookhops.nn.dropout`;
 - :mod:`~lookhops.nn.kernels.layer`: activation and readout, for :mod:`lookhops.nn.activate` and
   :mod:`lookhops.nn.readout`;
 - :mod:`~lookhops.nn.kernels.ranking`: which nodes stay, for :func:`lookhops.nn.level.top_of_each`;
@@ -7,8 +8,9 @@
   :mod:`lookhops.nn.segments`.
 """
 
+from lookhops.nn.kernels.dropout import Dropout
 from lookhops.nn.kernels.layer import Activate, Readout
 from lookhops.nn.kernels.neighbours import NeighbourMax
 from lookhops.nn.kernels.ranking import keep_top
 
-__all__ = ["Activate", "NeighbourMax", "Readout", "keep_top"]
+__all__ = ["Activate", "Dropout", "NeighbourMax", "Readout", "keep_top"]

@@ -122,12 +122,14 @@ class Edge(Pooling):
         there = torch.stack((stays.index_select(0, row), partner > row), dim=1)
         gate = gate.index_select(0, row).to(x.dtype)
         member = torch.stack((row, partner), dim=1)
+        places = level.places.flatten()
         merged_x = _Merge.apply(x.flatten(0, -2), gate, member, there, number)
         level = replace(level, x=merged_x.view(*x.shape[:-2], -1, x.shape[-1]), adjacency=merged)
         if masked:
             level = replace(level, alive=stays, edge_alive=None)
         else:
-            level = replace(level, graph=level.graph.index_select(0, row), segments=None)
+            graph, place = (part.index_select(0, row) for part in (level.graph, places))
+            level = replace(level, graph=graph, place=place, segments=None)
         return level, pooled, order, counts
 
     def extra_repr(self) -> str:

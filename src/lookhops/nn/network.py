@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn.functional import dropout
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -16,6 +15,7 @@ from lookhops.hops import Adjacency, Anchors
 from lookhops.nn.activate import activate
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.conv.light import LightConv
+from lookhops.nn.dropout import dropout
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import check_ratio
@@ -26,7 +26,7 @@ from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find
 
 @dataclass(frozen=True)
 class Architecture:
-    """Everything that shapes a :class:`GraphClassifier` but its input and its classes.
+    """Everything that shapes a :class:`GraphNetwork` but its input and its outputs.
 
     Args:
         conv: Name of the convolution.
@@ -60,39 +60,39 @@ class Architecture:
 READOUTS = {"max+mean": 2, "max+mean+sum": 3}
 
 
-class GraphClassifier(nn.Module):
+class GraphNetwork(nn.Module):
     r"""The paper's network.
 
     Each layer: convolution, ReLU, pooling (not after the last), readout, ReLU. The readouts of all
-    layers are summed and go through a dense network :math:`2h \to h \to h/2 \to` classes.
+    layers are summed and go through a dense network :math:`2h \to h \to h/2 \to` outputs.
 
     .. math::
         r = \sum_l \mathrm{ReLU}\bigl(\max_i x_i^{(l)} \,\|\, \mathrm{mean}_i\, x_i^{(l)}\bigr),
-        \qquad \log p = \mathrm{log\,softmax}(\mathrm{MLP}(r))
+        \qquad o = \mathrm{MLP}(r)
 
     LookHops pooling reads the convolution's anchors, and its score gates the last layer too, where
     nothing is dropped; it is one module a layer. Other poolings are one module for all layers.
 
     Args:
         in_channels: Node features, :math:`d`.
-        num_classes: Number of classes.
+        out_channels: Number of outputs; for a classification these are the logits of its classes.
         options: The fields of :class:`Architecture`: ``conv``, ``pool``, ``k``, ``hidden``, ...
 
     Shapes:
         - a batch of graphs: :class:`~lookhops.Graphs`, or a PyG ``Batch``
-        - output: log-probabilities, shape :math:`(g, \text{classes})`
+        - output :math:`(\ldots, g, \text{outputs})`
     """
 
-    def __init__(self, in_channels: int, num_classes: int, **options: Any) -> None:
+    def __init__(self, in_channels: int, out_channels: int, **options: Any) -> None:
         super().__init__()
         self.in_channels = in_channels
-        self.num_classes = num_classes
+        self.out_channels = out_channels
         self.architecture = a = Architecture(**options)
         check_ratio(self, "ratio", a.ratio)
-        if a.layers < 1 or a.hidden < 2 or num_classes < 1:
+        if a.layers < 1 or a.hidden < 2 or out_channels < 1:
             raise LookHopsError(
-                "A network needs at least one layer, two hidden channels and one class, "
-                f"not layers={a.layers}, hidden={a.hidden}, num_classes={num_classes}."
+                "A network needs at least one layer, two hidden channels and one output, "
+                f"not layers={a.layers}, hidden={a.hidden}, out_channels={out_channels}."
             )
         find("readout", READOUTS, a.readout)
         find("activation", ACTIVATIONS, a.activation)
@@ -123,15 +123,15 @@ class GraphClassifier(nn.Module):
             nn.ReLU(),
             Linear(a.hidden, a.hidden // 2),
             nn.ReLU(),
-            Linear(a.hidden // 2, num_classes),
+            Linear(a.hidden // 2, out_channels),
         )
 
     @classmethod
     def from_architecture(
-        cls, in_channels: int, num_classes: int, architecture: Architecture
-    ) -> GraphClassifier:
+        cls, in_channels: int, out_channels: int, architecture: Architecture
+    ) -> GraphNetwork:
         """A network of this architecture."""
-        return cls(in_channels, num_classes, **asdict(architecture))
+        return cls(in_channels, out_channels, **asdict(architecture))
 
     def reset_parameters(self) -> None:
         """Draw new parameters everywhere."""
@@ -139,13 +139,18 @@ class GraphClassifier(nn.Module):
             if hasattr(module, "reset_parameters"):
                 module.reset_parameters()
 
-    def forward(self, graphs: Graphs | Level | Any) -> Tensor:
-        """Log-probabilities of each graph's classes.
+    def forward(self, graphs: Graphs | Level | Any, key: Tensor | None = None) -> Tensor:
+        """The outputs of each graph, shape (..., g, outputs).
 
         A :class:`Level` that says which nodes are alive is pooled in masked form.
+
+        Args:
+            graphs: The batch.
+            key: What dropout follows from, a 64-bit integer for each stacked member, shape (...);
+                by default it is drawn, so that ``torch.manual_seed`` fixes it.
         """
         level = graphs if isinstance(graphs, Level) else self.level(graphs)
-        return self.classify(level, masked=level.alive is not None)[0]
+        return self.classify(level, masked=level.alive is not None, key=key)[0]
 
     def level(self, graphs: Graphs | Any) -> Level:
         """The batch as the first layer sees it."""
@@ -165,12 +170,15 @@ class GraphClassifier(nn.Module):
         adjacency = Adjacency.of(graphs.edge_index, len(x), weight)
         return Level(x, adjacency, batch, getattr(graphs, "num_graphs", 1))
 
-    def classify(self, level: Level, masked: bool = False) -> tuple[Tensor, list[Pooled]]:
-        """Log-probabilities of each graph's classes, and what each pooling decided.
+    def classify(
+        self, level: Level, masked: bool = False, key: Tensor | None = None
+    ) -> tuple[Tensor, list[Pooled]]:
+        """The outputs of each graph, and what each pooling decided.
 
         Args:
-            level: The batch; stacked seeds are leading axes of its ``x``.
+            level: The batch; stacked members are leading axes of its ``x``.
             masked: Whether pooling keeps all shapes and masks what it drops.
+            key: As for :meth:`forward`.
         """
         total: Tensor | None = None
         decisions: list[Pooled] = []
@@ -187,8 +195,10 @@ class GraphClassifier(nn.Module):
             read = torch.relu(read)
             total = read if total is None else total + read
             if self.architecture.dropout and self.training and not last:
-                level = level.with_x(dropout(level.x, self.architecture.dropout))
-        return torch.log_softmax(self.mlp(total), dim=-1), decisions
+                key = _drawn_key(level.x) if key is None else key
+                dropped = dropout(level.x, self.architecture.dropout, key, layer, level.places)
+                level = level.with_x(dropped)
+        return self.mlp(total), decisions
 
     def _lookhops_layer(
         self, conv: nn.Module, pool: Any, level: Level, last: bool, masked: bool
@@ -219,7 +229,12 @@ class GraphClassifier(nn.Module):
     def extra_repr(self) -> str:
         """The architecture, as printing the module shows it."""
         options = ", ".join(f"{key}={value!r}" for key, value in asdict(self.architecture).items())
-        return f"{self.in_channels}, {self.num_classes}, {options}"
+        return f"{self.in_channels}, {self.out_channels}, {options}"
+
+
+def _drawn_key(x: Tensor) -> Tensor:
+    """A key for each member, from PyTorch's default generator."""
+    return torch.randint(0, torch.iinfo(torch.int64).max, x.shape[:-2], device=x.device)
 
 
 def _convolve(conv: nn.Module, level: Level, want_anchors: bool) -> tuple[Tensor, Anchors | None]:

@@ -1,0 +1,74 @@
+"""Dropout whose draws belong to a member, a layer and a node: a hash, not a generator."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lookhops.hops.kernels import available
+from lookhops.nn import kernels
+from lookhops.nn.kernels.dropout import DRAWS, GAMMA, MIX_1, MIX_2
+
+
+def dropout(x: Tensor, p: float, key: Tensor, layer: int, place: Tensor) -> Tensor:
+    r"""Set a share of the elements to zero and scale the others up: :math:`x \odot m / (1 - p)`.
+
+    Whether an element is dropped follows from its key, layer, place and channel alone, on every
+    device: the same whatever else is in the stack or the batch, in compacted and in masked form.
+    Four neighbouring channels share the 64 bits of one hash, 16 bits each; an element is dropped
+    where they are below :math:`\mathrm{round}(2^{16} p)`, which makes :math:`p` a multiple of
+    :math:`2^{-16}`.
+
+    Args:
+        x: Node features, shape :math:`(\ldots, n, d)`.
+        p: The share that is dropped, from 0 up to below 1.
+        key: The random number of each member, 64-bit integers of shape :math:`(\ldots)`.
+        layer: Number of the layer.
+        place: Number of each node in the whole data set, shape :math:`(\ldots, n)` or flat.
+    """
+    threshold = min(round(p * DRAWS), DRAWS - 1)
+    if threshold == 0 or x.numel() == 0:
+        return x
+    key, place = key.to(x.device, torch.int64).contiguous(), place.to(torch.int64)
+    if x.is_cuda and available() and x.dtype != torch.float64:
+        return kernels.Dropout.apply(x, key, layer, place.contiguous(), threshold)
+    keep = kept(x, key, layer, place, threshold)
+    return _Scale.apply(x, keep, DRAWS / (DRAWS - threshold))
+
+
+def kept(x: Tensor, key: Tensor, layer: int, place: Tensor, threshold: int) -> Tensor:
+    """Which elements stay, shaped like ``x``; those of ``threshold`` in 65,536 are dropped."""
+    member = _mix(key + _signed(layer * GAMMA)).unsqueeze(-1)
+    node = _mix(member + place.view(x.shape[:-1]))
+    groups = -(-x.shape[-1] // 4)
+    step = torch.arange(1, groups + 1, device=x.device) * _signed(GAMMA)
+    bits = _mix(node.unsqueeze(-1) + step).view(torch.int16)[..., : x.shape[-1]]
+    return bits >= threshold - DRAWS // 2  # 16 bits, read with a sign
+
+
+def _mix(bits: Tensor) -> Tensor:
+    """The finaliser of SplitMix64, on 64-bit integers that wrap around; changes ``bits``."""
+    for shift, factor in ((30, MIX_1), (27, MIX_2)):
+        bits ^= (bits >> shift).bitwise_and_((1 << (64 - shift)) - 1)  # a shift without the sign
+        bits *= _signed(factor)
+    return bits.bitwise_xor_((bits >> 31).bitwise_and_((1 << 33) - 1))
+
+
+def _signed(number: int) -> int:
+    """The signed 64-bit integer of the same bits."""
+    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
+
+
+class _Scale(torch.autograd.Function):
+    """x times a mask and a scale, keeping one byte an element."""
+
+    @staticmethod
+    def forward(ctx, x, keep, scale):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(keep)
+        ctx.scale = scale
+        return torch.ops.aten.native_dropout_backward(x, keep, scale)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        (keep,) = ctx.saved_tensors
+        return torch.ops.aten.native_dropout_backward(grad, keep, ctx.scale), None, None

@@ -1,0 +1,96 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""Dropout by a hash: the mask is computed again for the gradient, and never stored."""
+
+from __future__ import annotations
+
+import torch
+
+from lookhops.hops.kernels import tl, triton
+
+DRAWS = 1 << 16  # values that a draw of 16 bits can take
+GAMMA = 0x9E3779B97F4A7C15  # the constants of SplitMix64
+MIX_1 = 0xBF58476D1CE4E5B9
+MIX_2 = 0x94D049BB133111EB
+BLOCK = 1024  # elements a program takes
+
+
+class Dropout(torch.autograd.Function):
+    """As :func:`lookhops.nn.dropout.dropout`."""
+
+    @staticmethod
+    def forward(ctx, x, key, layer, place, threshold):
+        """One kernel over elements."""
+        ctx.save_for_backward(key, place)
+        ctx.layer, ctx.threshold = layer, threshold
+        return _launch(x, key, layer, place, threshold)
+
+    @staticmethod
+    def backward(ctx, grad):
+        """The same kernel."""
+        key, place = ctx.saved_tensors
+        return Dropout.apply(grad, key, ctx.layer, place, ctx.threshold), None, None, None, None
+
+
+def _launch(x, key, layer, place, threshold):
+    x = x.contiguous()
+    out = torch.empty_like(x)
+    _dropout_kernel[(triton.cdiv(x.numel(), BLOCK),)](
+        x,
+        key,
+        place,
+        out,
+        x.numel(),
+        x.shape[-1],
+        x.shape[-2],
+        DRAWS / (DRAWS - threshold),
+        LAYER=layer,
+        THRESHOLD=threshold,
+        GAMMA=GAMMA,
+        MIX_1=MIX_1,
+        MIX_2=MIX_2,
+        BLOCK=BLOCK,
+        num_warps=4,
+    )
+    return out
+
+
+if triton is not None:
+
+    @triton.jit
+    def _mix(bits, MIX_1: tl.constexpr, MIX_2: tl.constexpr):
+        """The finaliser of SplitMix64."""
+        bits = (bits ^ (bits >> 30)) * MIX_1
+        bits = (bits ^ (bits >> 27)) * MIX_2
+        return bits ^ (bits >> 31)
+
+    @triton.jit
+    def _dropout_kernel(
+        x,
+        key,
+        place,
+        out,
+        size,
+        width,
+        nodes,
+        scale,
+        LAYER: tl.constexpr,
+        THRESHOLD: tl.constexpr,
+        GAMMA: tl.constexpr,
+        MIX_1: tl.constexpr,
+        MIX_2: tl.constexpr,
+        BLOCK: tl.constexpr,
+    ):
+        """out = x scale where the element's draw is not below the threshold, else zero."""
+        element = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
+        inside = element < size
+        row = element // width
+        channel = (element - row * width).to(tl.uint64)
+        member = tl.load(key + row // nodes, mask=inside, other=0).to(tl.uint64)
+        member = _mix(member + (LAYER * GAMMA) % 18446744073709551616, MIX_1, MIX_2)
+        node = tl.load(place + row, mask=inside, other=0).to(tl.uint64)
+        node = _mix(member + node, MIX_1, MIX_2)
+        bits = _mix(node + (channel // 4 + 1) * GAMMA, MIX_1, MIX_2)
+        draw = ((bits >> (channel % 4 * 16)) & 65535) ^ 32768  # read with a sign by plain PyTorch
+        value = tl.load(x + element, mask=inside, other=0.0).to(tl.float32)
+        value = tl.where(draw >= THRESHOLD, value * scale, 0.0)
+        tl.store(out + element, value.to(out.dtype.element_ty), mask=inside)
