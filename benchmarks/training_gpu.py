@@ -26,6 +26,7 @@ from lookhops.datasets import load, split
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
+from lookhops.tasks import task_of
 from lookhops.training import PAPER_SEEDS, Protocol
 from lookhops.training.stacked import CapturedEngine
 from training import PlainNetwork, plain_epoch, seconds
@@ -62,7 +63,9 @@ class PyGNetwork(PlainNetwork):
 def engine_of(graphs: Graphs, seeds: tuple[int, ...], precision: str, **options) -> CapturedEngine:
     protocol = Protocol(seeds=seeds, precision=precision)
     splits = [split(graphs, seed) for seed in seeds]
-    return CapturedEngine(graphs, splits, seeds, Architecture(**options), protocol, DEVICE)
+    return CapturedEngine(
+        graphs, task_of(graphs), splits, seeds, Architecture(**options), protocol, DEVICE
+    )
 
 
 def ours(graphs: Graphs, seeds: tuple[int, ...], precision: str, epochs: int, **options) -> float:
@@ -111,7 +114,9 @@ def inference(graphs: Graphs) -> None:
     everything = torch.arange(len(graphs))
     part = Split(everything, everything, everything)
     protocol = Protocol(seeds=(11,), batch_size=len(graphs), precision="float32")
-    engine = CapturedEngine(graphs, [part], (11,), Architecture(), protocol, DEVICE)
+    engine = CapturedEngine(
+        graphs, task_of(graphs), [part], (11,), Architecture(), protocol, DEVICE
+    )
     engine.validate()
     torch.cuda.synchronize()
     start = time.perf_counter()

@@ -21,7 +21,7 @@ from lookhops.datasets import load  # noqa: E402
 from lookhops.experiments import runners  # noqa: E402
 from lookhops.experiments.plan import Cell, parse_model  # noqa: E402
 from lookhops.experiments.store import Store  # noqa: E402
-from lookhops.tasks.metrics import evaluate  # noqa: E402, F401
+from lookhops.tasks import Classification  # noqa: E402, F401
 from lookhops.training import Protocol  # noqa: E402
 
 MODELS = ("gcn/hidden=4/layers=1", "licheb/hidden=4/layers=1", "licheb+lookhops/hidden=4/layers=2")

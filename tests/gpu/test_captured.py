@@ -9,6 +9,7 @@ from lookhops.datasets.hop_tasks import hop_task
 from lookhops.datasets.splits import split
 from lookhops.nn import Architecture
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+from lookhops.tasks import task_of
 from lookhops.training.eager import EagerEngine
 from lookhops.training.protocol import Protocol
 from lookhops.training.stacked import CapturedEngine
@@ -26,9 +27,9 @@ def graphs():
 
 def engines(graphs, architecture, protocol, seeds):
     splits = [split(graphs, seed) for seed in seeds]
-    stack = CapturedEngine(graphs, splits, seeds, architecture, protocol, DEVICE)
+    stack = CapturedEngine(graphs, task_of(graphs), splits, seeds, architecture, protocol, DEVICE)
     alone = [
-        EagerEngine(graphs, s, seed, architecture, protocol, torch.device("cpu"))
+        EagerEngine(graphs, task_of(graphs), s, seed, architecture, protocol, torch.device("cpu"))
         for s, seed in zip(splits, seeds, strict=True)
     ]
     return stack, alone
@@ -59,11 +60,15 @@ def test_alone_or_in_a_stack_of_ten_the_losses_are_the_same(graphs, pool):
     architecture = Architecture(pool=pool, hidden=32, layers=3)
     protocol = Protocol(batch_size=48)
     splits = [split(graphs, seed) for seed in protocol.seeds]
-    stack = CapturedEngine(graphs, splits, protocol.seeds, architecture, protocol, DEVICE)
+    stack = CapturedEngine(
+        graphs, task_of(graphs), splits, protocol.seeds, architecture, protocol, DEVICE
+    )
     losses = torch.stack([stack.epoch(epoch) for epoch in range(1, 5)])  # 5 steps an epoch
     for i in (0, 7):
         seed = protocol.seeds[i]
-        one = CapturedEngine(graphs, [splits[i]], [seed], architecture, protocol, DEVICE)
+        one = CapturedEngine(
+            graphs, task_of(graphs), [splits[i]], [seed], architecture, protocol, DEVICE
+        )
         alone = torch.stack([one.epoch(epoch) for epoch in range(1, 5)])
         torch.testing.assert_close(losses[:, i], alone[:, 0], rtol=0, atol=1e-4)
 
@@ -90,7 +95,9 @@ def test_seeds_that_stopped_leave_and_a_state_goes_on(graphs):
     splits = [split(graphs, seed) for seed in protocol.seeds]
 
     def engine():
-        return CapturedEngine(graphs, splits, protocol.seeds, architecture, protocol, DEVICE)
+        return CapturedEngine(
+            graphs, task_of(graphs), splits, protocol.seeds, architecture, protocol, DEVICE
+        )
 
     first = engine()
     first.epoch(1)

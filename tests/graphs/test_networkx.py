@@ -7,6 +7,7 @@ import torch
 from hypothesis import given
 
 from lookhops import Graphs, LookHopsError
+from lookhops.graphs.networkx import vocabulary
 from strategies import graph_sets, unpacked
 
 nx = pytest.importorskip("networkx", reason="needs networkx (in the extra `dev`)")
@@ -53,6 +54,22 @@ def test_numbers_text_and_lists_as_features():
     chosen = Graphs.from_networkx([graph], node_features=["colour"], edge_features=[])
     assert chosen.num_features == 2
     assert chosen.num_edge_features == 0
+
+
+def test_known_texts_make_a_label_mean_the_same_in_every_set():
+    one, other = nx.path_graph(2), nx.path_graph(2)
+    nx.set_node_attributes(one, {0: "red", 1: "blue"}, "colour")
+    nx.set_node_attributes(other, "red", "colour")
+    nx.set_node_attributes(one, 2.0, "size")
+    known = vocabulary([one, other])
+    assert known == {"colour": ["blue", "red"]}
+    assert Graphs.from_networkx([other], node_features=known).x.tolist() == [[0, 1], [0, 1]]
+    numbers = Graphs.from_networkx([one], node_features={"size": None, **known})
+    assert numbers.x.tolist() == [[2, 0, 1], [2, 1, 0]]
+    for value in ("green", 1, ["red"]):
+        other.nodes[1]["colour"] = value
+        with pytest.raises(LookHopsError, match=r"Graph 0, node 1: 'colour' is .* no training"):
+            Graphs.from_networkx([other], node_features=known)
 
 
 def test_classes_by_name_or_number():

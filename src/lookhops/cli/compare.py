@@ -121,10 +121,11 @@ def _run(
     from lookhops.experiments.plan import cross, parse_models
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
+    from lookhops.tasks import task_of
     from lookhops.training.trainer import draw_splits
 
     cells = cross([graphs.name], parse_models(models).items(), protocol)
-    draw_splits(graphs, protocol, None)  # graphs that cannot be split say so now
+    draw_splits(graphs, task_of(graphs), protocol)  # graphs that cannot be split say so now
     options.check()
     with Store(path) as store:
         _keep_facts(store, graphs)

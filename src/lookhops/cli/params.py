@@ -12,6 +12,7 @@ from rich.table import Table
 from lookhops.cli.common import Json, out, print_json
 from lookhops.cli.groups import with_groups
 from lookhops.cli.reading import Reading, Source
+from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def params(
     graphs = reading.load(source)
     if graphs.num_classes < 1:
         raise LookHopsError(f"{graphs.name}: these graphs have no classes to tell apart.")
-    features = max(graphs.num_features, 1)  # graphs without any have a column of ones
+    features = Encoding.fit(graphs).width
     model = GraphNetwork(
         features,
         graphs.num_classes,

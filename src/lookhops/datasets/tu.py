@@ -23,7 +23,8 @@ from torch import Tensor
 from lookhops.datasets.tables import parse_table
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import row_offsets, stay_within
+from lookhops.graphs.edges import stay_within
+from lookhops.graphs.indexing import row_offsets
 
 VERSION = 1  # of what `read_tu` makes of the files: packed copies of another version are not used
 PARTS = (

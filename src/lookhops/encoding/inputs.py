@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import torch
-from torch import Tensor
 
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs
+from lookhops.graphs import Graphs, concatenate
+from lookhops.graphs.networkx import vocabulary
 
 
 @dataclass
@@ -33,7 +31,7 @@ class Packer:
     def learn(cls, given: Any) -> Packer:
         """Find out what ``given`` is."""
         kind = kind_of(given)
-        return cls(kind, _networkx_features(list(given)) if kind == "networkx" else {})
+        return cls(kind, vocabulary(given) if kind == "networkx" else {})
 
     def pack(self, given: Any) -> Graphs:
         """The packed graphs."""
@@ -45,25 +43,11 @@ class Packer:
         if kind == "pyg":
             return Graphs.from_pyg(given)
         if kind == "networkx":
-            names = ["features"] if self.features else []
-            graphs = [self._encode(number, graph) for number, graph in enumerate(given)]
-            return Graphs.from_networkx(graphs, node_features=names, edge_features=[])
+            no_class = [0] * len(given)  # what the graphs call their class may be anything
+            return Graphs.from_networkx(given, no_class, self.features, edge_features=[])
         from lookhops.datasets.molecules import from_smiles
 
         return from_smiles([str(smiles) for smiles in given])
-
-    def _encode(self, number: int, graph: Any) -> Any:
-        """A graph whose nodes carry one list of numbers, ``features``."""
-        plain = type(graph)()
-        for node, data in graph.nodes(data=True):
-            row: list[float] = []
-            for name, values in self.features.items():
-                if name not in data:
-                    raise LookHopsError(f"Graph {number}, node {node!r} has no {name!r}.")
-                row += _numbers(data[name], values, f"Graph {number}, node {node!r}: {name!r}")
-            plain.add_node(node, features=row)
-        plain.add_edges_from(graph.edges())
-        return plain
 
 
 def kind_of(given: Any) -> str:
@@ -99,63 +83,3 @@ def classes_in(given: Any, graphs: Graphs) -> np.ndarray | None:
         return None
     numbers = graphs.y.cpu().numpy()
     return np.asarray(graphs.class_names)[numbers] if kind == "graphs" else numbers
-
-
-def concatenate(parts: Sequence[Graphs]) -> Graphs:
-    """Several sets as one: the graphs of the first, then those of the second, ..."""
-    first = parts[0]
-    for part in parts:
-        if (part.label_sizes, part.num_features) != (first.label_sizes, first.num_features):
-            raise LookHopsError(
-                f"{part.name} has {part.num_features} features a node and {first.name} has "
-                f"{first.num_features}: they do not make one set."
-            )
-    shift = torch.tensor([0] + [part.num_nodes for part in parts[:-1]]).cumsum(0).tolist()
-    joined = replace(
-        first,
-        node_ptr=_offsets([part.node_ptr for part in parts]),
-        row_ptr=_offsets([part.row_ptr for part in parts]),
-        source=torch.cat([part.source + start for part, start in zip(parts, shift, strict=True)]),
-        attributes=_cat([part.attributes for part in parts]),
-        labels=_cat([part.labels for part in parts]),
-        edge_attributes=None,
-        edge_labels=None,
-        edge_label_sizes=(),
-        y=_cat([part.y for part in parts]),
-        columns={},
-    )
-    if all(part.__dict__.get("is_undirected") for part in parts):  # known, so known of all
-        joined.__dict__["is_undirected"] = True
-    return joined
-
-
-def _offsets(parts: Sequence[Tensor]) -> Tensor:
-    sizes = torch.cat([part.diff() for part in parts])
-    return torch.cat((sizes.new_zeros(1), sizes.cumsum(0, dtype=sizes.dtype)))
-
-
-def _cat(parts: Sequence[Tensor | None]) -> Tensor | None:
-    known = [part for part in parts if part is not None]
-    return torch.cat(known) if len(known) == len(parts) else None
-
-
-def _networkx_features(graphs: list[Any]) -> dict[str, list[str] | None]:
-    """Names of the features that every node has; with the values of those that are text."""
-    nodes = [data for graph in graphs for _, data in graph.nodes(data=True)]
-    names = [name for name in (nodes[0] if nodes else ()) if all(name in data for data in nodes)]
-    found: dict[str, list[str] | None] = {}
-    for name in names:
-        text = all(isinstance(data[name], str) for data in nodes)
-        found[name] = sorted({data[name] for data in nodes}) if text else None
-    return found
-
-
-def _numbers(value: Any, values: list[str] | None, where: str) -> list[float]:
-    if values is None:
-        try:
-            return [float(number) for number in np.asarray(value, dtype=float).reshape(-1)]
-        except (TypeError, ValueError) as error:
-            raise LookHopsError(f"{where} is {value!r}, not a number or numbers.") from error
-    if value not in values:
-        raise LookHopsError(f"{where} is {value!r}, which no training graph has.")
-    return [float(value == known) for known in values]

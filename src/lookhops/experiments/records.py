@@ -16,6 +16,7 @@ import torch
 from lookhops import __version__
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
+from lookhops.tasks import task_of
 from lookhops.training import Protocol, Run, train
 from lookhops.training.trainer import choose_device
 
@@ -84,18 +85,12 @@ def summed_up(run: Run, graphs: Graphs, device: torch.device, stacked: int, shar
         stacked: How many seeds were trained at once.
         share: Its share of the seconds that all of that took.
     """
-    from lookhops.tasks.metrics import evaluate  # scikit-learn takes its time to import
-
-    assert graphs.y is not None
-    y = graphs.y.cpu().numpy()
-    val, test = (run.predictions[part].double().numpy() for part in ("val", "test"))
-    tested = evaluate(test, y[run.split.test.numpy()])
-    validated = evaluate(val, y[run.split.val.numpy()])
+    task = task_of(graphs)
+    target = task.targets(graphs).cpu()
+    validated = task.evaluate(run.predictions["val"], target[run.split.val])
     metrics = {
-        **{key: tested[key] for key in ("accuracy", "balanced_accuracy", "macro_f1", "auroc")},
-        "loss": tested["loss"],
-        "val_accuracy": validated["accuracy"],
-        "val_loss": validated["loss"],
+        **task.evaluate(run.predictions["test"], target[run.split.test]),
+        **{f"val_{name}": validated[name] for name in (task.main.name, "loss")},
         "epochs": len(run.history),
         "best_epoch": run.best_epoch,
         "seconds": share,

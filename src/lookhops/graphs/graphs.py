@@ -19,20 +19,16 @@ import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
+from lookhops.graphs.choosing import Index, as_index, gather
+from lookhops.graphs.edges import undirected
+from lookhops.graphs.features import as_floats, compact, feature_columns, sizes_of, width
 from lookhops.graphs.indexing import (
-    as_floats,
-    compact,
-    elements_of,
-    one_hot,
     pair_keys,
     row_offsets,
     segment_of,
-    sizes_of,
-    spread,
     stable_argsort,
     take,
     to_offsets,
-    width,
 )
 
 if TYPE_CHECKING:
@@ -154,16 +150,14 @@ class Graphs:
         """
         if self.num_features == 0:
             return torch.ones(self.num_nodes, 1, device=self.device)
-        return one_hot(self.attributes, self.labels, self.label_sizes, self.num_nodes)
+        return feature_columns(self.attributes, self.labels, self.label_sizes)
 
     @property
     def edge_attr(self) -> Tensor | None:
         """Edge features, shape (e, num_edge_features), or none: attributes, then one-hot labels."""
         if self.num_edge_features == 0:
             return None
-        return one_hot(
-            self.edge_attributes, self.edge_labels, self.edge_label_sizes, self.num_edges
-        )
+        return feature_columns(self.edge_attributes, self.edge_labels, self.edge_label_sizes)
 
     @cached_property
     def is_undirected(self) -> bool:
@@ -196,17 +190,17 @@ class Graphs:
 
     # ---------------------------------------------------------------- choosing graphs
 
-    def select(self, index: int | Tensor | Sequence[int] | np.ndarray | slice) -> Graphs:
+    def select(self, index: Index) -> Graphs:
         """The graphs at ``index`` (numbers, a mask or a slice), in that order, repeats allowed.
 
         It is also how a batch is made: a batch is a small ``Graphs``.
         """
-        index = self._as_index(index)
+        index = as_index(index, len(self), self.device)
         host = index.cpu().numpy() if self.columns else None
         columns = {key: column[host] for key, column in self.columns.items()}
-        return replace(self._gather(index), columns=columns)
+        return replace(gather(self, index), columns=columns)
 
-    def __getitem__(self, index: int | Tensor | Sequence[int] | np.ndarray | slice) -> Graphs:
+    def __getitem__(self, index: Index) -> Graphs:
         return self.select(index)
 
     def __iter__(self) -> Iterator[Graphs]:
@@ -219,50 +213,7 @@ class Graphs:
         count = len(self)
         order = torch.randperm(count, generator=generator) if shuffle else torch.arange(count)
         for index in order.to(self.device).split(min(size, count)) if count else ():
-            yield self._gather(index)
-
-    def _as_index(self, index: int | Tensor | Sequence[int] | np.ndarray | slice) -> Tensor:
-        count = len(self)
-        if isinstance(index, slice):
-            return torch.from_numpy(np.arange(count)[index].copy()).to(self.device)
-        given = torch.as_tensor(index, device=self.device)
-        if given.dtype == torch.bool:
-            if given.shape != (count,):
-                raise LookHopsError(f"A mask over {count} graphs needs {count} entries.")
-            return given.nonzero().flatten()
-        if given.numel() and (given.dim() > 1 or given.is_floating_point()):
-            raise LookHopsError("Graphs are chosen by a list of whole numbers, a mask or a slice.")
-        given = given.long().flatten()
-        outside = given[(given < -count) | (given >= count)]
-        if outside.numel():
-            raise LookHopsError(
-                f"No graph has number {int(outside[0])}: there are {count}, from 0."
-            )
-        return torch.where(given < 0, given + count, given)
-
-    def _gather(self, index: Tensor) -> Graphs:
-        """Index arithmetic only: no loop over graphs."""
-        node, node_ptr, node_shift = elements_of(self.node_ptr, index)
-        edge, edge_ptr, edge_shift = elements_of(self.edge_ptr, index)
-        nodes, edges = node.numel(), edge.numel()
-        row_ptr = self.row_ptr.new_full((nodes + 1,), edges)
-        row_ptr[:-1] = self.row_ptr.index_select(0, node) - spread(edge_shift, node_ptr, nodes)
-        source = self.source.index_select(0, edge) - spread(node_shift, edge_ptr, edges)
-        chosen = replace(
-            self,
-            node_ptr=node_ptr,
-            row_ptr=row_ptr,
-            source=source,
-            attributes=take(self.attributes, node),
-            labels=take(self.labels, node),
-            edge_attributes=take(self.edge_attributes, edge),
-            edge_labels=take(self.edge_labels, edge),
-            y=take(self.y, index),
-            columns={},
-        )
-        if self.is_undirected:  # then so is any choice of its graphs: not to be found out again
-            chosen.__dict__["is_undirected"] = True
-        return chosen
+            yield gather(self, index)
 
     # ---------------------------------------------------------------- changing all graphs
 
@@ -277,21 +228,7 @@ class Graphs:
         Of two edges between the same nodes the first in our order gives the features, and an edge
         that was there in one direction lends its features to the other.
         """
-        source = torch.cat((self.source, self.target)).long()
-        target = torch.cat((self.target, self.source)).long()
-        origin = torch.arange(self.num_edges, device=self.device).repeat(2)
-        # The sort is stable: of equal pairs, one given in this direction comes before one turned.
-        pairs = pair_keys(source, target, self.num_nodes)
-        order = stable_argsort(pairs)
-        repeated = pairs[order].diff() == 0
-        order = torch.cat((order[:1], order[1:][~repeated]))
-        return replace(
-            self,
-            source=source[order].to(self.source.dtype),
-            row_ptr=row_offsets(target[order], self.num_nodes),
-            edge_attributes=take(self.edge_attributes, origin[order]),
-            edge_labels=take(self.edge_labels, origin[order]),
-        )
+        return undirected(self)
 
     # ---------------------------------------------------------------- making and storing
 
@@ -379,7 +316,7 @@ class Graphs:
         cls,
         graphs: Iterable[nx.Graph],
         y: Sequence[Any] | Tensor | None = None,
-        node_features: Sequence[str] | None = None,
+        node_features: Mapping[str, Sequence[str] | None] | Sequence[str] | None = None,
         edge_features: Sequence[str] | None = None,
         **rest: Any,
     ) -> Graphs:
@@ -389,7 +326,8 @@ class Graphs:
             graphs: ``Graph``, ``DiGraph`` or multigraphs; nodes are taken in their own order.
             y: The class of each graph, numbers or names; else each graph's ``graph["y"]``.
             node_features: Node attributes to use, in this order: numbers, or text as labels.
-                By default all that every node has.
+                By default all that every node has. A mapping also says which texts each can be
+                (none: it is numbers), so that a label means the same in every set.
             edge_features: The same for edges.
             rest: ``name`` and other fields.
         """

@@ -1,19 +1,10 @@
-"""Index arithmetic over flat tensors: what packing, choosing and expanding graphs is made of."""
+"""Index arithmetic over flat tensors."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import torch
 from torch import Tensor
-
-from lookhops.errors import LookHopsError
-
-
-def width(features: Tensor | None) -> int:
-    """Number of columns; none where there are no features."""
-    return 0 if features is None else features.shape[1]
 
 
 def take(tensor: Tensor | None, index: Tensor) -> Tensor | None:
@@ -61,59 +52,3 @@ def stable_argsort(keys: Tensor) -> Tensor:
 def row_offsets(target: Tensor, num_nodes: int) -> Tensor:
     """CSR offsets, 32-bit, of the edges into each node."""
     return to_offsets(target.bincount(minlength=num_nodes)).int()
-
-
-def stay_within(node_ptr: Tensor, row_ptr: Tensor, source: Tensor) -> bool:
-    """Whether every edge comes from a node of its own graph."""
-    edge_ptr, total = row_ptr[node_ptr], source.numel()
-    first, end = (spread(bound, edge_ptr, total) for bound in (node_ptr[:-1], node_ptr[1:]))
-    return bool(((source >= first) & (source < end)).all())
-
-
-def one_hot(
-    attributes: Tensor | None, labels: Tensor | None, sizes: Sequence[int], rows: int
-) -> Tensor:
-    """Attributes, then one-hot labels, as one float tensor of ``rows`` rows."""
-    given = attributes if attributes is not None else labels
-    assert given is not None
-    kind = given.dtype if given.is_floating_point() else torch.get_default_dtype()
-    start = width(attributes)
-    columns = start + sum(sizes)
-    out = torch.zeros(rows, columns, dtype=kind, device=given.device)
-    if attributes is not None:
-        out[:, :start] = attributes
-    if labels is not None:
-        cell = torch.arange(rows, device=given.device).mul_(columns)
-        for size, column in zip(sizes, labels.unbind(1), strict=True):
-            out.view(-1).index_fill_(0, (cell + column).add_(start), 1.0)
-            start += size
-    return out
-
-
-def sizes_of(labels: Tensor | None, sizes: Sequence[int] | None) -> tuple[int, ...]:
-    """How many values each column of labels takes: as given, else one more than the largest."""
-    if labels is None:
-        return ()
-    if not labels.numel():
-        return tuple(sizes) if sizes is not None else (0,) * labels.shape[1]
-    needed = (labels.amax(0) + 1).tolist()
-    if int(labels.min()) < 0 or (sizes and any(n > s for n, s in zip(needed, sizes, strict=True))):
-        raise LookHopsError("A label is below 0 or not below its column's number of values.")
-    return tuple(sizes or needed)
-
-
-def compact(labels: Tensor | None) -> Tensor | None:
-    """Labels in the smallest integer type that holds them."""
-    if labels is None:
-        return None
-    largest = int(labels.max()) if labels.numel() else 0
-    return labels.to(
-        torch.uint8 if largest < 2**8 else torch.int16 if largest < 2**15 else torch.int32
-    )
-
-
-def as_floats(attributes: Tensor | None) -> Tensor | None:
-    """Float32, unless the caller gave floats of another width on purpose."""
-    if attributes is None or attributes.is_floating_point():
-        return attributes
-    return attributes.float()

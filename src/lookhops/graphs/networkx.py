@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,12 +11,15 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.edges import by_source
+from lookhops.graphs.features import feature_fields
 from lookhops.graphs.indexing import pair_keys
-from lookhops.graphs.pyg import by_source, split_one_hot
 
 if TYPE_CHECKING:
     import networkx as nx
 
+# Names of features, each with the texts that are known of it, or none where it is numbers.
+Vocabulary = Mapping[str, Sequence[str] | None]
 # Nodes or edges with their features, each with what to call it in an error.
 _Places = list[tuple[str, dict[Any, Any]]]
 
@@ -24,7 +27,7 @@ _Places = list[tuple[str, dict[Any, Any]]]
 def from_networkx(
     graphs: Iterable[nx.Graph],
     y: Sequence[Any] | Tensor | None = None,
-    node_features: Sequence[str] | None = None,
+    node_features: Vocabulary | Sequence[str] | None = None,
     edge_features: Sequence[str] | None = None,
     **rest: Any,
 ) -> Graphs:
@@ -43,51 +46,63 @@ def from_networkx(
                 sources.append(place[a])
                 targets.append(place[b])
                 edge_data.append((f"Graph {number}, edge {u!r} to {v!r}", data))
-    attributes, labels, sizes = _features(node_data, node_features)
-    edge_attributes, edge_labels, edge_sizes = _features(edge_data, edge_features)
     classes, names = _named_classes(graphs, y, rest.pop("class_names", None))
     return Graphs.from_edges(
         torch.tensor(sources, dtype=torch.long),
         torch.tensor(targets, dtype=torch.long),
         torch.tensor(nodes, dtype=torch.long),
-        attributes=attributes,
-        labels=labels,
-        label_sizes=sizes,
-        edge_attributes=edge_attributes,
-        edge_labels=edge_labels,
-        edge_label_sizes=edge_sizes,
+        **_features("", node_data, node_features),
+        **_features("edge_", edge_data, edge_features),
         y=classes,
         class_names=names,
         **rest,
     )
 
 
-def _features(
-    places: _Places, names: Sequence[str] | None
-) -> tuple[Tensor | None, Tensor | None, tuple[int, ...] | None]:
-    """Attributes, labels and label sizes of nodes or edges."""
+def vocabulary(graphs: Iterable[nx.Graph]) -> dict[str, list[str] | None]:
+    """The features that every node has, each with its values, sorted, where all are text."""
+    nodes = [data for graph in graphs for _, data in graph.nodes(data=True)]
+    return {name: _texts([data[name] for data in nodes]) for name in _shared(nodes)}
+
+
+def _shared(data: list[dict[Any, Any]]) -> list[str]:
+    """Names of the features that all have."""
+    return [name for name in (data[0] if data else ()) if all(name in one for one in data)]
+
+
+def _texts(values: list[Any]) -> list[str] | None:
+    return sorted(set(values)) if all(isinstance(value, str) for value in values) else None
+
+
+def _features(of: str, places: _Places, names: Vocabulary | Sequence[str] | None) -> dict[str, Any]:
+    """Fields of ``Graphs`` with the features of nodes or edges: numbers, then text as labels."""
     if names is None:
-        first = places[0][1] if places else {}
-        names = [name for name in first if all(name in data for _, data in places)]
+        names = _shared([data for _, data in places])
     columns, labels, sizes = [], [], []
-    for name in names:
-        values = []
+    for name in names if places else ():
         for place, data in places:
             if name not in data:
                 raise LookHopsError(f"{place} has no {name!r}.")
-            values.append(data[name])
-        if all(isinstance(value, str) for value in values):
-            texts, codes = np.unique(np.array(values, dtype=str), return_inverse=True)
-            labels.append(torch.from_numpy(codes.reshape(-1)))
-            sizes.append(len(texts))
-        else:
+        values = [data[name] for _, data in places]
+        texts = names[name] if isinstance(names, Mapping) else _texts(values)
+        if texts is None:
             columns.append(_numbers(name, values, places))
-    if not places or not (columns or labels):
-        return None, None, None
+        else:
+            labels.append(_codes(name, values, places, texts))
+            sizes.append(len(texts))
     attributes = torch.from_numpy(np.concatenate(columns, 1)).float() if columns else None
     if not labels:
-        return split_one_hot(attributes)
-    return attributes, torch.stack(labels, 1), tuple(sizes)
+        return feature_fields(of, attributes)
+    return feature_fields(of, attributes, torch.tensor(labels).t(), sizes)
+
+
+def _codes(name: str, values: list[Any], places: _Places, texts: Sequence[str]) -> list[int]:
+    """The place of each value among the known texts."""
+    code_of: dict[Any, int] = {text: code for code, text in enumerate(texts)}
+    for (place, _), value in zip(places, values, strict=True):
+        if not isinstance(value, str) or value not in code_of:
+            raise LookHopsError(f"{place}: {name!r} is {value!r}, which no training graph has.")
+    return [code_of[value] for value in values]
 
 
 def _numbers(name: str, values: list[Any], places: _Places) -> np.ndarray:

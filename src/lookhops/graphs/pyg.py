@@ -10,7 +10,9 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import pair_keys, spread, stable_argsort, to_offsets
+from lookhops.graphs.edges import by_source
+from lookhops.graphs.features import feature_fields
+from lookhops.graphs.indexing import spread, to_offsets
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -34,20 +36,8 @@ def from_pyg(data: Iterable[Data], **rest: Any) -> Graphs:
     _refuse(_not_finite(x), node_ptr, "a node feature that is not a finite number")
     _refuse(_not_finite(edge_attr), edge_ptr, "an edge feature that is not a finite number")
     source, target = edge_index + spread(node_ptr[:-1], edge_ptr, edge_index.shape[1])
-    attributes, labels, sizes = split_one_hot(x)
-    edge_attributes, edge_labels, edge_sizes = split_one_hot(edge_attr)
-    return Graphs.from_edges(
-        source,
-        target,
-        nodes,
-        attributes=attributes,
-        labels=labels,
-        label_sizes=sizes,
-        edge_attributes=edge_attributes,
-        edge_labels=edge_labels,
-        edge_label_sizes=edge_sizes,
-        **rest,
-    )
+    features = feature_fields("", x) | feature_fields("edge_", edge_attr)
+    return Graphs.from_edges(source, target, nodes, **features, **rest)
 
 
 _Collated = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Any]
@@ -136,18 +126,6 @@ def _refuse(wrong: Tensor | None, ptr: Tensor, what: str) -> None:
         raise LookHopsError(f"Graph {number} has {what}.")
 
 
-def split_one_hot(
-    features: Tensor | None,
-) -> tuple[Tensor | None, Tensor | None, tuple[int, ...] | None]:
-    """Features as attributes, or as one column of labels where every row is one-hot."""
-    if features is None or not features.numel() or features.dtype in (torch.float64, torch.half):
-        return features, None, None
-    ones = features == 1
-    if bool((ones | (features == 0)).all()) and bool((ones.sum(1) == 1).all()):
-        return None, ones.int().argmax(1, keepdim=True), (features.shape[1],)
-    return features, None, None
-
-
 def to_pyg(graphs: Graphs) -> list[Data]:
     """A list of PyG ``Data``; see :meth:`Graphs.to_pyg`."""
     from torch_geometric.data import Data
@@ -163,10 +141,3 @@ def to_pyg(graphs: Graphs) -> list[Data]:
         Data(x=x, edge_index=e, edge_attr=a, y=y, **({"num_nodes": n} if x is None else {}))
         for x, e, a, y, n in parts
     ]
-
-
-def by_source(graphs: Graphs) -> tuple[Tensor, Tensor]:
-    """The edges' order by source, then target, and their nodes' numbers within each graph."""
-    order = stable_argsort(pair_keys(graphs.target, graphs.source, graphs.num_nodes))
-    start = spread(graphs.node_ptr[:-1], graphs.edge_ptr, graphs.num_edges)
-    return order, (graphs.edge_index - start)[:, order]

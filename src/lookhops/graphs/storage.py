@@ -15,7 +15,7 @@ from torch import Tensor
 from lookhops.errors import LookHopsError
 from lookhops.files import replacing
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import stay_within
+from lookhops.graphs.edges import stay_within
 
 FORMAT = "lookhops-graphs-1"
 _TUPLES = ("class_names", "label_sizes", "edge_label_sizes")

@@ -16,13 +16,14 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.encoding.inputs import Packer, classes_in
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import BATCH_SIZE
 from lookhops.nn import GraphNetwork
 from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
-from lookhops.tasks.metrics import fit_temperature
+from lookhops.tasks import Classification
 from lookhops.training.trainer import choose_device, train
 
 Array = NDArray[Any]
@@ -103,19 +104,19 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         seed = int(generator.randint(2**31 - 1))
         architecture, protocol = self._architecture(), self._protocol(seed)
         part = Split(train_part, val_part, val_part)
-        [run] = train(graphs, architecture, protocol, splits=[part], device=self.device)
-        model = GraphNetwork.from_architecture(
-            max(graphs.num_features, 1), len(classes), architecture
-        )
+        encoding = Encoding.fit(graphs, train_part)
+        task = Classification.of(graphs, self.class_weights)
+        [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
+        model = GraphNetwork.from_architecture(encoding.width, len(classes), architecture)
         model.load_state_dict(run.weights)
         self.classes_ = classes
         self.n_features_in_ = graphs.num_features
         self.model_ = model.eval()
-        log_p = run.predictions["val"].double().numpy()
-        self.temperature_ = fit_temperature(log_p, codes.reshape(-1)[val_part.numpy()])
+        target = task.targets(graphs).cpu()[val_part]
+        self.temperature_ = task.calibrate(run.predictions["val"], target)["temperature"]
         self.history_ = run.history
         self.n_iter_ = len(run.history)
-        self._packer, self._featuriser = packer, graphs.featuriser
+        self._packer, self._encoding = packer, encoding
         return self
 
     @torch.inference_mode()
@@ -123,19 +124,18 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         """Calibrated probabilities, shape (graphs, classes), columns as in ``classes_``."""
         check_is_fitted(self)
         graphs = self._packer.pack(X)
-        if graphs.num_features != self.n_features_in_:
+        if graphs.num_features != self.n_features_in_:  # in the words that scikit-learn expects
             raise LookHopsError(
                 f"X has {graphs.num_features} features, but LookHopsClassifier is expecting "
                 f"{self.n_features_in_} features as input."
             )
-        if graphs.featuriser != self._featuriser:
-            raise LookHopsError(
-                f"X has features made by {graphs.featuriser!r}; LookHopsClassifier was fitted on "
-                f"features made by {self._featuriser!r}."
-            )
+        self._encoding.check(graphs)
         device = choose_device(self.device)
         model = self.model_.to(device)
-        outputs = [model(batch.to(device)).double().cpu() for batch in graphs.batches(BATCH_SIZE)]
+        outputs = []
+        for batch in graphs.to(device).batches(BATCH_SIZE):
+            level = model.level(batch, self._encoding.columns(batch))
+            outputs.append(model(level).double().cpu())
         return (torch.cat(outputs) / self.temperature_).softmax(-1).numpy()
 
     def predict(self, X: Any) -> Array:

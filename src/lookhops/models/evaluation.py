@@ -1,4 +1,4 @@
-"""What is said about finished runs: each seed, all of them together, and the confusion matrix."""
+"""What is said about finished runs: each seed, and all of them together."""
 
 from __future__ import annotations
 
@@ -9,59 +9,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lookhops.graphs import Graphs
-from lookhops.tasks.metrics import (
-    METRICS,
-    bootstrap_auroc,
-    confusion_matrix,
-    evaluate,
-    fit_temperature,
-    interval,
-)
+from lookhops.tasks import Task
+from lookhops.tasks.metrics import interval
 from lookhops.training.trainer import Run
 
-Array = NDArray[Any]
 
-
-def evaluate_runs(runs: Sequence[Run], graphs: Graphs) -> dict[str, Any]:
-    """All that is said about finished runs: per seed, over seeds, and the confusion matrix.
+def evaluate_runs(runs: Sequence[Run], graphs: Graphs, task: Task) -> dict[str, Any]:
+    """All that is said about finished runs: per seed, over seeds, and all test graphs together.
 
     Returns:
-        ``seeds`` (seed to its metrics), ``summary`` (metric to mean, std and values; AUROC with
-        the bootstrap interval of its mean) and ``confusion`` (true class by predicted class,
-        the test graphs of all seeds together). Runs without predictions are left out.
+        ``seeds`` (seed to its metrics), ``summary`` (metric to mean, std and values; with the
+        bootstrap interval of the mean where the task resamples it) and the task's overview: of
+        classes, ``confusion`` (true class by predicted class, the test graphs of all seeds
+        together). Runs without predictions are left out.
     """
-    assert graphs.y is not None
-    y = graphs.y.cpu().numpy()
+    target = task.targets(graphs).cpu()
+    tested = [run for run in runs if run.predictions]
+    outputs = [run.predictions["test"] for run in tested]
+    targets = [target[run.split.test] for run in tested]
+    draws = [task.resampled(*pair) for pair in zip(outputs, targets, strict=True)]
     seeds: dict[str, dict[str, Any]] = {}
-    resampled = []
-    confusion = np.zeros((graphs.num_classes, graphs.num_classes), dtype=int)
-    for run in runs:
-        if not run.predictions:
-            continue
-        val, test = (run.predictions[part].double().numpy() for part in ("val", "test"))
-        y_val, y_test = y[run.split.val.numpy()], y[run.split.test.numpy()]
-        metrics = evaluate(test, y_test, fit_temperature(val, y_val))
-        draws = bootstrap_auroc(np.exp(test), y_test)
-        metrics["auroc_interval"] = interval(draws)
-        resampled.append(draws)
-        seeds[str(run.seed)] = metrics
-        confusion += confusion_matrix(y_test, test.argmax(1), graphs.num_classes)
+    for run, output, true, drawn in zip(tested, outputs, targets, draws, strict=True):
+        calibration = task.calibrate(run.predictions["val"], target[run.split.val])
+        seeds[str(run.seed)] = {
+            **task.evaluate(output, true, calibration),
+            "test_graphs": len(true),
+            **{f"{name}_interval": interval(values) for name, values in drawn.items()},
+        }
     return {
         "seeds": seeds,
-        "summary": summarise(seeds, resampled),
-        "confusion": confusion.tolist(),
+        "summary": summarise(seeds, draws, task),
+        **task.overview(outputs, targets),
     }
 
 
-def summarise(seeds: Mapping[str, Mapping[str, Any]], resampled: Sequence[Array]) -> dict[str, Any]:
+def summarise(
+    seeds: Mapping[str, Mapping[str, Any]],
+    draws: Sequence[Mapping[str, NDArray[Any]]],
+    task: Task,
+) -> dict[str, Any]:
     """Mean and sample standard deviation over seeds of every metric that all seeds have."""
     found: dict[str, Any] = {}
-    for name in METRICS:
+    for name in (metric.name for metric in task.metrics):
         values = [metrics[name] for metrics in seeds.values() if metrics[name] is not None]
         if values and len(values) == len(seeds):
             found[name] = summary(values)
-    if "auroc" in found:
-        found["auroc"]["interval"] = interval(np.mean(resampled, axis=0))
+            if name in draws[0]:
+                found[name]["interval"] = interval(np.mean([one[name] for one in draws], axis=0))
     return found
 
 

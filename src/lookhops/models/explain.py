@@ -123,9 +123,9 @@ def _explain_batch(
 ) -> Iterator[Explanation]:
     answers = predictor.predict(graphs)
     model = predictor.models[seed]
-    level = model.level(graphs.to(predictor.device))
-    dtype = next(model.parameters()).dtype
-    _, decisions = model.classify(level.with_x(level.x.to(dtype)))
+    batch, dtype = graphs.to(predictor.device), next(model.parameters()).dtype
+    level = model.level(batch, predictor.encoding.columns(batch, dtype=dtype))
+    _, decisions = model.classify(level)
     views = _views(graphs, decisions, isinstance(model.pools[0], NodePooling))
     smiles = graphs.columns.get("smiles")
     node_ptr, edge_ptr = graphs.node_ptr.numpy(), graphs.edge_ptr.numpy()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lookhops.graphs import Graphs
+from lookhops.tasks import Calibration, Task
 from lookhops.training.trainer import Run
 
 #: Bars of the distribution of sizes.
@@ -64,25 +65,23 @@ def ids_of(graphs: Graphs) -> list[str]:
     return [str(value) for value in (range(len(graphs)) if known is None else known)]
 
 
-def predictions_csv(runs: Sequence[Run], graphs: Graphs, temperatures: Mapping[int, float]) -> str:
+def predictions_csv(
+    runs: Sequence[Run], graphs: Graphs, task: Task, calibrations: Mapping[int, Calibration]
+) -> str:
     """The answers to the test part of every seed, one line a graph.
 
-    Columns: seed, graph (its number from 0), id, class (the true one), and the calibrated
-    probability of each class, ``p(NAME)``.
+    Columns: seed, graph (its number from 0), id, and the task's: of classes, ``class`` (the true
+    one) and the calibrated probability of each, ``p(NAME)``.
     """
-    from lookhops.tasks.metrics import calibrated  # SciPy takes its time to import
-
-    assert graphs.y is not None
-    y, ids = graphs.y.cpu().numpy(), ids_of(graphs)
+    target, ids = task.targets(graphs).tolist(), ids_of(graphs)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("seed", "graph", "id", "class", *(f"p({n})" for n in graphs.class_names)))
+    writer.writerow(("seed", "graph", "id", *task.columns))
     for run in runs:
         if "test" not in run.predictions:  # its training was stopped before its time
             continue
-        log_p = run.predictions["test"].double().numpy()
-        p = calibrated(log_p, temperatures[run.seed])
-        for number, row in zip(run.split.test.tolist(), p.tolist(), strict=True):
-            known = (run.seed, number, ids[number], graphs.class_names[y[number]])
+        answers = task.answers(run.predictions["test"], calibrations[run.seed])
+        for number, row in zip(run.split.test.tolist(), answers.tolist(), strict=True):
+            known = (run.seed, number, ids[number], task.label(target[number]))
             writer.writerow((*known, *(f"{value:.6g}" for value in row)))
     return text.getvalue()

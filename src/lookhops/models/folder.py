@@ -23,6 +23,7 @@ from torch import Tensor
 
 from lookhops import __version__
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.files import (
     pack_tensors,
@@ -35,6 +36,7 @@ from lookhops.files import (
 from lookhops.graphs import Graphs
 from lookhops.models.facts import predictions_csv, run_facts
 from lookhops.nn import Architecture, GraphNetwork
+from lookhops.tasks import Task
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import Run
 
@@ -62,11 +64,8 @@ def settings_of(
         "architecture": asdict(architecture),
         "protocol": {key: _plain(value) for key, value in asdict(protocol).items()},
         "data": {
-            "name": graphs.name,
+            **Encoding.fit(graphs).to_dict(),
             "graphs": len(graphs),
-            "num_features": graphs.num_features,
-            "label_sizes": list(graphs.label_sizes),
-            "featuriser": graphs.featuriser,
             "class_names": list(graphs.class_names),
             "fingerprint": graphs.fingerprint,
             "splits": digest.hexdigest()[:16],
@@ -101,6 +100,7 @@ def save_model(
     stopped: str | None = None,
     *,
     graphs: Graphs,
+    task: Task,
     command: str | None = None,
 ) -> dict[str, Any]:
     """Write the folder, ``config.json`` last, and return what that holds.
@@ -109,10 +109,11 @@ def save_model(
         folder: Where.
         runs: One a seed, with weights.
         settings: What :func:`settings_of` gave.
-        results: What :func:`~lookhops.tasks.metrics.evaluate_runs` gave.
+        results: What :func:`~lookhops.models.evaluation.evaluate_runs` gave.
         device: Where it was trained.
         stopped: Why the training ended before its time, if it did.
         graphs: What it was trained and tested on.
+        task: What was asked.
         command: The command line that asked for it, for whoever wants it again.
     """
     weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
@@ -144,8 +145,8 @@ def save_model(
         config["stopped"] = stopped
     if command:
         config["command"] = command
-    temperatures = {run.seed: _temperature(results, run.seed) for run in runs}
-    answers = predictions_csv(runs, graphs, temperatures).encode()
+    calibrations = {run.seed: {"temperature": _temperature(results, run.seed)} for run in runs}
+    answers = predictions_csv(runs, graphs, task, calibrations).encode()
     config["predictions_sha256"] = hashlib.sha256(answers).hexdigest()
     write_bytes(folder / WEIGHTS, content)
     write_bytes(folder / HISTORY, _history(runs).encode())
@@ -205,7 +206,7 @@ class Checkpoint:
         """The trained network of a seed, ready to predict."""
         data = self.config["data"]
         model = GraphNetwork.from_architecture(
-            max(data["num_features"], 1), len(data["class_names"]), self.architecture
+            Encoding.from_dict(data).width, len(data["class_names"]), self.architecture
         )
         weights = self.weights[seed]
         model.to(next(iter(weights.values())).dtype).load_state_dict(weights)
@@ -222,7 +223,7 @@ def load_model(folder: Path | str) -> Checkpoint:
     try:
         architecture = _architecture(config["architecture"])
         data = config["data"]
-        channels, classes = max(data["num_features"], 1), len(data["class_names"])
+        channels, classes = Encoding.from_dict(data).width, len(data["class_names"])
         seeds = [int(seed) for seed in config["epochs"]]
         expected = GraphNetwork.from_architecture(channels, classes, architecture).state_dict()
         whole = hashlib.sha256(content).hexdigest() == config["weights_sha256"]

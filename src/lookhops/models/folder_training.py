@@ -9,11 +9,14 @@ from typing import Any
 import torch
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.models.evaluation import evaluate_runs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
 from lookhops.models.resume import ResumeState
 from lookhops.nn import Architecture, GraphNetwork
+from lookhops.tasks import Task, task_of
 from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
 
@@ -53,9 +56,10 @@ def train_into(
     folder = Path(folder)
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
     chosen = choose_device(device)
-    parts = draw_splits(graphs, protocol, splits)
+    task = task_of(graphs, protocol.class_weights)
+    parts = draw_splits(graphs, task, protocol, splits)
     # An architecture that cannot be says so before anything is written.
-    GraphNetwork.from_architecture(max(graphs.num_features, 1), graphs.num_classes, architecture)
+    GraphNetwork.from_architecture(Encoding.fit(graphs).width, task.out_channels, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
     state = ResumeState(folder, settings, save_every)
     if (config := _prepare(folder, state, settings, resume, overwrite)) is not None:
@@ -76,6 +80,7 @@ def train_into(
             graphs,
             architecture,
             protocol,
+            task=task,
             splits=list(parts.values()),
             device=chosen,
             resume=lambda seeds: state.load(seeds, parts),
@@ -83,7 +88,7 @@ def train_into(
         )
     except NotFinite as error:
         runs, stopped = error.runs, error
-    config = _finish(folder, runs, graphs, settings, chosen, stopped, command)
+    config = _finish(folder, runs, graphs, task, settings, chosen, stopped, command)
     state.clear()
     if stopped is not None:
         raise stopped
@@ -126,13 +131,14 @@ def _finish(
     folder: Path,
     runs: list[Run],
     graphs: Graphs,
+    task: Task,
     settings: dict[str, Any],
     device: torch.device,
     stopped: NotFinite | None,
     command: str | None,
 ) -> dict[str, Any]:
-    from lookhops.models.evaluation import evaluate_runs  # SciPy takes its time to import
-
-    results = evaluate_runs(runs, graphs)
+    results = evaluate_runs(runs, graphs, task)
     why = str(stopped) if stopped else None
-    return save_model(folder, runs, settings, results, device, why, graphs=graphs, command=command)
+    return save_model(
+        folder, runs, settings, results, device, why, graphs=graphs, task=task, command=command
+    )

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
+from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.models.facts import ids_of
 from lookhops.models.folder import Checkpoint, load_model
@@ -60,6 +60,7 @@ class Predictor:
 
     def __init__(self, folder: Path | str, device: str | torch.device = "auto") -> None:
         self.checkpoint: Checkpoint = load_model(folder)
+        self.encoding = Encoding.from_dict(self.checkpoint.config["data"])
         self.device = choose_device(device)
         self.models: dict[int, GraphNetwork] = {
             seed: self.checkpoint.model(seed).to(self.device) for seed in self.checkpoint.seeds
@@ -67,24 +68,7 @@ class Predictor:
 
     def check(self, graphs: Graphs) -> None:
         """Refuse graphs whose features the model does not know."""
-        data = self.checkpoint.config["data"]
-        name, featuriser = data["name"], data["featuriser"]
-        if featuriser and graphs.featuriser and featuriser != graphs.featuriser:
-            raise LookHopsError(
-                f"{graphs.name}: its features were made by {graphs.featuriser!r}; the model was "
-                f"trained on {name}, with features made by {featuriser!r}."
-            )
-        if graphs.num_features != data["num_features"]:
-            raise LookHopsError(
-                f"{graphs.name}: has {graphs.num_features} features a node; the model was trained "
-                f"on {name}, which has {data['num_features']}."
-            )
-        both_named = featuriser and graphs.featuriser
-        if both_named and list(graphs.label_sizes) != data["label_sizes"]:
-            raise LookHopsError(
-                f"{graphs.name}: its node labels take {list(graphs.label_sizes)} values; the model "
-                f"was trained on {name}, where they take {data['label_sizes']}."
-            )
+        self.encoding.check(graphs)
 
     @torch.inference_mode()
     def predict(self, graphs: Graphs) -> Predictions:
@@ -103,7 +87,8 @@ class Predictor:
         dtype = next(model.parameters()).dtype
         found = [torch.zeros(0, model.out_channels, dtype=dtype)]
         for batch in graphs.batches(BATCH_SIZE):
-            level = model.level(batch.to(self.device))
-            outputs, _ = model.classify(level.with_x(level.x.to(dtype)))
+            batch = batch.to(self.device)
+            level = model.level(batch, self.encoding.columns(batch, dtype=dtype))
+            outputs, _ = model.classify(level)
             found.append(outputs.cpu())
         return (torch.cat(found).double() / self.checkpoint.temperature(seed)).softmax(-1)

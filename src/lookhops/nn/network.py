@@ -119,9 +119,9 @@ class GraphNetwork(nn.Module):
         level = graphs if isinstance(graphs, Level) else self.level(graphs)
         return self.classify(level, masked=level.alive is not None, key=key)[0]
 
-    def level(self, graphs: Graphs | Any) -> Level:
-        """The batch as the first layer sees it."""
-        x = graphs.x
+    def level(self, graphs: Graphs | Any, x: Tensor | None = None) -> Level:
+        """The batch as the first layer sees it; by default with the graphs' own features."""
+        x = graphs.x if x is None else x
         if x is None:
             raise LookHopsError("These graphs have no node features: give them an x.")
         if x.shape[-1] != self.in_channels:

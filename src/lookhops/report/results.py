@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from lookhops.report.content import Block, Chart, Section, TableBlock
 from lookhops.report.folders import Answers, ModelFolder
 from lookhops.report.result_charts import calibration, confusion
+from lookhops.tasks.metrics import rates
 from lookhops.words import counted, mean_std, percent, share_between
 
 METRICS = {
@@ -89,27 +90,13 @@ def _intervals(answers: Answers, classes: int) -> dict[str, tuple[float, float]]
         one = answers.of_seed(seed)
         pairs = np.bincount(one.true * classes + one.p.argmax(1), minlength=classes**2)
         draws = generator.multinomial(len(one.true), pairs / len(one.true), size=RESAMPLES)
-        for key, values in _from_confusion(draws.reshape(-1, classes, classes)).items():
+        for key, values in rates(draws.reshape(-1, classes, classes)).items():
             resampled.setdefault(key, []).append(values)
     found = {}
     for key, of_seeds in resampled.items():
         low, high = np.quantile(np.mean(of_seeds, axis=0), (0.025, 0.975))
         found[key] = (float(low), float(high))
     return found
-
-
-def _from_confusion(matrix: NDArray[Any]) -> dict[str, NDArray[Any]]:
-    """Metrics of many confusion matrices, shape (r, classes, classes); as ``metrics.evaluate``."""
-    hits = matrix.diagonal(axis1=1, axis2=2)
-    true, predicted = matrix.sum(2), matrix.sum(1)
-    there, either = true > 0, true + predicted > 0
-    recall = np.where(there, hits / np.maximum(true, 1), 0)
-    f1 = np.where(either, 2 * hits / np.maximum(true + predicted, 1), 0)
-    return {
-        "accuracy": hits.sum(1) / matrix.sum((1, 2)),
-        "balanced_accuracy": recall.sum(1) / there.sum(1),
-        "macro_f1": f1.sum(1) / either.sum(1),
-    }
 
 
 def _calibration(model: ModelFolder, answers: Answers, n: str) -> Chart:

@@ -1,1 +1,38 @@
-"""What is asked of a graph: head, loss, metrics and words."""
+"""What is asked of a graph: head, loss, metrics and labels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.tasks.classes import Classification
+from lookhops.tasks.task import Calibration, Metric, Task
+
+__all__ = ["TASKS", "Calibration", "Classification", "Metric", "Task", "task_from_dict", "task_of"]
+
+#: Every kind of task by its name.
+TASKS: dict[str, type[Task]] = {Classification.kind: Classification}
+
+
+def task_of(graphs: Graphs, class_weights: bool = False) -> Task:
+    """What these graphs ask, from the targets that they carry.
+
+    Args:
+        graphs: Graphs with targets.
+        class_weights: Whether the loss weighs classes by their rarity in the training part.
+    """
+    return Classification.of(graphs, class_weights)
+
+
+def task_from_dict(values: Mapping[str, Any]) -> Task:
+    """The task that :meth:`Task.to_dict` wrote."""
+    options = dict(values)
+    kind = options.pop("kind", None)
+    if kind not in TASKS:
+        raise LookHopsError(f"There is no task {kind!r}; known are {', '.join(TASKS)}.")
+    try:
+        return TASKS[kind](**options)
+    except TypeError as error:
+        raise LookHopsError(f"The task is not a {kind}: {error}.") from error

@@ -6,8 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax
 
 Array = NDArray[Any]
 
@@ -15,37 +13,33 @@ Array = NDArray[Any]
 RESAMPLES, COVERAGE = 1000, 0.95
 #: Bins of the expected calibration error.
 BINS = 15
-#: What has a mean and a standard deviation over seeds.
-METRICS = ("accuracy", "balanced_accuracy", "macro_f1", "auroc", "loss", "ece_before", "ece_after")
-
-
-def evaluate(log_p: Array, y: Array, temperature: float = 1.0) -> dict[str, Any]:
-    """Metrics of log-probabilities, shape (n, classes), against the classes ``y``, shape (n).
-
-    Accuracy, balanced accuracy (mean recall of the classes that are there), macro-F1 (of the
-    classes that are there or predicted), AUROC (none where it is not defined), the mean negative
-    log-likelihood, and the expected calibration error before and after the temperature.
-    """
-    confusion = confusion_matrix(y, log_p.argmax(1), log_p.shape[1])
-    hits, true, predicted = confusion.diagonal(), confusion.sum(1), confusion.sum(0)
-    there, either = true > 0, true + predicted > 0
-    return {
-        "accuracy": float(hits.sum() / len(y)),
-        "balanced_accuracy": float((hits[there] / true[there]).mean()),
-        "macro_f1": float((2 * hits[either] / (true + predicted)[either]).mean()),
-        "auroc": auroc(np.exp(log_p), y),
-        "loss": float(-log_p[np.arange(len(y)), y].mean()),
-        "temperature": temperature,
-        "ece_before": calibration_error(np.exp(log_p), y),
-        "ece_after": calibration_error(calibrated(log_p, temperature), y),
-        "test_graphs": len(y),
-    }
 
 
 def confusion_matrix(y: Array, predicted: Array, num_classes: int) -> Array:
     """How often each true class (row) was taken for each class (column)."""
     pairs = np.bincount(y * num_classes + predicted, minlength=num_classes**2)
     return pairs.reshape(num_classes, num_classes)
+
+
+def rates(confusion: Array) -> dict[str, Array]:
+    """Accuracy, balanced accuracy and macro-F1, shape (...), of confusion matrices.
+
+    Balanced accuracy is the mean recall of the classes that are there; macro-F1 is the mean over
+    the classes that are there or predicted.
+
+    Args:
+        confusion: Shape (..., classes, classes), true classes in rows.
+    """
+    hits = confusion.diagonal(axis1=-2, axis2=-1)
+    true, predicted = confusion.sum(-1), confusion.sum(-2)
+    there, either = true > 0, true + predicted > 0
+    recall = hits / np.maximum(true, 1)
+    f1 = 2 * hits / np.maximum(true + predicted, 1)
+    return {
+        "accuracy": hits.sum(-1) / true.sum(-1),
+        "balanced_accuracy": recall.sum(-1) / there.sum(-1),
+        "macro_f1": f1.sum(-1) / either.sum(-1),
+    }
 
 
 # -------------------------------------------------------------------- ranking
@@ -114,24 +108,22 @@ def calibration_error(p: Array, y: Array, bins: int = BINS) -> float:
     return float(np.abs(gap).sum() / len(y))
 
 
-def calibrated(log_p: Array, temperature: float) -> Array:
-    r"""Probabilities :math:`\mathrm{softmax}(\log p / T)`."""
-    return np.exp(log_softmax(log_p / temperature, axis=-1))
-
-
-def fit_temperature(log_p: Array, y: Array) -> float:
-    r"""The temperature :math:`T` that makes ``y`` likeliest.
+def fit_temperature(output: Array, y: Array) -> float:
+    r"""The temperature :math:`T` that makes the classes ``y`` likeliest.
 
     .. math::
-        \min_T \; -\sum_i \log \mathrm{softmax}(\log p_i / T)_{y_i} + \tfrac12 (\ln T)^2
+        \min_T \; -\sum_i \log \mathrm{softmax}(o_i / T)_{y_i} + \tfrac12 (\ln T)^2
 
     The last term, worth less than one graph, keeps a small validation part without a mistake from
     asking for certainty (:math:`T = 0`).
     """
+    from scipy.optimize import minimize_scalar  # takes its time to import
+    from scipy.special import log_softmax
+
     rows = np.arange(len(y))
 
     def cost(log_t: float) -> float:
-        likelihood = log_softmax(log_p / np.exp(log_t), axis=-1)[rows, y].sum()
+        likelihood = log_softmax(output / np.exp(log_t), axis=-1)[rows, y].sum()
         return float(log_t**2 / 2 - likelihood)
 
     found = minimize_scalar(cost, bounds=(-4, 4), method="bounded", options={"xatol": 1e-6})

@@ -8,14 +8,14 @@ from copy import deepcopy
 
 import torch
 from torch import Tensor
-from torch.nn.functional import nll_loss
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork
+from lookhops.tasks import Task
 from lookhops.training.protocol import (
     Protocol,
-    class_weights,
     epoch_generator,
     epoch_randomness,
     seeded_model,
@@ -36,11 +36,11 @@ class Engine(ABC):
 
     @abstractmethod
     def validate(self) -> tuple[Tensor, Tensor]:
-        """Validation loss and accuracy of each seed."""
+        """Validation loss and main metric of each seed."""
 
     @abstractmethod
     def predict(self, part: str) -> list[Tensor]:
-        """Log-probabilities of a part (``train``, ``val``, ``test``) with the kept weights."""
+        """Outputs for a part (``train``, ``val``, ``test``) with the kept weights of each seed."""
 
     @abstractmethod
     def remember(self, better: Tensor) -> None:
@@ -68,6 +68,7 @@ class EagerEngine(Engine):
     def __init__(
         self,
         graphs: Graphs,
+        task: Task,
         split: Split,
         seed: int,
         architecture: Architecture,
@@ -75,13 +76,15 @@ class EagerEngine(Engine):
         device: torch.device,
     ) -> None:
         self.seeds = (seed,)
+        self.task = task
         self.protocol = protocol
         self.device = device
         self.parts = {
             part: graphs.select(getattr(split, part)).to(device)
             for part in ("train", "val", "test")
         }
-        model = seeded_model(seed, max(graphs.num_features, 1), graphs.num_classes, architecture)
+        self.encoding = Encoding.fit(graphs, split.train)
+        model = seeded_model(seed, self.encoding.width, task.out_channels, architecture)
         self.dtype = torch.float64 if protocol.precision == "float64" else torch.float32
         self.model = model.to(device, self.dtype)
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
@@ -91,10 +94,8 @@ class EagerEngine(Engine):
             weight_decay=protocol.weight_decay,
             fused=True,
         )
-        train = self.parts["train"]
-        assert train.y is not None
-        weigh = class_weights(train.y.cpu(), graphs.num_classes) if protocol.class_weights else None
-        self.class_weights = None if weigh is None else weigh.to(device, self.dtype)
+        fitted = task.fit(task.targets(graphs).cpu()[split.train])
+        self.fitted = None if fitted is None else fitted.to(device, self.dtype)
 
     def epoch(self, number: int) -> Tensor:
         """Train one epoch; the mean training loss."""
@@ -105,41 +106,38 @@ class EagerEngine(Engine):
         with epoch_randomness(self.seeds[0], number, self.device):
             for batch in train.batches(self.protocol.batch_size, shuffle=True, generator=shuffle):
                 self.optimizer.zero_grad(set_to_none=True)
-                assert batch.y is not None
-                loss = nll_loss(self._forward(batch, self.model), batch.y, self.class_weights)
+                output = self._forward(batch, self.model)
+                loss, _ = self.task.losses(output, self.task.targets(batch), self.fitted)
                 loss.backward()
                 self.optimizer.step()
                 losses.append(loss.detach() * len(batch))
         return torch.stack(losses).sum().div(len(train)).cpu().view(1)
 
     def validate(self) -> tuple[Tensor, Tensor]:
-        """Validation loss and accuracy."""
-        log_p = self._log_p("val", self.model)
-        y = self.parts["val"].y
-        assert y is not None
-        loss = nll_loss(
-            log_p, y.cpu(), None if self.class_weights is None else self.class_weights.cpu()
-        )
-        return loss.view(1), (log_p.argmax(1) == y.cpu()).double().mean().view(1)
+        """Validation loss and main metric."""
+        output, target = self._outputs("val", self.model), self.task.targets(self.parts["val"])
+        loss, _ = self.task.losses(output, target, self.fitted)
+        score, _ = self.task.scores(output, target)
+        return loss.cpu().view(1), score.cpu().view(1)
 
     def predict(self, part: str) -> list[Tensor]:
-        """Log-probabilities of a part with the kept weights."""
+        """Outputs of the network for a part with the kept weights."""
         model = deepcopy(self.model)
         model.load_state_dict(self.kept)
-        return [self._log_p(part, model)]
+        return [self._outputs(part, model).cpu()]
 
     @torch.no_grad()
-    def _log_p(self, part: str, model: GraphNetwork) -> Tensor:
+    def _outputs(self, part: str, model: GraphNetwork) -> Tensor:
         model.eval()
         batches = self.parts[part].batches(self.protocol.batch_size)
-        return torch.cat([self._forward(batch, model) for batch in batches]).cpu()
+        return torch.cat([self._forward(batch, model) for batch in batches])
 
     def _forward(self, batch: Graphs, model: GraphNetwork) -> Tensor:
+        level = model.level(batch, self.encoding.columns(batch, dtype=self.dtype))
         if self.protocol.precision == "bfloat16":
             with torch.autocast(self.device.type, torch.bfloat16):
-                return model(batch).float().log_softmax(-1)
-        level = model.level(batch)
-        return model(level.with_x(level.x.to(self.dtype))).log_softmax(-1)
+                return model(level).float()
+        return model(level)
 
     def remember(self, better: Tensor) -> None:
         """Keep the present weights."""

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.hops import Adjacency, Pattern
 from lookhops.nn import Level
@@ -55,8 +56,9 @@ class Capacity:
 class Gatherer:
     """Makes levels of fixed shape from packed graphs, by index arithmetic alone."""
 
-    def __init__(self, graphs: Graphs) -> None:
+    def __init__(self, graphs: Graphs, encoding: Encoding) -> None:
         self.graphs = graphs
+        self.encoding = encoding
         self.undirected = graphs.is_undirected
         self.node_ptr = graphs.node_ptr.long()
         self.row_ptr = graphs.row_ptr.long()
@@ -86,8 +88,9 @@ class Gatherer:
         node = torch.where(alive, (first - start).gather(1, place) + slot, 0)
         offset = torch.arange(seeds, device=index.device)[:, None]
         pattern = self._edges(node.flatten(), alive.flatten(), room.edges)
+        x = self.encoding.columns(self.graphs, node.flatten(), dtype)
         level = Level(
-            x=self._features(node.flatten(), dtype).view(seeds, room.nodes, -1),
+            x=x.view(seeds, room.nodes, -1),
             adjacency=Adjacency(pattern, symmetric=self.undirected),
             graph=(place + offset * size).flatten(),
             num_graphs=seeds * size,
@@ -111,17 +114,3 @@ class Gatherer:
         pattern = Pattern(row_ptr.int(), column.int())
         pattern.__dict__["row"] = row.int()  # known already
         return pattern
-
-    def _features(self, node: Tensor, dtype: torch.dtype) -> Tensor:
-        graphs = self.graphs
-        if graphs.num_features == 0:
-            return torch.ones(node.numel(), 1, dtype=dtype, device=node.device)
-        parts = []
-        if graphs.attributes is not None:
-            parts.append(graphs.attributes[node].to(dtype))
-        if graphs.labels is not None:
-            label = graphs.labels[node].long()
-            for column, width in enumerate(graphs.label_sizes):
-                hot = torch.zeros(node.numel(), width, dtype=dtype, device=node.device)
-                parts.append(hot.scatter_(1, label[:, column : column + 1], 1))
-        return torch.cat(parts, dim=1) if len(parts) > 1 else parts[0]

@@ -13,12 +13,12 @@ from lookhops.options import parse_seeds as parse_seeds
 
 
 def seeded_model(
-    seed: int, in_channels: int, num_classes: int, architecture: Architecture
+    seed: int, in_channels: int, out_channels: int, architecture: Architecture
 ) -> GraphNetwork:
     """A network with this seed's initial weights, whatever was drawn before."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return GraphNetwork.from_architecture(in_channels, num_classes, architecture)
+        return GraphNetwork.from_architecture(in_channels, out_channels, architecture)
 
 
 def epoch_generator(seed: int, epoch: int) -> torch.Generator:
@@ -33,10 +33,3 @@ def epoch_randomness(seed: int, epoch: int, device: torch.device) -> Iterator[No
     with torch.random.fork_rng(devices=devices):
         torch.manual_seed(seed * 1_000_003 + epoch)
         yield
-
-
-def class_weights(y: torch.Tensor, num_classes: int) -> torch.Tensor:
-    """Weights that give each class the same say: n / (classes * count), zero for absent ones."""
-    count = torch.bincount(y, minlength=num_classes)
-    weight = y.numel() / (num_classes * count.clamp(min=1).float())
-    return torch.where(count > 0, weight, torch.zeros_like(weight))

@@ -11,13 +11,14 @@ from torch import Tensor
 from torch.func import functional_call
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, Convolution, GraphNetwork
+from lookhops.tasks import Task
 from lookhops.training.eager import Engine, under
 from lookhops.training.gather import Capacity, Gatherer
 from lookhops.training.protocol import (
     Protocol,
-    class_weights,
     epoch_generator,
     epoch_randomness,
     seeded_model,
@@ -43,6 +44,7 @@ class CapturedEngine(Engine):
     def __init__(
         self,
         graphs: Graphs,
+        task: Task,
         splits: Sequence[Split],
         seeds: Sequence[int],
         architecture: Architecture,
@@ -53,14 +55,16 @@ class CapturedEngine(Engine):
         self.protocol = protocol
         self.device = device
         self.splits = list(splits)
-        self.gatherer = Gatherer(graphs.to(device))
+        self.encoding = Encoding.fit(graphs)
+        self.gatherer = Gatherer(graphs.to(device), self.encoding)
         self.counts = graphs.nodes_per_graph.cpu().numpy(), graphs.edge_ptr.diff().cpu().numpy()
-        features, classes = max(graphs.num_features, 1), graphs.num_classes
+        features, classes = self.encoding.width, task.out_channels
         models = [seeded_model(seed, features, classes, architecture) for seed in seeds]
         self.dtype = torch.float64 if protocol.precision == "float64" else torch.float32
         self.model = models[0].to(device, self.dtype)
         self.records = all(getattr(pool, "fixed_shapes", True) for pool in self.model.pools)
-        self.y = graphs.y
+        self.task = task
+        self.target = task.targets(graphs)
         self.retired: dict[int, dict[str, Tensor]] = {}
         self.rows = list(range(len(seeds)))  # which seeds are still in the stack
         each = [dict(model.named_parameters()) for model in models]
@@ -85,14 +89,9 @@ class CapturedEngine(Engine):
             capturable=True,
         )
         stack, size = len(self.rows), self.protocol.batch_size
-        self.class_weights = None
-        if self.protocol.class_weights:
-            assert self.y is not None
-            rows = [
-                class_weights(self.y[self.splits[r].train], self.model.out_channels)
-                for r in self.rows
-            ]
-            self.class_weights = torch.stack(rows).to(self.device, self.dtype)
+        each = [self.task.fit(self.target[self.splits[row].train]) for row in self.rows]
+        fitted = [one.to(self.device, self.dtype) for one in each if one is not None]
+        self.fitted = torch.stack(fitted) if fitted else None
         self.plans = {
             part: pad([getattr(self.splits[r], part) for r in self.rows], size)
             for part in ("train", "val", "test")
@@ -100,7 +99,7 @@ class CapturedEngine(Engine):
         self.capacity = Capacity(0, 0)
         self.order = torch.full(self.plans["train"].shape, -1, device=self.device)
         self.val_order = self.plans["val"].to(self.device)
-        self.tally = torch.zeros(3, stack, dtype=torch.float64, device=self.device)
+        self.tally = torch.zeros(4, stack, dtype=torch.float64, device=self.device)
         self.recorder = Recorder(self.optimizer, self.tally, self.protocol.precision, self.records)
         self.next_plan: tuple[int, Tensor | None] = (-1, None)
 
@@ -122,27 +121,21 @@ class CapturedEngine(Engine):
 
     # ---------------------------------------------------------------- steps
 
-    def _log_p(self, index: Tensor, weights: Mapping[str, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    def _outputs(
+        self, index: Tensor, weights: Mapping[str, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """Log-probabilities, classes and which places hold a graph, for a batch of each seed."""
         level, y, real = self.gatherer(index, self.capacity, self.dtype)
         bfloat16 = self.protocol.precision == "bfloat16"
         with torch.autocast("cuda", torch.bfloat16) if bfloat16 else nullcontext():
             outputs = functional_call(self.model, dict(weights), (level,))
-        return outputs.to(self.dtype).log_softmax(-1), y, real
-
-    def _losses(self, log_p: Tensor, y: Tensor, real: Tensor) -> tuple[Tensor, Tensor]:
-        """Each seed's mean loss over its batch, and the weight of that batch."""
-        weight = real.to(log_p.dtype)
-        if self.class_weights is not None:
-            weight = weight * self.class_weights.gather(1, y)
-        loss = -(log_p.gather(-1, y.unsqueeze(-1)).squeeze(-1) * weight).sum(1)
-        total = weight.sum(1)
-        return loss / total.clamp(min=1e-12), total
+        return outputs.to(self.dtype), y, real
 
     def _train_step(self, number: Tensor) -> None:
         self.model.train()
         index = self.order.index_select(1, number).squeeze(1)
-        losses, _ = self._losses(*self._log_p(index, self.weights_now))
+        output, target, real = self._outputs(index, self.weights_now)
+        losses, _ = self.task.losses(output, target, self.fitted, real)
         losses.sum().backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -154,11 +147,13 @@ class CapturedEngine(Engine):
     def _val_step(self, number: Tensor) -> None:
         self.model.eval()
         index = self.val_order.index_select(1, number).squeeze(1)
-        log_p, y, real = self._log_p(index, self.weights_now)
-        losses, weight = self._losses(log_p, y, real)
+        outputs, y, real = self._outputs(index, self.weights_now)
+        losses, weight = self.task.losses(outputs, y, self.fitted, real)
         self.tally[0] += losses.double() * weight
         self.tally[1] += weight
-        self.tally[2] += ((log_p.argmax(-1) == y) & real).sum(1)
+        scores, graphs = self.task.scores(outputs, y, real)
+        self.tally[2] += scores * graphs
+        self.tally[3] += graphs
 
     def _reserve(self, plan: Tensor) -> None:
         """See that every batch of a plan fits; if not, choose more room and record again."""
@@ -179,7 +174,7 @@ class CapturedEngine(Engine):
         with epoch_randomness(self.seeds[self.rows[0]], number, self.device):
             tally = self.recorder.run("train", self._train_step, plan.shape[1])
         self.next_plan = number + 1, self._shuffled(number + 1)  # while the device is busy
-        loss, count, _ = tally.cpu()
+        loss, count, *_ = tally.cpu()
         return self._spread(loss / count)
 
     def _plan(self, number: int) -> Tensor:
@@ -198,11 +193,10 @@ class CapturedEngine(Engine):
     def validate(self) -> tuple[Tensor, Tensor]:
         """Validation loss and accuracy of each seed."""
         self._reserve(self.plans["val"])
-        loss, weight, right = self.recorder.run(
+        loss, weight, score, count = self.recorder.run(
             "val", self._val_step, self.val_order.shape[1]
         ).cpu()
-        graphs = torch.tensor([len(self.splits[row].val) for row in self.rows])
-        return self._spread(loss / weight), self._spread(right / graphs)
+        return self._spread(loss / weight), self._spread(score / count)
 
     @torch.no_grad()
     def predict(self, part: str) -> list[Tensor]:
@@ -222,9 +216,9 @@ class CapturedEngine(Engine):
         room = Capacity.of(plan.numpy(), *self.counts)
         before, self.capacity = self.capacity, self.capacity.grown(room)
         for index in plan.unbind(1):
-            log_p, _, real = self._log_p(index.to(self.device), self.kept)
+            outputs, _, real = self._outputs(index.to(self.device), self.kept)
             for i in range(len(self.rows)):
-                found[i].append(log_p[i][real[i]].cpu())
+                found[i].append(outputs[i][real[i]].cpu())
         self.capacity = before
         self.rows, self.kept, self.plans = everybody
         return [torch.cat(parts) for parts in found]

@@ -10,9 +10,11 @@ import torch
 from torch import Tensor
 
 from lookhops.datasets.splits import Split, split
+from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
+from lookhops.tasks import Task, task_of
 from lookhops.training.eager import EagerEngine, Engine
 from lookhops.training.protocol import Protocol, seeded_model
 from lookhops.training.stacked import CapturedEngine, stackable
@@ -25,11 +27,12 @@ class Run:
     Args:
         seed: The seed.
         split: Its parts.
-        history: One row an epoch: epoch, train_loss, val_loss, val_accuracy, seconds.
+        history: One row an epoch: epoch, train_loss, val_loss, the main metric (``val_accuracy`` of
+            classes), seconds.
         best_epoch: Epoch of the lowest validation loss.
         best_loss: That loss.
         weights: The weights of that epoch.
-        predictions: Log-probabilities of the ``val`` and ``test`` parts with these weights.
+        predictions: The network's outputs for the ``val`` and ``test`` parts with these weights.
     """
 
     seed: int
@@ -70,6 +73,7 @@ def train(
     architecture: Architecture | None = None,
     protocol: Protocol | None = None,
     *,
+    task: Task | None = None,
     splits: Sequence[Split] | None = None,
     device: str | torch.device = "auto",
     resume: Callable[[Sequence[int]], tuple[list[Run], dict[str, Tensor]] | None] | None = None,
@@ -78,9 +82,10 @@ def train(
     """Train one model for each seed of the protocol and test it once.
 
     Args:
-        graphs: Graphs with classes.
+        graphs: Graphs with targets.
         architecture: The network; by default the paper's LiCheb without pooling.
         protocol: How to train; by default the paper's.
+        task: What is asked; by default what the graphs' targets ask.
         splits: One for each seed; by default each seed draws its own.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
         resume: Gives, for a stack of seeds, what an earlier :class:`Progress` held of it.
@@ -88,16 +93,17 @@ def train(
     """
     architecture = architecture or Architecture()
     protocol = protocol or Protocol()
-    parts = draw_splits(graphs, protocol, splits)
+    task = task or task_of(graphs, protocol.class_weights)
+    parts = draw_splits(graphs, task, protocol, splits)
     finished: list[Run] = []
-    for engine in _engines(graphs, parts, architecture, protocol, choose_device(device)):
+    for engine in _engines(graphs, task, parts, architecture, protocol, choose_device(device)):
         runs = [Run(seed, parts[seed]) for seed in engine.seeds]
         earlier = resume(engine.seeds) if resume else None
         if earlier is not None:
             runs, state = earlier
             engine.restore(state)
         try:
-            _fit(engine, runs, protocol, on_epoch)
+            _fit(engine, task, runs, protocol, on_epoch)
         except NotFinite as error:
             error.runs = finished + error.runs
             raise
@@ -110,14 +116,18 @@ def train(
 
 
 def _fit(
-    engine: Engine, runs: list[Run], protocol: Protocol, on_epoch: Callable[[Progress], None]
+    engine: Engine,
+    task: Task,
+    runs: list[Run],
+    protocol: Protocol,
+    on_epoch: Callable[[Progress], None],
 ) -> None:
     """Epoch after epoch until every seed of the stack has stopped."""
     while not all(run.done(protocol) for run in runs):
         start = time.perf_counter()
         epoch = max(len(run.history) for run in runs) + 1
         train_loss = engine.epoch(epoch)
-        val_loss, val_accuracy = engine.validate()
+        val_loss, val_score = engine.validate()
         seconds = time.perf_counter() - start
         open_runs = [not run.done(protocol) for run in runs]
         _check_finite(engine, runs, open_runs, train_loss, val_loss, epoch)
@@ -132,7 +142,7 @@ def _fit(
                     "epoch": epoch,
                     "train_loss": float(train_loss[i]),
                     "val_loss": float(val_loss[i]),
-                    "val_accuracy": float(val_accuracy[i]),
+                    f"val_{task.main.name}": float(val_score[i]),
                     "seconds": seconds / len(runs),
                 }
             )
@@ -165,6 +175,7 @@ def _check_finite(
 
 def _engines(
     graphs: Graphs,
+    task: Task,
     parts: dict[int, Split],
     architecture: Architecture,
     protocol: Protocol,
@@ -172,13 +183,13 @@ def _engines(
 ) -> Iterator[Engine]:
     """On a GPU one engine for all seeds, where the network's layers allow it; else one a seed."""
     if device.type == "cuda":
-        probe = seeded_model(0, max(graphs.num_features, 1), graphs.num_classes, architecture)
+        probe = seeded_model(0, Encoding.fit(graphs).width, task.out_channels, architecture)
         if stackable(probe):
             seeds, splits = list(parts), list(parts.values())
-            yield CapturedEngine(graphs, splits, seeds, architecture, protocol, device)
+            yield CapturedEngine(graphs, task, splits, seeds, architecture, protocol, device)
             return
     for seed, part in parts.items():
-        yield EagerEngine(graphs, part, seed, architecture, protocol, device)
+        yield EagerEngine(graphs, task, part, seed, architecture, protocol, device)
 
 
 def choose_device(device: str | torch.device) -> torch.device:
@@ -194,20 +205,11 @@ def choose_device(device: str | torch.device) -> torch.device:
 
 
 def draw_splits(
-    graphs: Graphs, protocol: Protocol, splits: Sequence[Split] | None
+    graphs: Graphs, task: Task, protocol: Protocol, splits: Sequence[Split] | None = None
 ) -> dict[int, Split]:
     """Each seed's split, checked against what training needs."""
-    if graphs.y is None:
-        raise LookHopsError(
-            f"{graphs.name}: the graphs have no classes to learn; in a table of molecules, name "
-            "the column that has them (--label-column)."
-        )
     if not graphs.num_nodes:
         raise LookHopsError(f"{graphs.name}: no graph has a node; there is nothing to look at.")
-    if len(graphs.y.unique()) < 2:
-        raise LookHopsError(
-            f"{graphs.name}: all graphs are of one class; there is nothing to learn."
-        )
     if splits is not None and len(splits) != len(protocol.seeds):
         raise LookHopsError(
             f"There are {len(splits)} splits for {len(protocol.seeds)} seeds; give one for each."
@@ -219,24 +221,20 @@ def draw_splits(
             if splits is not None
             else split(graphs, seed, protocol.fractions, stratify=protocol.stratify)
         )
-        _check_split(graphs, part, seed)
+        _check_split(graphs, task, part, seed)
         parts[seed] = part
     return parts
 
 
-def _check_split(graphs: Graphs, part: Split, seed: int) -> None:
+def _check_split(graphs: Graphs, task: Task, part: Split, seed: int) -> None:
     for name in ("train", "val", "test"):
         if len(getattr(part, name)) == 0:
             raise LookHopsError(
                 f"{graphs.name}: {len(graphs)} graphs are too few: the {name} part of seed {seed} "
                 "would be empty."
             )
-    assert graphs.y is not None
-    y = graphs.y.cpu()
-    absent = set(y.unique().tolist()) - set(y[part.train].unique().tolist())
-    if absent:
-        names = ", ".join(repr(graphs.class_names[c]) for c in sorted(absent))
+    if lacking := task.lacking(task.targets(graphs).cpu(), part.train):
         raise LookHopsError(
-            f"{graphs.name}: class {names} has no graph in the training part of seed {seed}; "
+            f"{graphs.name}: {lacking} in the training part of seed {seed}; "
             "use more graphs, another seed, or stratified splits."
         )

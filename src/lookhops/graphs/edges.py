@@ -1,0 +1,47 @@
+"""Edges of packed graphs in other orders and directions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from lookhops.graphs.indexing import pair_keys, row_offsets, spread, stable_argsort, take
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
+
+
+def undirected(graphs: Graphs) -> Graphs:
+    """Every edge in both directions; see :meth:`Graphs.undirected`."""
+    source = torch.cat((graphs.source, graphs.target)).long()
+    target = torch.cat((graphs.target, graphs.source)).long()
+    origin = torch.arange(graphs.num_edges, device=graphs.device).repeat(2)
+    # The sort is stable: of equal pairs, one given in this direction comes before one turned.
+    pairs = pair_keys(source, target, graphs.num_nodes)
+    order = stable_argsort(pairs)
+    repeated = pairs[order].diff() == 0
+    order = torch.cat((order[:1], order[1:][~repeated]))
+    return replace(
+        graphs,
+        source=source[order].to(graphs.source.dtype),
+        row_ptr=row_offsets(target[order], graphs.num_nodes),
+        edge_attributes=take(graphs.edge_attributes, origin[order]),
+        edge_labels=take(graphs.edge_labels, origin[order]),
+    )
+
+
+def by_source(graphs: Graphs) -> tuple[Tensor, Tensor]:
+    """The edges' order by source, then target, and their nodes' numbers within each graph."""
+    order = stable_argsort(pair_keys(graphs.target, graphs.source, graphs.num_nodes))
+    start = spread(graphs.node_ptr[:-1], graphs.edge_ptr, graphs.num_edges)
+    return order, (graphs.edge_index - start)[:, order]
+
+
+def stay_within(node_ptr: Tensor, row_ptr: Tensor, source: Tensor) -> bool:
+    """Whether every edge comes from a node of its own graph."""
+    edge_ptr, total = row_ptr[node_ptr], source.numel()
+    first, end = (spread(bound, edge_ptr, total) for bound in (node_ptr[:-1], node_ptr[1:]))
+    return bool(((source >= first) & (source < end)).all())

@@ -1,0 +1,95 @@
+"""Features of nodes or edges: numbers as attributes, integers as labels, and both as columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lookhops.errors import LookHopsError
+
+
+def width(features: Tensor | None) -> int:
+    """Number of columns; none where there are no features."""
+    return 0 if features is None else features.shape[1]
+
+
+def feature_columns(
+    attributes: Tensor | None,
+    labels: Tensor | None,
+    sizes: Sequence[int],
+    dtype: torch.dtype | None = None,
+) -> Tensor:
+    """Attributes as they are, then one-hot labels: one tensor of floats, one row each.
+
+    Nothing waits for the device: it can be recorded in a CUDA graph. Without a ``dtype`` the
+    attributes' own is taken, else PyTorch's default.
+    """
+    given = attributes if attributes is not None else labels
+    assert given is not None
+    if dtype is None:
+        dtype = given.dtype if given.is_floating_point() else torch.get_default_dtype()
+    start = width(attributes)
+    rows, columns = len(given), start + sum(sizes)
+    out = torch.zeros(rows, columns, dtype=dtype, device=given.device)
+    if attributes is not None:
+        out[:, :start] = attributes
+    if labels is not None:
+        for size, label in zip(sizes, labels.unbind(1), strict=True):
+            row = torch.arange(start, start + rows * columns, columns, device=given.device)
+            out.view(-1).index_fill_(0, row.add_(label), 1.0)
+            start += size
+    return out
+
+
+def sizes_of(labels: Tensor | None, sizes: Sequence[int] | None) -> tuple[int, ...]:
+    """How many values each column of labels takes: as given, else one more than the largest."""
+    if labels is None:
+        return ()
+    if not labels.numel():
+        return tuple(sizes) if sizes is not None else (0,) * labels.shape[1]
+    needed = (labels.amax(0) + 1).tolist()
+    if int(labels.min()) < 0 or (sizes and any(n > s for n, s in zip(needed, sizes, strict=True))):
+        raise LookHopsError("A label is below 0 or not below its column's number of values.")
+    return tuple(sizes or needed)
+
+
+def compact(labels: Tensor | None) -> Tensor | None:
+    """Labels in the smallest integer type that holds them."""
+    if labels is None:
+        return None
+    largest = int(labels.max()) if labels.numel() else 0
+    return labels.to(
+        torch.uint8 if largest < 2**8 else torch.int16 if largest < 2**15 else torch.int32
+    )
+
+
+def as_floats(attributes: Tensor | None) -> Tensor | None:
+    """Float32, unless the caller gave floats of another width on purpose."""
+    if attributes is None or attributes.is_floating_point():
+        return attributes
+    return attributes.float()
+
+
+def feature_fields(
+    of: str,
+    attributes: Tensor | None,
+    labels: Tensor | None = None,
+    sizes: Sequence[int] | None = None,
+) -> dict[str, Any]:
+    """Features under the names that ``Graphs`` has for those of nodes (``""``) or ``"edge_"``.
+
+    Attributes without labels whose rows are all one-hot become one column of labels.
+    """
+    if labels is None and attributes is not None and attributes.numel():
+        ones = attributes == 1
+        plain = attributes.dtype not in (torch.float64, torch.half)
+        one_hot = (
+            plain and bool((ones | (attributes == 0)).all()) and bool((ones.sum(1) == 1).all())
+        )
+        if one_hot:
+            sizes = (attributes.shape[1],)
+            attributes, labels = None, ones.int().argmax(1, keepdim=True)
+    return {f"{of}attributes": attributes, f"{of}labels": labels, f"{of}label_sizes": sizes}

@@ -1,0 +1,177 @@
+"""Which of several classes a graph belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.tasks.metrics import (
+    auroc,
+    bootstrap_auroc,
+    calibration_error,
+    confusion_matrix,
+    fit_temperature,
+    rates,
+)
+from lookhops.tasks.task import Calibration, Metric, Task, as_array
+
+ACCURACY = Metric("accuracy", "accuracy")
+
+
+@dataclass(frozen=True)
+class Classification(Task):
+    r"""One class out of several: softmax over the output, negative log-likelihood.
+
+    .. math::
+        \log p = \mathrm{log\,softmax}(o), \qquad
+        \mathcal{L} = -\frac{\sum_i w_{y_i} \log p_{i, y_i}}{\sum_i w_{y_i}}
+
+    Args:
+        class_names: Names of the classes.
+        class_weights: Whether the loss weighs classes by their rarity in the training part;
+            else every :math:`w` is 1.
+    """
+
+    class_names: tuple[str, ...]
+    class_weights: bool = False
+
+    kind: ClassVar[str] = "classification"
+    main: ClassVar[Metric] = ACCURACY
+    metrics: ClassVar[tuple[Metric, ...]] = (
+        ACCURACY,
+        Metric("balanced_accuracy", "balanced accuracy"),
+        Metric("macro_f1", "macro-F1"),
+        Metric("auroc", "AUROC"),
+        Metric("loss", "loss", higher_is_better=False, share=False, shown=False),
+        Metric("ece_before", "calibration error", False, about_calibration=True),
+        Metric("ece_after", "calibration error, with temperature", False, about_calibration=True),
+    )
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "class_names", tuple(self.class_names))  # JSON gives a list
+
+    @classmethod
+    def of(cls, graphs: Graphs, class_weights: bool = False) -> Classification:
+        """The classes of these graphs, refused where there are none or one only."""
+        if graphs.y is None:
+            raise LookHopsError(
+                f"{graphs.name}: the graphs have no classes to learn; in a table of molecules, "
+                "name the column that has them (--label-column)."
+            )
+        if len(graphs.y.unique()) < 2:
+            raise LookHopsError(
+                f"{graphs.name}: all graphs are of one class; there is nothing to learn."
+            )
+        return cls(graphs.class_names, class_weights)
+
+    @property
+    def out_channels(self) -> int:
+        """One output a class."""
+        return len(self.class_names)
+
+    # ---------------------------------------------------------------- training
+
+    def targets(self, graphs: Graphs) -> Tensor:
+        """The number of each graph's class, shape (g)."""
+        assert graphs.y is not None
+        return graphs.y
+
+    def lacking(self, target: Tensor, train: Tensor) -> str | None:
+        """The classes that only graphs outside the training part have."""
+        absent = set(target.tolist()) - set(target[train].tolist())
+        names = ", ".join(repr(self.class_names[c]) for c in sorted(absent))
+        return f"class {names} has no graph" if absent else None
+
+    def fit(self, train_target: Tensor) -> Tensor | None:
+        """Class weights n / (classes * count), shape (classes), zero for absent ones."""
+        if not self.class_weights:
+            return None
+        count = torch.bincount(train_target, minlength=self.out_channels)
+        weight = train_target.numel() / (self.out_channels * count.clamp(min=1).float())
+        return torch.where(count > 0, weight, 0)
+
+    def losses(
+        self,
+        output: Tensor,
+        target: Tensor,
+        fitted: Tensor | None = None,
+        real: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Weighted mean of the negative log-likelihood, and the sum of the weights."""
+        likelihood = output.log_softmax(-1).gather(-1, target.unsqueeze(-1)).squeeze(-1)
+        weight = _ones(likelihood, real)
+        if fitted is not None:
+            weight = weight * fitted.gather(-1, target)
+        total = weight.sum(-1)
+        return -(likelihood * weight).sum(-1) / total.clamp(min=1e-12), total
+
+    def scores(
+        self, output: Tensor, target: Tensor, real: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Accuracy, and the number of graphs."""
+        weight = _ones(output[..., 0].double(), real)
+        total = weight.sum(-1)
+        return ((output.argmax(-1) == target) * weight).sum(-1) / total.clamp(min=1), total
+
+    # ---------------------------------------------------------------- answers
+
+    def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
+        """The ``temperature`` that makes the classes of a validation part likeliest."""
+        return {"temperature": fit_temperature(as_array(output.double()), as_array(target))}
+
+    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
+        r"""Probabilities :math:`\mathrm{softmax}(o / T)`, shape (g, classes)."""
+        return (output.double() / calibration.get("temperature", 1.0)).softmax(-1)
+
+    def evaluate(
+        self, output: Tensor, target: Tensor, calibration: Calibration | None = None
+    ) -> dict[str, float | None]:
+        """Accuracy, balanced accuracy, macro-F1, AUROC and loss; with a calibration also its error.
+
+        AUROC is none where it is not defined. The calibration error is given before and after the
+        temperature.
+        """
+        y, p = as_array(target), as_array(self.answers(output, {}))
+        matrix = confusion_matrix(y, p.argmax(1), self.out_channels)
+        found: dict[str, float | None] = {
+            **{name: float(value) for name, value in rates(matrix).items()},
+            "auroc": auroc(p, y),
+            "loss": float(self.losses(output.double(), target)[0]),
+        }
+        if calibration is not None:
+            found |= calibration
+            found["ece_before"] = calibration_error(p, y)
+            found["ece_after"] = calibration_error(as_array(self.answers(output, calibration)), y)
+        return found
+
+    def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
+        """Of AUROC."""
+        return {"auroc": bootstrap_auroc(as_array(self.answers(output, {})), as_array(target))}
+
+    def overview(self, outputs: Sequence[Tensor], targets: Sequence[Tensor]) -> dict[str, Any]:
+        """The ``confusion`` matrix: true class by predicted class."""
+        y = torch.cat([torch.zeros(0, dtype=torch.long), *targets])
+        predicted = torch.cat([torch.zeros(0, dtype=torch.long), *(o.argmax(-1) for o in outputs)])
+        matrix = confusion_matrix(as_array(y), as_array(predicted), self.out_channels)
+        return {"confusion": matrix.tolist()}
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The true class, and the probability of each."""
+        return ("class", *(f"p({name})" for name in self.class_names))
+
+    def label(self, target: Any) -> str:
+        """The name of a class."""
+        return self.class_names[int(target)]
+
+
+def _ones(like: Tensor, real: Tensor | None) -> Tensor:
+    """One for each graph, zero for padding."""
+    return torch.ones_like(like) if real is None else real.to(like.dtype)

@@ -1,0 +1,143 @@
+"""What is asked of a graph, as one object: head, loss, metrics, labels, what counts as better."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lookhops.graphs import Graphs
+
+#: What turns outputs into answers, learnt from a validation part; JSON can hold it.
+Calibration = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number about a model's answers.
+
+    Args:
+        name: Its key in configs, stores and exports.
+        title: What tables call it.
+        higher_is_better: Whether more of it is better.
+        share: Whether it is a share, from 0 to 1, shown in per cent.
+        shown: Whether tables of results have a row for it.
+        about_calibration: Whether it is about how sure the answers are, not how right.
+    """
+
+    name: str
+    title: str
+    higher_is_better: bool = True
+    share: bool = True
+    shown: bool = True
+    about_calibration: bool = False
+
+
+class Task(ABC):
+    """What is asked. Subclasses are frozen dataclasses whose fields JSON can hold.
+
+    The network's raw output goes in everywhere, shape (..., g, out_channels); what it means is the
+    task's affair. Methods for training work on the device of their tensors, over any leading axes
+    (the members of a stack), without asking the host; the others work in main memory.
+    """
+
+    kind: ClassVar[str]
+    metrics: ClassVar[tuple[Metric, ...]]
+    main: ClassVar[Metric]  #: the metric that is watched while training and that ranks models
+
+    @property
+    @abstractmethod
+    def out_channels(self) -> int:
+        """Width of the network's output."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The task as JSON can hold it; :func:`~lookhops.tasks.task_from_dict` reads it."""
+        return {"kind": self.kind, **asdict(self)}  # type: ignore[call-overload]
+
+    # ---------------------------------------------------------------- training
+
+    @abstractmethod
+    def targets(self, graphs: Graphs) -> Tensor:
+        """What the loss compares with, shape (g, ...)."""
+
+    @abstractmethod
+    def lacking(self, target: Tensor, train: Tensor) -> str | None:
+        """What the training part lacks to learn from, in words; none where it has all.
+
+        Args:
+            target: Of all graphs.
+            train: Numbers of the training graphs.
+        """
+
+    @abstractmethod
+    def fit(self, train_target: Tensor) -> Tensor | None:
+        """What the loss takes from a training part, if anything; engines stack it over members."""
+
+    @abstractmethod
+    def losses(
+        self,
+        output: Tensor,
+        target: Tensor,
+        fitted: Tensor | None = None,
+        real: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """Mean loss over the graphs, and the weight of that mean, shapes (...).
+
+        Args:
+            output: Shape (..., g, out_channels).
+            target: What :meth:`targets` gave, shape (..., g, ...).
+            fitted: What :meth:`fit` gave.
+            real: Which places hold a graph and not padding, shape (..., g); none means all.
+        """
+
+    @abstractmethod
+    def scores(
+        self, output: Tensor, target: Tensor, real: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Mean of the main metric over the graphs, and the weight of that mean, shapes (...)."""
+
+    # ---------------------------------------------------------------- answers
+
+    @abstractmethod
+    def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
+        """What turns outputs into answers, learnt from a validation part."""
+
+    @abstractmethod
+    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
+        """Calibrated answers, float64; an empty calibration leaves them as the network has them."""
+
+    @abstractmethod
+    def evaluate(
+        self, output: Tensor, target: Tensor, calibration: Calibration | None = None
+    ) -> dict[str, float | None]:
+        """Each metric by its name, none where it is not defined.
+
+        With a calibration also the metrics about it, and the calibration itself.
+        """
+
+    def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
+        """Bootstrap draws, shape (resamples), of the metrics that are given with an interval."""
+        return {}
+
+    def overview(self, outputs: Sequence[Tensor], targets: Sequence[Tensor]) -> dict[str, Any]:
+        """What is said of the test graphs of all seeds together, as JSON can hold it."""
+        return {}
+
+    @property
+    @abstractmethod
+    def columns(self) -> tuple[str, ...]:
+        """Heads of a table of targets and answers: the target's, then those of the answer."""
+
+    @abstractmethod
+    def label(self, target: Any) -> str:
+        """One graph's target as a table shows it."""
+
+
+def as_array(values: Tensor) -> NDArray[Any]:
+    """A tensor in main memory as NumPy sees it."""
+    return np.asarray(values.detach().cpu())
