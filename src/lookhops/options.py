@@ -84,8 +84,8 @@ class Architecture:
         layers: Number of layers.
         ratio: Fraction of nodes that pooling keeps.
         edge_ratio: Fraction of edges that LookHops pooling keeps; by default all.
-        normalize: Whether features go onto the unit sphere before the activation (NF); by default
-            as in the paper, for the light convolutions alone.
+        normalize: Put features onto the unit sphere before the activation (NF); by default as in
+            the paper, for the light convolutions alone.
         activation: Of LookHops pooling's score: ``sigmoid``, ``relu`` (the paper's), ``tanh`` or
             ``none``.
         readout: What is read of each graph: ``max+mean`` (the paper's), or ``max+mean+sum``, where
@@ -123,13 +123,13 @@ class Protocol:
     Args:
         seeds: One run for each.
         fractions: Of all graphs, for training, validation and test.
-        stratify: Whether each part has the classes in the same proportions.
+        stratify: Keep the classes' proportions in each part.
         batch_size: Graphs in a batch.
         learning_rate: Learning rate of Adam.
         weight_decay: Weight decay of Adam.
         max_epochs: Most epochs of a run.
         patience: Epochs without a lower validation loss before a run stops.
-        class_weights: Whether the loss weighs classes by their rarity in the training part.
+        class_weights: Let classes that are rare in the training part count more in the loss.
         precision: ``float32``; ``tf32`` (dense products rounded to 10 bits on GPUs that can);
             ``bfloat16`` (layers in bfloat16, weights in float32); ``float64``.
     """
