@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from lookhops.cli.shared.parameters import TRAINING, Json, Training, with_options
+from lookhops.cli.shared.parameters import Json, Training, with_options
 from lookhops.cli.shared.printing import out, print_json, print_line, print_table
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.running import Left, Runner, Running, run_plan
@@ -29,27 +27,10 @@ OF_PAIRS = ("pairs.md", "pairs.tex", "pairs.csv", "ranks.svg", "ranks.png")
 @with_options
 def compare(
     source: Source,
-    models: Annotated[
-        str,
-        typer.Option(
-            help="With commas between: recommended, or conv[+pool][/option=value], such as "
-            "licheb+lookhops/k=3."
-        ),
-    ] = "recommended,licheb+lookhops,licheb,cheb,gcn",
-    seeds: Annotated[
-        str,
-        typer.Option(help="How many splits, or which seeds (11,22).", rich_help_panel=TRAINING),
-    ] = "10",
-    store: Annotated[
-        Path | None,
-        typer.Option(
-            help="SQLite file of finished runs.", show_default=f"OUTPUT/{STORE} or ./{STORE}"
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder for tables and the plot of ranks."),
-    ] = None,
+    models: str = "recommended,licheb+lookhops,licheb,cheb,gcn",
+    seeds: str = "10",
+    store: Path | None = None,
+    output: Path | None = None,
     report: ReportFile = None,
     as_json: Json = False,
     *,
@@ -62,6 +43,14 @@ def compare(
     The table is sorted by mean accuracy. Below it are the differences, paired over the splits, with
     95% intervals and a corrected resampled t-test (Nadeau and Bengio), Holm-adjusted. Finished runs
     are kept in the store: add a model or more seeds, and only what is new is trained.
+
+    Args:
+        models: With commas between: recommended, or conv[+pool][/option=value], such as
+            licheb+lookhops/k=3.
+        seeds: How many splits, or which seeds (11,22).
+        store: SQLite file of finished runs; by default comparison.sqlite, in the output folder or
+            the working folder.
+        output: Folder for tables and the plot of ranks.
     """
     protocol = replace(protocol, seeds=parse_seeds(seeds))
     graphs = reading.load(source)

@@ -7,12 +7,12 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
+from lookhops.cli.shared.parameters import with_options
 from lookhops.cli.shared.printing import grid, out, print_line
 from lookhops.cli.shared.writing import command_line, write_page
 from lookhops.options import RECOMMENDED, Architecture, Protocol, parse_seeds
@@ -34,23 +34,26 @@ MOLECULES = {
 EPOCHS, PATIENCE, BATCH_SIZE = 40, 10, 64
 
 
-def demo(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for the models and pictures.")
-    ] = Path("demo"),
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds of each model.")] = 3,
-    epochs: Annotated[int, typer.Option(min=1, help="At most so many.")] = EPOCHS,
-) -> None:
+@with_options
+def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> None:
     """Look, train, compare, predict, explain and report, on the bundled molecules.
 
     The question: does a molecule dissolve in water (low, medium, high)? Under three minutes on two
     cores.
+
+    Args:
+        output: Folder for the models and pictures.
+        seeds: Seeds of each model.
+        epochs: Most epochs of a run.
     """
     from lookhops.datasets import load
     from lookhops.information import look
     from lookhops.models import Predictor
 
     start = time.perf_counter()
+    protocol = Protocol(
+        seeds=parse_seeds(seeds), max_epochs=epochs, patience=PATIENCE, batch_size=BATCH_SIZE
+    )
     graphs = load("solubility")
     _heading(1, f"Look: how many hops matter in {len(graphs):,} molecules and their solubility?")
     found = look(graphs)
@@ -65,7 +68,7 @@ def demo(
     )
     networks = {"LookHops": replace(RECOMMENDED, k=k), "GCN": Architecture(conv="gcn")}
     configs = {
-        name: _train(output / name.lower(), graphs, name, network, seeds, epochs)
+        name: _train(output / name.lower(), graphs, name, network, protocol)
         for name, network in networks.items()
     }
     out.print(_comparison(configs))
@@ -106,16 +109,13 @@ def _look_table(found: HopInformation) -> Table:
 
 
 def _train(
-    folder: Path, graphs: Graphs, name: str, network: Architecture, seeds: int, epochs: int
+    folder: Path, graphs: Graphs, name: str, network: Architecture, protocol: Protocol
 ) -> dict[str, Any]:
     from lookhops.cli.shared.progress import EpochDisplay
     from lookhops.models import train_into
 
-    protocol = Protocol(
-        seeds=parse_seeds(seeds), max_epochs=epochs, patience=PATIENCE, batch_size=BATCH_SIZE
-    )
+    command = command_line()
     with EpochDisplay(protocol, name) as show:
-        command = command_line()
         return train_into(
             folder, graphs, network, protocol, overwrite=True, on_epoch=show, command=command
         )

@@ -21,14 +21,8 @@ from lookhops.words import counted
 def explain(
     model: Model,
     source: Input,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder for explanations.json and the pictures."),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Which of the model's seeds to look into.", show_default="its first"),
-    ] = None,
+    output: Path | None = None,
+    seed: int | None = None,
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Draw each graph (SVG).")
     ] = True,
@@ -42,6 +36,10 @@ def explain(
     Writes `explanations.json` and one picture a graph, with a panel for each pooling layer: nodes
     shaded by score, dropped ones faded. Nodes are numbered from 0; an atom's number is its place
     in the SMILES.
+
+    Args:
+        output: Folder for explanations.json and the pictures.
+        seed: Which of the model's seeds to look into; by default its first.
     """
     from lookhops.files import write_text
     from lookhops.models.explain import explain as explain_graphs

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
@@ -27,27 +26,13 @@ SIDE_BY_SIDE = 2
 @with_options
 def look(
     source: Source,
-    max_k: Annotated[int, typer.Option(help="The most hops to look at.")] = 9,
-    neighbourhood: Annotated[
-        str,
-        typer.Option(
-            metavar="[walk|ball]",
-            help="What a node sees at k hops: what a walk of k steps leads to, or all within k.",
-        ),
-    ] = "walk",
-    epsilon: Annotated[
-        float, typer.Option(help="The share of the information that may be lost.")
-    ] = 0.05,
-    per_class: Annotated[
-        bool, typer.Option("--per-class", help="Measure the graphs of each class as well.")
-    ] = False,
-    bootstrap: Annotated[
-        int, typer.Option(help="Resamples of the graphs for the intervals; 0: none.")
-    ] = 200,
-    seed: Annotated[int, typer.Option(help="Of the resamples.")] = 0,
-    plot: Annotated[
-        Path | None, typer.Option(help="Draw it to a file: .png .svg .pdf or .html.")
-    ] = None,
+    max_k: int = 9,
+    neighbourhood: str = "walk",
+    epsilon: float = 0.05,
+    per_class: bool = False,
+    bootstrap: int = 200,
+    seed: int = 0,
+    plot: Path | None = None,
     report: ReportFile = None,
     as_json: Json = False,
     *,
@@ -56,6 +41,16 @@ def look(
     """See, before any training, how much each further hop can tell, and which k that suggests.
 
     The classes of the graphs are not looked at, save with --per-class to choose graphs.
+
+    Args:
+        max_k: The most hops to look at.
+        neighbourhood: What a node sees at k hops: what a ``walk`` of k steps leads to, or, in a
+            ``ball``, all within k.
+        epsilon: The share of the information that may be lost.
+        per_class: Measure the graphs of each class as well.
+        bootstrap: Resamples of the graphs for the intervals; 0: none.
+        seed: Of the resamples.
+        plot: Draw it to a file: .png .svg .pdf or .html.
     """
     from lookhops.information import look as measure
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from lookhops.paper.suites import Suite
     from lookhops.tables import Table
 
-NAMES = "all, none, or names with commas between"
-
 
 @dataclass(frozen=True)
 class Experiments:
@@ -59,13 +57,10 @@ class Experiments:
 
 @with_options
 def paper(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the page.")],
-    tables: Annotated[str, typer.Option(help=f"Of data, gain, conv, pool: {NAMES}.")] = "all",
-    figures: Annotated[str, typer.Option(help=f"Of gain, accuracy-by-k: {NAMES}.")] = "all",
-    export: Annotated[
-        Path | None,
-        typer.Option(help="Also write all runs there: .json, .csv, .md or .tex."),
-    ] = None,
+    output: Path,
+    tables: str = "all",
+    figures: str = "all",
+    export: Path | None = None,
     stored: Annotated[
         Path | None,
         typer.Option("--from", help="Build the page from exported .json; run nothing."),
@@ -81,6 +76,12 @@ def paper(
 
     Finished runs are kept in the store: stop at any time, and the same command goes on. Several
     processes may share a store.
+
+    Args:
+        output: Folder for the page.
+        tables: Of data, gain, conv, pool: all, none, or names with commas between.
+        figures: Of gain, accuracy-by-k: all, none, or names with commas between.
+        export: Also write all runs there: .json, .csv, .md or .tex.
     """
     from lookhops.experiments.export import check_suffix
     from lookhops.experiments.export import export as write_export

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 def predict(
     model: Model,
     source: Input,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="CSV file to write.", show_default="standard output"),
-    ] = None,
+    output: Path | None = None,
     device: Device = "auto",
     as_json: Json = False,
     *,
@@ -35,6 +32,9 @@ def predict(
 
     The models of all seeds in the folder answer together. `agreement` is the share of them that
     give the same class when asked alone.
+
+    Args:
+        output: CSV file to write; by default standard output.
     """
     from lookhops.files import write_text
     from lookhops.models.predictor import Predictor

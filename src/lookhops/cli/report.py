@@ -27,15 +27,7 @@ def report(
     output: Annotated[
         Path, typer.Option("-o", "--output", help="The page to write.", callback=check_page)
     ] = Path("report.html"),
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data",
-            help="The graphs that the model was trained on (as for `train`): adds the gallery of "
-            "what it looked at.",
-            show_default="none",
-        ),
-    ] = None,
+    data: str | None = None,
     as_json: Json = False,
     *,
     reading: Reading,
@@ -44,6 +36,10 @@ def report(
 
     It needs no network, and holds what is there: the data, the hops, the training, the results,
     the comparison, what the model looked at, and how to do it again.
+
+    Args:
+        data: The graphs that the model was trained on (as for `train`): adds the gallery of what it
+            looked at.
     """
     from lookhops.report.build import report_on
 

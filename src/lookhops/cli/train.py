@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.markup import escape
 
-from lookhops.cli.shared.parameters import NETWORK, TRAINING, Json, Network, Training, with_options
+from lookhops.cli.shared.parameters import Json, Network, Training, with_options
 from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
@@ -50,30 +50,10 @@ class TrainingRun:
 @with_options
 def train(
     source: Source,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the model.")],
-    k: Annotated[
-        str,
-        typer.Option(
-            help="Hops that each layer looks: a number, or `auto`, which measures.",
-            rich_help_panel=NETWORK,
-        ),
-    ] = str(RECOMMENDED.k),
-    seeds: Annotated[
-        str | None,
-        typer.Option(
-            help="How many, or which (11,22): each is a model. The paper's protocol is 10.",
-            show_default="1",
-            rich_help_panel=TRAINING,
-        ),
-    ] = None,
-    splits: Annotated[
-        Path | None,
-        typer.Option(
-            help="JSON with the parts: one split for all seeds, or one for each.",
-            show_default="each seed draws its own",
-            rich_help_panel=TRAINING,
-        ),
-    ] = None,
+    output: Path,
+    k: str = str(RECOMMENDED.k),
+    seeds: str | None = None,
+    splits: Path | None = None,
     report: ReportFile = None,
     as_json: Json = False,
     *,
@@ -86,6 +66,14 @@ def train(
 
     Ctrl-C stops after the epoch and keeps the state (exit code 130); `--resume` goes on from it,
     or from where a kill or a power cut left it, to the same result.
+
+    Args:
+        output: Folder for the model.
+        k: Hops that each layer looks: a number, or ``auto``, which measures.
+        seeds: How many, or which (11,22): each is a model. By default 1; the paper's protocol is
+            10.
+        splits: JSON with the parts: one split for all seeds, or one for each; by default each seed
+            draws its own.
     """
     if run.resume and run.overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")

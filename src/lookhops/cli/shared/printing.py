@@ -48,7 +48,6 @@ def grid(
     columns: Sequence[str] = (),
     *,
     title: str | None = None,
-    gap: int = 2,
 ) -> RichTable:
     """Rows of text in columns, without lines around them.
 
@@ -59,12 +58,11 @@ def grid(
             style, such as ``bold``. By default the first is ``left wrap``, for names, which may be
             long and differ at their end; the others are ``right``.
         title: Above it.
-        gap: Spaces between two columns.
     """
     rows = list(rows)
     table = RichTable(title=title, title_justify="left", box=None, header_style="dim")
     table.show_header, table.pad_edge = bool(head), False
-    table.padding, table.collapse_padding = (0, gap), True
+    table.padding, table.collapse_padding = (0, 2), True
     for i in range(max(len(cells) for cells in (head, *rows))):
         words = (columns[i] if i < len(columns) else "right" if i else "left wrap").split()
         style = " ".join(word for word in words if word not in ("left", "right", "center", "wrap"))
@@ -85,7 +83,7 @@ def print_table(table: Table) -> None:
     rows = (
         ["\n".join(escape(line.strip("*")) for line in cell) for cell in row] for row in table.rows
     )
-    out.print(grid(rows, table.head, title=escape(table.title), gap=1))
+    out.print(grid(rows, table.head, title=escape(table.title)))
     out.print()
     if table.note:
         out.print(escape(table.note), style="dim")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.progress import MofNCompleteColumn
@@ -136,20 +136,12 @@ def _choose(
     limit: float,
     tell: Callable[[Event], None],
 ) -> Outcome:
+    shared: dict[str, Any] = {"device": options.device, "time_limit": limit, "tell": tell}
     if options.runner == "local":
         from lookhops.experiments.runners import run_local
 
-        return run_local(cells, source, store, device=options.device, time_limit=limit, tell=tell)
+        return run_local(cells, source, store, **shared)
     from lookhops.experiments.ray_runner import run_ray
 
-    return run_ray(
-        cells,
-        source,
-        store,
-        address=options.address,
-        cpus_per_task=options.cpus_per_task,
-        gpus_per_task=options.gpus_per_task,
-        device=options.device,
-        time_limit=limit,
-        tell=tell,
-    )
+    shared |= {"cpus_per_task": options.cpus_per_task, "gpus_per_task": options.gpus_per_task}
+    return run_ray(cells, source, store, address=options.address, **shared)
