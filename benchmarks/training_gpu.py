@@ -28,7 +28,7 @@ from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
 from lookhops.tasks import task_of
 from lookhops.training import PAPER_SEEDS, Protocol
-from lookhops.training.stacked import CapturedEngine
+from lookhops.training.stacked import StackedEngine
 from training import PlainNetwork, plain_epoch, seconds
 
 DEVICE = torch.device("cuda")
@@ -60,10 +60,10 @@ class PyGNetwork(PlainNetwork):
         return torch.log_softmax(self.mlp(total), dim=-1)
 
 
-def engine_of(graphs: Graphs, seeds: tuple[int, ...], precision: str, **options) -> CapturedEngine:
+def engine_of(graphs: Graphs, seeds: tuple[int, ...], precision: str, **options) -> StackedEngine:
     protocol = Protocol(seeds=seeds, precision=precision)
     splits = [split(graphs, seed) for seed in seeds]
-    return CapturedEngine(
+    return StackedEngine(
         graphs, task_of(graphs), splits, seeds, Architecture(**options), protocol, DEVICE
     )
 
@@ -114,9 +114,7 @@ def inference(graphs: Graphs) -> None:
     everything = torch.arange(len(graphs))
     part = Split(everything, everything, everything)
     protocol = Protocol(seeds=(11,), batch_size=len(graphs), precision="float32")
-    engine = CapturedEngine(
-        graphs, task_of(graphs), [part], (11,), Architecture(), protocol, DEVICE
-    )
+    engine = StackedEngine(graphs, task_of(graphs), [part], (11,), Architecture(), protocol, DEVICE)
     engine.validate()
     torch.cuda.synchronize()
     start = time.perf_counter()

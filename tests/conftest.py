@@ -10,8 +10,8 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from lookhops.datasets import load
-from lookhops.experiments.records import Record
 from lookhops.graphs import Graphs
+from lookhops.models.records import Machine, RunRecord
 
 settings.register_profile(
     "suite",
@@ -86,8 +86,8 @@ def make_record():
             **{"train_graphs": 32, "val_graphs": 4, "test_graphs": 4, "seeds_at_once": 1},
         }
         versions = {"lookhops": "0", "torch": "0", "numpy": "0", "python": "0"}
-        machine = {"system": "test", "cores": 1, "device": "cpu"}
+        machine = Machine("test", 1, "cpu")
         history = [{"epoch": 1, "val_loss": 0.7}, {"epoch": 2, "val_loss": 0.6}]
-        return Record(seed, {**known, **metrics}, history, versions, machine)
+        return RunRecord(seed, {**known, **metrics}, versions, machine, history)
 
     return make

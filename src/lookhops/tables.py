@@ -1,45 +1,63 @@
-"""One table for every medium: Markdown, LaTeX, CSV; the command line prints the same object."""
+"""One table for every medium: Markdown, LaTeX, CSV, HTML, and the terminal of the commands."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from html import escape
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from lookhops.files import write_text
 from lookhops.words import MINUS, NONE
 
+#: A text, or several lines of text.
+Cell = str | Sequence[str]
+
 
 @dataclass(frozen=True)
 class Table:
-    """A table that can be written in several languages.
+    """A table that can be written in several languages; its first column names the rows.
 
     Args:
+        head: Names of the columns.
+        rows: The cells; in Markdown and LaTeX text between ``**`` is bold.
+        note: Below it: what it shows, with units and sample sizes.
         name: Its name, for files.
         title: Above it.
-        head: Names of the columns.
-        rows: Each cell is one or more lines of text; text between ``**`` is bold.
         records: The same numbers one by one, for CSV.
-        note: Below it.
+        best: Number of the row to stand out, if any.
     """
 
-    name: str
-    title: str
     head: Sequence[str]
-    rows: Sequence[Sequence[Sequence[str]]]
-    records: Sequence[Mapping[str, Any]] = field(default_factory=list)
+    rows: Sequence[Sequence[Cell]]
     note: str = ""
+    name: str = ""
+    title: str = ""
+    records: Sequence[Mapping[str, Any]] = ()
+    best: int | None = None
 
     def markdown(self) -> str:
         """As a Markdown table; the lines of a cell below each other."""
         lines = ["| " + " | ".join(self.head) + " |"]
         lines.append("| --- |" + " ---: |" * (len(self.head) - 1))
         for row in self.rows:
-            lines.append("| " + " | ".join("<br>".join(cell) for cell in row) + " |")
+            lines.append("| " + " | ".join("<br>".join(lines_of(cell)) for cell in row) + " |")
         return "\n".join(lines) + "\n"
+
+    def html(self) -> str:
+        """As an HTML table: all its text is escaped, the best row has the class ``best``."""
+        head = "".join(f'<th scope="col">{escape(name)}</th>' for name in self.head)
+        lines = [f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>"]
+        for number, row in enumerate(self.rows):
+            name, *cells = ("<br>".join(map(escape, lines_of(cell))) for cell in row)
+            mark = ' class="best"' if number == self.best else ""
+            values = "".join(f"<td>{cell}</td>" for cell in cells)
+            lines.append(f'<tr{mark}><th scope="row">{name}</th>{values}</tr>')
+        return "\n".join([*lines, "</tbody>\n</table>"])
 
     def latex(self) -> str:
         """As a LaTeX tabular; a row of text for each line of its cells."""
@@ -47,10 +65,8 @@ class Table:
         lines = [rf"% {self.title}", needed, rf"\begin{{tabular}}{{l{'r' * (len(self.head) - 1)}}}"]
         lines += [r"\toprule", " & ".join(map(_latex, self.head)) + r" \\", r"\midrule"]
         for row in self.rows:
-            height = max(len(cell) for cell in row)
-            for i in range(height):
-                texts = (_latex(cell[i]) if i < len(cell) else "" for cell in row)
-                lines.append(" & ".join(texts) + r" \\")
+            for texts in zip_longest(*map(lines_of, row), fillvalue=""):
+                lines.append(" & ".join(map(_latex, texts)) + r" \\")
         return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", ""])
 
     def csv(self) -> str:
@@ -73,6 +89,11 @@ class Table:
             paths.append(folder / f"{self.name}{suffix}")
             write_text(paths[-1], text)
         return paths
+
+
+def lines_of(cell: Cell) -> Sequence[str]:
+    """The lines of a cell."""
+    return [cell] if isinstance(cell, str) else cell
 
 
 def to_csv(records: Sequence[Mapping[str, Any]]) -> str:

@@ -90,37 +90,22 @@ def test_a_comparison_can_end_with_a_report(lookhops, tmp_path):
     assert f"lookhops compare hops-1 --task-size 60 --models {models}" in again.read_text("utf-8")
 
 
-def test_the_paper_can_end_with_a_report(lookhops, tmp_path):
+def test_the_paper_can_end_with_a_report(lookhops, tmp_path, make_record):
     from lookhops.experiments.export import export
+    from lookhops.experiments.keys import RunKey
     from lookhops.experiments.results import CellResult, Results
     from lookhops.paper.reference import ROWS
     from lookhops.training import Protocol
 
-    metrics = {
-        **{key: [0.7, 0.8] for key in ("accuracy", "balanced_accuracy", "macro_f1", "auroc")},
-        **{"seconds": [1.0, 1.0], "seconds_per_epoch": [0.1, 0.1], "parameters": [10, 10]},
-        **{"train_graphs": [80, 80], "val_graphs": [10, 10], "test_graphs": [10, 10]},
-        **{"val_accuracy": [0.7, 0.8], "epochs": [1, 1], "best_epoch": [1, 1]},
-    }
-    place = {
-        "versions": {"lookhops": "0", "torch": "0"},
-        "machine": {"system": "s", "cores": 1, "device": "cpu"},
-    }
+    runs = (make_record(11, 0.7), make_record(22, 0.8))
     cells = [
         CellResult(
-            name,
-            ROWS[slug].label,
-            ROWS[slug].architecture(name),
-            Protocol(),
-            name,
-            (11, 22),
-            metrics,
-            [place] * 2,
+            name, ROWS[slug].label, RunKey(name, ROWS[slug].architecture(name), Protocol()), runs
         )
         for slug in ("gcn", "licheb", "cheb")
         for name in ("PROTEINS", "NCI1")
     ]
-    facts = {
+    notes = {
         "NCI1": {
             "data": {"graphs": 10, "nodes": 20, "edges": 30, "features": 4, "classes": 2},
             "gain": {
@@ -131,7 +116,7 @@ def test_the_paper_can_end_with_a_report(lookhops, tmp_path):
             },
         }
     }
-    export(Results(cells, facts), tmp_path / "runs.json")
+    export(Results(cells, notes), tmp_path / "runs.json")
     page = tmp_path / "page.html"
     code, out, err = lookhops(
         "paper", "--from", tmp_path / "runs.json", "-o", tmp_path / "out", "--report", page

@@ -33,7 +33,7 @@ def work(how: str, store: str, log: str) -> None:
     graphs = load("hops-1", size=40)
     protocol = Protocol(seeds=tuple(range(1, SEEDS[how] + 1)), batch_size=64, max_epochs=1)
     cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
-    train, keep = runners.train_records, runners.keep
+    train, keep = runners.train_records, runners.PlanRun.keep
     file = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
 
     def say(word: str, model: object, seeds: list[int]) -> None:
@@ -44,11 +44,11 @@ def work(how: str, store: str, log: str) -> None:
         say("begin", MODELS[[c.architecture for c in cells].index(architecture)], seeds)
         return train(graphs, architecture, protocol, seeds, device)
 
-    def logged_keep(cell, key, records, *rest):
-        keep(cell, key, records, *rest)
+    def logged_keep(plan, cell, key, records, seconds):
+        keep(plan, cell, key, records, seconds)
         say("stored", cell.model, [record.seed for record in records])
 
-    runners.train_records, runners.keep = logged_train, logged_keep
+    runners.train_records, runners.PlanRun.keep = logged_train, logged_keep
     with Store(store) as opened:
         runners.run_local(cells, lambda name: graphs, opened, device="cpu")
 

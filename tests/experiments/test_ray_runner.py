@@ -68,8 +68,8 @@ def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
     cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
     told = []
 
-    def tell(event):
-        told.append(event)
+    def tell(text, finished):
+        told.append(text)
         if len(told) == 1:
             worker = busy_one(cluster)
             cluster.workers.remove(worker)
@@ -78,7 +78,7 @@ def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
     with Store(tmp_path / "runs.sqlite") as store:
         outcome = run_ray(cells, lambda name: graphs, store, device="cpu", tell=tell)
         assert (outcome.trained, outcome.left, outcome.failures) == (12, 0, [])
-        assert len(store.rows()) == 12
+        assert len(store.runs()) == 12
         found = collect(cells, lambda name: graphs, store)
         again = run_ray(cells, lambda name: graphs, store, device="cpu")
         assert (again.trained, again.found) == (0, 12)

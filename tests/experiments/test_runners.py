@@ -4,31 +4,16 @@ import pytest
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments import runners
-from lookhops.experiments.records import Record, seconds_per_epoch
-from lookhops.experiments.results import Results, collect
 from lookhops.experiments.runners import run_local
 from lookhops.experiments.store import Store
+from lookhops.models.records import RunRecord
 from lookhops.training import Protocol, train
-from lookhops.training.trainer import Run
-
-
-@pytest.fixture
-def run(graphs, tmp_path):
-    def run(cells, **options):
-        events = []
-        with Store(tmp_path / "runs.sqlite") as store:
-            outcome = run_local(
-                cells, lambda name: graphs, store, device="cpu", tell=events.append, **options
-            )
-            return outcome, events, collect(cells, lambda name: graphs, store)
-
-    return run
 
 
 def test_what_is_stored_is_what_training_gives(run, cells, graphs):
     outcome, events, found = run(cells)
     assert (outcome.trained, outcome.found, outcome.left) == (6, 0, 0)
-    assert sum(event.finished for event in events) == 6
+    assert sum(finished for _, finished in events) == 6
     for cell, result in zip(cells, found, strict=True):
         runs = train(graphs, cell.architecture, cell.protocol, device="cpu")
         for i, one in enumerate(runs):
@@ -46,7 +31,7 @@ def test_a_second_run_trains_nothing(run, cells, monkeypatch):
     monkeypatch.setattr(runners, "train_records", lambda *_: pytest.fail("trained again"))
     outcome, events, _ = run(cells)
     assert (outcome.trained, outcome.found, outcome.left) == (0, 6, 0)
-    assert "6 runs were in the store" in events[0].text
+    assert "6 runs were in the store" in events[0][0]
 
 
 def test_the_time_limit_begins_nothing_new(run, cells):
@@ -109,8 +94,6 @@ def test_a_stack_that_fails_is_tried_seed_by_seed(
 def test_a_stack_too_large_for_the_memory_is_halved(graphs, cells, monkeypatch):
     import torch
 
-    from lookhops.experiments import records
-
     sizes = []
 
     def train_some(graphs, architecture, protocol, device):
@@ -119,52 +102,9 @@ def test_a_stack_too_large_for_the_memory_is_halved(graphs, cells, monkeypatch):
             raise torch.cuda.OutOfMemoryError
         return train(graphs, architecture, protocol, device=device)
 
-    monkeypatch.setattr(records, "train", train_some)
+    monkeypatch.setattr(runners, "train", train_some)
     protocol = Protocol(max_epochs=1)
-    found = records.train_records(graphs, cells[0].architecture, protocol, [5, 6, 7, 8, 9], "cpu")
+    found = runners.train_records(graphs, cells[0].architecture, protocol, [5, 6, 7, 8, 9], "cpu")
     assert [record.seed for record in found] == [5, 6, 7, 8, 9]
     assert sizes == [5, 2, 3, 1, 2]
-    assert all(isinstance(record, Record) for record in found)
-
-
-def test_seconds_per_epoch_leave_out_the_first_and_the_last():
-    def run_of(seconds):
-        return Run(1, None, [{"seconds": s} for s in seconds])
-
-    assert seconds_per_epoch(run_of([100] + [1] * 15 + [3] * 14 + [50] * 99)) == 1
-    assert seconds_per_epoch(run_of([7])) == 7
-
-
-def test_results_survive_json(run, cells, graphs, tmp_path):
-    from lookhops.experiments.export import export
-    from lookhops.paper.suites import data_facts
-
-    _, _, found = run(cells)
-    results = Results(found, {"hops-1": {"data": data_facts(graphs)}}, quick=True)
-    path = tmp_path / "results.json"
-    export(results, path)
-    back = Results.from_json(path)
-    assert back.to_json() == results.to_json()
-    assert back.quick
-    assert back.cells[0].architecture == cells[0].architecture
-    assert back.cells[0].accuracy() == pytest.approx(found[0].accuracy(), rel=1e-5)
-    for suffix in ("csv", "md", "tex"):
-        export(results, tmp_path / f"results.{suffix}")
-        assert "quick" in (tmp_path / f"results.{suffix}").read_text()
-    lines = (tmp_path / "results.csv").read_text().splitlines()
-    assert len(lines) == 1 + 6
-    with pytest.raises(LookHopsError, match="exported as"):
-        export(results, tmp_path / "results.xlsx")
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("{", "not JSON"), ('{"format": "other"}', "not results"), ("[]", "not a JSON object")],
-)
-def test_files_that_are_no_results(tmp_path, text, words):
-    path = tmp_path / "results.json"
-    path.write_text(text)
-    with pytest.raises(LookHopsError, match=words):
-        Results.from_json(path)
-    with pytest.raises(LookHopsError, match="no such file"):
-        Results.from_json(tmp_path / "none.json")
+    assert all(isinstance(record, RunRecord) for record in found)

@@ -5,22 +5,24 @@ import os
 import sqlite3
 import subprocess
 import sys
+import time
 import zlib
 from collections import Counter
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments import store as store_module
-from lookhops.experiments.keys import Key, canonical, key_text
+from lookhops.experiments.keys import RunKey
 from lookhops.experiments.plan import parse_model
+from lookhops.experiments.sqlite import retry_locked
 from lookhops.experiments.store import Store
 from lookhops.nn import Architecture
 from lookhops.training import Protocol
 
-KEY = Key("print", canonical(Architecture()), canonical(Protocol()))
+KEY = RunKey("print", Architecture(), Protocol())
 SCRIPT = Path(__file__).parent / "killed.py"
 needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system with fork")
 
@@ -36,16 +38,14 @@ def test_a_run_is_kept_once(path, make_record):
         assert store.add("NCI1", "a", KEY, [make_record(2, accuracy=0.9), make_record(3)]) == 1
     with Store(path) as store:
         assert store.finished(KEY) == {1, 2, 3}
-        rows = store.rows()
-        assert [row["seed"] for row in rows] == [1, 2, 3]
-        assert [row["metrics"]["accuracy"] for row in rows] == [0.5, 0.5, 0.5]
-        assert rows[0]["machine"]["device"] == "cpu"
-        assert store.history(KEY, 2) == [
+        records = [run.record for run in store.runs()]
+        assert [record.seed for record in records] == [1, 2, 3]
+        assert [record.metrics["accuracy"] for record in records] == [0.5, 0.5, 0.5]
+        assert records[0].machine.device == "cpu"
+        assert store.runs()[1].history() == (
             {"epoch": 1, "val_loss": 0.7},
             {"epoch": 2, "val_loss": 0.6},
-        ]
-        with pytest.raises(LookHopsError, match="no such run"):
-            store.history(KEY, 9)
+        )
         assert store.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
@@ -77,7 +77,7 @@ def test_claims_divide_the_work(path, make_record):
         assert two.claim(KEY, [1, 2, 3]) == [2]
         one.add("NCI1", "a", KEY, [make_record(1)])
         assert two.claim(KEY, [1]) == []
-        other = Key("other", KEY.architecture, KEY.protocol)
+        other = replace(KEY, fingerprint="other")
         assert two.claim(other, [1]) == [1]
     with Store(path) as three:  # closing gave the claims back
         assert three.claim(KEY, [1, 2, 3]) == [2, 3]
@@ -107,33 +107,54 @@ def test_signs_of_life_keep_a_claim(path, monkeypatch):
     with Store(path) as store:
         store.claim(KEY, [1])
         store.db.execute("UPDATE claims SET beat = 0")
+        query = "SELECT beat FROM claims"
         with store.beating():
-            while store.db.execute("SELECT beat FROM claims").fetchone() == (0,):
-                pass
+            end = time.monotonic() + 30
+            while time.monotonic() < end and store.db.execute(query).fetchone() == (0,):
+                time.sleep(0.01)
+        assert store.db.execute(query).fetchone() > (0,)
 
 
-def test_facts_are_made_once(path):
+def test_a_file_that_stays_locked_is_named(path):
+    holder = sqlite3.connect(path, isolation_level=None)
+    holder.execute("CREATE TABLE t (a)")
+    holder.execute("BEGIN EXCLUSIVE")
+    other = sqlite3.connect(path, timeout=0, isolation_level=None)
+    with pytest.raises(LookHopsError, match=r"locked by another process for 0\.2 s") as caught:
+        retry_locked(lambda: other.execute("PRAGMA journal_mode = WAL"), path, seconds=0.2)
+    assert str(caught.value).startswith(f"{path}: ")
+    holder.rollback()
+    retry_locked(lambda: other.execute("PRAGMA journal_mode = WAL"), path, seconds=0.2)
+    assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    with pytest.raises(sqlite3.OperationalError, match="no such table"):
+        retry_locked(lambda: other.execute("SELECT * FROM missing"), path)
+    holder.close()
+    other.close()
+
+
+def test_notes_are_made_once(path):
     with Store(path) as store:
-        assert store.fact("NCI1", "print", "size", lambda: {"graphs": 3}) == {"graphs": 3}
-        assert store.fact("NCI1", "print", "size", lambda: 1 / 0) == {"graphs": 3}
+        assert store.note("NCI1", "print", "size", lambda: {"graphs": 3}) == {"graphs": 3}
+        assert store.note("NCI1", "print", "size", lambda: 1 / 0) == {"graphs": 3}
 
 
 def test_rows_from_before_an_option_are_found(path, make_record):
-    old = asdict(parse_model("gcn"))
-    old.pop("activation")
+    key = replace(KEY, architecture=parse_model("gcn"))
+    values = asdict(key.architecture)
+    values.pop("activation")
     with Store(path) as store:
-        text = json.dumps(old, sort_keys=True, separators=(",", ":"))
-        store.add("NCI1", "a", Key("print", text, KEY.protocol), [make_record(1)])
-        later = json.dumps({**old, "later": 1})
-        store.add("NCI1", "b", Key("print", later, KEY.protocol), [make_record(1)])
+        store.add("NCI1", "a", key, [make_record(1), make_record(2)])
+        for seed, text in ((1, json.dumps(values)), (2, json.dumps({**values, "later": 1}))):
+            store.db.execute("UPDATE runs SET architecture = ? WHERE seed = ?", (text, seed))
+        assert store.finished(key) == set()
     with Store(path) as store:
-        key = Key("print", canonical(parse_model("gcn")), KEY.protocol)
         assert store.finished(key) == {1}
-        assert len(store.rows()) == 2
+        assert [run.record.seed for run in store.runs()] == [1]
+        assert store.db.execute("SELECT count(*) FROM runs").fetchone() == (2,)
 
 
 def test_layers_of_ones_own_stay_apart(path, make_record):
-    keys = [Key("print", key_text(Architecture(), layers), KEY.protocol) for layers in ("a1", "b2")]
+    keys = [replace(KEY, layers=layers) for layers in ("a1", "b2")]
     with Store(path) as store:
         for seed, key in enumerate(keys):
             store.add("NCI1", "mine", key, [make_record(seed)])
@@ -145,13 +166,13 @@ def test_layers_of_ones_own_stay_apart(path, make_record):
     ("column", "value", "problem"),
     [
         ("metrics", "{bad", "metrics is not JSON"),
-        ("metrics", "{}", "metrics has no accuracy"),
+        ("metrics", "{}", "metrics.accuracy is missing"),
         ("metrics", "5", "metrics is 5, not an object"),
         ("architecture", "nonsense", "architecture is not JSON"),
-        ("architecture", '{"conv":5}', "conv of architecture is 5, not text"),
-        ("protocol", '{"fractions":[1]}', "fractions of protocol is [1], not three numbers"),
-        ("machine", "{}", "machine has no system"),
-        ("seed", "abc", 'seed of row is "abc", not a whole number'),
+        ("architecture", '{"conv":5}', "architecture.conv is 5, not text"),
+        ("protocol", '{"fractions":[1]}', "protocol.fractions is [1], not a list of 3"),
+        ("machine", "{}", "machine.system is missing"),
+        ("seed", "abc", 'seed is "abc", not a whole number'),
     ],
 )
 def test_a_damaged_row_is_one_sentence(path, make_record, column, value, problem):
@@ -177,10 +198,10 @@ def test_a_damaged_history_or_fact_is_one_sentence(path, make_record, value):
         store.add("NCI1", "a", KEY, [make_record(1)])
         store.db.execute("UPDATE runs SET history = ?", (value,))
         with pytest.raises(LookHopsError, match=r"a on NCI1, seed 1: .*history.* id = 1\)"):
-            store.history(KEY, 1)
-        store.fact("NCI1", "print", "data", lambda: {})
+            store.runs()[0].history()
+        store.note("NCI1", "print", "data", lambda: {})
         with pytest.raises(LookHopsError, match=r"stored of NCI1 is damaged .*rowid = 1\)"):
-            store.fact("NCI1", "print", "data", lambda: {})
+            store.note("NCI1", "print", "data", lambda: {})
 
 
 def test_files_that_are_no_store(tmp_path):
@@ -212,12 +233,12 @@ def test_files_that_are_no_store(tmp_path):
 def test_a_damaged_store_is_one_sentence(path, make_record):
     with Store(path) as store:
         for i in range(30):
-            store.add("NCI1", "a", Key(str(i), KEY.architecture, KEY.protocol), [make_record(1)])
+            store.add("NCI1", "a", replace(KEY, fingerprint=str(i)), [make_record(1)])
     content = bytearray(path.read_bytes())
     content[4096 : len(content) - 100] = b"\xff" * (len(content) - 4196)
     path.write_bytes(content)
     with pytest.raises(LookHopsError, match="cannot be used as a store"):
-        Store(path).rows()
+        Store(path).runs()
 
 
 def run_script(how, path, log, count, runs):
@@ -227,10 +248,10 @@ def run_script(how, path, log, count, runs):
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in log.read_text().splitlines()]
     with Store(path) as store:
-        rows = store.rows()
+        runs_there = store.runs()
         claims = store.db.execute("SELECT count(*) FROM claims").fetchone()[0]
     assert claims == 0
-    stored = Counter((row["model"], str(row["seed"])) for row in rows)
+    stored = Counter((run.model, str(run.record.seed)) for run in runs_there)
     assert set(stored.values()) == {1}  # nothing is double
     assert len(stored) == runs  # nothing is missing
     return lines

@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,10 +12,8 @@ from lookhops.datasets import load
 from lookhops.datasets.molecules import from_smiles
 from lookhops.errors import LookHopsError
 from lookhops.models.explain import explain
-from lookhops.models.folder_training import train_into
-from lookhops.models.layout import layout
-from lookhops.models.pictures import picture
 from lookhops.models.predictor import Predictor
+from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
 from lookhops.training import Protocol
 
@@ -84,7 +83,7 @@ def test_other_poolings_are_explained_too(tmp_path, tasks, pool):
             assert set(view.group[view.group >= 0].tolist()) <= kept
             if pool == "edge":  # nothing is lost, nodes are merged two by two
                 assert (view.group >= 0).all()
-        ET.fromstring(picture(explanation))
+        ET.fromstring(explanation.picture())
         json.dumps(explanation.as_json())
 
 
@@ -103,25 +102,26 @@ def test_no_pooling_nothing_to_explain(tmp_path, tasks, model_folder):
 def test_a_molecule_is_drawn_with_its_dropped_atoms_faded(molecule_folder):
     molecules = from_smiles(["CC(=O)Oc1ccccc1C(=O)O"], ids=["<aspirin> & more"])
     [explanation] = explain(Predictor(molecule_folder, "cpu"), molecules)
-    drawing = picture(explanation)
+    drawing = explanation.picture()
     root = ET.fromstring(drawing)
     panels = root.findall(f"{SVG}svg")
     assert len(panels) == len(explanation.layers) == 2
     assert root.find(f"{SVG}title").text == "<aspirin> & more"
     for panel, view in zip(panels, explanation.layers, strict=True):
         kept = set(view.nodes[view.kept].tolist())
-        shapes = panel.findall(f"{SVG}ellipse") + panel.findall(f"{SVG}path")
-        assert len(panel.findall(f"{SVG}ellipse")) == len(view.nodes)
+        discs = panel.findall(f"{SVG}circle")
+        assert len(discs) == len(view.nodes)
+        shapes = discs + panel.findall(f"{SVG}path")
         for shape in shapes:
             words = shape.get("class").split()
             atoms = {int(word[5:]) for word in words if word.startswith("atom-")}
             assert (shape.get("opacity") is not None) == (not atoms <= kept)
-    assert drawing == picture(explanation)
+    assert drawing == explanation.picture()
 
 
 def test_other_graphs_are_laid_out(model_folder, tasks):
     [explanation] = explain(Predictor(model_folder, "cpu"), tasks[:1])
-    root = ET.fromstring(picture(explanation))
+    root = ET.fromstring(explanation.picture())
     for panel in root.findall(f"{SVG}svg"):
         circles = panel.findall(f"{SVG}circle")
         assert len(circles) == explanation.num_nodes
@@ -131,39 +131,14 @@ def test_other_graphs_are_laid_out(model_folder, tasks):
         assert all(0 < float(circle.get("cx")) < 400 for circle in circles)
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 5, 450])
-def test_layouts_of_all_sizes(n):
-    ring = (
-        np.array([(i, (i + 1) % n) for i in range(n)] if n > 2 else []).reshape(-1, 2).astype(int)
-    )
-    place = layout(n, ring)
-    assert place.shape == (n, 2)
-    assert np.isfinite(place).all()
-    assert np.array_equal(place, layout(n, ring))
-
-
-def test_the_layout_keeps_distances():
-    path = np.array([(i, i + 1) for i in range(9)])
-    place = layout(10, path)
-    apart = np.linalg.norm(place[:, None] - place[None], axis=-1)
-    hops = np.abs(np.subtract.outer(np.arange(10), np.arange(10)))
-    assert np.allclose(apart, hops, atol=0.2)
-
-
 def test_a_molecule_in_two_parts_and_a_single_atom(molecule_folder):
     molecules = from_smiles(["[Na+].[Cl-]", "C"])
     for explanation in explain(Predictor(molecule_folder, "cpu"), molecules):
-        ET.fromstring(picture(explanation))
+        ET.fromstring(explanation.picture())
 
 
 def test_a_graph_without_edges_is_drawn(model_folder):
     lonely = load("hops-1", size=2)
-    import dataclasses
-
-    bare = dataclasses.replace(
-        lonely,
-        row_ptr=torch.zeros_like(lonely.row_ptr),
-        source=lonely.source[:0],
-    )
+    bare = replace(lonely, row_ptr=torch.zeros_like(lonely.row_ptr), source=lonely.source[:0])
     for explanation in explain(Predictor(model_folder, "cpu"), bare):
-        ET.fromstring(picture(explanation))
+        ET.fromstring(explanation.picture())

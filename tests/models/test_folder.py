@@ -12,9 +12,11 @@ import torch
 
 from lookhops import files
 from lookhops.errors import LookHopsError
-from lookhops.models.folder import FORMAT, load_model
-from lookhops.models.folder_training import train_into
+from lookhops.models.folder import FORMAT, load_model, run_records
+from lookhops.models.records import RunRecord
+from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
+from lookhops.tasks import task_of
 from lookhops.training import Protocol, train
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7)
@@ -122,12 +124,16 @@ def test_another_version_is_refused(folder):
 
 
 def test_a_damaged_config_is_refused(folder):
-    architecture = json.loads((folder / "config.json").read_text())["architecture"]
+    config = json.loads((folder / "config.json").read_text())
+    architecture, data = config["architecture"], config["data"]
     for changes, what in (
         ({"architecture": {**architecture, "conv": "lichep"}}, "no convolution 'lichep'"),
-        ({"architecture": {**architecture, "surprise": 1}}, "'surprise', which is not known"),
-        ({"data": {}}, "damaged"),
-        ({"epochs": {"eleven": 1}}, "damaged"),
+        ({"architecture": {**architecture, "surprise": 1}}, r"architecture\.surprise is not known"),
+        ({"data": {}}, r"config\.json: damaged, .*: data\.name is missing\.$"),
+        ({"data": {**data, "featuriser": 3}}, r"data\.featuriser is 3, not text"),
+        ({"epochs": {"eleven": 1}}, r"epochs\.eleven is not a seed"),
+        ({"metrics": {"seeds": 5}}, r"metrics\.seeds is 5, not an object"),
+        ({"machine": None}, r"machine is null, not an object"),
     ):
         backup = (folder / "config.json").read_text()
         edit(folder, **changes)
@@ -240,3 +246,30 @@ def test_foreign_files_in_the_folder_stay(tmp_path, tasks):
 
 def test_the_format_names_this_version():
     assert FORMAT == "lookhops-model-1"
+
+
+def test_a_folder_of_the_first_version_is_read(folder, tasks):
+    """It has no task, no ``?`` entries, and fewer metrics of each seed."""
+    config = json.loads((folder / "config.json").read_text())
+    kept = ("accuracy", "balanced_accuracy", "macro_f1", "auroc", "loss", "temperature")
+    for seed, metrics in config["metrics"]["seeds"].items():
+        short = {name: metrics[name] for name in (*kept, "test_graphs")}
+        config["metrics"]["seeds"][seed] = short
+    for name in ("task", "facts", "predictions_sha256"):
+        del config[name]
+    (folder / "config.json").write_text(json.dumps(config))
+    found = load_model(folder)
+    assert found.task == task_of(tasks)
+    records = run_records(found.config)
+    assert [record.seed for record in records] == [11, 22]
+    assert records[0].metrics["epochs"] == 4
+    assert records[0].metrics["train_graphs"] == 64
+    assert records[0].machine.device == "cpu"
+
+
+def test_the_records_in_the_folder_are_whole(model_folder):
+    config = json.loads((model_folder / "config.json").read_text())
+    for record in run_records(config):
+        again = RunRecord.from_dict(record.to_dict())
+        assert again == record
+        assert again.metrics["val_graphs"] == 8

@@ -3,18 +3,21 @@
 import csv
 import io
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from lookhops.experiments.keys import RunKey
 from lookhops.experiments.results import CellResult, Results
 from lookhops.experiments.statistics import corrected_t
+from lookhops.models.records import Machine
 from lookhops.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, judge
 from lookhops.paper.figures import accuracy_by_k_figure, gain_figure, rank_figure, save
 from lookhops.paper.page import write_page
 from lookhops.paper.reference import DATASETS, FIGURES, ROWS, TABLES
-from lookhops.paper.tables import accuracy_table, data_table, make_tables
+from lookhops.paper.side_by_side import accuracy_table, data_table, make_tables
 from lookhops.training import PAPER_SEEDS, Protocol
 
 BETTER = {claim.title: claim for claim in CLAIMS}
@@ -35,26 +38,14 @@ def make_results(make_record):
                     make_record(s, a / 100, parameters=252_738 if slug == "cheb" else 114_754)
                     for s, a in zip(seeds, own, strict=True)
                 ]
-                metrics = {key: [r.metrics[key] for r in records] for key in records[0].metrics}
-                environment = {"versions": records[0].versions, "machine": records[0].machine}
                 row = ROWS[slug]
-                cells.append(
-                    CellResult(
-                        dataset,
-                        row.label,
-                        row.architecture(dataset),
-                        Protocol(precision="tf32"),
-                        dataset,
-                        tuple(seeds),
-                        metrics,
-                        [environment] * len(seeds),
-                    )
-                )
+                key = RunKey(dataset, row.architecture(dataset), Protocol(precision="tf32"))
+                cells.append(CellResult(dataset, row.label, key, tuple(records)))
         fit = {"a": 40.0, "b": 1.2, "r2": 0.99, "mse": 0.001}
         gain = {"k": [2, 3, 4], "gain": [3.0, 1.0, 0.3], "fit": fit, "suggested_k": 3}
         size = {"graphs": 1113, "nodes": 43471, "edges": 81044, "features": 4, "classes": 2}
-        facts = {name: {"data": size, "gain": gain} for name in datasets}
-        return Results(cells, facts, quick)
+        notes = {name: {"data": size, "gain": gain} for name in datasets}
+        return Results(cells, notes, quick)
 
     return make
 
@@ -196,11 +187,11 @@ def test_the_page(make_results, tmp_path):
 
 def test_what_ran_elsewhere_is_named(make_results, tmp_path):
     results = make_results(every_row(), datasets=["NCI1", "DD"])
+    cells = []
     for cell in results.cells:
-        elsewhere = cell.model == "EdgePool"
-        machine = {"device": "cpu" if elsewhere else "A GPU", "cores": 16, "system": "Linux"}
-        cell.environments[:] = [e | {"machine": machine} for e in cell.environments]
-    write_page(results, tmp_path, TABLES, FIGURES)
+        machine = Machine("Linux", 16, "cpu" if cell.model == "EdgePool" else "A GPU")
+        cells.append(replace(cell, runs=tuple(replace(r, machine=machine) for r in cell.runs)))
+    write_page(replace(results, cells=cells), tmp_path, TABLES, FIGURES)
     text = (tmp_path / "paper.md").read_text()
     assert re.search(r"- 20 runs on a CPU \(16 cores\), .*: EdgePool on NCI1, DD\n", text)
     assert re.search(r"runs on A GPU, with PyTorch \S+ and LookHops \S+\n", text)

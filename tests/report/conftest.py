@@ -9,7 +9,7 @@ import pytest
 
 from lookhops.datasets import load
 from lookhops.graphs import Graphs
-from lookhops.models.folder_training import train_into
+from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import report_on
 from lookhops.report.page import write_report

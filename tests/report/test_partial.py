@@ -5,15 +5,16 @@ from dataclasses import replace
 import pytest
 from test_stores import PROTOCOL, fill, record, section
 
-from lookhops.experiments.keys import Key, canonical, key_text
+from lookhops.experiments.keys import RunKey
 from lookhops.experiments.plan import Cell, parse_model
 from lookhops.experiments.results import Results
 from lookhops.experiments.store import Store
 from lookhops.paper.reference import ROWS
 from lookhops.report.build import report_on
-from lookhops.report.content import Note, TableBlock
+from lookhops.report.content import Note
 from lookhops.report.runs import runs_report
 from lookhops.report.snapshot import read_store
+from lookhops.tables import Table
 from lookhops.training import Protocol
 
 
@@ -24,7 +25,7 @@ def path(tmp_path):
 
 def comparison_of(report):
     blocks = section(report, "comparison").blocks
-    table = next(b for b in blocks if isinstance(b, TableBlock))
+    table = next(b for b in blocks if isinstance(b, Table))
     return table, " ".join(b.text for b in blocks if isinstance(b, Note))
 
 
@@ -48,9 +49,8 @@ def test_one_network_under_two_names_is_one_model(path, tasks):
 def test_layers_of_ones_own_are_told_apart(path, tasks):
     with Store(path) as store:
         for digest, accuracy in (("aaaa", 0.5), ("bbbb", 0.6)):
-            texts = key_text(parse_model("gcn"), digest), canonical(PROTOCOL)
-            runs = [record(seed, accuracy) for seed in (11, 22)]
-            store.add("mine", "own", Key(tasks.fingerprint, *texts), runs)
+            key = RunKey(tasks.fingerprint, parse_model("gcn"), PROTOCOL, digest)
+            store.add("mine", "own", key, [record(seed, accuracy) for seed in (11, 22)])
     report = report_on(path)
     table, _ = comparison_of(report)
     assert [row[0] for row in table.rows] == ["own, layers bbbb", "own, layers aaaa"]
@@ -60,7 +60,7 @@ def test_layers_of_ones_own_are_told_apart(path, tasks):
 def test_what_is_left_out_is_named(path, tasks):
     with Store(path) as store:
         fill(store, tasks, {"gcn": {11: 0.5, 22: 0.6, 33: 0.7}, "licheb": {11: 0.9}})
-        store.fact("idle", "other graphs", "data", lambda: dict.fromkeys(COUNTS, 3))
+        store.note("idle", "other graphs", "data", lambda: dict.fromkeys(COUNTS, 3))
     report = report_on(path)
     lead = section(report, "comparison").lead
     assert lead == (
@@ -96,7 +96,7 @@ def test_two_sets_of_one_name_are_two(path, tasks):
     with Store(path) as store:
         for graphs in (tasks, tasks[:60]):
             fill(store, graphs, {"gcn": {11: 0.5, 22: 0.6}})
-            store.fact("hops-1", graphs.fingerprint, "data", lambda: dict.fromkeys(COUNTS, 3))
+            store.note("hops-1", graphs.fingerprint, "data", lambda: dict.fromkeys(COUNTS, 3))
     report = report_on(path)
     assert "1 model on 2 data sets" in report.summary
     assert "2 data sets" in section(report, "data").lead

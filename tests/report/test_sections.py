@@ -11,19 +11,20 @@ import plotly.graph_objects as go
 import pytest
 
 from lookhops.datasets import load
+from lookhops.drawing.svg import animated
 from lookhops.errors import LookHopsError
 from lookhops.experiments.statistics import compare_pairs
 from lookhops.information import look
 from lookhops.models import Predictor
 from lookhops.models.explain import explain
-from lookhops.models.facts import graph_facts
-from lookhops.models.folder_training import train_into
+from lookhops.models.graph_counts import graph_counts
+from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import look_report, model_report, report_on
-from lookhops.report.content import Chart, Gallery, Note, TableBlock
-from lookhops.report.drawing import drawing, dropped_at, edges_dropped_at, steps
+from lookhops.report.content import Chart, Gallery, Note
 from lookhops.report.folders import Answers, read_folder
-from lookhops.report.gallery import choose
+from lookhops.report.sections.gallery import choose, steps
+from lookhops.tables import Table
 from lookhops.tasks.metrics import confusion_matrix, rates
 from lookhops.training import Protocol
 from lookhops.words import MINUS, ahead, short
@@ -58,7 +59,7 @@ def test_predictions_are_what_the_model_answers(model_folder, molecules):
 
 def test_facts_are_counts(molecules, tasks):
     for graphs in (molecules, tasks, replace(tasks, y=None, class_names=())):
-        facts = graph_facts(graphs)
+        facts = graph_counts(graphs)
         edges, counts = facts["sizes"]["edges"], np.array(facts["sizes"]["counts"])
         assert counts.sum() == len(graphs)
         assert counts.shape == (max(len(facts["class_names"]), 1), len(edges) - 1)
@@ -81,7 +82,7 @@ def test_sections_come_in_the_order_of_reading(report, model_folder):
 
 
 def test_every_chart_is_valid_plotly_with_words_and_numbers(report, tasks):
-    found = look_report(look(tasks, max_k=3, per_class=True).to_dict(), graph_facts(tasks))
+    found = look_report(look(tasks, max_k=3, per_class=True).to_dict(), graph_counts(tasks))
     every = [*charts(report), *charts(found)]
     assert len(every) >= 10
     for chart in every:
@@ -109,8 +110,6 @@ def test_the_comparison_is_that_of_the_statistics(report, two_folders):
 
 
 def test_intervals_are_bootstraps_of_the_metrics(model_folder):
-    model = read_folder(model_folder)
-    assert model.answers is not None
     table = next(b for b in section(report_on(model_folder), "results").blocks)
     for row in table.rows[:3]:
         low, high = map(float, row[2].replace(" %", "").split(" to "))
@@ -182,24 +181,24 @@ def test_pictures_say_when_each_shape_goes(tasks, tmp_path, pool):
     protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=64)
     train_into(tmp_path / "m", tasks, network, protocol, device="cpu")
     for found in explain(Predictor(tmp_path / "m", "cpu"), tasks[:4]):
-        gone = dropped_at(found)
+        graph = found.layered()
+        gone, lost = graph.node_layer, graph.edge_layer
         for number, view in enumerate(found.layers, 1):
             alive = set(np.flatnonzero(gone > number).tolist())
             assert alive == set(view.nodes[view.kept].tolist())
-            assert (
-                f"layer {number}: {len(alive)} of {found.num_nodes} nodes" in steps(found)[number]
-            )
-        for (i, j), layer in zip(found.edges, edges_dropped_at(found), strict=True):
+            said = f"layer {number}: {len(alive)} of {found.num_nodes} nodes"
+            assert said in steps(graph)[number]
+        for (i, j), layer in zip(found.edges, lost, strict=True):
             assert layer <= min(gone[i], gone[j])
-        svg = drawing(found)
+        svg = animated(graph, "")
         assert svg.count("<circle") == found.num_nodes
         assert svg.count("<line") == len(found.edges)
-        assert svg.count('data-d="1"') == (gone == 1).sum() + (edges_dropped_at(found) == 1).sum()
+        assert svg.count('data-d="1"') == (gone == 1).sum() + (lost == 1).sum()
 
 
 def test_molecules_are_drawn_once_with_their_bonds(model_folder, molecules):
     for found in explain(Predictor(model_folder, "cpu"), molecules[:5]):
-        svg = drawing(replace(found, id='"<>&'))
+        svg = animated(found.layered(), '"<>&')
         assert svg.count('class="score"') == found.num_nodes
         assert svg.count('class="bond"') >= len(found.edges)
         assert "&quot;&lt;&gt;&amp;" in svg
@@ -226,7 +225,7 @@ def test_other_graphs_are_refused(model_folder, tasks):
 
 def test_the_information_is_shown_as_measured(tasks, model_folder):
     found = look(tasks, max_k=4, bootstrap=20)
-    report = look_report(found.to_dict(), graph_facts(tasks), [("Measure", "lookhops look x")])
+    report = look_report(found.to_dict(), graph_counts(tasks), [("Measure", "lookhops look x")])
     assert [s.name for s in report.sections] == ["data", "hops", "reproduce"]
     assert found.sentence() in section(report, "hops").lead
     table = charts(report)[2].numbers
@@ -243,12 +242,12 @@ def test_no_decay_is_said(tasks):
     flat = {**found, "suggested_k": None, "fit": {**found["fit"], "b": -0.1, "r2": None}}
     report = look_report(flat, None)
     assert "does not die away" in report.summary
-    assert isinstance(charts(report)[1].numbers, TableBlock)
+    assert isinstance(charts(report)[1].numbers, Table)
 
 
 def test_the_bundled_set_has_a_report_of_its_own():
     graphs = load("solubility")
-    assert section(look_report(look(graphs, bootstrap=0).to_dict(), graph_facts(graphs)), "data")
+    assert section(look_report(look(graphs, bootstrap=0).to_dict(), graph_counts(graphs)), "data")
 
 
 # -------------------------------------------------------------------- words

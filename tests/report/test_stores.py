@@ -13,15 +13,16 @@ import pytest
 from lookhops.errors import LookHopsError
 from lookhops.experiments.compare import comparison
 from lookhops.experiments.plan import Cell, parse_model
-from lookhops.experiments.records import Record
 from lookhops.experiments.results import Results
 from lookhops.experiments.store import Store
+from lookhops.models.records import Machine, RunRecord
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.report.build import report_on
-from lookhops.report.content import Chart, Note, TableBlock
-from lookhops.report.groups import grouped
+from lookhops.report.comparable import grouped
+from lookhops.report.content import Chart, Folded, Note
 from lookhops.report.rerun import spelled
 from lookhops.report.snapshot import read_store
+from lookhops.tables import Table
 from lookhops.training import Protocol
 
 PROTOCOL = Protocol(max_epochs=2)
@@ -39,7 +40,7 @@ def record(seed, accuracy):
         for e in (1, 2)
     ]
     versions = {"lookhops": "0", "torch": "0", "numpy": "0", "python": "0"}
-    return Record(seed, metrics, history, versions, {"system": "s", "cores": 1, "device": "cpu"})
+    return RunRecord(seed, metrics, versions, Machine("s", 1, "cpu"), history)
 
 
 def fill(store, graphs, accuracies, protocol=PROTOCOL, dataset="hops-1"):
@@ -76,7 +77,7 @@ def test_the_numbers_are_those_of_the_statistics(path):
     assert group.found.scores == found.scores
     assert group.found.pairs == found.pairs
     blocks = section(report, "comparison").blocks
-    table = next(b for b in blocks if isinstance(b, TableBlock))
+    table = next(b for b in blocks if isinstance(b, Table))
     assert [row[0] for row in table.rows] == ["licheb+lookhops", "gcn"]
     assert table.rows[0][1] == "75.0 ± 5.0 %"
     assert any(isinstance(b, Note) and "gat (1 finished run)" in b.text for b in blocks)
@@ -103,8 +104,8 @@ def test_many_models_are_compared_with_the_best_and_listed(tmp_path, tasks):
         fill(store, tasks, {"gcn": {1: 0.5, 2: 0.4}}, dataset="other")
         fill(store, tasks, {"gcn": {1: 0.5, 2: 0.4}}, replace(PROTOCOL, learning_rate=0.1))
     blocks = section(report_on(tmp_path / "runs.sqlite"), "comparison").blocks
-    folded = [b for b in blocks if isinstance(b, TableBlock) and b.folded]
-    assert len(folded[0].rows) == 7 * 6 // 2
+    folded = [b for b in blocks if isinstance(b, Folded)]
+    assert len(folded[0].table.rows) == 7 * 6 // 2
     drawn = [b for b in blocks if isinstance(b, Chart) and b.numbers.head[0] == "pair"]
     assert len(drawn[0].numbers.rows) == 6
 

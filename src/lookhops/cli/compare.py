@@ -87,20 +87,20 @@ def _run(
     draw_splits(graphs, task_of(graphs), protocol)  # graphs that cannot be split say so now
     options.check()
     with Store(path) as store:
-        _keep_facts(store, graphs)
+        _keep_notes(store, graphs)
         left = run_plan(cells, lambda name: graphs, store, options)
         results = Results(collect(cells, lambda name: graphs, store))
     return comparison(graphs.name, results), left
 
 
-def _keep_facts(store: Store, graphs: Graphs) -> None:
+def _keep_notes(store: Store, graphs: Graphs) -> None:
     """Keep with the runs what a report says besides: the graphs' counts and the command."""
-    from lookhops.models.facts import graph_facts
+    from lookhops.models.graph_counts import graph_counts
 
     where = (graphs.name, graphs.fingerprint)
-    store.fact(*where, "graphs", lambda: graph_facts(graphs))
+    store.note(*where, "graphs", lambda: graph_counts(graphs))
     command = command_line()
-    store.fact(*where, f"command {command}", lambda: command)
+    store.note(*where, f"command {command}", lambda: command)
 
 
 def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
@@ -110,8 +110,8 @@ def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
     from lookhops.report.snapshot import read_store
 
     cells = found.results.cells
-    stored = read_store(store, cells[0].fingerprint)
-    results = Results(cells, stored.results.facts)
+    stored = read_store(store, cells[0].key.fingerprint)
+    results = Results(cells, stored.results.notes)
     write_page(runs_report(replace(stored, results=results)), path, quiet)
 
 

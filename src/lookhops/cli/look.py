@@ -76,11 +76,11 @@ def look(
     else:
         _print(found)
     if report is not None:
-        from lookhops.models.facts import graph_facts
+        from lookhops.models.graph_counts import graph_counts
         from lookhops.report.build import look_report
 
         again = [("Measure", command_line())]
-        made = look_report(found.to_dict(), graph_facts(graphs), again)
+        made = look_report(found.to_dict(), graph_counts(graphs), again)
         write_page(made, report, quiet=as_json)
 
 

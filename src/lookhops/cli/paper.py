@@ -146,24 +146,24 @@ def _run(
     cells = paper_plan(rows, suite.datasets, suite.protocol)
     with Store(path) as store:
         left = run_plan(cells, suite.graphs, store, options)
-        facts = _facts(suite, store, {name for part in parts for name in part})
-        results = Results(collect(cells, suite.graphs, store), facts, suite.quick)
+        notes = _notes(suite, store, {name for part in parts for name in part})
+        results = Results(collect(cells, suite.graphs, store), notes, suite.quick)
     return results, left
 
 
-def _facts(suite: Suite, store: Store, wanted: set[str]) -> dict[str, dict[str, Any]]:
+def _notes(suite: Suite, store: Store, wanted: set[str]) -> dict[str, dict[str, Any]]:
     """The sizes of the data sets, and their information gain where it is asked for."""
-    from lookhops.paper.suites import data_facts, gain_facts
+    from lookhops.paper.suites import data_note, gain_note
 
-    facts: dict[str, dict[str, Any]] = {}
+    notes: dict[str, dict[str, Any]] = {}
     for name in suite.datasets:
         graphs = suite.graphs(name)
         where = (name, graphs.fingerprint)
-        facts[name] = {"data": store.fact(*where, "data", partial(data_facts, graphs))}
+        notes[name] = {"data": store.note(*where, "data", partial(data_note, graphs))}
         if "gain" in wanted:
             err.print(f"{name}: information gain")
-            facts[name]["gain"] = store.fact(*where, "gain", partial(gain_facts, graphs))
-    return facts
+            notes[name]["gain"] = store.note(*where, "gain", partial(gain_note, graphs))
+    return notes
 
 
 def _summary(results: Results) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _report(results: Results, path: Path, quiet: bool) -> None:
 
 def _print(results: Results, tables: Sequence[str], page: Path) -> None:
     from lookhops.paper.claims import CLAIMS, judge
-    from lookhops.paper.tables import make_tables
+    from lookhops.paper.side_by_side import make_tables
 
     mark = " (quick version: says nothing about the models)" if results.quick else ""
     for table in make_tables(results, tables):

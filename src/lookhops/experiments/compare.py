@@ -75,7 +75,7 @@ class Comparison:
             )
         head = ["model", "accuracy, %", "validation, %", "mean rank", "parameters", "time a seed"]
         title = f"{self.dataset}: {counted(count, 'seed')}"
-        return Table("models", title, head, rows, records, self._left_out())
+        return Table(head, rows, self._left_out(), "models", title, records)
 
     def _left_out(self) -> str:
         """In words, finished runs on splits that not all models have."""
@@ -110,7 +110,7 @@ class Comparison:
             "Percentage points, paired over the splits that the models share; corrected resampled "
             "t-test of Nadeau and Bengio; p adjusted for all pairs by Holm's method."
         )
-        return Table("pairs", "Paired differences", head, rows, records, note)
+        return Table(head, rows, note, "pairs", "Paired differences", records)
 
     def to_json(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
@@ -135,7 +135,7 @@ def compare(
     *,
     store: Store | Path | str,
     device: str = "auto",
-    tell: Tell = lambda event: None,
+    tell: Tell = lambda text, finished: None,
 ) -> Comparison:
     """Compare models on graphs; what the store has is not trained again.
 
@@ -154,9 +154,9 @@ def compare(
     if not isinstance(store, Store):
         with Store(store) as opened:
             return compare(graphs, models, protocol, store=opened, device=device, tell=tell)
-    outcome = run_local(cells, lambda name: graphs, store, device=device, tell=tell)
-    if outcome.failures:
-        raise LookHopsError(outcome.failures[0])
+    done = run_local(cells, lambda name: graphs, store, device=device, tell=tell)
+    if done.failures:
+        raise LookHopsError(done.failures[0])
     return comparison(graphs.name, Results(collect(cells, lambda name: graphs, store)))
 
 

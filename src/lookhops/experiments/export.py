@@ -23,7 +23,7 @@ def export(results: Results, path: Path) -> None:
     if path.suffix == ".json":
         write_text(path, compact_json(results.to_json()))
     elif path.suffix == ".csv":
-        write_text(path, to_csv(run_records(results)))
+        write_text(path, to_csv(run_rows(results)))
     else:
         table = summary_table(results)
         write_text(path, table.markdown() if path.suffix == ".md" else table.latex())
@@ -47,21 +47,21 @@ def compact_json(value: Mapping[str, Any]) -> str:
     return "{\n" + ",\n".join(entry(name, content) for name, content in value.items()) + "\n}\n"
 
 
-def run_records(results: Results) -> list[dict[str, Any]]:
-    """One record a run: which it is, its metrics, where it ran."""
+def run_rows(results: Results) -> list[dict[str, Any]]:
+    """One row a run: which it is, its metrics, where it ran."""
     return [
         {
             "dataset": cell.dataset,
             "model": cell.model,
-            "seed": seed,
-            **{name: values[i] for name, values in cell.metrics.items()},
+            "seed": run.seed,
+            **run.metrics,
             "architecture": canonical(cell.architecture),
             "protocol": canonical(cell.protocol),
-            "device": cell.environments[i]["machine"]["device"],
+            "device": run.machine.device,
             "quick": results.quick,
         }
         for cell in results.cells
-        for i, seed in enumerate(cell.seeds)
+        for run in cell.runs
     ]
 
 
@@ -77,4 +77,4 @@ def summary_table(results: Results) -> Table:
             [[model], *([plus_minus(c.mean_std(), len(c.seeds))] if c else [NONE] for c in cells)]
         )
     mark = " (quick version)" if results.quick else ""
-    return Table("summary", f"Test accuracy{mark}", [f"model{mark}", *datasets], rows)
+    return Table([f"model{mark}", *datasets], rows, name="summary", title=f"Test accuracy{mark}")

@@ -1,42 +1,64 @@
-"""What a run is stored under: texts that are equal where the run would be the same."""
+"""What a run is stored under: equal where the run would be the same."""
 
 from __future__ import annotations
 
 import hashlib
 import inspect
 import json
-from dataclasses import asdict, dataclass, fields
-from typing import Any
+from dataclasses import asdict, dataclass, replace
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.nn.registry import BUILT_IN, CONVOLUTIONS, POOLINGS
+from lookhops.schema import decode, read
 from lookhops.training import Protocol
 
-#: In a key, beside the fields of the architecture: what its registered layers are.
+#: In the text of an architecture, beside its fields: the digest of layers that a user registered.
 LAYERS = "layers_of_ones_own"
 
 
 @dataclass(frozen=True)
-class Key:
+class RunKey:
     """What decides a run besides its seed: the graphs, the network and the protocol.
 
     Args:
         fingerprint: Of the graphs: their names do not matter, what they are does.
-        architecture: Canonical JSON; layers that are not ours are known by more than their names.
-        protocol: Canonical JSON, without the seeds.
+        architecture: The network.
+        protocol: How it is trained; its seeds are left out.
+        layers: What :func:`own_layers` says of the network.
     """
 
     fingerprint: str
-    architecture: str
-    protocol: str
+    architecture: Architecture
+    protocol: Protocol
+    layers: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "protocol", replace(self.protocol, seeds=Protocol().seeds))
 
     @classmethod
-    def of(cls, graphs: Graphs, architecture: Architecture, protocol: Protocol) -> Key:
+    def of(cls, graphs: Graphs, architecture: Architecture, protocol: Protocol) -> RunKey:
         """The key of these graphs, this network and this protocol."""
-        network = key_text(architecture, own_layers(architecture))
-        return cls(graphs.fingerprint, network, canonical(protocol))
+        return cls(graphs.fingerprint, architecture, protocol, own_layers(architecture))
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """Fingerprint, architecture and protocol as the columns of a store: canonical JSON."""
+        layers = {LAYERS: self.layers} if self.layers else {}
+        network = _json(asdict(self.architecture) | layers)
+        return self.fingerprint, network, canonical(self.protocol)
+
+    @classmethod
+    def from_texts(cls, fingerprint: str, architecture: str, protocol: str) -> RunKey:
+        """The key of such columns; options that they lack have their defaults."""
+        values = decode(architecture, "architecture")
+        layers = values.pop(LAYERS, None) if isinstance(values, dict) else None
+        network = read(Architecture, values, "architecture")
+        training = read(Protocol, decode(protocol, "protocol"), "protocol")
+        if layers is not None and not isinstance(layers, str):
+            raise LookHopsError(f"architecture.{LAYERS} is not text")
+        return cls(fingerprint, network, training, layers)
 
 
 def canonical(config: Architecture | Protocol) -> str:
@@ -44,16 +66,6 @@ def canonical(config: Architecture | Protocol) -> str:
     values = asdict(config)
     values.pop("seeds", None)
     return _json(values)
-
-
-def key_text(architecture: Architecture, layers: str | None) -> str:
-    """What a :class:`Key` has of an architecture.
-
-    Args:
-        architecture: The network.
-        layers: What :func:`own_layers` says of it.
-    """
-    return _json(asdict(architecture) | ({LAYERS: layers} if layers else {}))
 
 
 def own_layers(architecture: Architecture) -> str | None:
@@ -71,18 +83,7 @@ def own_layers(architecture: Architecture) -> str | None:
     return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
 
 
-def layers_of(text: str) -> str | None:
-    """The digest of a user's layers, from the text of an architecture."""
-    found = json.loads(text).get(LAYERS)
-    return None if found is None else str(found)
-
-
-def completed(text: str) -> str:
-    """The text of an architecture as this version writes it: options it lacks have defaults."""
-    return key_text(architecture_from(text), layers_of(text))
-
-
-def _json(values: dict[str, Any]) -> str:
+def _json(values: dict[str, object]) -> str:
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 
@@ -93,26 +94,3 @@ def _source(kind: type) -> str:
         return inspect.getsource(kind)
     except (OSError, TypeError):  # typed at a prompt
         return kind.__qualname__
-
-
-def architecture_from(text: str) -> Architecture:
-    """The architecture of a :class:`Key`; options it lacks have their defaults."""
-    values = json.loads(text)
-    values.pop(LAYERS, None)
-    return Architecture(**_known(Architecture, values))
-
-
-def protocol_from(text: str) -> Protocol:
-    """The protocol that :func:`canonical` wrote, with the paper's seeds."""
-    values = _known(Protocol, json.loads(text))
-    values["fractions"] = tuple(values.get("fractions", Protocol().fractions))
-    return Protocol(**values)
-
-
-def _known(kind: type, values: dict[str, Any]) -> dict[str, Any]:
-    names = {field.name for field in fields(kind)}
-    if strange := sorted(set(values) - names):
-        raise LookHopsError(
-            f"An option {strange[0]!r} of {kind.__name__} is not known to this version of LookHops."
-        )
-    return values

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.keys import Key
+from lookhops.experiments.keys import RunKey
 from lookhops.graphs import Graphs
 from lookhops.nn import RECOMMENDED, Architecture, GraphNetwork
 from lookhops.nn.registry import find
@@ -31,9 +31,9 @@ class Cell:
     architecture: Architecture
     protocol: Protocol
 
-    def key(self, graphs: Graphs) -> Key:
+    def key(self, graphs: Graphs) -> RunKey:
         """What the cell's runs are stored under, given the graphs of its data set."""
-        return Key.of(graphs, self.architecture, self.protocol)
+        return RunKey.of(graphs, self.architecture, self.protocol)
 
 
 def cross(

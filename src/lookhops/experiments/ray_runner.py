@@ -5,26 +5,17 @@ from __future__ import annotations
 import re
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from math import inf
 from types import ModuleType
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.keys import Key
+from lookhops.experiments.keys import RunKey
 from lookhops.experiments.plan import Cell
-from lookhops.experiments.records import train_records
-from lookhops.experiments.runners import (
-    PAUSE,
-    Event,
-    Outcome,
-    Source,
-    Tell,
-    count_found,
-    count_left,
-    keep,
-)
+from lookhops.experiments.runners import PAUSE, PlanRun, Source, Tell, train_records
 from lookhops.experiments.store import Store
 
 #: A task whose worker or machine dies is begun again so often.
@@ -43,8 +34,8 @@ def run_ray(
     gpus_per_task: float = 0.0,
     device: str = "auto",
     time_limit: float = inf,
-    tell: Tell = lambda event: None,
-) -> Outcome:
+    tell: Tell = lambda text, finished: None,
+) -> PlanRun:
     """Train what the store lacks of the cells on a Ray cluster.
 
     A task is one cell with all its missing seeds. The store stays with the driver: workers need
@@ -58,43 +49,32 @@ def run_ray(
         device: What a task trains on.
     """
     ray = _import_ray()
-    outcome = Outcome()
-    count_found(cells, source, store, outcome, tell)
+    plan = PlanRun(cells, source, store, device, tell)
+    plan.begin()
     with _connected(ray, address), store.beating():
         _check_resources(ray, cpus_per_task, gpus_per_task)
         task = ray.remote(train_records).options(
             num_cpus=cpus_per_task, num_gpus=gpus_per_task, max_retries=RETRIES
         )
-        driver = _Driver(ray, task, source, store, device, outcome, tell)
-        driver.run(list(cells), time.monotonic() + time_limit, cpus_per_task, gpus_per_task)
-    count_left(cells, source, store, outcome)
-    return outcome
+        slots = partial(_slots, ray, cpus_per_task, gpus_per_task)
+        _Driver(ray, task, plan).run(time.monotonic() + time_limit, slots)
+    return plan.end()
 
 
 class _Driver:
     """Hands out cells and stores what comes back."""
 
-    def __init__(
-        self,
-        ray: ModuleType,
-        task: Any,
-        source: Source,
-        store: Store,
-        device: str,
-        outcome: Outcome,
-        tell: Tell,
-    ) -> None:
-        self.ray, self.task = ray, task
-        self.source, self.store, self.device = source, store, device
-        self.outcome, self.tell = outcome, tell
+    def __init__(self, ray: ModuleType, task: Any, plan: PlanRun) -> None:
+        self.ray, self.task, self.plan = ray, task, plan
         self.shared: dict[str, Any] = {}  # each data set goes to the cluster once
-        self.flying: dict[Any, tuple[Cell, Key, list[int], float]] = {}
+        self.flying: dict[Any, tuple[Cell, RunKey, list[int], float]] = {}
         self.failed: set[Cell] = set()
 
-    def run(self, waiting: list[Cell], deadline: float, cpus: float, gpus: float) -> None:
+    def run(self, deadline: float, slots: Callable[[], int]) -> None:
         """Until every cell is stored, has failed, or the time is up."""
+        waiting = list(self.plan.cells)
         while waiting or self.flying:
-            room = _slots(self.ray, cpus, gpus) + AHEAD - len(self.flying)
+            room = slots() + AHEAD - len(self.flying)
             elsewhere = []
             if time.monotonic() >= deadline:
                 waiting = []
@@ -111,24 +91,21 @@ class _Driver:
 
     def begin(self, cell: Cell) -> bool:
         """Hand out what is free of a cell; whether there was anything."""
-        graphs = self.source(cell.dataset)
-        key = cell.key(graphs)
-        seeds = self.store.claim(key, cell.protocol.seeds)
+        key = self.plan.key(cell)
+        seeds = self.plan.store.claim(key, cell.protocol.seeds)
         if not seeds:
             return False
         if cell.dataset not in self.shared:
-            self.shared[cell.dataset] = self.ray.put(graphs)
-        reference = self.task.remote(
-            self.shared[cell.dataset], cell.architecture, cell.protocol, seeds, self.device
-        )
+            self.shared[cell.dataset] = self.ray.put(self.plan.source(cell.dataset))
+        what = (self.shared[cell.dataset], cell.architecture, cell.protocol, seeds)
+        reference = self.task.remote(*what, self.plan.device)
         self.flying[reference] = (cell, key, seeds, time.perf_counter())
         return True
 
     def finished(self, cell: Cell) -> bool:
         """Whether nothing of a cell is left to do, here or elsewhere."""
-        done = self.store.finished(cell.key(self.source(cell.dataset)))
         flying = {s for other, _, seeds, _ in self.flying.values() if other == cell for s in seeds}
-        return cell in self.failed or set(cell.protocol.seeds) <= done | flying
+        return cell in self.failed or set(cell.protocol.seeds) <= self.plan.finished(cell) | flying
 
     def gather(self) -> None:
         """Store what has come back in the meantime."""
@@ -140,13 +117,11 @@ class _Driver:
             try:
                 records = self.ray.get(reference)
             except self.ray.exceptions.RayError as error:
-                self.store.release(key, seeds)
+                self.plan.store.release(key, seeds)
                 self.failed.add(cell)
-                self.outcome.failures.append(f"{cell.dataset}, {cell.model}: {_reason(error)}")
-                self.tell(Event(f"failed: {self.outcome.failures[-1]}"))
+                self.plan.fail(f"{cell.dataset}, {cell.model}", _reason(error))
                 continue
-            seconds = time.perf_counter() - start
-            keep(cell, key, records, self.store, self.outcome, self.tell, seconds)
+            self.plan.keep(cell, key, records, time.perf_counter() - start)
 
 
 def _import_ray() -> ModuleType:

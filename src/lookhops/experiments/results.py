@@ -2,42 +2,25 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.checks import (
-    COUNT,
-    LIST,
-    OBJECT,
-    TEXT,
-    WHOLE,
-    Fits,
-    check_entries,
-    check_fact,
-    check_options,
-    check_run,
-    naming,
-    shown,
-)
-from lookhops.experiments.keys import (
-    Key,
-    architecture_from,
-    canonical,
-    key_text,
-    layers_of,
-    protocol_from,
-)
+from lookhops.experiments.keys import RunKey
+from lookhops.experiments.notes import check_note
 from lookhops.experiments.plan import Cell
+from lookhops.experiments.sqlite import StoredRun
 from lookhops.experiments.statistics import mean_std
 from lookhops.experiments.store import Store
 from lookhops.files import read_json
 from lookhops.graphs import Graphs
+from lookhops.models.records import Machine, RunRecord
 from lookhops.nn import Architecture
+from lookhops.schema import Count, located, read
 from lookhops.training import Protocol
 
 FORMAT = "lookhops-results-1"
@@ -48,43 +31,45 @@ class CellResult:
     """The finished runs of a cell.
 
     Args:
-        dataset, model, architecture, protocol: Which cell.
-        fingerprint: Of the graphs.
-        seeds: The seeds that are finished.
-        metrics: Each metric's values, in the order of the seeds.
-        environments: Versions and machine of each run, in the order of the seeds.
-        layers: Digest of its layers, where they are not ours: it tells those of one name apart.
+        dataset, model: What they are called.
+        key: The graphs, the network and the protocol.
+        runs: The records, one for each seed.
     """
 
     dataset: str
     model: str
-    architecture: Architecture
-    protocol: Protocol
-    fingerprint: str
-    seeds: tuple[int, ...]
-    metrics: Mapping[str, Sequence[Any]]
-    environments: Sequence[Mapping[str, Any]]
-    layers: str | None = None
+    key: RunKey
+    runs: tuple[RunRecord, ...]
 
     @property
-    def key(self) -> Key:
-        """What its runs are stored under."""
-        network = key_text(self.architecture, self.layers)
-        return Key(self.fingerprint, network, canonical(self.protocol))
+    def architecture(self) -> Architecture:
+        """The network."""
+        return self.key.architecture
+
+    @property
+    def protocol(self) -> Protocol:
+        """How it was trained; the seeds are those of the runs."""
+        return self.key.protocol
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that are finished."""
+        return tuple(run.seed for run in self.runs)
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Sequence[Any]]:
+        """Each metric's values, in the order of the seeds."""
+        names = self.runs[0].metrics
+        return {name: [run.metrics.get(name) for run in self.runs] for name in names}
 
     def of_seeds(self, seeds: Sequence[int]) -> CellResult:
         """The same of these seeds only, in their order."""
-        places = [self.seeds.index(seed) for seed in seeds]
-        return replace(
-            self,
-            seeds=tuple(seeds),
-            metrics={name: [values[i] for i in places] for name, values in self.metrics.items()},
-            environments=[self.environments[i] for i in places],
-        )
+        found = {run.seed: run for run in self.runs}
+        return replace(self, runs=tuple(found[seed] for seed in seeds))
 
     def accuracy(self) -> dict[int, float]:
         """Test accuracy of each seed, in per cent."""
-        return {s: 100 * a for s, a in zip(self.seeds, self.metrics["accuracy"], strict=True)}
+        return {run.seed: 100 * run.metrics["accuracy"] for run in self.runs}
 
     def mean_std(self) -> tuple[float, float]:
         """Mean and sample standard deviation of the test accuracy, in per cent."""
@@ -93,18 +78,13 @@ class CellResult:
     @property
     def device(self) -> str:
         """Where its runs were trained, or most of them."""
-        return Counter(device_of(e) for e in self.environments).most_common(1)[0][0]
+        return Counter(str(run.machine) for run in self.runs).most_common(1)[0][0]
 
     @property
     def test_to_train(self) -> float:
         """Test graphs over training graphs."""
-        return self.metrics["test_graphs"][0] / self.metrics["train_graphs"][0]
-
-
-def device_of(environment: Mapping[str, Any]) -> str:
-    """In words, what a run was trained on."""
-    machine = environment["machine"]
-    return f"a CPU ({machine['cores']} cores)" if machine["device"] == "cpu" else machine["device"]
+        first = self.runs[0].metrics
+        return first["test_graphs"] / first["train_graphs"]
 
 
 @dataclass(frozen=True)
@@ -113,12 +93,12 @@ class Results:
 
     Args:
         cells: The cells.
-        facts: For each data set, its size (``data``) and information gain (``gain``), if measured.
+        notes: For each data set, its size (``data``) and information gain (``gain``), if measured.
         quick: Whether this is the short version, whose numbers say nothing about the models.
     """
 
     cells: Sequence[CellResult] = ()
-    facts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     quick: bool = False
 
     def find(self, dataset: str, architecture: Architecture) -> CellResult | None:
@@ -131,18 +111,18 @@ class Results:
     @property
     def device(self) -> str | None:
         """What most of the runs were trained on."""
-        devices = Counter(device_of(e) for cell in self.cells for e in cell.environments)
+        devices = Counter(str(run.machine) for cell in self.cells for run in cell.runs)
         return devices.most_common(1)[0][0] if devices else None
 
     @property
     def datasets(self) -> list[str]:
         """The data sets, in the order in which they first appear."""
-        return list(dict.fromkeys([*self.facts, *(cell.dataset for cell in self.cells)]))
+        return list(dict.fromkeys([*self.notes, *(cell.dataset for cell in self.cells)]))
 
     # ---------------------------------------------------------------- JSON
 
     def to_json(self) -> dict[str, Any]:
-        """All of it, small: environments and protocols are written once."""
+        """All of it, small: what runs share is written once, metrics are columns."""
         environments: list[Any] = []
         protocols: list[Any] = []
 
@@ -154,14 +134,14 @@ class Results:
         cells = [
             {
                 "dataset": cell.dataset,
-                "fingerprint": cell.fingerprint,
+                "fingerprint": cell.key.fingerprint,
                 "model": cell.model,
                 "architecture": asdict(cell.architecture),
                 "protocol": number(_protocol(cell.protocol), protocols),
                 "seeds": list(cell.seeds),
                 "metrics": {key: list(values) for key, values in cell.metrics.items()},
-                "environments": [number(dict(e), environments) for e in cell.environments],
-                **({"layers": cell.layers} if cell.layers else {}),
+                "environments": [number(_environment(run), environments) for run in cell.runs],
+                **({"layers": cell.key.layers} if cell.key.layers else {}),
             }
             for cell in self.cells
         ]
@@ -170,7 +150,7 @@ class Results:
             "quick": self.quick,
             "environments": environments,
             "protocols": protocols,
-            "facts": {name: dict(facts) for name, facts in self.facts.items()},
+            "facts": {name: dict(notes) for name, notes in self.notes.items()},
             "cells": cells,
         }
 
@@ -181,107 +161,78 @@ class Results:
         if content.get("format") != FORMAT:
             raise LookHopsError(f"{path}: not results of LookHops ({FORMAT}).")
         try:
-            check_entries(content, PARTS, "the file")
-            for name, facts in content["facts"].items():
-                with naming(f"the facts of {name}"):
-                    check_entries(facts, {}, "facts")
-                    for kind, value in facts.items():
-                        check_fact(kind, value)
+            file = read(ResultsFile, content)
+            for name, notes in file.facts.items():
+                with located(f"facts.{name}"):
+                    for kind, value in notes.items():
+                        check_note(kind, value)
             cells = []
-            for number, cell in enumerate(content["cells"], start=1):
-                with naming(f"cell {number}"):
-                    check_entries(cell, CELL, "cell")
-                with naming(f"{cell['model']} on {cell['dataset']} (cell {number})"):
-                    cells.append(_read_cell(cell, content))
-            return cls(cells, content["facts"], content["quick"])
+            for i, cell in enumerate(file.cells):
+                with located(f"cells[{i}] ({cell.model} on {cell.dataset})"):
+                    cells.append(cell.result(file))
+            return cls(cells, file.facts, file.quick)
         except LookHopsError as error:
             text = str(error).rstrip(".")
             raise LookHopsError(f"{path}: damaged, {text}; export it again.") from error
 
 
-PARTS: Mapping[str, Fits] = {
-    "quick": ("true or false", lambda value: isinstance(value, bool)),
-    **dict.fromkeys(("environments", "protocols", "cells"), LIST),
-    "facts": OBJECT,
-}
-CELL: Mapping[str, Fits] = {
-    **dict.fromkeys(("dataset", "fingerprint", "model"), TEXT),
-    **dict.fromkeys(("architecture", "metrics"), OBJECT),
-    **dict.fromkeys(("seeds", "environments"), LIST),
-    "protocol": COUNT,
-}
+@dataclass(frozen=True)
+class Environment:
+    """What many runs of a file share."""
+
+    versions: Mapping[str, str]
+    machine: Machine
 
 
-def _read_cell(cell: Mapping[str, Any], content: Mapping[str, Any]) -> CellResult:
-    """A cell of a file, its entries being of their kinds, checked run by run."""
-    seeds, metrics = cell["seeds"], cell["metrics"]
-    if not seeds or not all(map(WHOLE[1], seeds)) or len(set(seeds)) < len(seeds):
-        raise LookHopsError("seeds are not whole numbers, at least one, each once")
-    for name, column in {**metrics, "environments": cell["environments"]}.items():
-        if not isinstance(column, list) or len(column) != len(seeds):
-            raise LookHopsError(f"{name} has not one value for each of {len(seeds)} seeds")
-    environments = [_numbered(content, "environments", i) for i in cell["environments"]]
-    for i, (seed, environment) in enumerate(zip(seeds, environments, strict=True)):
-        with naming(f"seed {seed}"):
-            check_entries(environment, {"versions": OBJECT, "machine": OBJECT}, "environment")
-            run = {name: column[i] for name, column in metrics.items()}
-            check_run(run, environment["versions"], environment["machine"])
-    protocol = _numbered(content, "protocols", cell["protocol"])
-    check_entries({"layers": "", **cell}, {"layers": TEXT}, "cell")
-    check_options(Architecture, cell["architecture"])
-    check_options(Protocol, protocol)
-    return CellResult(
-        dataset=cell["dataset"],
-        model=cell["model"],
-        architecture=architecture_from(json.dumps(cell["architecture"])),
-        protocol=protocol_from(json.dumps(protocol)),
-        fingerprint=cell["fingerprint"],
-        seeds=tuple(seeds),
-        metrics=metrics,
-        environments=environments,
-        layers=cell.get("layers"),
-    )
+@dataclass(frozen=True)
+class CellEntry:
+    """A cell of a file: ``protocol`` and ``environments`` are places in the file's lists."""
+
+    dataset: str
+    fingerprint: str
+    model: str
+    architecture: Architecture
+    protocol: Count
+    seeds: Sequence[int]
+    metrics: Mapping[str, Sequence[Any]]
+    environments: Sequence[Count]
+    layers: str | None = None
+
+    def result(self, file: ResultsFile) -> CellResult:
+        """The cell, its records checked one by one."""
+        count = len(self.seeds)
+        if not count or len(set(self.seeds)) < count:
+            raise LookHopsError("seeds must be at least one, each once")
+        for name, column in {**self.metrics, "environments": self.environments}.items():
+            if len(column) != count:
+                raise LookHopsError(f"{name} has not one value for each of {count} seeds")
+        runs = []
+        for i, seed in enumerate(self.seeds):
+            shared = asdict(_numbered(file.environments, self.environments[i], "environments"))
+            metrics = {name: column[i] for name, column in self.metrics.items()}
+            with located(f"seed {seed}"):
+                runs.append(RunRecord.from_dict({"seed": seed, "metrics": metrics, **shared}))
+        protocol = _numbered(file.protocols, self.protocol, "protocols")
+        key = RunKey(self.fingerprint, self.architecture, protocol, self.layers)
+        return CellResult(self.dataset, self.model, key, tuple(runs))
 
 
-def _numbered(content: Mapping[str, Any], part: str, number: Any) -> Any:
-    if not COUNT[1](number) or number >= len(content[part]):
-        raise LookHopsError(f"the file has no number {shown(number)} among its {part}")
-    return content[part][number]
+@dataclass(frozen=True)
+class ResultsFile:
+    """The JSON file of results."""
+
+    format: str
+    quick: bool
+    environments: Sequence[Environment]
+    protocols: Sequence[Protocol]
+    facts: Mapping[str, Mapping[str, Any]]
+    cells: Sequence[CellEntry]
 
 
-def collect(
-    cells: Sequence[Cell], source: Callable[[str], Graphs], store: Store
-) -> list[CellResult]:
-    """The finished runs of the cells, from a store."""
-    rows: dict[Key, list[dict[str, Any]]] = {}
-    for row in store.rows():
-        key = Key(row["fingerprint"], row["architecture"], row["protocol"])
-        rows.setdefault(key, []).append(row)
-    found = []
-    for cell in cells:
-        key = cell.key(source(cell.dataset))
-        mine = {row["seed"]: row for row in rows.get(key, [])}
-        finished = [mine[seed] for seed in cell.protocol.seeds if seed in mine]
-        if finished:
-            found.append(cell_result(cell, key, finished))
-    return found
-
-
-def cell_result(cell: Cell, key: Key, rows: Sequence[Mapping[str, Any]]) -> CellResult:
-    """The runs of a cell, from rows of a store."""
-    return CellResult(
-        dataset=cell.dataset,
-        model=cell.model,
-        architecture=cell.architecture,
-        protocol=cell.protocol,
-        fingerprint=key.fingerprint,
-        seeds=tuple(row["seed"] for row in rows),
-        metrics={
-            name: [_short(row["metrics"].get(name)) for row in rows] for name in rows[0]["metrics"]
-        },
-        environments=[{"versions": row["versions"], "machine": row["machine"]} for row in rows],
-        layers=layers_of(key.architecture),
-    )
+def _numbered(entries: Sequence[Any], number: int, name: str) -> Any:
+    if number >= len(entries):
+        raise LookHopsError(f"the file has no {name}[{number}]")
+    return entries[number]
 
 
 def _protocol(protocol: Protocol) -> dict[str, Any]:
@@ -290,6 +241,32 @@ def _protocol(protocol: Protocol) -> dict[str, Any]:
     return {**values, "fractions": list(protocol.fractions)}
 
 
-def _short(value: Any) -> Any:
-    """A number with six digits, in a store's results as in a file's: the pages are the same."""
-    return float(f"{value:.6g}") if isinstance(value, float) else value
+def _environment(run: RunRecord) -> dict[str, Any]:
+    values = run.to_dict()
+    return {name: values[name] for name in ("versions", "machine")}
+
+
+# -------------------------------------------------------------------- out of a store
+
+
+def by_key(runs: Sequence[StoredRun]) -> dict[RunKey, dict[int, StoredRun]]:
+    """Stored runs by what decides them, then by seed; the first of each."""
+    found: dict[RunKey, dict[int, StoredRun]] = {}
+    for run in runs:
+        found.setdefault(run.key, {}).setdefault(run.record.seed, run)
+    return found
+
+
+def collect(
+    cells: Sequence[Cell], source: Callable[[str], Graphs], store: Store
+) -> list[CellResult]:
+    """The finished runs of the cells, from a store."""
+    stored = by_key(store.runs())
+    found = []
+    for cell in cells:
+        key = cell.key(source(cell.dataset))
+        mine = stored.get(key, {})
+        runs = tuple(mine[seed].record for seed in cell.protocol.seeds if seed in mine)
+        if runs:
+            found.append(CellResult(cell.dataset, cell.model, key, runs))
+    return found

@@ -1,4 +1,4 @@
-"""What the store needs of SQLite: the tables and their rows, a connection, who is still alive."""
+"""The SQLite file of a store: its tables, its rows as records, a connection, who is still alive."""
 
 from __future__ import annotations
 
@@ -7,24 +7,17 @@ import platform
 import sqlite3
 import time
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.checks import (
-    NUMBER,
-    TEXT,
-    WHOLE,
-    check_entries,
-    check_fact,
-    check_options,
-    check_run,
-    decoded,
-)
-from lookhops.nn import Architecture
-from lookhops.training import Protocol
+from lookhops.experiments.keys import RunKey
+from lookhops.experiments.notes import check_note
+from lookhops.models.records import HISTORY, RunRecord
+from lookhops.schema import UnknownEntry, check, decode, read
 
 APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others
 WAIT = 60.0  # seconds to wait for another process's transaction
@@ -49,11 +42,6 @@ CREATE TABLE facts (
 """
 
 
-#: A run without its history.
-COLUMNS = ("id", "dataset", "fingerprint", "model", "architecture", "protocol", "seed", "finished")
-DECODED = ("metrics", "versions", "machine")
-
-
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that waits for others and does not lose what was committed."""
     db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
@@ -61,16 +49,53 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def patiently(attempt: Callable[[], Any]) -> None:
-    """Try until it works: SQLite does not wait by itself when a file changes its journal."""
-    for _ in range(100):
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    address = path.resolve().as_uri()
+    db = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=WAIT, isolation_level=None)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return db
+    except sqlite3.OperationalError:
+        db.close()
+        if path.with_name(f"{path.name}-wal").exists():
+            raise
+    # On a disk that nobody can write to, SQLite must be told that nobody does.
+    return sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None)
+
+
+def check_version(db: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is not a store, or one of another version."""
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if application != APPLICATION:
+        raise LookHopsError(f"{path}: an SQLite file, but not a store of LookHops.")
+    if version != VERSION:
+        raise LookHopsError(f"{path}: a store of version {version}; this LookHops reads {VERSION}.")
+
+
+def retry_locked(attempt: Callable[[], Any], path: Path, seconds: float = WAIT) -> None:
+    """Try again while the database is locked: SQLite does not wait where the journal changes.
+
+    Args:
+        attempt: What to do.
+        path: The file, to be named.
+        seconds: How long to try.
+    """
+    end = time.monotonic() + seconds
+    while True:
         try:
             attempt()
             return
         except sqlite3.OperationalError as error:
             if "locked" not in str(error):
                 raise
-            time.sleep(0.1)
+            if time.monotonic() >= end:
+                raise LookHopsError(
+                    f"{path}: locked by another process for {seconds:g} seconds; end that process, "
+                    "or try again later."
+                ) from error
+        time.sleep(0.1)
 
 
 def alive(owner: str) -> bool:
@@ -90,71 +115,91 @@ def alive(owner: str) -> bool:
 # -------------------------------------------------------------------- rows
 
 
-def read_runs(
-    db: sqlite3.Connection, path: Path, history: bool = False, where: str = "", *values: Any
-) -> list[dict[str, Any]]:
-    """Every run in the order in which they were finished; a damaged one is one sentence.
+NAMES = dict.fromkeys(("dataset", "model", "fingerprint"), str)
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A row of the table of runs.
 
     Args:
-        db: The store.
-        path: Where it is, to be said.
-        history: Whether to read their epochs too, still packed: :func:`unpacked` reads them.
-        where: Which runs, as SQL has it, with values.
+        place: The file and the number of the row.
+        dataset, model: What they were called.
+        key: What the run is stored under.
+        record: The run, without its history.
+        packed: The history as the file keeps it.
     """
-    names = (*COLUMNS, *DECODED, *(("history",) if history else ()))
-    chosen = f" WHERE {where}" if where else ""
-    query = f"SELECT {', '.join(names)} FROM runs{chosen} ORDER BY id"
-    found = [dict(zip(names, row, strict=True)) for row in db.execute(query, values).fetchall()]
-    for row in found:
-        row["path"] = path
-        with _whole_row(row):
-            check_entries(row, dict.fromkeys(("dataset", "fingerprint", "model"), TEXT), "row")
-            check_entries(row, {"seed": WHOLE}, "row")
-            check_options(Architecture, decoded(row["architecture"], "architecture"))
-            check_options(Protocol, decoded(row["protocol"], "protocol"))
-            row.update({name: decoded(row[name], name) for name in DECODED})
-            check_run(*(row[name] for name in DECODED))
+
+    place: tuple[Path, int]
+    dataset: str
+    model: str
+    key: RunKey
+    record: RunRecord
+    packed: Any
+
+    def history(self) -> Sequence[dict[str, float]]:
+        """Epoch by epoch, how it went."""
+        with _damaged_run(*self.place, self.model, self.dataset, self.record.seed):
+            try:
+                text = zlib.decompress(self.packed)
+            except (zlib.error, TypeError) as error:
+                raise LookHopsError("history cannot be unpacked") from error
+            epochs = read(HISTORY, decode(text, "history"), "history")
+            if len(epochs) < max(self.record.metrics["best_epoch"], 1):
+                raise LookHopsError("history has fewer epochs than the run")
+            if any(epoch.keys() != epochs[0].keys() for epoch in epochs):
+                raise LookHopsError("history has not the same columns in each epoch")
+            return epochs
+
+
+def read_runs(db: sqlite3.Connection, path: Path) -> list[StoredRun]:
+    """The runs in the order in which they were finished; a damaged one is one sentence.
+
+    Runs with options that a later version has are left out.
+    """
+    names = "id, dataset, model, fingerprint, architecture, protocol, seed, history"
+    query = f"SELECT {names}, metrics, versions, machine FROM runs ORDER BY id"
+    found = []
+    for row in db.execute(query).fetchall():
+        number, dataset, model, *texts, seed, history, metrics, versions, machine = row
+        with _damaged_run(path, number, model, dataset, seed):
+            check(NAMES, {"dataset": dataset, "model": model, "fingerprint": texts[0]})
+            try:
+                key = RunKey.from_texts(*texts)
+            except UnknownEntry:
+                continue
+            columns = {"metrics": metrics, "versions": versions, "machine": machine}
+            decoded = {name: decode(text, name) for name, text in columns.items()}
+            record = _shortened(RunRecord.from_dict({"seed": seed, **decoded}))
+        found.append(StoredRun((path, number), dataset, model, key, record, history))
     return found
 
 
-def unpacked(row: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Epoch by epoch, how a run that was read with its history went."""
-    with _whole_row(row):
-        try:
-            text = zlib.decompress(row["history"])
-        except (zlib.error, TypeError) as error:
-            raise LookHopsError("history cannot be unpacked") from error
-        epochs = decoded(text, "history")
-        if not isinstance(epochs, list) or len(epochs) < max(row["metrics"]["best_epoch"], 1):
-            raise LookHopsError("history has not the epochs of the run")
-        check_entries(epochs[0], {}, "an epoch of history")
-        for epoch in epochs:
-            check_entries(epoch, dict.fromkeys(epochs[0], _MAYBE_NAN), "an epoch of history")
-        return epochs
-
-
-_MAYBE_NAN = (NUMBER[0], lambda value: isinstance(value, int | float))  # losses may be anything
+def _shortened(record: RunRecord) -> RunRecord:
+    """Numbers with six digits, in a store's results as in a file's: the pages are the same."""
+    short = {
+        name: float(f"{value:.6g}") if isinstance(value, float) else value
+        for name, value in record.metrics.items()
+    }
+    return replace(record, metrics=short)
 
 
 @contextmanager
-def _whole_row(row: Mapping[str, Any]) -> Iterator[None]:
+def _damaged_run(path: Path, number: int, model: Any, dataset: Any, seed: Any) -> Iterator[None]:
     """Say which row is damaged, and what to do about it."""
     try:
         yield
     except LookHopsError as error:
-        which = f"{row['model']} on {row['dataset']}, seed {row['seed']}"
         raise LookHopsError(
-            f"{row['path']}: a stored run is damaged ({which}: {error}); delete it "
-            f"(DELETE FROM runs WHERE id = {row['id']}), and it is trained again when asked for."
+            f"{path}: a stored run is damaged ({model} on {dataset}, seed {seed}: {error}); delete "
+            f"it (DELETE FROM runs WHERE id = {number}), and it is trained again when asked for."
         ) from error
 
 
-def read_fact(path: Path, row: int, dataset: str, kind: str, text: Any) -> Any:
-    """A fact of a data set, or one sentence where it is damaged."""
+def read_note(path: Path, row: int, dataset: str, kind: str, text: Any) -> Any:
+    """What is kept of a data set under a kind, or one sentence where it is damaged."""
     try:
-        value = decoded(text, kind)
-        check_fact(kind, value)
-        return value
+        return check_note(kind, decode(text, kind))
     except LookHopsError as error:
         raise LookHopsError(
             f"{path}: what is stored of {dataset} is damaged ({error}); delete it "

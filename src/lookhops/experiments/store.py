@@ -21,19 +21,20 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.keys import Key, canonical, completed, protocol_from
-from lookhops.experiments.records import Record
+from lookhops.experiments.keys import RunKey
 from lookhops.experiments.sqlite import (
     APPLICATION,
     SCHEMA,
     VERSION,
+    StoredRun,
     alive,
+    check_version,
     connect,
-    patiently,
-    read_fact,
+    read_note,
     read_runs,
-    unpacked,
+    retry_locked,
 )
+from lookhops.models.records import RunRecord
 
 BEAT, EXPIRY = 5.0, 60.0  # seconds between signs of life, and without one until a claim lapses
 
@@ -73,13 +74,13 @@ class Store:
 
     # ---------------------------------------------------------------- runs
 
-    def finished(self, key: Key) -> set[int]:
+    def finished(self, key: RunKey) -> set[int]:
         """Seeds whose runs are here."""
         with self._explained():
-            found = self.db.execute(f"SELECT seed FROM runs WHERE {WHERE}", _values(key))
+            found = self.db.execute(f"SELECT seed FROM runs WHERE {WHERE}", key.texts)
             return {seed for (seed,) in found}
 
-    def claim(self, key: Key, seeds: Sequence[int], most: int | None = None) -> list[int]:
+    def claim(self, key: RunKey, seeds: Sequence[int], most: int | None = None) -> list[int]:
         """Of these seeds, those that are neither finished nor begun elsewhere: now ours to run.
 
         Args:
@@ -89,63 +90,53 @@ class Store:
         """
         with self._explained(), self._transaction():
             self._drop_dead_claims()
-            begun = self.db.execute(f"SELECT seed FROM claims WHERE {WHERE}", _values(key))
+            begun = self.db.execute(f"SELECT seed FROM claims WHERE {WHERE}", key.texts)
             taken = {seed for (seed,) in begun} | self.finished(key)
             free = [seed for seed in seeds if seed not in taken][:most]
             self.db.executemany(
                 "INSERT INTO claims VALUES (?, ?, ?, ?, ?, ?)",
-                [(*_values(key), seed, self.owner, time.time()) for seed in free],
+                [(*key.texts, seed, self.owner, time.time()) for seed in free],
             )
         return free
 
-    def release(self, key: Key, seeds: Sequence[int]) -> None:
+    def release(self, key: RunKey, seeds: Sequence[int]) -> None:
         """Give back claims of runs that were not finished."""
         with self._explained(), self._transaction():
             self._unclaim(key, seeds)
 
-    def add(self, dataset: str, model: str, key: Key, records: Sequence[Record]) -> int:
+    def add(self, dataset: str, model: str, key: RunKey, records: Sequence[RunRecord]) -> int:
         """Keep finished runs, all or none; how many of them were not here before."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         with self._explained(), self._transaction():
             before = self.db.total_changes
-            for r in records:
-                row = (dataset, key.fingerprint, model, key.architecture, r.seed, key.protocol)
-                kept = (_text(r.metrics), _packed(r.history), _text(r.versions), _text(r.machine))
+            for record in records:
+                values = record.to_dict()
+                kept = [_text(values[name]) for name in ("metrics", "versions", "machine")]
+                packed = zlib.compress(_text([dict(row) for row in record.history]).encode())
                 self.db.execute(
-                    "INSERT OR IGNORE INTO runs (dataset, fingerprint, model, architecture, seed,"
-                    " protocol, metrics, history, versions, machine, finished)"
+                    "INSERT OR IGNORE INTO runs (dataset, model, fingerprint, architecture,"
+                    " protocol, seed, metrics, versions, machine, history, finished)"
                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (*row, *kept, now),
+                    (dataset, model, *key.texts, record.seed, *kept, packed, now),
                 )
             added = self.db.total_changes - before
-            self._unclaim(key, [r.seed for r in records])
+            self._unclaim(key, [record.seed for record in records])
         with self._explained():  # into the file itself: who copies it alone has all finished runs
             self.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         return added
 
-    def rows(self) -> list[dict[str, Any]]:
-        """Every run, without its history, in the order in which they were finished."""
+    def runs(self) -> list[StoredRun]:
+        """Every run in the order in which they were finished."""
         with self._explained():
             return read_runs(self.db, self.path)
 
-    def history(self, key: Key, seed: int) -> list[dict[str, float]]:
-        """Epoch by epoch, how a stored run went."""
-        with self._explained():
-            which = (f"{WHERE} AND seed = ?", *_values(key), seed)
-            found = read_runs(self.db, self.path, True, *which)
-        if not found:
-            raise LookHopsError(f"{self.path}: no such run.")
-        return unpacked(found[0])
-
-    # ---------------------------------------------------------------- facts of a data set
-
-    def fact(self, dataset: str, fingerprint: str, kind: str, make: Callable[[], Any]) -> Any:
-        """What is known of a data set under ``kind``; made, and kept, if it is not known yet."""
+    def note(self, dataset: str, fingerprint: str, kind: str, make: Callable[[], Any]) -> Any:
+        """What is kept of a data set under ``kind``; made, and kept, if it is not there yet."""
         query = "SELECT rowid, value FROM facts WHERE fingerprint = ? AND kind = ?"
         with self._explained():
             found = self.db.execute(query, (fingerprint, kind)).fetchone()
         if found is not None:
-            return read_fact(self.path, found[0], dataset, kind, found[1])
+            return read_note(self.path, found[0], dataset, kind, found[1])
         value = _text(make())
         with self._explained(), self._transaction():
             self.db.execute(
@@ -186,10 +177,10 @@ class Store:
         dead = {owner for owner, lapsed in found if lapsed or not alive(owner)}
         self.db.executemany("DELETE FROM claims WHERE owner = ?", [(owner,) for owner in dead])
 
-    def _unclaim(self, key: Key, seeds: Sequence[int]) -> None:
+    def _unclaim(self, key: RunKey, seeds: Sequence[int]) -> None:
         self.db.executemany(
             f"DELETE FROM claims WHERE {WHERE} AND seed = ? AND owner = ?",
-            [(*_values(key), seed, self.owner) for seed in seeds],
+            [(*key.texts, seed, self.owner) for seed in seeds],
         )
 
     # ---------------------------------------------------------------- the file
@@ -197,23 +188,16 @@ class Store:
     def _prepare(self) -> None:
         """Make the tables of a new file; refuse a file that is not ours."""
         if self._state() == (0, 0, 0):
-            patiently(lambda: self.db.execute("PRAGMA journal_mode = WAL"))
+            retry_locked(lambda: self.db.execute("PRAGMA journal_mode = WAL"), self.path)
             with self._transaction():
                 if self._state() == (0, 0, 0):  # nobody else has made them meanwhile
                     for statement in SCHEMA.strip().rstrip(";").split(";"):
                         self.db.execute(statement)
                     self.db.execute(f"PRAGMA application_id = {APPLICATION}")
                     self.db.execute(f"PRAGMA user_version = {VERSION}")
-        application, version, _ = self._state()
-        if application != APPLICATION:
-            raise LookHopsError(f"{self.path}: an SQLite file, but not a store of LookHops.")
-        if version != VERSION:
-            raise LookHopsError(
-                f"{self.path}: a store of version {version}; this LookHops reads {VERSION}."
-            )
-        self.rows()  # what is damaged is said now, not after hours of training
-        self._complete("architecture", completed)
-        self._complete("protocol", lambda text: canonical(protocol_from(text)))
+        check_version(self.db, self.path)
+        self._complete()
+        self.runs()  # what is damaged is said now, not after hours of training
 
     def _state(self) -> tuple[int, int, int]:
         """Application, version, and how many tables there are."""
@@ -223,17 +207,20 @@ class Store:
             self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0],
         )
 
-    def _complete(self, column: str, written_now: Callable[[str], str]) -> None:
+    def _complete(self) -> None:
         """Rows from before an option existed are given its default, so that they are found."""
-        for (text,) in self.db.execute(f"SELECT DISTINCT {column} FROM runs").fetchall():
+        query = "SELECT DISTINCT fingerprint, architecture, protocol FROM runs"
+        for texts in self.db.execute(query).fetchall():
             try:
-                new = written_now(text)
+                now = RunKey.from_texts(*texts).texts
             except LookHopsError:
-                continue  # from a later version: no key of ours
-            if new != text:
+                continue  # of a later version, or damaged
+            if now != texts:
                 with self._transaction():
                     self.db.execute(
-                        f"UPDATE OR IGNORE runs SET {column} = ? WHERE {column} = ?", (new, text)
+                        "UPDATE OR IGNORE runs SET fingerprint = ?, architecture = ?, protocol = ?"
+                        f" WHERE {WHERE}",
+                        (*now, *texts),
                     )
 
     @contextmanager
@@ -257,13 +244,5 @@ class Store:
             ) from error
 
 
-def _values(key: Key) -> tuple[str, str, str]:
-    return key.fingerprint, key.architecture, key.protocol
-
-
 def _text(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"))
-
-
-def _packed(value: Any) -> bytes:
-    return zlib.compress(_text([dict(row) for row in value]).encode())

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lookhops.drawing.palette import GREEN, PALE, SERIES, VERMILLION
 from lookhops.information.words import percent
-from lookhops.palette import GREEN, PALE, SERIES, VERMILLION
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

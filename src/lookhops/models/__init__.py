@@ -1,6 +1,6 @@
 """A trained model: its folder, predicting and explaining."""
 
-from lookhops.models.folder_training import train_into
 from lookhops.models.predictor import Predictions, Predictor
+from lookhops.models.resumable_training import train_into
 
 __all__ = ["Predictions", "Predictor", "train_into"]

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lookhops.drawing.svg import LayeredGraph, panels
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.models.predictor import BATCH_SIZE, Predictions, Predictor, ids_of
+from lookhops.models.predictor import BATCH_SIZE, Predictions, Predictor, graph_ids
 from lookhops.nn import NodePooling, Pooled
 
 Array = NDArray[Any]
@@ -75,6 +76,35 @@ class Explanation:
             "layers": [_layer_json(number, view) for number, view in enumerate(self.layers, 1)],
         }
 
+    def layered(self) -> LayeredGraph:
+        """What each layer dropped or merged into another node, and its scores, for drawing."""
+        last = len(self.layers) + 1
+        node_layer = np.full(self.num_nodes, last)
+        scores = np.full((len(self.layers), self.num_nodes), np.nan)
+        dropped: dict[tuple[int, ...], int] = {}
+        for number, view in reversed(list(enumerate(self.layers, 1))):
+            node_layer[view.nodes[~view.kept]] = number
+            dropped |= {tuple(pair): number for pair in view.dropped_edges.tolist()}
+            if len(view.score):
+                low, span = view.score.min(), np.ptp(view.score)
+                scores[number - 1, view.nodes] = (view.score - low) / span if span > 0 else 1.0
+        itself = [dropped.get(tuple(pair), last) for pair in self.edges.tolist()]
+        edge_layer = np.minimum(np.array(itself, dtype=int), node_layer[self.edges].min(1))
+        return LayeredGraph(self.edges, node_layer, edge_layer, scores, self.smiles)
+
+    def picture(self) -> str:
+        """An SVG with a panel for each layer: nodes shaded by score, dropped ones faded."""
+        captions = [
+            (
+                f"layer {number}: {int(view.kept.sum())} of {len(view.kept)} kept",
+                [f"{end(view.score):.3g}" for end in (np.min, np.max)] if len(view.score) else [],
+            )
+            for number, view in enumerate(self.layers, 1)
+        ]
+        likely = self.probabilities[self.predicted]
+        head = f"{self.id}: {self.predicted} ({likely:.0%})"
+        return panels(self.layered(), self.id, head, captions)
+
 
 def _layer_json(number: int, view: LayerView) -> dict[str, Any]:
     alive = view.group >= 0
@@ -113,7 +143,8 @@ def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> It
     predictor.check(graphs)
     for start in range(0, len(graphs), BATCH_SIZE):
         part = graphs.select(slice(start, start + BATCH_SIZE))
-        ids = ids_of(part) if "id" in graphs.columns else [str(start + i) for i in range(len(part))]
+        named = "id" in graphs.columns
+        ids = graph_ids(part) if named else [str(start + i) for i in range(len(part))]
         yield from _explain_batch(predictor, part, seed, ids)
 
 

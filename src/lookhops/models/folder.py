@@ -7,13 +7,9 @@ is complete or says that it is not.
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
-import os
-import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +30,45 @@ from lookhops.files import (
     write_json,
 )
 from lookhops.graphs import Graphs
-from lookhops.models.facts import predictions_csv, run_facts
+from lookhops.models.evaluation import evaluate_runs
+from lookhops.models.folder_tables import history_csv, predictions_csv
+from lookhops.models.graph_counts import check_graph_counts, graph_counts
+from lookhops.models.records import Machine, RunRecord, versions
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.tasks import Task
-from lookhops.training.protocol import Protocol
+from lookhops.options import Protocol
+from lookhops.schema import Count, NotNegative, check, located, read
+from lookhops.tasks import Classification, Task, task_from_dict
 from lookhops.training.trainer import Run
 
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
 PREDICTIONS = "predictions.csv"
+
+#: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
+CONFIG_TYPES: Mapping[str, Any] = {
+    "format": str,
+    "architecture": Architecture,
+    "protocol": Protocol,
+    "data": {
+        **dict.fromkeys(("name", "featuriser", "fingerprint", "splits"), str),
+        **dict.fromkeys(("graphs", "num_features"), Count),
+        "label_sizes": Sequence[Count],
+        "class_names": Sequence[str],
+    },
+    "task?": Mapping[str, Any],
+    "versions": Mapping[str, str],
+    "machine": Machine,
+    "parameters": Count,
+    "seconds_per_epoch": NotNegative | None,
+    "epochs": Mapping[str, Count],
+    "best_epoch": Mapping[str, Count],
+    "metrics": {
+        **dict.fromkeys(("seeds", "summary"), Mapping[str, Mapping[str, Any]]),
+        "confusion?": Sequence[Sequence[Count]],
+    },
+    "weights_sha256": str,
+    **dict.fromkeys(("predictions_sha256?", "stopped?", "command?"), str),
+}
 
 
 # -------------------------------------------------------------------- what decides a run
@@ -60,9 +86,10 @@ def settings_of(
         for part in ("train", "val", "test"):
             index = getattr(split, part).cpu().numpy().astype("<i8")
             digest.update(f"{seed} {part} {len(index)} ".encode() + index.tobytes())
+    training = asdict(protocol)
     return {
         "architecture": asdict(architecture),
-        "protocol": {key: _plain(value) for key, value in asdict(protocol).items()},
+        "protocol": {k: list(v) if isinstance(v, tuple) else v for k, v in training.items()},
         "data": {
             **Encoding.fit(graphs).to_dict(),
             "graphs": len(graphs),
@@ -84,10 +111,6 @@ def difference(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     return "; ".join(found)
 
 
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
 # -------------------------------------------------------------------- writing
 
 
@@ -95,12 +118,11 @@ def save_model(
     folder: Path,
     runs: Sequence[Run],
     settings: Mapping[str, Any],
-    results: Mapping[str, Any],
-    device: torch.device,
-    stopped: str | None = None,
-    *,
     graphs: Graphs,
     task: Task,
+    device: torch.device,
+    *,
+    stopped: str | None = None,
     command: str | None = None,
 ) -> dict[str, Any]:
     """Write the folder, ``config.json`` last, and return what that holds.
@@ -109,64 +131,44 @@ def save_model(
         folder: Where.
         runs: One a seed, with weights.
         settings: What :func:`settings_of` gave.
-        results: What :func:`~lookhops.models.evaluation.evaluate_runs` gave.
-        device: Where it was trained.
-        stopped: Why the training ended before its time, if it did.
         graphs: What it was trained and tested on.
         task: What was asked.
+        device: Where it was trained.
+        stopped: Why the training ended before its time, if it did.
         command: The command line that asked for it, for whoever wants it again.
     """
     weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
     content = pack_tensors(weights, {"format": FORMAT})
+    metrics = evaluate_runs(runs, graphs, task, device)
+    calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
+    answers = predictions_csv(runs, graphs, task, calibrations).encode()
     seconds = [row["seconds"] for run in runs for row in run.history]
     config = {
         "format": FORMAT,
         **settings,
-        "versions": {
-            "lookhops": __version__,
-            "torch": torch.__version__,
-            "numpy": np.__version__,
-            "python": platform.python_version(),
-        },
-        "machine": {
-            "system": f"{platform.system()} {platform.machine()}",
-            "cores": os.cpu_count(),
-            "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
-        },
+        "task": task.to_dict(),
+        "versions": versions(),
+        "machine": asdict(Machine.here(device)),
         "parameters": sum(value.numel() for value in runs[0].weights.values()),
         "seconds_per_epoch": float(np.mean(seconds)) if seconds else None,
         "epochs": {str(run.seed): len(run.history) for run in runs},
         "best_epoch": {str(run.seed): run.best_epoch for run in runs},
-        "metrics": results,
-        "facts": run_facts(runs, graphs),
+        "metrics": metrics,
+        "facts": graph_counts(graphs),
         "weights_sha256": hashlib.sha256(content).hexdigest(),
+        **({"stopped": stopped} if stopped else {}),
+        **({"command": command} if command else {}),
+        "predictions_sha256": hashlib.sha256(answers).hexdigest(),
     }
-    if stopped:
-        config["stopped"] = stopped
-    if command:
-        config["command"] = command
-    calibrations = {run.seed: {"temperature": _temperature(results, run.seed)} for run in runs}
-    answers = predictions_csv(runs, graphs, task, calibrations).encode()
-    config["predictions_sha256"] = hashlib.sha256(answers).hexdigest()
     write_bytes(folder / WEIGHTS, content)
-    write_bytes(folder / HISTORY, _history(runs).encode())
+    write_bytes(folder / HISTORY, history_csv(runs).encode())
     write_bytes(folder / PREDICTIONS, answers)
     write_json(folder / CONFIG, config)
     return config
 
 
-def _temperature(results: Mapping[str, Any], seed: int) -> float:
-    return float(results["seeds"].get(str(seed), {}).get("temperature", 1.0))
-
-
-def _history(runs: Sequence[Run]) -> str:
-    text = io.StringIO()
-    columns = ("epoch", "train_loss", "val_loss", "val_accuracy", "seconds")
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("seed", *columns))
-    for run in runs:
-        writer.writerows((run.seed, *(row[key] for key in columns)) for row in run.history)
-    return text.getvalue()
+def _calibration(metrics: Mapping[str, Any], seed: int) -> dict[str, float]:
+    return {"temperature": float(metrics["seeds"].get(str(seed), {}).get("temperature", 1.0))}
 
 
 # -------------------------------------------------------------------- reading
@@ -180,12 +182,16 @@ class Checkpoint:
         folder: Where it is.
         config: The content of ``config.json``.
         architecture: The network.
+        encoding: What it is told.
+        task: What it is asked.
         weights: The weights of each seed.
     """
 
     folder: Path
     config: dict[str, Any]
     architecture: Architecture
+    encoding: Encoding
+    task: Task
     weights: dict[int, dict[str, Tensor]]
 
     @property
@@ -200,15 +206,16 @@ class Checkpoint:
 
     def temperature(self, seed: int) -> float:
         """The temperature that calibrates a seed's probabilities."""
-        return _temperature(self.config["metrics"], seed)
+        return _calibration(self.config["metrics"], seed)["temperature"]
+
+    def network(self) -> GraphNetwork:
+        """The network, not trained yet."""
+        width, outputs = self.encoding.width, self.task.out_channels
+        return GraphNetwork.from_architecture(width, outputs, self.architecture)
 
     def model(self, seed: int) -> GraphNetwork:
         """The trained network of a seed, ready to predict."""
-        data = self.config["data"]
-        model = GraphNetwork.from_architecture(
-            Encoding.from_dict(data).width, len(data["class_names"]), self.architecture
-        )
-        weights = self.weights[seed]
+        model, weights = self.network(), self.weights[seed]
         model.to(next(iter(weights.values())).dtype).load_state_dict(weights)
         return model.eval()
 
@@ -220,30 +227,27 @@ def load_model(folder: Path | str) -> Checkpoint:
     path = folder / WEIGHTS
     content = read_bytes(path)
     tensors, _ = unpack_tensors(content, path)
-    try:
-        architecture = _architecture(config["architecture"])
-        data = config["data"]
-        channels, classes = Encoding.from_dict(data).width, len(data["class_names"])
-        seeds = [int(seed) for seed in config["epochs"]]
-        expected = GraphNetwork.from_architecture(channels, classes, architecture).state_dict()
-        whole = hashlib.sha256(content).hexdigest() == config["weights_sha256"]
-        dict(config["metrics"]["seeds"])
-    except (KeyError, TypeError, AttributeError, ValueError) as error:
-        if isinstance(error, LookHopsError):
-            raise LookHopsError(f"{folder / CONFIG}: {error}") from error
-        raise LookHopsError(f"{folder / CONFIG}: damaged ({error!r}).") from error
+    data = config["data"]
+    with located(str(folder / CONFIG)):
+        earlier = {"kind": Classification.kind, "class_names": data["class_names"]}
+        task = task_from_dict(config.get("task", earlier))
+        architecture = read(Architecture, config["architecture"])
+        found = Checkpoint(folder, config, architecture, Encoding.from_dict(data), task, {})
+        expected = found.network().state_dict()
+    seeds = [int(seed) for seed in config["epochs"]]
     _check_names(path, tensors, {f"{s}.{k}": v for s in seeds for k, v in expected.items()})
-    if not whole:
+    if hashlib.sha256(content).hexdigest() != config["weights_sha256"]:
         raise LookHopsError(
             f"{path}: not the weights that {CONFIG} describes; finish the training with "
             "`lookhops train ... --resume`, or train again."
         )
-    weights = {seed: {key: tensors[f"{seed}.{key}"] for key in expected} for seed in seeds}
-    return Checkpoint(folder, config, architecture, weights)
+    for seed in seeds:
+        found.weights[seed] = {key: tensors[f"{seed}.{key}"] for key in expected}
+    return found
 
 
 def read_config(folder: Path) -> dict[str, Any]:
-    """The content of ``config.json``, of a version that is known here."""
+    """The content of ``config.json``, of a version that is known here, checked."""
     if not folder.is_dir():
         raise LookHopsError(f"{folder}: no such model folder; `lookhops train` makes one.")
     path = folder / CONFIG
@@ -255,14 +259,40 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"{path}: its format is {config.get('format', 'not given')!r}; this version of "
             f"LookHops ({__version__}) reads {FORMAT!r}."
         )
+    try:
+        check(CONFIG_TYPES, config)
+        if "facts" in config:
+            check_graph_counts(config["facts"], "facts")
+        classes, confusion = len(config["data"]["class_names"]), config["metrics"].get("confusion")
+        if confusion is not None and {len(confusion), *map(len, confusion)} != {classes}:
+            raise LookHopsError(f"metrics.confusion is not a table of {classes} by {classes}")
+        for name in ("epochs", "best_epoch"):
+            if strange := [seed for seed in config[name] if not seed.isdecimal()]:
+                raise LookHopsError(f"{name}.{strange[0]} is not a seed")
+    except LookHopsError as error:
+        raise LookHopsError(
+            f"{path}: damaged, not what `lookhops train` wrote: {error}."
+        ) from error
     return config
 
 
-def _architecture(values: Mapping[str, Any]) -> Architecture:
-    known = {field.name for field in fields(Architecture)}
-    if strange := sorted(set(values) - known):
-        raise LookHopsError(f"the architecture has {strange[0]!r}, which is not known here.")
-    return Architecture(**values)
+def run_records(config: Mapping[str, Any]) -> tuple[RunRecord, ...]:
+    """The records of the seeds that were tested; those of earlier versions lack some metrics."""
+    shared = {name: config[name] for name in ("versions", "machine")}
+    train = int(config["protocol"]["fractions"][0] * config["data"]["graphs"])
+    found = []
+    for seed, metrics in config["metrics"]["seeds"].items():
+        epochs = config["epochs"][seed]
+        known = {
+            "epochs": epochs,
+            "best_epoch": config["best_epoch"][seed],
+            "parameters": config["parameters"],
+            "seconds": (config["seconds_per_epoch"] or 0.0) * epochs,
+            "train_graphs": train,
+        }
+        values = {"seed": int(seed), "metrics": {**known, **metrics}, **shared}
+        found.append(read(RunRecord, values, f"metrics.seeds.{seed}"))
+    return tuple(found)
 
 
 def _check_names(path: Path, found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:

@@ -10,10 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.models.facts import ids_of
 from lookhops.models.folder import Checkpoint, load_model
+from lookhops.models.folder_tables import graph_ids
 from lookhops.nn import GraphNetwork
 from lookhops.training.trainer import choose_device
 
@@ -60,7 +59,7 @@ class Predictor:
 
     def __init__(self, folder: Path | str, device: str | torch.device = "auto") -> None:
         self.checkpoint: Checkpoint = load_model(folder)
-        self.encoding = Encoding.from_dict(self.checkpoint.config["data"])
+        self.encoding = self.checkpoint.encoding
         self.device = choose_device(device)
         self.models: dict[int, GraphNetwork] = {
             seed: self.checkpoint.model(seed).to(self.device) for seed in self.checkpoint.seeds
@@ -78,7 +77,7 @@ class Predictor:
         mean = each.mean(0)
         agreement = (each.argmax(-1) == mean.argmax(-1)).double().mean(0)
         return Predictions(
-            ids_of(graphs), mean.numpy(), agreement.numpy(), self.checkpoint.class_names
+            graph_ids(graphs), mean.numpy(), agreement.numpy(), self.checkpoint.class_names
         )
 
     def probabilities(self, graphs: Graphs, seed: int) -> Tensor:

@@ -18,7 +18,7 @@ ALPHA = 0.05
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Contrast:
     """The mean of some rows minus the mean of others."""
 
     label: str
@@ -35,14 +35,14 @@ class Claim:
         paper: What the paper says.
         kind: ``beats``: each difference must be above 0. ``matches``: none may be below -1 point.
             ``does-not-beat``: none may reach 1 point.
-        comparisons: What is compared.
+        contrasts: What is compared.
         remark: What the reader must know besides.
     """
 
     title: str
     paper: str
     kind: str
-    comparisons: tuple[Comparison, ...]
+    contrasts: tuple[Contrast, ...]
     remark: str = ""
 
 
@@ -55,7 +55,7 @@ def _claims() -> tuple[Claim, ...]:
             "k-order graph convolution strongly outperforms 1-order methods except for PROTEINS.",
             "beats",
             (
-                Comparison(
+                Contrast(
                     "MixHop, LiMixHop, ChebConv, LiCheb against GCN, GAT",
                     ("mixhop", "limixhop", "cheb", "licheb"),
                     ("gcn", "gat"),
@@ -68,7 +68,7 @@ def _claims() -> tuple[Claim, ...]:
             "steadily.",
             "beats",
             tuple(
-                Comparison(f"LiCheb, k = {k} against k = 1", (f"licheb-k{k}",), ("licheb-k1",))
+                Contrast(f"LiCheb, k = {k} against k = 1", (f"licheb-k{k}",), ("licheb-k1",))
                 for k in (2, 3, 4, 5)
             ),
             "Five layers of one hop each look five hops far already.",
@@ -77,13 +77,13 @@ def _claims() -> tuple[Claim, ...]:
             "LiMixHop beats MixHop",
             "LiMixHop achieves higher performance under similar parameters.",
             "beats",
-            (Comparison("LiMixHop against MixHop", ("limixhop",), ("mixhop",)),),
+            (Contrast("LiMixHop against MixHop", ("limixhop",), ("mixhop",)),),
         ),
         Claim(
             "LiCheb matches ChebConv with half the parameters",
             "LiCheb reduces the parameters by more than half under similar performance.",
             "matches",
-            (Comparison("LiCheb against ChebConv", none, ("cheb",)),),
+            (Contrast("LiCheb against ChebConv", none, ("cheb",)),),
         ),
         *(
             Claim(
@@ -91,7 +91,7 @@ def _claims() -> tuple[Claim, ...]:
                 "The proposed pooling achieves state-of-the-art performance on most data sets.",
                 "beats",
                 tuple(
-                    Comparison(f"{ROWS[our].label} against {ROWS[slug].label}", (our,), (slug,))
+                    Contrast(f"{ROWS[our].label} against {ROWS[slug].label}", (our,), (slug,))
                     for slug in ("topk", "sag", "edge", "asap")
                 ),
                 remark,
@@ -105,13 +105,13 @@ def _claims() -> tuple[Claim, ...]:
             "NF helps",
             "The normalised feature increases the accuracy, except on DD and Mutagenicity.",
             "beats",
-            (Comparison("NF+pN against noNF+pN", ("lookhops-nf",), ("lookhops-nonf",)),),
+            (Contrast("NF+pN against noNF+pN", ("lookhops-nf",), ("lookhops-nonf",)),),
         ),
         Claim(
             "Edge dropping helps",
             "Edge dropping further improves the performance.",
             "beats",
-            (Comparison("NF+pN+pE against NF+pN", ours, ("lookhops-nf",)),),
+            (Contrast("NF+pN+pE against NF+pN", ours, ("lookhops-nf",)),),
             "Ours really drops edges. In the authors' published code the selected edges are "
             "computed and then thrown away, so the paper's own rows measured no edge dropping.",
         ),
@@ -120,7 +120,7 @@ def _claims() -> tuple[Claim, ...]:
             "Networks with pooling could not exceed those with convolutions only.",
             "does-not-beat",
             tuple(
-                Comparison(f"{ROWS[slug].label} against no pooling", (slug,), none)
+                Contrast(f"{ROWS[slug].label} against no pooling", (slug,), none)
                 for slug in poolings
             ),
         ),
@@ -132,17 +132,17 @@ CLAIMS = _claims()
 
 @dataclass(frozen=True)
 class Answer:
-    """A comparison's numbers, in percentage points.
+    """A contrast's numbers, in percentage points.
 
     Args:
-        comparison: What was compared.
+        contrast: What was compared.
         by_dataset: The difference on each data set.
         overall: Their mean, or none where no data set has all rows.
         adjusted_p: Of the overall difference, Holm-adjusted over the claim's comparisons.
         holds: Whether the claim holds here: yes, no, or none for not decidable.
     """
 
-    comparison: Comparison
+    contrast: Contrast
     by_dataset: Mapping[str, Estimate]
     overall: Estimate | None
     adjusted_p: float
@@ -175,14 +175,14 @@ class Verdict:
 
 def judge(claim: Claim, results: Results) -> Verdict:
     """Answer a claim from the runs that there are."""
-    measured = [_measure(c, results) for c in claim.comparisons]
+    measured = [_measure(c, results) for c in claim.contrasts]
     overall = [over_datasets(list(m.values())) if m else None for m in measured]
     known = [e.p for e in overall if e is not None]
     adjusted = iter(holm(known)) if known else iter(())
     answers = []
-    for comparison, by_dataset, estimate in zip(claim.comparisons, measured, overall, strict=True):
+    for contrast, by_dataset, estimate in zip(claim.contrasts, measured, overall, strict=True):
         p = float(next(adjusted)) if estimate is not None else 1.0
-        answers.append(Answer(comparison, by_dataset, estimate, p, _holds(claim.kind, estimate, p)))
+        answers.append(Answer(contrast, by_dataset, estimate, p, _holds(claim.kind, estimate, p)))
     seeds = max((e.n for m in measured for e in m.values()), default=0)
     return Verdict(claim, answers, _word(answers, seeds), min(len(m) for m in measured))
 
@@ -213,13 +213,13 @@ def _holds(kind: str, estimate: Estimate | None, p: float) -> bool | None:
     return False if above else True if estimate.high < MARGIN else None
 
 
-def _measure(comparison: Comparison, results: Results) -> dict[str, Estimate]:
+def _measure(contrast: Contrast, results: Results) -> dict[str, Estimate]:
     """The difference on each data set where all rows have the same two seeds or more."""
     found = {}
     for dataset in results.datasets:
         first, second = (
             [results.find(dataset, ROWS[slug].architecture(dataset)) for slug in slugs]
-            for slugs in (comparison.first, comparison.second)
+            for slugs in (contrast.first, contrast.second)
         )
         cells = [cell for cell in (*first, *second) if cell is not None]
         if len(cells) < len(first) + len(second):

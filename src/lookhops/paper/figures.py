@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lookhops.drawing.palette import SERIES
 from lookhops.experiments.results import Results
 from lookhops.files import replacing
-from lookhops.palette import SERIES
 from lookhops.paper.reference import ROWS, paper_numbers, rows_of
-from lookhops.paper.tables import datasets_in_order
+from lookhops.paper.side_by_side import datasets_in_order
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,9 +75,9 @@ def _panels(figure: Figure, count: int) -> list[Axes]:
 def gain_figure(results: Results) -> Figure | None:
     """IG(k) of each data set with its fit, and the paper's fit; none where nothing is measured."""
     gains = {
-        name: facts
+        name: gain
         for name in datasets_in_order(results)
-        if (facts := results.facts.get(name, {}).get("gain"))
+        if (gain := results.notes.get(name, {}).get("gain"))
     }
     if not gains:
         return None

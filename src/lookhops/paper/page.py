@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from lookhops.experiments.results import CellResult, Results, device_of
+from lookhops.experiments.results import CellResult, Results
 from lookhops.experiments.statistics import Estimate
 from lookhops.files import write_text
 from lookhops.paper.claims import CLAIMS, Answer, Verdict, judge
 from lookhops.paper.figures import FIGURE_MAKERS, save
 from lookhops.paper.reference import COST_DATASET, DATASETS, best_published, rows_of
+from lookhops.paper.side_by_side import datasets_in_order, make_tables
 from lookhops.paper.suites import QUICK_SEEDS
-from lookhops.paper.tables import datasets_in_order, make_tables
 from lookhops.tables import Table
 from lookhops.training import Protocol
 from lookhops.words import NONE, counted, signed
@@ -204,7 +204,7 @@ def _verdict(verdict: Verdict, results: Results) -> str:
     if claim.kind == "matches":
         text += _parameters(results)
     if rows:
-        table = Table("claim", claim.title, head, rows)
+        table = Table(head, rows)
         text += table.markdown() + "\nPercentage points, with 95% intervals.\n"
     return text
 
@@ -216,7 +216,7 @@ def _answer(answer: Answer, datasets: Sequence[str]) -> list[list[str]]:
         for name in datasets
     ]
     p = f"p = {answer.adjusted_p:.2g}"
-    return [[answer.comparison.label], *cells, [*_interval(answer.overall, "**"), p]]
+    return [[answer.contrast.label], *cells, [*_interval(answer.overall, "**"), p]]
 
 
 def _interval(estimate: Estimate, bold: str = "") -> list[str]:
@@ -244,14 +244,14 @@ def _environment(results: Results) -> str:
     if not results.cells:
         return ""
     runs = Counter(
-        (device_of(e), e["versions"]["torch"], e["versions"]["lookhops"])
+        (str(run.machine), run.versions["torch"], run.versions["lookhops"])
         for cell in results.cells
-        for e in cell.environments
+        for run in cell.runs
     )
     lines = []
     for (device, torch, own), count in runs.most_common():
         line = f"- {counted(count, 'run')} on {device}, with PyTorch {torch} and LookHops {own}"
-        where = [cell for cell in results.cells if device in map(device_of, cell.environments)]
+        where = [c for c in results.cells if device in (str(run.machine) for run in c.runs)]
         if device != results.device:
             line += f": {_named(where)}"
         lines.append(line)

@@ -71,7 +71,7 @@ def some_of(graphs: Graphs, count: int) -> Graphs:
     return graphs.select(order[:count].sort().values)
 
 
-def data_facts(graphs: Graphs) -> dict[str, int]:
+def data_note(graphs: Graphs) -> dict[str, int]:
     """What the paper's table of data sets counts."""
     return {
         "graphs": len(graphs),
@@ -82,7 +82,7 @@ def data_facts(graphs: Graphs) -> dict[str, int]:
     }
 
 
-def gain_facts(graphs: Graphs) -> dict[str, Any]:
+def gain_note(graphs: Graphs) -> dict[str, Any]:
     """Information gain for k = 2 to 9, its fit and the suggested k."""
     from lookhops.information import look
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,36 +11,27 @@ from lookhops.errors import LookHopsError
 from lookhops.experiments.results import Results
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG
+from lookhops.report.comparable import cell_of, grouped
 from lookhops.report.content import Commands, Report, Section, Tile
-from lookhops.report.folders import (
-    ModelFolder,
-    model_folders,
-    read_folder,
-    read_information,
-)
-from lookhops.report.from_information import (
+from lookhops.report.folders import ModelFolder, model_folders, read_folder, read_information
+from lookhops.report.runs import Lines, lead_tile, runs_report
+from lookhops.report.sections.comparison import comparison_section
+from lookhops.report.sections.data import data_section
+from lookhops.report.sections.gallery import gallery_section
+from lookhops.report.sections.hops import (
     information_section,
     information_summary,
     information_tile,
 )
-from lookhops.report.from_model import (
-    commands_of,
-    data_section,
-    model_summary,
-    model_tiles,
-    reproduce_section,
-)
-from lookhops.report.from_results import comparison_section
-from lookhops.report.gallery import gallery_section
-from lookhops.report.groups import cell_of, grouped
-from lookhops.report.results import results_section
-from lookhops.report.runs import Lines, lead_tile, runs_report
+from lookhops.report.sections.performance import performance_section
+from lookhops.report.sections.reproduce import commands_of, reproduce_section
+from lookhops.report.sections.training import training_section
 from lookhops.report.snapshot import Snapshot, read_store
-from lookhops.report.training import training_section
-from lookhops.words import counted, joined, mean_std, network_name
+from lookhops.words import counted, joined, mean_std, network_name, percent, share_between
 
 STORES = ("comparison.sqlite", "runs.sqlite")
 SQLITE = b"SQLite format 3\x00"
+SPACE = "\N{NO-BREAK SPACE}"
 
 
 def report_on(path: Path, graphs: Graphs | None = None, again: Lines = ()) -> Report:
@@ -118,34 +110,9 @@ def model_report(
     again: Lines = (),
 ) -> Report:
     """The report on one model's folder."""
-    tiles = model_tiles(model, *([information_tile(information)] if information else []))
     title = f"{model.config['data']['name']}: {network_name(model.config['architecture'])}"
-    return Report(
-        title,
-        model_summary(model),
-        tiles,
-        _model_sections(model, graphs, information, [], [*commands_of([model]), *again]),
-    )
-
-
-def _model_sections(
-    model: ModelFolder,
-    graphs: Graphs | None,
-    information: Mapping[str, Any] | None,
-    compared: Sequence[Section],
-    lines: Lines,
-) -> list[Section]:
-    facts = model.config.get("facts")
-    found = [
-        data_section(model.config["data"]["name"], facts) if facts else None,
-        information_section(information) if information else None,
-        *compared,
-        training_section(model),
-        results_section(model),
-        gallery_section(model, graphs),
-        reproduce_section(model, lines),
-    ]
-    return [section for section in found if section is not None]
+    sections = _model_sections(model, graphs, information, [*commands_of([model]), *again])
+    return Report(title, _model_summary(model), _model_tiles(model, information), sections)
 
 
 def folder_report(
@@ -160,25 +127,82 @@ def folder_report(
         return model_report((tested or list(models))[0], graphs, information, again)
     groups = grouped(Results([cell_of(model) for model in tested]))
     best = next(m for m in tested if m.path.name == groups[0].best.model)
+    name, data = best.path.name, best.config["data"]
     compared = comparison_section(groups)
-    measured = [information_tile(information)] if information else []
-    tiles = model_tiles(best, *lead_tile(groups[0]), *measured)
-    names = [*dict.fromkeys([*groups[0].found.scores, *(model.path.name for model in tested)])]
-    data = joined(list(dict.fromkeys(model.config["data"]["name"] for model in tested)))
-    sections = []
     lines = [*commands_of(tested), *again]
-    for section in _model_sections(best, graphs, information, [compared], lines):
-        own = section.name in ("training", "results", "looked")
-        title = f"{section.title}: {best.path.name}" if own else section.title
-        sections.append(Section(section.name, title, section.lead, section.blocks))
-    what = f"{counted(len(tested), 'network')} ({joined(names)})"
+    sections = _model_sections(best, graphs, information, lines, compared)
+    names = joined([*dict.fromkeys([*groups[0].found.scores, *(m.path.name for m in tested)])])
+    title = joined([*dict.fromkeys(model.config["data"]["name"] for model in tested)])
+    summary = f"{counted(len(tested), 'network')} ({names})"
     if len(groups) > 1:  # on other graphs or splits: nothing to call the best
-        shown = f"{best.path.name}, on {best.config['data']['name']}, is shown in detail"
-        return Report(f"{data}: {joined(names)}", f"{what}; {shown}.", tiles, sections)
-    a = best.config["metrics"]["summary"]["accuracy"]
-    summary = (
-        f"{what} on {counted(best.config['data']['graphs'], 'graph')} of "
-        f"{counted(len(best.class_names), 'class', 'classes')}; the best, {best.path.name}, has a "
-        f"test accuracy of {mean_std(a['mean'], a['std'], len(best.seeds) > 1)}."
-    )
-    return Report(f"{data}: {joined(names)}", summary, tiles, sections)
+        summary += f"; {name}, on {data['name']}, is shown in detail."
+    else:
+        summary += (
+            f" on {counted(data['graphs'], 'graph')} of {_classes(best)}; the best, {name}, has a "
+            f"test {best.task.main.title} of {_score(best)}."
+        )
+    tiles = _model_tiles(best, information, lead_tile(groups[0]))
+    return Report(f"{title}: {names}", summary, tiles, sections)
+
+
+def _model_sections(
+    model: ModelFolder,
+    graphs: Graphs | None,
+    information: Mapping[str, Any] | None,
+    lines: Lines,
+    compared: Section | None = None,
+) -> list[Section]:
+    """All that there is to say of a model; where it is one of several, titles say of which."""
+    facts = model.config.get("facts")
+    own = [training_section(model), performance_section(model), gallery_section(model, graphs)]
+    if compared is not None:
+        own = [one and replace(one, title=f"{one.title}: {model.path.name}") for one in own]
+    found = [
+        data_section(model.config["data"]["name"], facts) if facts else None,
+        information_section(information) if information else None,
+        compared,
+        *own,
+        reproduce_section(model, lines),
+    ]
+    return [section for section in found if section is not None]
+
+
+def _model_tiles(
+    model: ModelFolder, information: Mapping[str, Any] | None, more: Sequence[Tile] = ()
+) -> list[Tile]:
+    """The key figures of a model, with others in their midst."""
+    config, summary = model.config, model.config["metrics"]["summary"]
+    more = [*more, *([information_tile(information)] if information else [])]
+    tiles = []
+    if score := _score(model):
+        count = len(model.seeds)
+        seeds = f"mean of {counted(count, 'seed')}" if count > 1 else "one seed"
+        tiles.append(Tile(f"test {model.task.main.title}", score, seeds))
+    tiles += more
+    if "auroc" in summary and len(more) < 2:
+        a = summary["auroc"]
+        note = f"95%: {share_between(a['interval'])}" if a.get("interval") else ""
+        tiles.append(Tile("AUROC", percent(a["mean"]), note))
+    tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", f"in {_classes(model)}"))
+    network = network_name(config["architecture"]).replace(" = ", f"{SPACE}={SPACE}")
+    return [*tiles, Tile("parameters", f"{config['parameters']:,}", network)]
+
+
+def _model_summary(model: ModelFolder) -> str:
+    """A model in one plain sentence."""
+    parts = [counted(len(model.seeds), "model")]
+    if score := _score(model):
+        parts.append(f"test {model.task.main.title} {score}")
+    names = f" ({joined(model.class_names)})" if len(model.class_names) <= 5 else ""
+    graphs = counted(model.config["data"]["graphs"], "graph")
+    return ", ".join([*parts, f"on {graphs} of {_classes(model)}"]) + names + "."
+
+
+def _score(model: ModelFolder) -> str | None:
+    """The task's main metric over the seeds; none where nothing was tested."""
+    found = model.config["metrics"]["summary"].get(model.task.main.name)
+    return found and mean_std(found["mean"], found["std"], len(model.seeds) > 1)
+
+
+def _classes(model: ModelFolder) -> str:
+    return counted(len(model.class_names), "class", "classes")

@@ -1,4 +1,4 @@
-"""Charts as Plotly's JSON: their one style, and those of the data.
+"""Charts as Plotly's JSON: their one style, and what they share.
 
 Plain dictionaries: Plotly itself is needed in the reader's browser only. Colours are written as CSS
 variables, which the page's script replaces by those of the theme. What comes from the data goes
@@ -7,16 +7,14 @@ through :func:`label`, because Plotly reads some HTML in its texts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from html import escape
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
-from lookhops.palette import SERIES_NAMES
-from lookhops.report.content import Chart, TableBlock
-from lookhops.words import counted, percent, short
+from lookhops.drawing.palette import SERIES_NAMES
+from lookhops.words import short
 
 Figure = dict[str, Any]
 
@@ -39,6 +37,55 @@ def label(text: str, width: int = 28) -> str:
     return escape(plain, quote=False)
 
 
+def rounded(values: Any) -> list[float | None]:
+    """Numbers with five digits, which is more than a picture shows; none where it is no number."""
+    found = np.asarray(values, dtype=float).tolist()
+    return [float(f"{value:.5g}") if np.isfinite(value) else None for value in found]
+
+
+# -------------------------------------------------------------------- series
+
+
+def marks(name: str, x: Any, y: Any, look: tuple[str, str, int], hover: str, **rest: Any) -> Figure:
+    """A mark for each pair of numbers; its look is a colour, a symbol and a size."""
+    marker = dict(zip(("color", "symbol", "size"), look, strict=True))
+    return {**_scatter("markers", name, x, y), "marker": marker, **_hover(hover), **rest}
+
+
+def line(
+    name: str, x: Any, y: Any, look: tuple[str, str, float], hover: str = "", **rest: Any
+) -> Figure:
+    """A line through pairs of numbers; its look is a colour, a dash and a width."""
+    style = dict(zip(("color", "dash", "width"), look, strict=True))
+    return {**_scatter("lines", name, x, y), "line": style, **_hover(hover), **rest}
+
+
+def bars(x: Any, y: Any, marker: Figure, hover: str, **rest: Any) -> Figure:
+    """Bars."""
+    return {"type": "bar", "x": x, "y": y, "marker": marker, **_hover(hover), **rest}
+
+
+def interval(low: Any, middle: Any, high: Any) -> Figure:
+    """Error bars from low to high around marks in between."""
+    above, below = np.subtract(high, middle), np.subtract(middle, low)
+    ends = {"array": rounded(above), "arrayminus": rounded(below)}
+    return {"type": "data", "symmetric": False, "thickness": 2, **ends}
+
+
+def _scatter(mode: str, name: str, x: Any, y: Any) -> Figure:
+    return {"type": "scatter", "mode": mode, "name": name, "x": list(x), "y": list(y)}
+
+
+def _hover(text: str) -> Figure:
+    """What to say at a point: a template of Plotly's, with ``<extra>`` the series' name."""
+    if not text:
+        return {"hoverinfo": "skip"}
+    return {"hovertemplate": text if "<extra>" in text else f"{text}<extra></extra>"}
+
+
+# -------------------------------------------------------------------- axes and figures
+
+
 def axis(title: str, **rest: Any) -> Figure:
     """An axis in the one style of the page."""
     plain = {"gridcolor": "var(--line)", "zerolinecolor": "var(--line)", "automargin": True}
@@ -46,123 +93,33 @@ def axis(title: str, **rest: Any) -> Figure:
     return {"title": name, "linecolor": "var(--line)", **plain, **rest}
 
 
+def named_axis(title: str, names: Sequence[str], width: int = 28, **rest: Any) -> Figure:
+    """An axis of names: two names that look alike stay two."""
+    ticks = {"tickvals": list(range(len(names))), "ticktext": [label(n, width) for n in names]}
+    return axis(title, **ticks, **{"ticks": "", "zeroline": False, "showgrid": False, **rest})
+
+
+def rows_axis(names: Sequence[str], width: int) -> Figure:
+    """An axis of names from top to bottom, a row each."""
+    return named_axis("", names, width, range=[len(names) - 0.4, -0.6])
+
+
 def figure(traces: Sequence[Figure], x: Figure, y: Figure, **layout: Any) -> Figure:
     """A figure in the one style of the page."""
+    font = {"family": "var(--font)", "color": "var(--ink)"}
     return {
         "data": list(traces),
         "layout": {
-            "font": {"family": "var(--font)", "size": 13, "color": "var(--ink)"},
+            "font": {**font, "size": 13},
             "paper_bgcolor": "rgba(0,0,0,0)",
             "plot_bgcolor": "rgba(0,0,0,0)",
             "margin": {"l": 8, "r": 12, "t": 12, "b": 8},
             "xaxis": x,
             "yaxis": y,
-            "legend": {
-                "orientation": "h",
-                "x": 0,
-                "y": 1.02,
-                "yanchor": "bottom",
-                "traceorder": "normal",
-            },
-            "hoverlabel": {
-                "bgcolor": "var(--panel)",
-                "bordercolor": "var(--line)",
-                "font": {"family": "var(--font)", "color": "var(--ink)"},
-            },
+            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+            | {"traceorder": "normal"},
+            "hoverlabel": {"bgcolor": "var(--panel)", "bordercolor": "var(--line)", "font": font},
             "showlegend": len(traces) > 1,
             **layout,
         },
     }
-
-
-def positions(names: Sequence[str], width: int = 28, **rest: Any) -> Figure:
-    """What makes an axis of names: two names that look alike stay two."""
-    ticks = {"tickvals": list(range(len(names))), "ticktext": [label(n, width) for n in names]}
-    return {**ticks, "ticks": "", "zeroline": False, "showgrid": False, **rest}
-
-
-def rounded(values: Any) -> list[float | None]:
-    """Numbers with five digits, which is more than a picture shows; none where it is no number."""
-    found = np.asarray(values, dtype=float).tolist()
-    return [float(f"{value:.5g}") if np.isfinite(value) else None for value in found]
-
-
-# -------------------------------------------------------------------- the data
-
-
-def class_balance(facts: Mapping[str, Any]) -> Chart:
-    """How many graphs each class has."""
-    names, counts = list(facts["class_names"]), list(facts["class_counts"])
-    total = max(sum(counts), 1)
-    shares = [percent(count / total) for count in counts]
-    bars = {
-        "type": "bar",
-        "orientation": "h",
-        "x": counts,
-        "y": list(range(len(names))),
-        "marker": {"color": [colour(i) for i in range(len(names))]}
-        if len(names) <= MOST_SERIES
-        else {"color": "var(--blue)"},
-        "text": [f"{count:,} ({share})" for count, share in zip(counts, shares, strict=True)],
-        "textposition": "auto",
-        "insidetextanchor": "end",
-        "hovertemplate": "%{text}<extra></extra>",
-    }
-    drawn = figure(
-        [bars],
-        axis("graphs", rangemode="tozero"),
-        axis("", **positions(names, 16, autorange="reversed")),
-        bargap=0.45,
-        uniformtext={"minsize": 10, "mode": "hide"},
-    )
-    said = ", ".join(f"{n} {c:,} ({s})" for n, c, s in zip(names, counts, shares, strict=True))
-    rows = [list(row) for row in zip(names, (f"{c:,}" for c in counts), shares, strict=True)]
-    return Chart(
-        drawn,
-        f"Bar chart of graphs in each class: {said}.",
-        f"Class balance. n = {counted(total, 'graph')}.",
-        TableBlock(("class", "graphs", "share"), rows),
-        height=max(300, min(90 + 30 * len(names), 640)),
-    )
-
-
-def sizes(facts: Mapping[str, Any]) -> Chart:
-    """How large the graphs are, by class."""
-    edges, counts = facts["sizes"]["edges"], facts["sizes"]["counts"]
-    names = list(facts["class_names"]) or ["graphs"]
-    if len(counts) > MOST_SERIES:
-        counts, names = [np.sum(counts, axis=0).tolist()], ["graphs"]
-    centres = [(low + high) / 2 for low, high in pairwise(edges)]
-    ranges = [_range(low, high) for low, high in pairwise(edges)]
-    bars = [
-        {
-            "type": "bar",
-            "name": label(name, 16),
-            "x": centres,
-            "y": row,
-            "customdata": ranges,
-            "marker": {"color": colour(i), "pattern": {**PATTERN, "shape": PATTERNS[i]}},
-            "hovertemplate": "%{customdata} nodes: %{y:,} graphs<extra>" + label(name) + "</extra>",
-        }
-        for i, (name, row) in enumerate(zip(names, counts, strict=True))
-    ]
-    drawn = figure(bars, axis("nodes in a graph"), axis("graphs"), barmode="stack", bargap=0.06)
-    low, high = facts["nodes_range"]
-    mean = facts["nodes"] / max(facts["graphs"], 1)
-    rows = [
-        [text, *(f"{row[i]:,}" for row in counts)]
-        for i, text in enumerate(ranges)
-        if any(row[i] for row in counts)
-    ]
-    return Chart(
-        drawn,
-        f"Histogram of nodes in a graph, from {low:,} to {high:,}, on average {mean:.1f}.",
-        f"Sizes of the graphs: from {low:,} to {counted(high, 'node')}, {mean:.1f} on average. "
-        f"n = {counted(facts['graphs'], 'graph')}.",
-        TableBlock(("nodes", *names), rows),
-    )
-
-
-def _range(low: float, high: float) -> str:
-    first, last = int(np.ceil(low)), int(np.ceil(high)) - 1
-    return f"{first:,}" if first >= last else f"{first:,} to {last:,}"

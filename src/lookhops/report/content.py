@@ -7,28 +7,10 @@ module that draws it escapes what it takes from the data.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-
-@dataclass(frozen=True)
-class TableBlock:
-    """A table: the first column names its row, the others are right-aligned.
-
-    Args:
-        head: Names of the columns.
-        rows: Texts of the cells.
-        caption: What it shows, with units and sample sizes.
-        best: Number of the row to stand out, if any.
-        folded: Whether only its caption shows until it is opened.
-    """
-
-    head: Sequence[str]
-    rows: Sequence[Sequence[str]]
-    caption: str = ""
-    best: int | None = None
-    folded: bool = False
-    kind: str = field(default="table", init=False)
+from lookhops.tables import Table
 
 
 @dataclass(frozen=True)
@@ -47,10 +29,16 @@ class Chart:
     figure: Mapping[str, Any]
     alt: str
     caption: str
-    numbers: TableBlock
+    numbers: Table
     height: int = 300
     wide: bool = False
-    kind: str = field(default="chart", init=False)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """A table of which only the note shows until it is opened."""
+
+    table: Table
 
 
 @dataclass(frozen=True)
@@ -89,7 +77,6 @@ class Gallery:
     cards: Sequence[Card]
     layers: int
     caption: str
-    kind: str = field(default="gallery", init=False)
 
     @property
     def classes(self) -> list[str]:
@@ -102,7 +89,6 @@ class Commands:
     """Command lines, each with what it does."""
 
     lines: Sequence[tuple[str, str]]
-    kind: str = field(default="commands", init=False)
 
 
 @dataclass(frozen=True)
@@ -110,7 +96,6 @@ class Note:
     """A remark."""
 
     text: str
-    kind: str = field(default="note", init=False)
 
 
 @dataclass(frozen=True)
@@ -119,10 +104,9 @@ class Subheading:
 
     text: str
     lead: str = ""
-    kind: str = field(default="subheading", init=False)
 
 
-Block = TableBlock | Chart | Gallery | Commands | Note | Subheading
+Block = Table | Folded | Chart | Gallery | Commands | Note | Subheading
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes, read_json
 from lookhops.models.folder import CONFIG, HISTORY, PREDICTIONS, read_config
+from lookhops.tasks import Classification, Task, task_from_dict
 
 INFORMATION = "information.json"
 COLUMNS = ("epoch", "train_loss", "val_loss", "val_accuracy")
@@ -68,41 +69,27 @@ class ModelFolder:
         return [int(seed) for seed in self.config["epochs"]]
 
     @property
+    def best_epoch(self) -> dict[int, int]:
+        """Of each seed, the epoch whose weights were kept."""
+        return {int(seed): int(epoch) for seed, epoch in self.config["best_epoch"].items()}
+
+    @property
     def class_names(self) -> list[str]:
         """Names of the classes."""
         return list(self.config["data"]["class_names"])
+
+    @property
+    def task(self) -> Task:
+        """What was asked; folders that do not say were trained on classes."""
+        asked = self.config.get("task")
+        return task_from_dict(asked) if asked else Classification(tuple(self.class_names))
 
 
 def read_folder(path: Path) -> ModelFolder:
     """Read a model's folder, or say in a sentence what is wrong with it."""
     config = read_config(path)
-    try:
-        _check(config)
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise LookHopsError(
-            f"{path / CONFIG}: damaged, not what `lookhops train` wrote ({error!r})."
-        ) from error
     names = [str(name) for name in config["data"]["class_names"]]
     return ModelFolder(path, config, _history(path / HISTORY), _answers(path, config, names))
-
-
-def _check(config: Mapping[str, Any]) -> None:
-    """Touch what a report is made of, so that what is missing or of another kind is found here."""
-    classes = len(config["data"]["class_names"])
-    config["architecture"]["conv"], config["protocol"]["max_epochs"]
-    config["metrics"]["seeds"], config["metrics"]["summary"]
-    for epochs in (config["epochs"], config["best_epoch"]):
-        {int(seed): int(epoch) for seed, epoch in epochs.items()}
-    int(config["parameters"])
-    if not np.isfinite(config["seconds_per_epoch"] or 0.0):
-        raise ValueError("seconds_per_epoch is not a number")
-    if np.shape(config["metrics"].get("confusion", np.eye(classes))) != (classes, classes):
-        raise ValueError("the confusion matrix has another shape")
-    if "facts" in config:
-        facts = config["facts"]
-        sum(facts["class_counts"]), sum(facts["nodes_range"]), len(facts["class_names"])
-        sum(int(facts[name]) for name in ("graphs", "nodes", "edges", "features"))
-        np.asarray(facts["sizes"]["counts"], float), np.asarray(facts["sizes"]["edges"], float)
 
 
 def read_information(folder: Path) -> dict[str, Any] | None:

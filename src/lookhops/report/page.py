@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from lookhops import __version__
+from lookhops.drawing.palette import PAGE
 from lookhops.files import replacing
-from lookhops.palette import DARK, LIGHT
 from lookhops.report.content import Chart, Report
 
 
@@ -39,10 +39,11 @@ def render(report: Report) -> str:
     return environment.get_template("report.html").render(
         report=report,
         version=__version__,
-        light=LIGHT,
-        dark=DARK,
+        light={name: light for name, (light, _) in PAGE.items()},
+        dark={name: dark for name, (_, dark) in PAGE.items()},
         numbers={id(chart): number for number, chart in enumerate(charts)},
         number_of=id,
+        kind=lambda block: type(block).__name__,
         figures=Markup(embedded([chart.figure for chart in charts])),
         as_json=json.dumps,
         css=Markup((folder / "report.css").read_text(encoding="utf-8")),

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from lookhops.nn import Architecture
-from lookhops.report.content import Block, Commands, Section, TableBlock
-from lookhops.report.groups import Group
+from lookhops.report.comparable import Group
+from lookhops.report.content import Block, Commands, Section
+from lookhops.tables import Table
 
 
 def runs_reproduce_section(
@@ -18,23 +19,19 @@ def runs_reproduce_section(
     lines = [("Run", command) for command in commands] or [
         (f"Run {group.dataset} again", rerun(group)) for group in groups
     ]
-    environments = [e for group in groups for cell in group.finished for e in cell.environments]
+    records = [run for group in groups for cell in group.finished for run in cell.runs]
     versions = dict.fromkeys(
-        ", ".join(f"{name} {version}" for name, version in e["versions"].items())
-        for e in environments
+        ", ".join(f"{name} {version}" for name, version in run.versions.items()) for run in records
     )
-    devices = dict.fromkeys(
-        f"{e['machine']['system']}, {e['machine']['cores']} cores, on {e['machine']['device']}"
-        for e in environments
-    )
+    machines = dict.fromkeys(run.machine for run in records)
     rows = [
-        ["data", "; ".join(f"{g.dataset}, fingerprint {g.best.fingerprint}" for g in groups)],
+        ["data", "; ".join(f"{g.dataset}, fingerprint {g.best.key.fingerprint}" for g in groups)],
         ["seeds", ", ".join(map(str, dict.fromkeys(s for g in groups for s in g.found.seeds)))],
         *(["versions", text] for text in versions),
-        *(["machine", text] for text in devices),
+        *(["machine", f"{m.system}, {m.cores} cores, on {m.device}"] for m in machines),
     ]
     lead = "Finished runs are kept in the store: the same command runs only what is missing."
-    blocks: list[Block] = [Commands([*lines, *more]), TableBlock(("what", "value"), rows)]
+    blocks: list[Block] = [Commands([*lines, *more]), Table(("what", "value"), rows)]
     return Section("reproduce", "How to reproduce", lead, blocks)
 
 
@@ -47,7 +44,7 @@ def rerun(group: Group) -> str:
     known = sorted({seed for cell in group.finished for seed in cell.seeds})
     seeds = ",".join(map(str, known))
     seeds += "," if len(known) == 1 else ""  # else it would be their number
-    dataset = group.dataset.removesuffix(f" ({group.best.fingerprint})")
+    dataset = group.dataset.removesuffix(f" ({group.best.key.fingerprint})")
     return (
         f"lookhops compare {shlex.quote(dataset)} --models {models} --seeds {seeds} --epochs "
         f"{protocol.max_epochs} --patience {protocol.patience} --batch-size {protocol.batch_size} "

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.results import Results
 from lookhops.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
-from lookhops.report.content import Block, Report, Section, Subheading, TableBlock, Tile
+from lookhops.report.comparable import Group, best_epochs, grouped
+from lookhops.report.content import Block, Report, Section, Subheading, Tile
 from lookhops.report.folders import COLUMNS
-from lookhops.report.from_model import data_section
-from lookhops.report.from_results import comparison_section
-from lookhops.report.groups import Group, best_epochs, grouped
-from lookhops.report.hop_charts import gains
 from lookhops.report.rerun import runs_reproduce_section
+from lookhops.report.sections.comparison import comparison_section
+from lookhops.report.sections.data import data_section
+from lookhops.report.sections.hops import gains
+from lookhops.report.sections.training import training_charts
 from lookhops.report.snapshot import Snapshot
-from lookhops.report.training import training_charts
+from lookhops.tables import Table
 from lookhops.words import QUICK_MARK, counted, joined, mean_std, p_said, signed
 
 Lines = Sequence[tuple[str, str]]
@@ -37,7 +39,7 @@ def runs_report(snapshot: Snapshot, again: Lines = (), paper: bool = False) -> R
     groups = grouped(results)
     verdicts = [judge(claim, results) for claim in CLAIMS] if paper else []
     found = [
-        *_fact_sections(results),
+        *_data_sections(results),
         _claims_section(verdicts),
         comparison_section(groups),
         _training_section(groups, snapshot),
@@ -101,23 +103,25 @@ def _best_tile(group: Group) -> Tile:
     return Tile("best test accuracy", mean_std(mean / 100, std / 100, several), group.best.model)
 
 
-def _fact_sections(results: Results) -> list[Section]:
+def _data_sections(results: Results) -> list[Section]:
     """The data, and the hop information, of every data set that has finished runs."""
     sections: list[Section] = []
     finished = {cell.dataset for cell in results.cells}
-    found = {name: facts for name, facts in results.facts.items() if name in finished}
-    graphs = {name: facts["graphs"] for name, facts in found.items() if "graphs" in facts}
-    counts = {name: facts["data"] for name, facts in found.items() if "data" in facts}
-    known = {**graphs, **counts}
+
+    def noted(kind: str) -> dict[str, Any]:
+        found = {name: notes.get(kind) for name, notes in results.notes.items()}
+        return {name: note for name, note in found.items() if note and name in finished}
+
+    graphs, gained = noted("graphs"), noted("gain")
+    known = {**graphs, **noted("data")}
     if len(known) == 1 and graphs:
         sections.append(data_section(*next(iter(graphs.items()))))
     elif known:
         columns = ("graphs", "nodes", "edges", "features")
-        rows = [[n, *(f"{facts[c]:,}" for c in columns)] for n, facts in known.items()]
-        table = TableBlock(("data set", *columns), rows, "Edges count each pair of nodes once.")
+        rows = [[name, *(f"{size[c]:,}" for c in columns)] for name, size in known.items()]
+        table = Table(("data set", *columns), rows, "Edges count each pair of nodes once.")
         lead = f"{counted(len(rows), 'data set')}: {joined(list(known))}."
         sections.append(Section("data", "The data", lead, [table]))
-    gained = {name: facts["gain"] for name, facts in found.items() if "gain" in facts}
     if gained:
         lead = (
             "Measured before any training: the gain of a hop is how much the view of the nodes "
@@ -137,7 +141,7 @@ def _claims_section(verdicts: Sequence[Verdict]) -> Section | None:
         return None
     rows = [[one.claim.title, one.said] for one in verdicts]
     lead = "What the paper says of its models, answered from these runs."
-    table = TableBlock(("claim", "with these runs"), rows)
+    table = Table(("claim", "with these runs"), rows)
     return Section("claims", "The paper's claims", lead, [table])
 
 

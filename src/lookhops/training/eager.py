@@ -1,10 +1,9 @@
-"""Engines: how an epoch is run on a device. The trainer asks; it does not know how."""
+"""The plain engine: one member, step by step."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from copy import deepcopy
+from collections.abc import Mapping
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -12,58 +11,18 @@ from torch import Tensor
 from lookhops.datasets.splits import Split
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, GraphNetwork
+from lookhops.graphs.choosing import gather
+from lookhops.graphs.indexing import elements_of
+from lookhops.nn import Architecture, Level
+from lookhops.options import Protocol
 from lookhops.tasks import Task
-from lookhops.training.protocol import (
-    Protocol,
-    epoch_generator,
-    epoch_randomness,
-    seeded_model,
-)
-
-
-class Engine(ABC):
-    """Trains a stack of seeds, one model each, on one device.
-
-    Whatever has one value a seed is a tensor of shape (seeds) in main memory.
-    """
-
-    seeds: Sequence[int]
-
-    @abstractmethod
-    def epoch(self, number: int) -> Tensor:
-        """Train one epoch; the mean training loss of each seed."""
-
-    @abstractmethod
-    def validate(self) -> tuple[Tensor, Tensor]:
-        """Validation loss and main metric of each seed."""
-
-    @abstractmethod
-    def predict(self, part: str) -> list[Tensor]:
-        """Outputs for a part (``train``, ``val``, ``test``) with the kept weights of each seed."""
-
-    @abstractmethod
-    def remember(self, better: Tensor) -> None:
-        """Keep the present weights of the seeds where ``better`` is true."""
-
-    def retire(self, done: Tensor) -> None:  # noqa: B027  most engines have nothing to do
-        """Hear which seeds have stopped; an engine may take them out of the stack."""
-
-    @abstractmethod
-    def weights(self) -> list[dict[str, Tensor]]:
-        """The kept weights of each seed."""
-
-    @abstractmethod
-    def state(self) -> dict[str, Tensor]:
-        """All that a later engine needs to go on from here."""
-
-    @abstractmethod
-    def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from what :meth:`state` gave."""
+from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments
+from lookhops.training.precision import dense_products
+from lookhops.training.randomness import dropout_key, layers_of_others, seeded_model, shuffled
 
 
 class EagerEngine(Engine):
-    """One seed, step by step, on any device: pooled graphs really get smaller."""
+    """One member on any device: pooled graphs really get smaller."""
 
     def __init__(
         self,
@@ -75,69 +34,63 @@ class EagerEngine(Engine):
         protocol: Protocol,
         device: torch.device,
     ) -> None:
-        self.seeds = (seed,)
-        self.task = task
-        self.protocol = protocol
-        self.device = device
-        self.parts = {
-            part: graphs.select(getattr(split, part)).to(device)
-            for part in ("train", "val", "test")
-        }
+        super().__init__(graphs, task, [split], [seed], architecture, protocol, device)
+        self.seed, self.split = seed, split
         self.encoding = Encoding.fit(graphs, split.train)
         model = seeded_model(seed, self.encoding.width, task.out_channels, architecture)
-        self.dtype = torch.float64 if protocol.precision == "float64" else torch.float32
         self.model = model.to(device, self.dtype)
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
-        self.optimizer = torch.optim.Adam(
-            self.model.parameters(),
-            lr=protocol.learning_rate,
-            weight_decay=protocol.weight_decay,
-            fused=True,
-        )
-        fitted = task.fit(task.targets(graphs).cpu()[split.train])
-        self.fitted = None if fitted is None else fitted.to(device, self.dtype)
+        self.optimizer = self.adam(self.model.parameters())
+        self.fitted = self.fitted_on(split)
+
+    def batch(self, index: Tensor) -> tuple[Level, Tensor]:
+        """The graphs with these numbers as the network sees them, and their targets."""
+        graphs = gather(self.graphs, index)
+        level = self.model.level(graphs, self.encoding.columns(graphs, dtype=self.dtype))
+        node, *_ = elements_of(self.graphs.node_ptr, index)
+        return replace(level, place=node), self.task.targets(graphs)
 
     def epoch(self, number: int) -> Tensor:
         """Train one epoch; the mean training loss."""
         self.model.train()
-        train = self.parts["train"]
-        shuffle = epoch_generator(self.seeds[0], number)
+        order = shuffled(self.split.train, self.seed, number).to(self.device)
+        key = torch.tensor(dropout_key(self.seed, number), device=self.device)
         losses = []
-        with epoch_randomness(self.seeds[0], number, self.device):
-            for batch in train.batches(self.protocol.batch_size, shuffle=True, generator=shuffle):
+        with (
+            dense_products(self.protocol.precision),
+            layers_of_others(self.seed, number, self.device),
+        ):
+            for index in order.split(self.protocol.batch_size):
                 self.optimizer.zero_grad(set_to_none=True)
-                output = self._forward(batch, self.model)
-                loss, _ = self.task.losses(output, self.task.targets(batch), self.fitted)
+                level, target = self.batch(index)
+                loss, _ = self.task.losses(self.forward(level, {}, key), target, self.fitted)
                 loss.backward()
                 self.optimizer.step()
-                losses.append(loss.detach() * len(batch))
-        return torch.stack(losses).sum().div(len(train)).cpu().view(1)
+                losses.append(loss.detach() * len(index))
+        return torch.stack(losses).sum().div(len(order)).cpu().view(1)
 
     def validate(self) -> tuple[Tensor, Tensor]:
         """Validation loss and main metric."""
-        output, target = self._outputs("val", self.model), self.task.targets(self.parts["val"])
+        output, target = self._outputs(self.split.val, {})
         loss, _ = self.task.losses(output, target, self.fitted)
         score, _ = self.task.scores(output, target)
         return loss.cpu().view(1), score.cpu().view(1)
 
     def predict(self, part: str) -> list[Tensor]:
-        """Outputs of the network for a part with the kept weights."""
-        model = deepcopy(self.model)
-        model.load_state_dict(self.kept)
-        return [self._outputs(part, model).cpu()]
+        """Outputs for a part with the kept weights."""
+        return [self._outputs(getattr(self.split, part), self.kept)[0].cpu()]
 
     @torch.no_grad()
-    def _outputs(self, part: str, model: GraphNetwork) -> Tensor:
-        model.eval()
-        batches = self.parts[part].batches(self.protocol.batch_size)
-        return torch.cat([self._forward(batch, model) for batch in batches])
-
-    def _forward(self, batch: Graphs, model: GraphNetwork) -> Tensor:
-        level = model.level(batch, self.encoding.columns(batch, dtype=self.dtype))
-        if self.protocol.precision == "bfloat16":
-            with torch.autocast(self.device.type, torch.bfloat16):
-                return model(level).float()
-        return model(level)
+    def _outputs(self, part: Tensor, weights: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Outputs and targets of the graphs with these numbers; no weights: the present ones."""
+        self.model.eval()
+        outputs, targets = [], []
+        with dense_products(self.protocol.precision):
+            for index in part.to(self.device).split(self.protocol.batch_size):
+                level, target = self.batch(index)
+                outputs.append(self.forward(level, weights))
+                targets.append(target)
+        return torch.cat(outputs), torch.cat(targets)
 
     def remember(self, better: Tensor) -> None:
         """Keep the present weights."""
@@ -151,24 +104,26 @@ class EagerEngine(Engine):
 
     def state(self) -> dict[str, Tensor]:
         """Weights, kept weights and Adam's moments."""
-        state = {f"now.{key}": value for key, value in self.model.state_dict().items()}
-        state |= {f"kept.{key}": value for key, value in self.kept.items()}
-        for number, moments in self.optimizer.state_dict()["state"].items():
-            state |= {f"adam.{number}.{key}": value for key, value in moments.items()}
-        return {key: value.detach().cpu().clone() for key, value in state.items()}
+        parts: dict[str, Mapping[str, Tensor]] = {
+            "now": self.model.state_dict(),
+            "kept": self.kept,
+            **moments(self.optimizer, dict(self.model.named_parameters())),
+        }
+        return {
+            f"{self.seed}.{part}.{key}": value.detach().cpu().clone()
+            for part, values in parts.items()
+            for key, value in values.items()
+        }
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`state` gave."""
-        self.model.load_state_dict(under("now.", state))
-        self.kept = {key: value.to(self.device) for key, value in under("kept.", state).items()}
-        moments: dict[int, dict[str, Tensor]] = {}
-        for key, value in under("adam.", state).items():
-            number, name = key.split(".")
-            moments.setdefault(int(number), {})[name] = value
-        groups = self.optimizer.state_dict()["param_groups"]
-        self.optimizer.load_state_dict({"state": moments, "param_groups": groups})
-
-
-def under(prefix: str, state: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """What a state holds under a prefix, without the prefix."""
-    return {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}
+        check_state(state, self.seeds)
+        kept = entries(state, self.seed, "kept")
+        self.model.load_state_dict(entries(state, self.seed, "now") or kept)
+        self.kept = {key: value.to(self.device) for key, value in kept.items()}
+        own = {moment: entries(state, self.seed, f"adam-{moment}") for moment in MOMENTS}
+        for key, value in self.model.named_parameters():
+            if key in own["step"]:
+                self.optimizer.state[value] = {
+                    moment: values[key].to(self.device) for moment, values in own.items()
+                }

@@ -19,28 +19,28 @@ EDGE_STEP = 1024
 
 @dataclass(frozen=True)
 class Capacity:
-    """Room for a batch: nodes of each seed, edges of all seeds together."""
+    """Room for a batch: nodes of each member, edges of all members together."""
 
     nodes: int
     edges: int
 
     @classmethod
     def of(cls, plan: np.ndarray, nodes: np.ndarray, edges: np.ndarray) -> Capacity:
-        """The room that a plan (seeds, batches, size) of graphs needs."""
+        """The room that a plan of graphs, shape (members, batches, size), needs."""
         real = plan >= 0
         node_count = np.where(real, nodes[plan], 0).sum(2)
         edge_count = np.where(real, edges[plan], 0).sum((0, 2))
         return cls(int(node_count.max(initial=0)), int(edge_count.max(initial=0)))
 
     @classmethod
-    def likely(cls, seeds: int, size: int, nodes: np.ndarray, edges: np.ndarray) -> Capacity:
+    def likely(cls, members: int, size: int, nodes: np.ndarray, edges: np.ndarray) -> Capacity:
         """Room that shuffled batches seldom outgrow: four standard deviations above the mean."""
 
         def above(values: np.ndarray, count: int) -> int:
             count = min(count, len(values) * max(count // size, 1))
             return int(count * values.mean() + 4 * np.sqrt(count) * values.std())
 
-        return cls(above(nodes, size), above(edges, seeds * size))
+        return cls(above(nodes, size), above(edges, members * size))
 
     def holds(self, needed: Capacity) -> bool:
         """Whether there is room; one node more than needed, for padding edges to hold on to."""
@@ -63,43 +63,38 @@ class Gatherer:
         self.node_ptr = graphs.node_ptr.long()
         self.row_ptr = graphs.row_ptr.long()
 
-    def __call__(
-        self, index: Tensor, room: Capacity, dtype: torch.dtype
-    ) -> tuple[Level, Tensor, Tensor]:
-        """A level with one batch for each seed, the graphs' classes, and which are there.
+    def __call__(self, index: Tensor, room: Capacity, dtype: torch.dtype) -> Level:
+        """A level with one batch for each member.
 
         Args:
-            index: Graphs of each seed's batch, shape (seeds, size), -1 for no graph.
+            index: Graphs of each member's batch, shape (members, size), -1 for no graph.
             room: Shapes to fill.
             dtype: Type of the features.
         """
-        seeds, size = index.shape
-        real = index >= 0
-        graph = index.clamp(min=0)
-        first = self.node_ptr[graph]
-        count = torch.where(real, self.node_ptr[graph + 1] - first, 0)
+        members, size = index.shape
+        number = index.clamp(min=0)
+        first = self.node_ptr[number]
+        count = torch.where(index >= 0, self.node_ptr[number + 1] - first, 0)
         end = count.cumsum(1)
         start = end - count
         # Each slot's graph in the batch; slots past the last graph are padding.
-        slot = torch.arange(room.nodes, device=index.device).expand(seeds, -1).contiguous()
-        place = torch.searchsorted(end, slot, right=True)
-        alive = place < size
-        place = place.clamp(max=size - 1)
-        node = torch.where(alive, (first - start).gather(1, place) + slot, 0)
-        offset = torch.arange(seeds, device=index.device)[:, None]
+        slot = torch.arange(room.nodes, device=index.device).expand(members, -1).contiguous()
+        graph = torch.searchsorted(end, slot, right=True)
+        alive = graph < size
+        graph = graph.clamp(max=size - 1)
+        node = torch.where(alive, (first - start).gather(1, graph) + slot, 0)
+        offset = torch.arange(members, device=index.device)[:, None]
         pattern = self._edges(node.flatten(), alive.flatten(), room.edges)
         x = self.encoding.columns(self.graphs, node.flatten(), dtype)
-        level = Level(
-            x=x.view(seeds, room.nodes, -1),
+        return Level(
+            x=x.view(members, room.nodes, -1),
             adjacency=Adjacency(pattern, symmetric=self.undirected),
-            graph=(place + offset * size).flatten(),
-            num_graphs=seeds * size,
+            graph=(graph + offset * size).flatten(),
+            num_graphs=members * size,
             alive=alive.flatten(),
             segments=torch.stack((start, end)).add(offset * room.nodes).flatten(1),
             place=node.flatten(),
         )
-        y = self.graphs.y
-        return level, graph if y is None else y[graph], real
 
     def _edges(self, node: Tensor, alive: Tensor, room: int) -> Pattern:
         """The edges between the chosen nodes; padding edges are loops of the last, unused node."""

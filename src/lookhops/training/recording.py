@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -18,23 +17,22 @@ class Recorder:
     """Takes a step many times over.
 
     A step that is recorded always runs over the same memory, so that it costs the host one launch;
-    the number of the step, which it is told, is counted on the device.
+    the number of the step, which it is told, is counted on the device. On the CPU, and where shapes
+    depend on the data, the same steps run without being recorded.
 
     Args:
         optimizer: What the steps may change; the warm-up that recording needs leaves no trace in
             its parameters and moments.
-        tally: What the steps add to, on the device where they run.
-        precision: ``tf32`` lets dense products round.
-        records: Whether to record at all: not where shapes depend on the data.
+        sums: What the steps add to, on the device where they run.
+        fixed_shapes: Whether shapes do not depend on the data.
     """
 
-    def __init__(self, optimizer: Optimizer, tally: Tensor, precision: str, records: bool) -> None:
+    def __init__(self, optimizer: Optimizer, sums: Tensor, fixed_shapes: bool) -> None:
         self.optimizer = optimizer
         self.parameters: list[Tensor] = optimizer.param_groups[0]["params"]
-        self.number = torch.zeros(1, dtype=torch.long, device=tally.device)
-        self.tally = tally
-        self.precision = precision
-        self.records = records
+        self.number = torch.zeros(1, dtype=torch.long, device=sums.device)
+        self.sums = sums
+        self.records = fixed_shapes and sums.is_cuda
         self.recorded: dict[str, torch.cuda.CUDAGraph] = {}
 
     def forget(self) -> None:
@@ -42,15 +40,14 @@ class Recorder:
         self.recorded.clear()
 
     def run(self, name: str, step: Step, times: int) -> Tensor:
-        """Take the step of this name so many times, numbered from 0; what was tallied."""
-        with self._arithmetic():
-            if self.records and name not in self.recorded:
-                self.recorded[name] = self._record(step)
-            self.number.zero_()
-            self.tally.zero_()
-            for _ in range(times):
-                self.recorded[name].replay() if self.records else self._take(step)
-        return self.tally
+        """Take the step of this name so many times, numbered from 0; what they added up."""
+        if self.records and name not in self.recorded:
+            self.recorded[name] = self._record(step)
+        self.number.zero_()
+        self.sums.zero_()
+        for _ in range(times):
+            self.recorded[name].replay() if self.records else self._take(step)
+        return self.sums
 
     def _take(self, step: Step) -> None:
         step(self.number)
@@ -71,16 +68,6 @@ class Recorder:
             self._take(step)
         self._put_back(before)
         return graph
-
-    @contextmanager
-    def _arithmetic(self) -> Iterator[None]:
-        """Dense products as the precision says, and as before afterwards."""
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision("high" if self.precision == "tf32" else "highest")
-        try:
-            yield
-        finally:
-            torch.set_float32_matmul_precision(before)
 
     def _snapshot(self) -> list[tuple[Tensor, dict[str, Tensor]]]:
         """Each parameter's value and moments; none before the first step."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isfinite
 
 import torch
 from torch import Tensor
@@ -14,15 +15,17 @@ from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
+from lookhops.options import Protocol
 from lookhops.tasks import Task, task_of
-from lookhops.training.eager import EagerEngine, Engine
-from lookhops.training.protocol import Protocol, seeded_model
-from lookhops.training.stacked import CapturedEngine, stackable
+from lookhops.training.eager import EagerEngine
+from lookhops.training.engine import Engine
+from lookhops.training.randomness import seeded_model
+from lookhops.training.stacked import StackedEngine, stackable
 
 
 @dataclass
 class Run:
-    """One seed's training, finished or on its way.
+    """The training of one seed: its initial weights on its split, finished or on its way.
 
     Args:
         seed: The seed.
@@ -76,6 +79,7 @@ def train(
     task: Task | None = None,
     splits: Sequence[Split] | None = None,
     device: str | torch.device = "auto",
+    stacked: bool | None = None,
     resume: Callable[[Sequence[int]], tuple[list[Run], dict[str, Tensor]] | None] | None = None,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
 ) -> list[Run]:
@@ -88,6 +92,8 @@ def train(
         task: What is asked; by default what the graphs' targets ask.
         splits: One for each seed; by default each seed draws its own.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
+        stacked: Whether seeds are trained together, where the network's layers allow it; by default
+            on a GPU, since on the CPU it is slower. The numbers are the same within rounding.
         resume: Gives, for a stack of seeds, what an earlier :class:`Progress` held of it.
         on_epoch: Called after each epoch.
     """
@@ -96,7 +102,9 @@ def train(
     task = task or task_of(graphs, protocol.class_weights)
     parts = draw_splits(graphs, task, protocol, splits)
     finished: list[Run] = []
-    for engine in _engines(graphs, task, parts, architecture, protocol, choose_device(device)):
+    chosen = choose_device(device)
+    stacked = chosen.type == "cuda" if stacked is None else stacked
+    for engine in _engines(graphs, task, parts, architecture, protocol, chosen, stacked):
         runs = [Run(seed, parts[seed]) for seed in engine.seeds]
         earlier = resume(engine.seeds) if resume else None
         if earlier is not None:
@@ -112,7 +120,7 @@ def train(
         ):
             run.weights, run.predictions = weights, {"val": val, "test": test}
         finished += runs
-    return finished
+    return sorted(finished, key=lambda run: protocol.seeds.index(run.seed))
 
 
 def _fit(
@@ -122,74 +130,62 @@ def _fit(
     protocol: Protocol,
     on_epoch: Callable[[Progress], None],
 ) -> None:
-    """Epoch after epoch until every seed of the stack has stopped."""
+    """Epoch after epoch until every run of the stack has stopped."""
     while not all(run.done(protocol) for run in runs):
         start = time.perf_counter()
         epoch = max(len(run.history) for run in runs) + 1
-        train_loss = engine.epoch(epoch)
-        val_loss, val_score = engine.validate()
-        seconds = time.perf_counter() - start
-        open_runs = [not run.done(protocol) for run in runs]
-        _check_finite(engine, runs, open_runs, train_loss, val_loss, epoch)
-        best = torch.tensor([run.best_loss for run in runs], dtype=torch.float64)
-        better = (val_loss.double() < best) & torch.tensor(open_runs)
-        engine.remember(better)
-        for i, run in enumerate(runs):
-            if not open_runs[i]:
-                continue
-            run.history.append(
-                {
-                    "epoch": epoch,
-                    "train_loss": float(train_loss[i]),
-                    "val_loss": float(val_loss[i]),
-                    f"val_{task.main.name}": float(val_score[i]),
-                    "seconds": seconds / len(runs),
-                }
-            )
+        train_loss = engine.epoch(epoch).tolist()
+        val_loss, val_score = (values.tolist() for values in engine.validate())
+        seconds = (time.perf_counter() - start) / len(runs)
+        going = [i for i, run in enumerate(runs) if not run.done(protocol)]
+        for i in going:
+            if not isfinite(train_loss[i]) or not isfinite(val_loss[i]):
+                raise _not_finite(engine, runs, runs[i], epoch)
+        better = [i in going and val_loss[i] < run.best_loss for i, run in enumerate(runs)]
+        engine.remember(torch.tensor(better))
+        for i in going:
+            losses = {"epoch": epoch, "train_loss": train_loss[i], "val_loss": val_loss[i]}
+            score = {f"val_{task.main.name}": val_score[i], "seconds": seconds}
+            runs[i].history.append({**losses, **score})
             if better[i]:
-                run.best_epoch, run.best_loss = epoch, float(val_loss[i])
+                runs[i].best_epoch, runs[i].best_loss = epoch, val_loss[i]
         engine.retire(torch.tensor([run.done(protocol) for run in runs]))
         on_epoch(Progress(runs, engine))
 
 
-def _check_finite(
-    engine: Engine,
-    runs: list[Run],
-    open_runs: list[bool],
-    train_loss: Tensor,
-    val_loss: Tensor,
-    epoch: int,
-) -> None:
-    fine = train_loss.isfinite() & val_loss.isfinite()
-    for run, is_open, good in zip(runs, open_runs, fine.tolist(), strict=True):
-        if is_open and not good:
-            for each, weights in zip(runs, engine.weights(), strict=True):
-                each.weights = weights
-            kept = f"; the weights of epoch {run.best_epoch} are kept" if run.best_epoch else ""
-            raise NotFinite(
-                f"The loss of seed {run.seed} was not a finite number in epoch {epoch}{kept}. "
-                "A lower learning rate may help.",
-                runs,
-            )
+def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> NotFinite:
+    """The end of a training whose loss stopped being a number; every run gets what was kept."""
+    for run, weights in zip(runs, engine.weights(), strict=True):
+        run.weights = weights
+    kept = f"; the weights of epoch {failed.best_epoch} are kept" if failed.best_epoch else ""
+    return NotFinite(
+        f"The loss of seed {failed.seed} was not a finite number in epoch {epoch}{kept}. "
+        "A lower learning rate may help.",
+        runs,
+    )
 
 
 def _engines(
     graphs: Graphs,
     task: Task,
-    parts: dict[int, Split],
+    parts: Mapping[int, Split],
     architecture: Architecture,
     protocol: Protocol,
     device: torch.device,
+    stacked: bool,
 ) -> Iterator[Engine]:
-    """On a GPU one engine for all seeds, where the network's layers allow it; else one a seed."""
-    if device.type == "cuda":
-        probe = seeded_model(0, Encoding.fit(graphs).width, task.out_channels, architecture)
-        if stackable(probe):
-            seeds, splits = list(parts), list(parts.values())
-            yield CapturedEngine(graphs, task, splits, seeds, architecture, protocol, device)
-            return
-    for seed, part in parts.items():
-        yield EagerEngine(graphs, task, part, seed, architecture, protocol, device)
+    """One engine for all seeds that can be stacked; else one for each."""
+    probe = seeded_model(0, Encoding.fit(graphs).width, task.out_channels, architecture)
+    if not stacked or not stackable(probe):
+        for seed, part in parts.items():
+            yield EagerEngine(graphs, task, part, seed, architecture, protocol, device)
+        return
+    stacks: dict[int, list[int]] = {}
+    for seed, part in parts.items():  # members of a stack take equally many steps
+        stacks.setdefault(-(-len(part.train) // protocol.batch_size), []).append(seed)
+    for seeds in stacks.values():
+        splits = [parts[seed] for seed in seeds]
+        yield StackedEngine(graphs, task, splits, seeds, architecture, protocol, device)
 
 
 def choose_device(device: str | torch.device) -> torch.device:

@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 def with_pictures(found: Iterable[Explanation], folder: Path | None) -> Iterator[dict[str, Any]]:
     """Explanations as JSON can hold them; where there is a folder, with a ``picture`` in it."""
     from lookhops.files import write_text
-    from lookhops.models.pictures import picture
 
     taken: set[str] = set()
     for explanation in found:
         record = explanation.as_json()
         if folder is not None:
             record["picture"] = _new_name(explanation.id, taken)
-            write_text(folder / record["picture"], picture(explanation))
+            write_text(folder / record["picture"], explanation.picture())
         yield record
 
 

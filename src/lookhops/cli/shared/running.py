@@ -17,7 +17,7 @@ from lookhops.options import option
 
 if TYPE_CHECKING:
     from lookhops.experiments.plan import Cell
-    from lookhops.experiments.runners import Event, Outcome
+    from lookhops.experiments.runners import PlanRun, Tell
     from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
 
@@ -114,11 +114,11 @@ def run_plan(
         task = bar.add_task("runs", total=total)
         done = 0
 
-        def tell(event: Event) -> None:
+        def tell(text: str, finished: int) -> None:
             nonlocal done
-            done += event.finished
+            done += finished
             bar.update(task, completed=done)
-            print_line(f"{event.text} ({done} of {total} runs)", err)
+            print_line(f"{text} ({done} of {total} runs)", err)
 
         outcome = _choose(cells, source, store, options, limit, tell)
     missing = []
@@ -134,8 +134,8 @@ def _choose(
     store: Store,
     options: Runner,
     limit: float,
-    tell: Callable[[Event], None],
-) -> Outcome:
+    tell: Tell,
+) -> PlanRun:
     shared: dict[str, Any] = {"device": options.device, "time_limit": limit, "tell": tell}
     if options.runner == "local":
         from lookhops.experiments.runners import run_local

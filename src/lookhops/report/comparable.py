@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.compare import Comparison, comparison
-from lookhops.experiments.keys import architecture_from, protocol_from
+from lookhops.experiments.keys import RunKey
 from lookhops.experiments.results import CellResult, Results
+from lookhops.models.folder import run_records
+from lookhops.nn import Architecture
 from lookhops.report.folders import ModelFolder
+from lookhops.schema import read
+from lookhops.training import Protocol
 from lookhops.words import QUICK_MARK, counted
 
 
@@ -48,9 +51,8 @@ class Group:
         """Models of which runs are in no mean here, and how many runs."""
         found = {}
         for cell in self.finished:
-            out = len(cell.seeds) - (
-                len(self.found.seeds) if cell.model in self.found.scores else 0
-            )
+            shown = len(self.found.seeds) if cell.model in self.found.scores else 0
+            out = len(cell.seeds) - shown
             every = counted(len(cell.seeds), "finished run")
             if out:
                 found[cell.model] = every if out == len(cell.seeds) else f"{out} of {every}"
@@ -62,7 +64,7 @@ def grouped(results: Results) -> list[Group]:
     by_split: dict[Any, list[CellResult]] = {}
     for cell in results.cells:
         drawn = (cell.protocol.fractions, cell.protocol.stratify)
-        by_split.setdefault((cell.dataset, cell.fingerprint, drawn), []).append(cell)
+        by_split.setdefault((cell.dataset, cell.key.fingerprint, drawn), []).append(cell)
     groups = []
     for (dataset, _, _), cells in by_split.items():
         named = _named_apart(cells)
@@ -83,8 +85,8 @@ def _named_apart(cells: Sequence[CellResult]) -> list[CellResult]:
             for key, value in asdict(getattr(cell, part)).items():
                 if key != "seeds" and any(other[key] != value for other in options):
                     name += f", {key.replace('_', ' ')} {value}"
-        if any(other.layers != cell.layers for other in alike):
-            name += f", layers {(cell.layers or 'unknown')[:8]}"
+        if any(other.key.layers != cell.key.layers for other in alike):
+            name += f", layers {(cell.key.layers or 'unknown')[:8]}"
         found.append(replace(cell, model=name))
     return found
 
@@ -106,43 +108,15 @@ def _sharing(cells: Sequence[CellResult]) -> list[CellResult]:
 def cell_of(model: ModelFolder) -> CellResult:
     """A model's folder as a cell of results, called after its folder."""
     config = model.config
-    seeds = [seed for seed in model.seeds if str(seed) in config["metrics"]["seeds"]]
-    if not seeds:
+    runs = run_records(config)
+    if not runs:
         raise LookHopsError(f"{model.path}: its training stopped before any test.")
-    tested = [config["metrics"]["seeds"][str(seed)] for seed in seeds]
-    chosen = {key: value for key, value in config["protocol"].items() if key != "seeds"}
-    protocol = protocol_from(json.dumps(chosen))
-    parts = config.get("facts", {}).get("parts", {})
-    graphs = config["data"]["graphs"]
-    train = [parts.get(str(s), [int(protocol.fractions[0] * graphs)])[0] for s in seeds]
-    lengths = [config["epochs"][str(seed)] for seed in seeds]
-    names = ("accuracy", "balanced_accuracy", "macro_f1", "auroc", "loss", "test_graphs")
-    metrics: dict[str, list[Any]] = {name: [one[name] for one in tested] for name in names}
-    metrics["train_graphs"] = train
-    if kept := _kept_accuracy(model, seeds):
-        metrics["val_accuracy"] = kept
-    metrics["parameters"] = [config["parameters"]] * len(seeds)
-    metrics["seconds"] = [(config["seconds_per_epoch"] or 0.0) * epochs for epochs in lengths]
-    environment = {"versions": config["versions"], "machine": config["machine"]}
-    return CellResult(
-        dataset=config["data"]["name"],
-        model=model.path.name,
-        architecture=architecture_from(json.dumps(config["architecture"])),
-        protocol=protocol,
-        fingerprint=f"{config['data']['fingerprint']} {config['data']['splits']}",
-        seeds=tuple(seeds),
-        metrics=metrics,
-        environments=[environment] * len(seeds),
+    key = RunKey(
+        f"{config['data']['fingerprint']} {config['data']['splits']}",
+        read(Architecture, config["architecture"]),
+        read(Protocol, config["protocol"]),
     )
-
-
-def _kept_accuracy(model: ModelFolder, seeds: Sequence[int]) -> list[float] | None:
-    """Validation accuracy of each seed at the epoch that was kept, where the history has it."""
-    best = {int(seed): int(epoch) for seed, epoch in model.config["best_epoch"].items()}
-    columns = [model.history.get(seed, {}).get("val_accuracy", []) for seed in seeds]
-    if any(not 0 < best[s] <= len(c) for s, c in zip(seeds, columns, strict=True)):
-        return None
-    return [column[best[seed] - 1] for seed, column in zip(seeds, columns, strict=True)]
+    return CellResult(config["data"]["name"], model.path.name, key, runs)
 
 
 def best_epochs(cell: CellResult) -> Mapping[int, int]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
 
 from lookhops.experiments.compare import ALPHA
 from lookhops.experiments.results import CellResult
-from lookhops.paper.tables import ROW_NAMES
-from lookhops.report.content import Block, Note, Section, Subheading, TableBlock
-from lookhops.report.groups import Group
-from lookhops.report.result_charts import accuracies, differences
+from lookhops.experiments.statistics import Pair
+from lookhops.experiments.statistics import mean_std as spread_of
+from lookhops.paper.side_by_side import ROW_NAMES
+from lookhops.report.charts import axis, figure, interval, label, marks, rounded, rows_axis
+from lookhops.report.comparable import Group
+from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading
+from lookhops.tables import Table
 from lookhops.words import (
+    MINUS,
     ahead,
     between,
     counted,
@@ -22,7 +26,10 @@ from lookhops.words import (
     mean_std,
     network_name,
     p_said,
+    p_value,
     percent,
+    short,
+    signed,
 )
 
 #: More pairs than this are drawn against the best model only, and listed in a folded table.
@@ -65,9 +72,6 @@ def verdict(group: Group) -> str:
         f"(95% interval {between((e.low, e.high), '')}, Holm's "
         f"{p_said(pair.adjusted_p)}): {sure}.{rest}"
     )
-
-
-# -------------------------------------------------------------------- sections
 
 
 def comparison_section(groups: Sequence[Group]) -> Section:
@@ -117,12 +121,12 @@ def _comparison_blocks(group: Group) -> list[Block]:
     if not many:
         return [*blocks, differences(shown, f"{note}.", high)]
     every = differences(found.pairs, "").numbers
-    folded = replace(every, caption=f"All {len(found.pairs)} pairs", folded=True)
+    folded = Folded(replace(every, note=f"All {len(found.pairs)} pairs"))
     note += f". Against {first}; all pairs below."
     return [*blocks, differences(shown, note, high), folded]
 
 
-def models_table(group: Group, n: str) -> TableBlock:
+def models_table(group: Group, n: str) -> Table:
     """The models over the splits that they share, best mean first."""
     cells = {cell.model: cell for cell in group.cells}
     rows = []
@@ -148,10 +152,96 @@ def models_table(group: Group, n: str) -> TableBlock:
         f"{order}{spread}. Choose among models by their "
         f"validation accuracy: the test accuracy is for telling how good the choice is. {n}."
     )
-    return TableBlock((*head, "network"), rows, caption, 0)
+    return Table((*head, "network"), rows, caption, best=0)
 
 
 def _mean(cell: CellResult, metric: str) -> float | None:
     """The mean of a metric over the seeds, where all of them have it."""
     values = cell.metrics.get(metric) or [None]
     return None if None in values else float(np.mean(values))
+
+
+# -------------------------------------------------------------------- charts
+
+
+def accuracies(scores: Mapping[str, Sequence[float]], caption: str, rows_high: int = 0) -> Chart:
+    """Test accuracy of each model: a dot a seed, and the mean with its standard deviation.
+
+    Args:
+        scores: Of each model, in per cent.
+        caption: With the sample size.
+        rows_high: Make it as high as a chart of so many rows, to stand beside one.
+    """
+    names, each = list(scores), list(scores.values())
+    found = [spread_of(values) for values in each]
+    dots = marks(
+        "one seed",
+        rounded([value for values in each for value in values]),
+        [i for i, values in enumerate(each) for _ in values],
+        ("var(--muted)", "circle-open", 8),
+        "%{x:.1f} %",
+    )
+    center, look = rounded([mean for mean, _ in found]), ("var(--blue)", "diamond", 11)
+    means = marks("mean", center, range(len(names)), look, "mean %{x:.1f} %")
+    if any(len(values) > 1 for values in each):
+        means["name"] = "mean ± standard deviation"
+        spread = rounded([std for _, std in found])
+        means["error_x"] = {"type": "data", "array": spread, "thickness": 2}
+    rows = [
+        (name, mean_std(mean / 100, std / 100, len(values) > 1), str(len(values)))
+        for (name, values), (mean, std) in zip(scores.items(), found, strict=True)
+    ]
+    said = "; ".join(f"{name} {text}" for name, text, _ in rows)
+    return Chart(
+        figure([dots, means], axis("test accuracy, %", zeroline=False), rows_axis(names, 26)),
+        f"Test accuracy by model, best first: {said}.",
+        caption,
+        Table(("model", "test accuracy", "seeds"), rows),
+        height=140 + 34 * max(len(names), rows_high),
+    )
+
+
+def differences(pairs: Sequence[Pair], caption: str, rows_high: int = 0) -> Chart:
+    """Paired differences with 95% intervals; filled marks differ at 5 % after Holm's adjustment.
+
+    Args:
+        pairs: The pairs.
+        caption: With the sample size.
+        rows_high: Make it as high as a chart of so many rows, to stand beside one.
+    """
+    looks = {
+        "differ at 5 %": (True, ("var(--blue)", "diamond", 11)),
+        "not decidable": (False, ("var(--muted)", "diamond-open", 11)),
+    }
+    traces = []
+    for name, (differ, look) in looks.items():
+        places = [i for i, pair in enumerate(pairs) if (pair.adjusted_p < ALPHA) == differ]
+        if places:
+            found = [pairs[i].difference for i in places]
+            low, mean, high = zip(*((one.low, one.mean, one.high) for one in found), strict=True)
+            dots = marks(name, rounded(mean), places, look, "%{x:+.1f} points")
+            traces.append({**dots, "error_x": interval(low, mean, high)})
+    if len(pairs) > 1 and len({pair.first for pair in pairs}) == 1:
+        title = f"{label(pairs[0].first, 16)} {MINUS} others, percentage points"
+        labels = [f"{MINUS} {short(pair.second, 26)}" for pair in pairs]
+    else:
+        title = "difference, percentage points"
+        labels = [f"{short(p.first, 16)} {MINUS} {short(p.second, 16)}" for p in pairs]
+    zero = {"zeroline": True, "zerolinecolor": "var(--ink)", "zerolinewidth": 1}
+    rows = [
+        (
+            f"{short(pair.first)} {MINUS} {short(pair.second)}",
+            signed(pair.difference.mean),
+            between((pair.difference.low, pair.difference.high), ""),
+            p_value(pair.adjusted_p),
+        )
+        for pair in pairs
+    ]
+    said = "; ".join(f"{row[0]}: {row[1]}, from {row[2]}" for row in rows[:8])
+    return Chart(
+        figure(traces, axis(title, **zero), rows_axis(labels, 36), showlegend=True),
+        f"Paired differences of test accuracy, in percentage points: {said}.",
+        caption,
+        Table(("pair", "difference", "95% interval", "Holm's p"), rows),
+        height=140 + 34 * max(len(pairs), rows_high),
+    )

@@ -9,9 +9,9 @@ from lookhops.datasets.hop_tasks import hop_task
 from lookhops.datasets.splits import split
 from lookhops.nn import Architecture
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+from lookhops.options import Protocol
 from lookhops.tasks import task_of
 from lookhops.training.eager import EagerEngine
-from lookhops.training.protocol import Protocol
 from lookhops.training.stacked import CapturedEngine
 
 DEVICE = torch.device("cuda")

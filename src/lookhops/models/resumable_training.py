@@ -12,13 +12,12 @@ from lookhops.datasets.splits import Split
 from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.models.evaluation import evaluate_runs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
 from lookhops.models.resume import ResumeState
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.tasks import Task, task_of
-from lookhops.training.protocol import Protocol
-from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
+from lookhops.options import Protocol
+from lookhops.tasks import task_of
+from lookhops.training.trainer import NotFinite, Progress, choose_device, draw_splits, train
 
 
 def train_into(
@@ -59,7 +58,8 @@ def train_into(
     task = task_of(graphs, protocol.class_weights)
     parts = draw_splits(graphs, task, protocol, splits)
     # An architecture that cannot be says so before anything is written.
-    GraphNetwork.from_architecture(Encoding.fit(graphs).width, task.out_channels, architecture)
+    width = Encoding.fit(graphs).width
+    GraphNetwork.from_architecture(width, task.out_channels, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
     state = ResumeState(folder, settings, save_every)
     if (config := _prepare(folder, state, settings, resume, overwrite)) is not None:
@@ -88,7 +88,8 @@ def train_into(
         )
     except NotFinite as error:
         runs, stopped = error.runs, error
-    config = _finish(folder, runs, graphs, task, settings, chosen, stopped, command)
+    why = str(stopped) if stopped else None
+    config = save_model(folder, runs, settings, graphs, task, chosen, stopped=why, command=command)
     state.clear()
     if stopped is not None:
         raise stopped
@@ -125,20 +126,3 @@ def _has_files(folder: Path) -> bool:
         return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     except OSError as error:
         raise LookHopsError(f"{folder}: cannot be read ({error.strerror}).") from error
-
-
-def _finish(
-    folder: Path,
-    runs: list[Run],
-    graphs: Graphs,
-    task: Task,
-    settings: dict[str, Any],
-    device: torch.device,
-    stopped: NotFinite | None,
-    command: str | None,
-) -> dict[str, Any]:
-    results = evaluate_runs(runs, graphs, task)
-    why = str(stopped) if stopped else None
-    return save_model(
-        folder, runs, settings, results, device, why, graphs=graphs, task=task, command=command
-    )

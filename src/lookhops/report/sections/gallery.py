@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import replace
 
 import numpy as np
 
+from lookhops.drawing.svg import LayeredGraph, animated
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.explain import explain
 from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
 from lookhops.report.content import Card, Gallery, Note, Section
-from lookhops.report.drawing import drawing, steps
 from lookhops.report.folders import Answers, ModelFolder
 from lookhops.words import counted
 
@@ -32,31 +31,31 @@ def gallery_section(model: ModelFolder, graphs: Graphs | None) -> Section | None
         model: The model's folder.
         graphs: The graphs it was trained on, or none where they are not at hand.
     """
-    title, name = "What the model looked at", "looked"
     architecture = model.config["architecture"]
     if architecture["pool"] == "none" or architecture["layers"] < 2:
         return None
-    if graphs is None:
-        again = shlex.join(["lookhops", "report", str(model.path), "--data", "SOURCE"])
-        text = (
-            "To see which nodes each pooling layer kept, make this page with the graphs, SOURCE "
-            f"and its options being those of the training: {again}"
-        )
-        return Section(name, title, "", [Note(text)])
-    check_same(model, graphs)
-    if model.answers is None:
-        text = "The folder has no predictions.csv to choose graphs by; models trained now have one."
-        return Section(name, title, "", [Note(text)])
-    gallery = make_gallery(model, model.answers.of_seed(model.seeds[0]), graphs)
-    if gallery is None:
-        text = f"No test graph has at most {MOST_NODES} nodes, so that none is drawn."
-        return Section(name, title, "", [Note(text)])
+    found = _gallery_or_reason(model, graphs)
     lead = (
         "Each pooling layer scores the nodes, keeps the best and drops the rest. Move a slider to "
         "walk through the layers: the stronger the colour of a node, the higher its score in that "
         "layer; what is dropped fades."
     )
-    return Section(name, title, lead, [gallery])
+    block, lead = (Note(found), "") if isinstance(found, str) else (found, lead)
+    return Section("looked", "What the model looked at", lead, [block])
+
+
+def _gallery_or_reason(model: ModelFolder, graphs: Graphs | None) -> Gallery | str:
+    if graphs is None:
+        again = shlex.join(["lookhops", "report", str(model.path), "--data", "SOURCE"])
+        return (
+            "To see which nodes each pooling layer kept, make this page with the graphs, SOURCE "
+            f"and its options being those of the training: {again}"
+        )
+    check_same(model, graphs)
+    if model.answers is None:
+        return "The folder has no predictions.csv to choose graphs by; models trained now have one."
+    found = make_gallery(model, model.answers.of_seed(model.seeds[0]), graphs)
+    return found or f"No test graph has at most {MOST_NODES} nodes, so that none is drawn."
 
 
 def check_same(model: ModelFolder, graphs: Graphs) -> None:
@@ -86,8 +85,10 @@ def make_gallery(model: ModelFolder, answers: Answers, graphs: Graphs) -> Galler
     for row, explanation in zip(rows, found, strict=True):
         name, number = answers.ids[row], str(answers.graph[row])
         name = f"graph {number}" if name == number else name
-        named = replace(explanation, id=name)
         best = int(answers.p[row].argmax())
+        graph = explanation.layered()
+        said = steps(graph, own_edges)
+        what = "Molecule" if graph.smiles is not None else "Graph"
         cards.append(
             Card(
                 name=name,
@@ -95,8 +96,8 @@ def make_gallery(model: ModelFolder, answers: Answers, graphs: Graphs) -> Galler
                 predicted=names[best],
                 probability=float(answers.p[row, best]),
                 group=chosen[row],
-                picture=drawing(named, own_edges),
-                steps=steps(named, own_edges),
+                picture=animated(graph, f"{what} {name}: {'; '.join(said)}"),
+                steps=said,
             )
         )
     left_out = int((~small).sum())
@@ -135,3 +136,21 @@ def choose(answers: Answers, allowed: np.ndarray) -> Mapping[int, str]:
             taken[group] = fresh[:each]
         chosen.update({row: group for group in GROUPS for row in taken[group]})
     return dict(list(chosen.items())[:MOST])
+
+
+def steps(graph: LayeredGraph, own_edges: bool = True) -> list[str]:
+    """What to say at each position of the slider: how much is left after each layer.
+
+    Args:
+        graph: The graph.
+        own_edges: Whether what is left has edges of the graph only: not where nodes are merged.
+    """
+    node, edge = ("nodes", "edges") if graph.smiles is None else ("atoms", "bonds")
+    nodes, edges = len(graph.node_layer), len(graph.edge_layer)
+    texts = [f"whole graph: {nodes} {node}, {edges} {edge}"]
+    for layer in range(1, len(graph.scores) + 1):
+        text = f"layer {layer}: {int((graph.node_layer > layer).sum())} of {nodes} {node}"
+        if own_edges:
+            text += f", {int((graph.edge_layer > layer).sum())} of {edges} {edge}"
+        texts.append(text)
+    return texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lookhops.experiments.results import CellResult, Results
@@ -60,7 +60,7 @@ def accuracy_table(results: Results, name: str) -> Table:
     title = {"conv": "Convolutions", "pool": "Poolings, with LiCheb convolutions"}[name]
     head = ["row", *datasets, *extra, "parameters", "50 epochs"]
     legend = [LEGEND, COST, *([ROW_NAMES] if name == "pool" else [])]
-    return Table(name, title, head, rows, records, " ".join(legend))
+    return Table(head, rows, " ".join(legend), name, title, records)
 
 
 def _cell(results: Results, row: Row, dataset: str, records: list[dict[str, Any]]) -> list[str]:
@@ -115,20 +115,16 @@ def data_table(results: Results) -> Table:
     columns = ("graphs", "nodes", "edges", "features", "classes")
     rows, records = [], []
     for name in datasets_in_order(results):
-        mine = results.facts.get(name, {}).get("data")
+        mine = results.notes.get(name, {}).get("data")
         theirs = paper_numbers()["datasets"].get(name)
-        cells = []
-        for column in columns:
-            lines = [f"**{mine[column]:,}**" if mine else NONE]
-            if theirs:
-                same = mine and mine[column] == theirs[column]
-                lines.append(f"{theirs[column]:,}{' ✓' if same else ' ✗' if mine else ''}")
-            cells.append(lines)
+        cells = [[f"**{mine[column]:,}**" if mine else NONE] for column in columns]
+        for column, cell in zip(columns if theirs else (), cells, strict=False):
+            mark = (" ✓" if mine[column] == theirs[column] else " ✗") if mine else ""
+            cell.append(f"{theirs[column]:,}{mark}")
         rows.append([[name], *cells])
-        paper = {f"paper_{c}": theirs[c] for c in columns} if theirs else {}
-        records.append({"dataset": name, **(mine or {}), **paper})
+        records.append({"dataset": name, **(mine or {}), **_paper_columns(theirs, columns)})
     note = "**Ours**, then the paper's, with ✓ where they are the same. Edges are undirected ones."
-    return Table("data", "Data sets", ["data set", *columns], rows, records, note)
+    return Table(["data set", *columns], rows, note, "data", "Data sets", records)
 
 
 def gain_table(results: Results) -> Table:
@@ -136,26 +132,29 @@ def gain_table(results: Results) -> Table:
     digits = {"a": 2, "b": 4, "r2": 4, "mse": 4}
     rows, records = [], []
     for name in datasets_in_order(results):
-        mine = (results.facts.get(name, {}).get("gain") or {}).get("fit")
+        gain = results.notes.get(name, {}).get("gain") or {}
+        mine, suggested = gain.get("fit", {}), gain.get("suggested_k")
         theirs = paper_numbers()["gain_fit"].get(name)
         cells = []
         for key, places in digits.items():
-            value = None if mine is None else mine[key]
-            lines = [NONE if value is None else f"**{value:.{places}f}**"]
-            if theirs:
-                lines.append(f"{theirs[key]:.{places}f}")
-            cells.append(lines)
-        suggested = (results.facts.get(name, {}).get("gain") or {}).get("suggested_k")
+            value = mine.get(key)
+            paper = [f"{theirs[key]:.{places}f}"] if theirs else []
+            cells.append([NONE if value is None else f"**{value:.{places}f}**", *paper])
         rows.append([[name], *cells, [str(suggested) if suggested else NONE]])
-        paper = {f"paper_{key}": theirs[key] for key in digits} if theirs else {}
-        own = {key: mine[key] for key in digits} if mine else {}
-        records.append({"dataset": name, **own, "suggested_k": suggested, **paper})
+        own = {key: mine[key] for key in digits if key in mine}
+        paper_fit = _paper_columns(theirs, digits)
+        records.append({"dataset": name, **own, "suggested_k": suggested, **paper_fit})
     note = (
         "IG(k) for k = 2 to 9, fitted by least squares. **Ours**, then the paper's. The suggested "
         "k is the smallest that loses at most 5% of the information, exp(\N{MINUS SIGN}b k)."
     )
     head = ["data set", "a", "b", "R²", "MSE", "suggested k"]
-    return Table("gain", "Information gain a exp(\N{MINUS SIGN}b k)", head, rows, records, note)
+    title = "Information gain a exp(\N{MINUS SIGN}b k)"
+    return Table(head, rows, note, "gain", title, records)
+
+
+def _paper_columns(theirs: Mapping[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:
+    return {f"paper_{name}": theirs[name] for name in names} if theirs else {}
 
 
 def recommended_table(results: Results) -> Table:
@@ -182,7 +181,7 @@ def recommended_table(results: Results) -> Table:
         records.append(record)
     head = ["data set", "recommended", "paper's best", "above it", "parameters", "our LiCheb row"]
     note = "The last column is LiCheb as in the table above, without pooling, sum or dropout."
-    return Table("recommended", "The recommended network", head, rows, records, note)
+    return Table(head, rows, note, "recommended", "The recommended network", records)
 
 
 def make_tables(results: Results, names: Sequence[str]) -> list[Table]:

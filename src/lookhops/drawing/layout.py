@@ -85,3 +85,13 @@ def _relax(place: Array, distance: Array, steps: int) -> Array:
         np.fill_diagonal(pull, 0)
         place = inverse @ ((np.diag(pull.sum(1)) - pull) @ place)
     return place
+
+
+def fit(place: Array, width: float, height: float) -> Array:
+    """Places within a picture, shape (n, 2): one scale for both directions, edges not too long."""
+    if not len(place):
+        return place
+    size, margin = np.array([width, height]), 0.05 * width
+    low, high = place.min(0), place.max(0)
+    scale = ((size - 2 * margin) / np.maximum(high - low, 1e-9)).min()
+    return size / 2 + (place - (low + high) / 2) * min(scale, 0.15 * width)

@@ -1,0 +1,1 @@
+"""Graphs as SVG: the places of the nodes, molecules as chemists draw them, scores as colours."""

@@ -1,0 +1,159 @@
+"""The record of a run: what is kept of one trained member, in a folder, a store or an export."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from numbers import Real
+from typing import Any
+
+import numpy as np
+import torch
+
+from lookhops import __version__
+from lookhops.graphs import Graphs
+from lookhops.schema import Count, NotNegative, Positive, Share, check, read
+from lookhops.tasks import Classification, Task
+from lookhops.training import Run
+
+
+def _metric_types(task: type[Task]) -> dict[str, Any]:
+    """What tables, pages and reports read of a run's metrics, whatever else there is."""
+    main = Share if task.main.share else float
+    shares = [m.name for m in task.metrics if m.share and not m.about_calibration]
+    return {
+        **dict.fromkeys(shares, Share | None),
+        **dict.fromkeys((task.main.name, f"val_{task.main.name}"), main),
+        **dict.fromkeys(("seconds", "seconds_per_epoch"), NotNegative),
+        **dict.fromkeys(("parameters", "train_graphs", "test_graphs"), Positive),
+        **dict.fromkeys(("epochs", "best_epoch", "val_graphs"), Count),
+    }
+
+
+#: What every record must hold, whatever else there is.
+REQUIRED = {
+    "metrics": _metric_types(Classification),
+    "versions": dict.fromkeys(("lookhops", "torch"), str),
+}
+#: One row an epoch; losses may be infinite.
+HISTORY: Any = Sequence[Mapping[str, Real]]
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a run was computed on.
+
+    Args:
+        system: Operating system and processor.
+        cores: Of the processor, where that is known.
+        device: ``cpu``, or the name of the GPU.
+    """
+
+    system: str
+    cores: int | None
+    device: str
+
+    @classmethod
+    def here(cls, device: torch.device) -> Machine:
+        """This machine, computing on a device."""
+        name = torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+        return cls(f"{platform.system()} {platform.machine()}", os.cpu_count(), name)
+
+    def __str__(self) -> str:
+        return f"a CPU ({self.cores} cores)" if self.device == "cpu" else self.device
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One finished run.
+
+    Args:
+        seed: Its seed.
+        metrics: The task's metrics of the test part, those of the validation part (``val_``), and
+            what the run took: epochs, seconds, parameters, graphs.
+        versions: Of LookHops, PyTorch, NumPy, Python.
+        machine: Where it ran.
+        history: One row an epoch; formats keep it apart from the rest.
+    """
+
+    seed: int
+    metrics: Mapping[str, Any]
+    versions: Mapping[str, str]
+    machine: Machine
+    history: Sequence[Mapping[str, float]] = ()
+
+    @classmethod
+    def from_dict(cls, values: Any, path: str = "") -> RunRecord:
+        """The record that :meth:`to_dict` wrote, checked; ``path`` is said in errors."""
+        found = read(cls, values, path)
+        check(REQUIRED, values, path)
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        """All but the history, as JSON can hold it."""
+        values = asdict(replace(self, history=()))
+        del values["history"]
+        return values
+
+
+def record_run(
+    run: Run,
+    graphs: Graphs,
+    task: Task,
+    device: torch.device,
+    seconds: float,
+    *,
+    stacked: int = 1,
+    calibrated: bool = False,
+) -> RunRecord:
+    """The record of a finished run.
+
+    Args:
+        run: The run.
+        graphs: What it was trained on.
+        task: What was asked.
+        device: Where.
+        seconds: What it took; where members were trained together, its share.
+        stacked: How many members were trained at once.
+        calibrated: Whether to learn the calibration, and to measure it too.
+    """
+    target = task.targets(graphs).cpu()
+    val, test = target[run.split.val], target[run.split.test]
+    calibration = task.calibrate(run.predictions["val"], val) if calibrated else None
+    validated = task.evaluate(run.predictions["val"], val)
+    metrics = {
+        **task.evaluate(run.predictions["test"], test, calibration),
+        **{f"val_{name}": validated[name] for name in (task.main.name, "loss")},
+        "epochs": len(run.history),
+        "best_epoch": run.best_epoch,
+        "seconds": seconds,
+        "seconds_per_epoch": seconds_per_epoch(run),
+        "parameters": sum(value.numel() for value in run.weights.values()),
+        "train_graphs": len(run.split.train),
+        "val_graphs": len(run.split.val),
+        "test_graphs": len(run.split.test),
+        "seeds_at_once": stacked,
+    }
+    return RunRecord(run.seed, metrics, versions(), Machine.here(device), run.history)
+
+
+def seconds_per_epoch(run: Run) -> float:
+    """The median epoch among the 2nd to the 30th, training and validation.
+
+    The first one also prepares the device; until the 30th no member of a stack can have stopped,
+    so that each member's share of an epoch is the same.
+    """
+    seconds = [row["seconds"] for row in run.history[1:30]] or [run.history[0]["seconds"]]
+    return float(np.median(seconds))
+
+
+def versions() -> dict[str, str]:
+    """Versions of what computes."""
+    return {
+        "lookhops": __version__,
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,117 @@
+"""The data: counts, class balance and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from lookhops.report.charts import (
+    MOST_SERIES,
+    PATTERN,
+    PATTERNS,
+    axis,
+    bars,
+    colour,
+    figure,
+    label,
+    named_axis,
+)
+from lookhops.report.content import Block, Chart, Section
+from lookhops.tables import Table
+from lookhops.words import counted, percent
+
+
+def data_section(name: str, facts: Mapping[str, Any]) -> Section:
+    """Counts, class balance and sizes, from what ``graph_counts`` gave."""
+    classes, counts = facts["class_names"], facts["class_counts"]
+    lead = (
+        f"{name} has {counted(facts['graphs'], 'graph')} with {counted(facts['nodes'], 'node')}, "
+        f"{counted(facts['edges'], 'edge')} and {counted(facts['features'], 'feature')} a node"
+    )
+    blocks: list[Block] = []
+    if classes and sum(counts):
+        most, least = int(np.argmax(counts)), int(np.argmin(counts))
+        largest, smallest = (percent(counts[i] / sum(counts), 0) for i in (most, least))
+        lead += f", in {counted(len(classes), 'class', 'classes')}"
+        lead += (
+            " of the same size"
+            if counts[most] == counts[least]
+            else f": the largest, {classes[most]}, has {largest} of them, the smallest, "
+            f"{classes[least]}, {smallest}"
+        )
+        blocks.append(class_balance(facts))
+    return Section("data", "The data", lead + ".", [*blocks, sizes(facts)])
+
+
+def class_balance(facts: Mapping[str, Any]) -> Chart:
+    """How many graphs each class has."""
+    names, counts = list(facts["class_names"]), list(facts["class_counts"])
+    total = max(sum(counts), 1)
+    rows = [(name, f"{n:,}", percent(n / total)) for name, n in zip(names, counts, strict=True)]
+    own = [colour(i) for i in range(len(names))]
+    drawn = bars(
+        counts,
+        list(range(len(names))),
+        {"color": own if len(names) <= MOST_SERIES else "var(--blue)"},
+        "%{text}",
+        orientation="h",
+        text=[f"{count} ({share})" for _, count, share in rows],
+        textposition="auto",
+        insidetextanchor="end",
+    )
+    said = ", ".join(f"{name} {count} ({share})" for name, count, share in rows)
+    return Chart(
+        figure(
+            [drawn],
+            axis("graphs", rangemode="tozero"),
+            named_axis("", names, 16, autorange="reversed"),
+            bargap=0.45,
+            uniformtext={"minsize": 10, "mode": "hide"},
+        ),
+        f"Bar chart of graphs in each class: {said}.",
+        f"Class balance. n = {counted(total, 'graph')}.",
+        Table(("class", "graphs", "share"), rows),
+        height=max(300, min(90 + 30 * len(names), 640)),
+    )
+
+
+def sizes(facts: Mapping[str, Any]) -> Chart:
+    """How large the graphs are, by class."""
+    edges, counts = facts["sizes"]["edges"], facts["sizes"]["counts"]
+    names = list(facts["class_names"]) or ["graphs"]
+    if len(counts) > MOST_SERIES:
+        counts, names = [np.sum(counts, axis=0).tolist()], ["graphs"]
+    ranges = [_range(low, high) for low, high in pairwise(edges)]
+    drawn = [
+        bars(
+            [(low + high) / 2 for low, high in pairwise(edges)],
+            row,
+            {"color": colour(i), "pattern": {**PATTERN, "shape": PATTERNS[i]}},
+            "%{customdata} nodes: %{y:,} graphs<extra>" + label(name) + "</extra>",
+            name=label(name, 16),
+            customdata=ranges,
+        )
+        for i, (name, row) in enumerate(zip(names, counts, strict=True))
+    ]
+    low, high = facts["nodes_range"]
+    mean = facts["nodes"] / max(facts["graphs"], 1)
+    rows = [
+        [text, *(f"{n:,}" for n in column)]
+        for text, *column in zip(ranges, *counts, strict=True)
+        if any(column)
+    ]
+    return Chart(
+        figure(drawn, axis("nodes in a graph"), axis("graphs"), barmode="stack", bargap=0.06),
+        f"Histogram of nodes in a graph, from {low:,} to {high:,}, on average {mean:.1f}.",
+        f"Sizes of the graphs: from {low:,} to {counted(high, 'node')}, {mean:.1f} on average. "
+        f"n = {counted(facts['graphs'], 'graph')}.",
+        Table(("nodes", *names), rows),
+    )
+
+
+def _range(low: float, high: float) -> str:
+    first, last = int(np.ceil(low)), int(np.ceil(high)) - 1
+    return f"{first:,}" if first >= last else f"{first:,} to {last:,}"

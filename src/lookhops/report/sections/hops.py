@@ -1,0 +1,211 @@
+"""How many hops matter, from what ``lookhops look`` measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from math import exp
+from typing import Any
+
+import numpy as np
+
+from lookhops.report.charts import (
+    SYMBOLS,
+    Figure,
+    axis,
+    bars,
+    colour,
+    figure,
+    interval,
+    label,
+    line,
+    marks,
+    rounded,
+)
+from lookhops.report.content import Block, Chart, Section, Tile
+from lookhops.tables import Table
+from lookhops.words import MINUS, NONE, between, counted, percent
+
+#: More classes than this would lie on top of one another.
+MOST_CLASSES = 7
+#: What may be lost beyond k is shown for so many k, or until the suggested one.
+SHOWN_HOPS = 5
+
+
+def information_section(found: Mapping[str, Any]) -> Section:
+    """Which k: the gains, what is lost beyond each k, and the suggestion in words.
+
+    Args:
+        found: What :meth:`~lookhops.information.HopInformation.to_dict` gives.
+    """
+    seen = {
+        "walk": "those that a walk of exactly k steps leads to",
+        "ball": "those within k steps",
+    }.get(found.get("neighbourhood", ""), "its neighbours")
+    lead = (
+        f"{found['sentence']} Measured before any training: the gain of a hop is how much the view "
+        f"of the nodes changes when each looks at k hops ({seen}) instead of k {MINUS} 1."
+    )
+    blocks: list[Block] = [gains(found), lost(found)]
+    if 1 < len(found.get("per_class") or {}) <= MOST_CLASSES:
+        blocks.append(class_gains(found))
+    return Section("hops", "How many hops matter", lead, blocks)
+
+
+def information_tile(found: Mapping[str, Any]) -> Tile:
+    """The suggested k as a key figure."""
+    k = found.get("suggested_k")
+    if k is None:
+        return Tile("suggested hops", "none", "the information does not die away")
+    return Tile("suggested hops", f"k = {k}", f"keeps {_kept(found, k)} of the information")
+
+
+def information_summary(found: Mapping[str, Any]) -> str:
+    """The answer in one plain sentence."""
+    what = f"{counted(found['graphs'], 'graph')} of {found['name']}"
+    k = found.get("suggested_k")
+    if k is None:
+        return f"In {what}, information does not die away with distance: no k can be suggested."
+    return f"In {what}, k = {k} keeps {_kept(found, k)} of what hops can tell."
+
+
+def _kept(found: Mapping[str, Any], k: int) -> str:
+    return percent(1 - min(1.0, exp(-found["fit"]["b"] * k)))
+
+
+# -------------------------------------------------------------------- the gain of each hop
+
+
+def gains(found: Mapping[str, Any], title: str = "") -> Chart:
+    """The gain of each hop with its interval, and the fitted curve.
+
+    Args:
+        found: As :meth:`~lookhops.information.HopInformation.to_dict` gives it.
+        title: Said first in the caption.
+    """
+    k, gain, fit = found["k"], found["gain"], found["fit"]
+    graphs = f" n = {counted(found['graphs'], 'graph')}." if "graphs" in found else ""
+    quality = f", R² = {fit['r2']:.4f}" if fit.get("r2") is not None else ""
+    return Chart(
+        _gains_figure(_gain_traces(found, "measured", "fit", 0, 0.0)),
+        f"Information gain falls from {gain[0]:.3g} at {k[0]} hops to {gain[-1]:.3g} at {k[-1]}; "
+        f"the dashed curve is the fit.",
+        f"{title}How much each further hop tells, in nats, with the fit {_formula(fit)}{quality}."
+        f"{_resamples(found)}{graphs}",
+        Table(("hops k", "gain", "95% interval", "fit"), _gain_rows(found)),
+    )
+
+
+def class_gains(found: Mapping[str, Any]) -> Chart:
+    """The gains of the graphs of each class."""
+    parts: Mapping[str, Any] = found["per_class"]
+    middle = (len(parts) - 1) / 2
+    traces = [
+        {**trace, "showlegend": trace["mode"] == "markers"}
+        for i, (name, part) in enumerate(parts.items())
+        for trace in _gain_traces(part, name, f"{name}, fit", i, 0.1 * (i - middle))
+    ]
+    fits = "; ".join(f"{name}: {_formula(part['fit'])}" for name, part in parts.items())
+    sizes = ", ".join(f"{part['graphs']:,} {name}" for name, part in parts.items())
+    rows = [[name, *row] for name, part in parts.items() for row in _gain_rows(part)]
+    return Chart(
+        _gains_figure(traces),
+        "Information gain of each hop by class, with the fitted curves.",
+        f"The same for the graphs of each class, in nats, with the fits {fits}."
+        f"{_resamples(found)} n = {sizes}.",
+        Table(("class", "hops k", "gain", "95% interval", "fit"), rows),
+        wide=True,
+    )
+
+
+def _gains_figure(traces: list[Figure]) -> Figure:
+    gain = axis("information gain IG(k), nats", rangemode="tozero")
+    return figure(traces, axis("hops k", dtick=1, zeroline=False), gain)
+
+
+def _gain_traces(
+    part: Mapping[str, Any], name: str, fit: str, i: int, shift: float
+) -> list[Figure]:
+    """Marks for the gains and a line for their fit, both moved aside by ``shift``."""
+    k = np.asarray(part["k"], dtype=float)
+    look = colour(i), SYMBOLS[i % len(SYMBOLS)], 9
+    gain = rounded(part["gain"])
+    dots = marks(label(name), (k + shift).tolist(), gain, look, "k = %{x:.0f}: %{y:.4f}")
+    if part.get("gain_interval"):
+        low, high = np.asarray(part["gain_interval"]).T
+        dots["error_y"] = interval(low, part["gain"], high)
+    fine = np.linspace(k[0], k[-1], 60)
+    curve = _fitted(part, fine)
+    return [
+        dots,
+        line(label(fit), rounded(fine + shift), rounded(curve), (colour(i), "dash", 1.5)),
+    ]
+
+
+def _fitted(found: Mapping[str, Any], k: Any) -> Any:
+    return found["fit"]["a"] * np.exp(-found["fit"]["b"] * k)
+
+
+def _gain_rows(found: Mapping[str, Any]) -> list[list[str]]:
+    ends = found.get("gain_interval")
+    shown = [between(one, unit="", digits=4) for one in ends] if ends else [NONE] * len(found["k"])
+    return [
+        [str(k), f"{gain:.4f}", text, f"{_fitted(found, k):.4f}"]
+        for k, gain, text in zip(found["k"], found["gain"], shown, strict=True)
+    ]
+
+
+def _formula(fit: Mapping[str, float]) -> str:
+    return f"{fit['a']:.3g}\N{NO-BREAK SPACE}·\N{NO-BREAK SPACE}e^({MINUS}{fit['b']:.3g} k)"
+
+
+def _resamples(found: Mapping[str, Any]) -> str:
+    if not found.get("gain_interval"):
+        return ""
+    return f" Bars: 95% of {found['resamples']:,} resamples of the graphs."
+
+
+# -------------------------------------------------------------------- what lies beyond
+
+
+def lost(found: Mapping[str, Any]) -> Chart:
+    """The share of the information beyond each k, by the fit."""
+    suggested, last = found.get("suggested_k"), found["k"][-1]
+    k = np.arange(1, min(max(SHOWN_HOPS, (suggested or 0) + 1), last) + 1)
+    share = np.minimum(np.exp(-found["fit"]["b"] * k), 1.0)
+    texts = [f"{100 * s:.1f}%" if s >= 0.0005 else "<0.1%" for s in share]
+    colours = ["var(--green)" if one == suggested else "var(--pale)" for one in k]
+    hover = "k = %{x}: %{y:.2f} % lost"
+    drawn = bars(k.tolist(), rounded(100 * share), {"color": colours}, hover)
+    # The shares stand under the axis, where the line of what may be lost does not cross them.
+    ticks = [f"{one}<br>{escape(text)}" for one, text in zip(k, texts, strict=True)]
+    ticks = [f"<b>{t}</b>" if one == suggested else t for one, t in zip(k, ticks, strict=True)]
+    shown = {"tickvals": k.tolist(), "ticktext": ticks, "tickangle": 0, "showgrid": False}
+    said = f"k = {suggested} is the smallest that loses no more" if suggested else "no k is enough"
+    rows = [[str(one), text] for one, text in zip(k, texts, strict=True)]
+    return Chart(
+        figure(
+            [drawn],
+            axis("hops k, and what lies beyond", **shown),
+            axis("% lost beyond k", rangemode="tozero"),
+            **_allowed(found.get("epsilon")),
+        ),
+        f"Bar chart of the share of the information lost beyond k hops; {said}.",
+        "What lies beyond k hops and is lost, in per cent of all, by the fitted curve"
+        + (f". The suggested k = {suggested} is drawn in green and bold." if suggested else "."),
+        Table(("hops k", "lost"), rows),
+    )
+
+
+def _allowed(epsilon: float | None) -> Figure:
+    """A dotted line at the share that may be lost."""
+    if epsilon is None:
+        return {}
+    red, level = "var(--vermillion)", 100 * epsilon
+    rule = {"type": "line", "line": {"color": red, "dash": "dot", "width": 1.5}}
+    words = {"text": f"{percent(epsilon, 0)} may be lost", "font": {"color": red}}
+    place = {"x": 1, "xref": "paper", "xanchor": "right", "y": level, "yshift": 12}
+    return {
+        "shapes": [{**rule, "x0": 0, "x1": 1, "xref": "paper", "y0": level, "y1": level}],
+        "annotations": [{**words, **place, "showarrow": False}],
+    }

@@ -1,0 +1,124 @@
+"""Training: loss and accuracy over the epochs, and where each seed stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from lookhops.report.charts import Figure, axis, figure, line, marks, rounded
+from lookhops.report.content import Block, Chart, Note, Section
+from lookhops.report.folders import ModelFolder
+from lookhops.tables import Table
+from lookhops.words import counted, duration, percent
+
+#: Of each seed, the columns of its epochs.
+History = Mapping[int, Mapping[str, Sequence[float]]]
+
+
+def training_section(model: ModelFolder) -> Section | None:
+    """Loss and accuracy over the epochs; none without a history."""
+    history = {seed: model.history[seed] for seed in model.seeds if seed in model.history}
+    if not history:
+        return None
+    config, protocol = model.config, model.config["protocol"]
+    lengths = [len(rows["epoch"]) for rows in history.values()]
+    epochs = " to ".join(map(str, sorted({min(lengths), max(lengths)})))
+    full = sum(length >= protocol["max_epochs"] for length in lengths)
+    seeds = counted(len(history), "seed")
+    lead = (
+        f"{seeds.capitalize()} trained for {epochs} epochs. Training stops after "
+        f"{protocol['patience']} epochs without a lower validation loss, or at "
+        f"{protocol['max_epochs']}"
+        + (" (as here)" if full == len(lengths) else "")
+        + (f" ({full} of {seeds} went that far)" if 0 < full < len(lengths) else "")
+        + ". The weights of the lowest validation loss, marked by a diamond, are kept and tested."
+    )
+    if seconds := config.get("seconds_per_epoch"):
+        lead += f" An epoch took {duration(seconds)} a seed on {config['machine']['device']}."
+    blocks: list[Block] = [Note(config["stopped"])] if config.get("stopped") else []
+    blocks += training_charts(history, model.best_epoch)
+    return Section("training", "Training", lead, blocks)
+
+
+def training_charts(history: History, best: Mapping[int, int], title: str = "") -> list[Chart]:
+    """The losses, and the validation accuracy, of every seed.
+
+    Args:
+        history: Of each seed.
+        best: Of each seed, the epoch whose weights were kept.
+        title: Said first in the captions.
+    """
+    rows = []
+    for seed, columns in history.items():
+        i = max(best[seed], 1) - 1
+        losses = (f"{columns[name][i]:.4f}" for name in ("train_loss", "val_loss"))
+        length, kept = str(len(columns["epoch"])), str(best[seed])
+        rows.append([str(seed), length, kept, *losses, percent(columns["val_accuracy"][i])])
+    head = ("seed", "epochs", "kept epoch", "training loss", "validation loss", "val. accuracy")
+    table = Table(head, rows, "At the epoch that was kept")
+    n = counted(len(history), "seed")
+    names = {"train_loss": "training", "val_loss": "validation"}
+    return [
+        Chart(
+            curves(history, best, names, "loss (nats)"),
+            f"Training and validation loss over the epochs of {n}.",
+            f"{title}Loss a graph: training dotted, validation solid. {n.capitalize()}, a line "
+            "each.",
+            table,
+        ),
+        Chart(
+            curves(history, best, {"val_accuracy": "validation"}, "accuracy, %", scale=100),
+            f"Validation accuracy over the epochs of {n}.",
+            f"{title}Accuracy on the validation graphs, in per cent. {n.capitalize()}, a line "
+            "each.",
+            table,
+        ),
+    ]
+
+
+def curves(
+    history: History,
+    best: Mapping[int, int],
+    columns: Mapping[str, str],
+    title: str,
+    scale: float = 1.0,
+) -> Figure:
+    """Curves over the epochs, one a seed; a diamond marks the epoch whose weights were kept.
+
+    Args:
+        history: Of each seed.
+        best: Of each seed, that epoch.
+        columns: Columns to draw, the main one last, and what to call them.
+        title: Of the vertical axis.
+        scale: Multiplies the values: 100 for per cent.
+    """
+    width = 2 if len(history) == 1 else 1.4
+    looks = (("var(--orange)", "dot", width), ("var(--blue)", "solid", width))
+    traces = [
+        line(
+            name,
+            [int(epoch) for epoch in rows["epoch"]],
+            rounded(scale * np.asarray(rows[column])),
+            look,
+            f"epoch %{{x}}: %{{y:.4g}}<extra>seed {seed}</extra>",
+            legendgroup=name,
+            showlegend=number == 0,
+            opacity=0.85,
+        )
+        for (column, name), look in zip(columns.items(), looks[-len(columns) :], strict=True)
+        for number, (seed, rows) in enumerate(history.items())
+    ]
+    main = list(columns)[-1]
+    kept = {seed: best[seed] for seed in history if 0 < best[seed] <= len(history[seed]["epoch"])}
+    diamonds = marks(
+        "kept epoch",
+        kept.values(),
+        rounded([scale * history[seed][main][epoch - 1] for seed, epoch in kept.items()]),
+        ("var(--vermillion)", "diamond", 10),
+        "%{text} kept epoch %{x}",
+        text=[f"seed {seed}" for seed in kept],
+    )
+    diamonds["marker"]["line"] = {"color": "var(--page)", "width": 1.5}
+    epochs = axis("epoch", rangemode="tozero", zeroline=False)
+    return figure([*traces, diamonds], epochs, axis(title))

@@ -1,0 +1,148 @@
+"""Engines: how an epoch is run on a device. The trainer asks; it does not know how."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+from torch.func import functional_call
+from torch.optim import Adam
+
+from lookhops.datasets.splits import Split
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.nn import Architecture, GraphNetwork, Level
+from lookhops.options import Protocol
+from lookhops.tasks import Task
+from lookhops.training.precision import dtype_of, layers
+
+#: What Adam remembers of each parameter.
+MOMENTS = ("step", "exp_avg", "exp_avg_sq")
+
+
+class Engine(ABC):
+    """Trains the members of a stack, one network each, on one device.
+
+    A member has its own seed and its own split, and all that is random in it follows from that
+    seed. Whatever has one value a member is a tensor of shape (members) in main memory.
+
+    Args:
+        graphs: Graphs with targets.
+        task: What is asked.
+        splits: One for each seed.
+        seeds: One for each member.
+        architecture: The network.
+        protocol: How to train.
+        device: Where.
+    """
+
+    model: GraphNetwork
+
+    def __init__(
+        self,
+        graphs: Graphs,
+        task: Task,
+        splits: Sequence[Split],
+        seeds: Sequence[int],
+        architecture: Architecture,
+        protocol: Protocol,
+        device: torch.device,
+    ) -> None:
+        self.graphs = graphs.to(device)
+        self.task = task
+        self.splits = tuple(splits)
+        self.seeds = tuple(seeds)
+        self.architecture = architecture
+        self.protocol = protocol
+        self.device = device
+        self.dtype = dtype_of(protocol.precision)
+        self.target = task.targets(self.graphs)
+
+    # ---------------------------------------------------------------- what the trainer asks
+
+    @abstractmethod
+    def epoch(self, number: int) -> Tensor:
+        """Train one epoch; the mean training loss of each member."""
+
+    @abstractmethod
+    def validate(self) -> tuple[Tensor, Tensor]:
+        """Validation loss and main metric of each member."""
+
+    @abstractmethod
+    def predict(self, part: str) -> list[Tensor]:
+        """Outputs for a part (``train``, ``val``, ``test``) of each member, with its kept weights."""
+
+    @abstractmethod
+    def remember(self, better: Tensor) -> None:
+        """Keep the present weights of the members where ``better`` is true."""
+
+    def retire(self, done: Tensor) -> None:  # noqa: B027  an engine of one has nothing to do
+        """Hear which members have stopped; an engine may take them out of the stack."""
+
+    @abstractmethod
+    def weights(self) -> list[dict[str, Tensor]]:
+        """The kept weights of each member."""
+
+    @abstractmethod
+    def state(self) -> dict[str, Tensor]:
+        """All that a later engine, of whichever kind, needs to go on from here.
+
+        For each member ``SEED.now.NAME``, ``SEED.kept.NAME`` and Adam's ``SEED.adam-MOMENT.NAME``;
+        of a member that has left the stack only what was kept.
+        """
+
+    @abstractmethod
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what :meth:`state` gave."""
+
+    # ---------------------------------------------------------------- what engines share
+
+    def forward(
+        self, level: Level, weights: Mapping[str, Tensor], key: Tensor | None = None
+    ) -> Tensor:
+        """Outputs of the network with these weights, in the protocol's precision."""
+        with layers(self.protocol.precision, self.device):
+            output = functional_call(self.model, dict(weights), (level,), {"key": key})
+        return output.to(self.dtype)
+
+    def adam(self, parameters: Iterable[Tensor]) -> Adam:
+        """The protocol's optimiser; on a GPU it can be recorded."""
+        return Adam(
+            list(parameters),
+            lr=self.protocol.learning_rate,
+            weight_decay=self.protocol.weight_decay,
+            fused=True,
+            capturable=self.device.type == "cuda",
+        )
+
+    def fitted_on(self, split: Split) -> Tensor | None:
+        """What the loss takes from a member's training part."""
+        fitted = self.task.fit(self.target[split.train.to(self.device)])
+        return None if fitted is None else fitted.to(self.dtype)
+
+
+def moments(optimizer: Adam, weights: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:
+    """What Adam remembers: moment, name of the parameter, value; empty before the first step."""
+    state = optimizer.state
+    return {
+        f"adam-{moment}": {n: state[w][moment] for n, w in weights.items() if w in state}
+        for moment in MOMENTS
+    }
+
+
+def entries(state: Mapping[str, Tensor], seed: int, what: str) -> dict[str, Tensor]:
+    """A member's entries of a state: ``now``, ``kept`` or one of Adam's moments."""
+    prefix = f"{seed}.{what}."
+    return {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}
+
+
+def check_state(state: Mapping[str, Tensor], seeds: Iterable[int]) -> None:
+    """Refuse a state that lacks a member's weights."""
+    for seed in seeds:
+        if not entries(state, seed, "kept"):
+            raise LookHopsError(
+                f"The unfinished training holds no weights of seed {seed}: another version of "
+                "LookHops began it. Begin anew with --overwrite."
+            )

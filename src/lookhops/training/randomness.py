@@ -1,0 +1,47 @@
+"""What is random in a run, and what it follows from: its seed and the epoch, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor
+
+from lookhops.nn import Architecture, GraphNetwork
+
+
+def seeded_model(
+    seed: int, in_channels: int, out_channels: int, architecture: Architecture
+) -> GraphNetwork:
+    """A network with this seed's initial weights, whatever was drawn before."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return GraphNetwork.from_architecture(in_channels, out_channels, architecture)
+
+
+def shuffled(train: Tensor, seed: int, epoch: int) -> Tensor:
+    """The training graphs in an epoch's order: from a fresh generator, so that a run can go on."""
+    generator = torch.Generator().manual_seed(_epoch_seed(seed, epoch))
+    return train[torch.randperm(len(train), generator=generator)]
+
+
+def dropout_key(seed: int, epoch: int) -> int:
+    """What an epoch's dropout follows from: seed and epoch, 32 bits each, as a signed integer."""
+    bits = seed << 32 | epoch
+    return bits - (1 << 64) if bits >> 63 else bits
+
+
+@contextmanager
+def layers_of_others(seed: int, epoch: int, device: torch.device) -> Iterator[None]:
+    """Fix PyTorch's generators for layers that draw from them, and put them back afterwards.
+
+    Ours draw from a :func:`dropout_key`; a layer that a user registered may not.
+    """
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        torch.manual_seed(_epoch_seed(seed, epoch))
+        yield
+
+
+def _epoch_seed(seed: int, epoch: int) -> int:
+    return seed * 1_000_003 + epoch
