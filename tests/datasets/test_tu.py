@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from lookhops import LookHopsError
 from lookhops.datasets import read_tu
-from lookhops.datasets.tables import parse_table
+from lookhops.datasets.number_files import parse_table
 from tu_files import TINY, assert_same_as_pyg, pyg_dataset, write_folder, write_zip
 
 Run = Callable[..., tuple[int, str, str]]

@@ -3,11 +3,9 @@
 import hashlib
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
-from hypothesis import strategies as st
 from safetensors.torch import save_file
 
 from lookhops import Graphs, LookHopsError
@@ -49,42 +47,6 @@ def test_a_set_without_features_shows_a_model_ones():
     assert graphs.num_features == 0
     assert graphs.x.tolist() == [[1.0], [1.0]]
     assert graphs.edge_attr is None
-
-
-@given(graph_sets(), st.data())
-def test_select_is_choosing_from_a_list(graphs: Graphs, data: st.DataObject):
-    whole = unpacked(graphs)
-    numbers = st.lists(st.integers(0, max(len(graphs) - 1, 0)), max_size=6 if len(graphs) else 0)
-    index = data.draw(numbers)
-    assert unpacked(graphs.select(index)) == [whole[i] for i in index]
-    assert unpacked(graphs.select(np.array(index, dtype=np.int32))) == [whole[i] for i in index]
-    mask = data.draw(st.lists(st.booleans(), min_size=len(graphs), max_size=len(graphs)))
-    chosen = graphs.select(torch.tensor(mask, dtype=torch.bool))
-    assert unpacked(chosen) == [graph for graph, keep in zip(whole, mask, strict=True) if keep]
-    assert unpacked(graphs[::-1]) == whole[::-1]
-    assert [unpacked(one)[0] for one in graphs] == whole
-    if len(graphs):
-        assert unpacked(graphs[-1]) == whole[-1:]
-        assert graphs.select(index).label_sizes == graphs.label_sizes
-
-
-@given(graph_sets(), st.integers(1, 4), st.booleans())
-def test_batches_hold_every_graph_once(graphs: Graphs, size: int, shuffle: bool):
-    generator = torch.Generator().manual_seed(3)
-    batches = list(graphs.batches(size, shuffle, generator))
-    order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(3))
-    order = order if shuffle else torch.arange(len(graphs))
-    whole = unpacked(graphs, columns=False)
-    assert [g for b in batches for g in unpacked(b)] == [whole[i] for i in order.tolist()]
-    assert all(len(batch) == size for batch in batches[:-1])
-
-
-@pytest.mark.parametrize(
-    "index", [[2], [-3], [0.5], [[0]], [True], torch.tensor([True, False, True])]
-)
-def test_what_cannot_be_chosen_is_said(index: object):
-    with pytest.raises(LookHopsError, match=r"[Gg]raph"):
-        two_graphs().select(index)  # type: ignore[arg-type]
 
 
 @given(graph_sets())

@@ -84,8 +84,8 @@ def load_input(source: str, reading: Reading) -> Graphs:
     """The graphs of a source, or of SMILES on standard input."""
     if source != "-":
         return reading.load(source)
+    from lookhops.datasets.molecule_table import MoleculeTable
     from lookhops.datasets.molecules import featurise
-    from lookhops.datasets.records import Records
 
     try:
         lines = sys.stdin.buffer.read().decode("utf-8-sig").splitlines()
@@ -99,8 +99,8 @@ def load_input(source: str, reading: Reading) -> Graphs:
             smiles.append(words[0])
             ids.append(words[1].strip() if len(words) > 1 else words[0])
     with warnings_as_lines():
-        records = Records("standard input", where, smiles, ids)
-        return featurise(records, invalid=reading.invalid, name="standard input")
+        table = MoleculeTable("standard input", where, smiles, ids)
+        return featurise(table, invalid=reading.invalid, name="standard input")
 
 
 def as_csv(answers: Predictions) -> str:
