@@ -12,7 +12,6 @@ from rich.table import Table
 from lookhops.cli.common import Json, out, print_json
 from lookhops.cli.groups import with_groups
 from lookhops.cli.reading import Reading, Source
-from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
@@ -45,6 +44,7 @@ def params(
     reading: Reading,
 ) -> None:
     """Count the parameters of the network that these graphs would get."""
+    from lookhops.encoding import Encoding
     from lookhops.nn import GraphClassifier
 
     graphs = reading.load(source)

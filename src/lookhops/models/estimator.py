@@ -159,7 +159,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         device = choose_device(self.device)
         model = self.model_.to(device)
         log_p = []
-        for batch in graphs.to(device).batches(BATCH_SIZE):
+        for batch in graphs.batches(BATCH_SIZE):
+            batch = batch.to(device)
             level = model.level(batch, self._encoding.columns(batch))
             log_p.append(model(level).double().cpu())
         return (torch.cat(log_p) / self.temperature_).softmax(-1).numpy()
