@@ -133,7 +133,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         device = choose_device(self.device)
         model = self.model_.to(device)
         outputs = []
-        for batch in graphs.to(device).batches(BATCH_SIZE):
+        for batch in graphs.batches(BATCH_SIZE):
+            batch = batch.to(device)
             level = model.level(batch, self._encoding.columns(batch))
             outputs.append(model(level).double().cpu())
         return (torch.cat(outputs) / self.temperature_).softmax(-1).numpy()

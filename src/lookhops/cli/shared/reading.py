@@ -89,8 +89,8 @@ class GraphReader:
         """The graphs of a source, or of SMILES on standard input."""
         if source != "-":
             return self.load(source)
+        from lookhops.datasets.molecule_table import MoleculeTable
         from lookhops.datasets.molecules import featurise
-        from lookhops.datasets.records import Records
 
         try:
             lines = sys.stdin.buffer.read().decode("utf-8-sig").splitlines()
@@ -104,8 +104,8 @@ class GraphReader:
                 smiles.append(words[0])
                 ids.append(words[-1].strip())
         with warnings_as_lines():
-            records = Records("standard input", where, smiles, ids)
-            return featurise(records, invalid=self.invalid, name="standard input")
+            table = MoleculeTable("standard input", where, smiles, ids)
+            return featurise(table, invalid=self.invalid, name="standard input")
 
 
 Reading = Annotated[GraphReader, "How graphs are read"]
