@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EN DASH}"
 #: Longer names are cut where there is little room.
@@ -82,10 +81,3 @@ def duration(seconds: float) -> str:
     if seconds < 60:
         return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"
     return f"{int(seconds // 60)} min {int(seconds % 60)} s"
-
-
-def network_name(architecture: Mapping[str, Any]) -> str:
-    """What a network is called: ``licheb + lookhops, k = 2``."""
-    conv, pool, k = (architecture[key] for key in ("conv", "pool", "k"))
-    looks = conv not in ("gcn", "gat") or pool == "lookhops"
-    return conv + (f" + {pool}" if pool != "none" else "") + (f", k = {k}" if looks else "")

@@ -29,9 +29,10 @@ def test_names_of_models():
     ("text", "words"),
     [
         ("licheb+lokhops", "Did you mean 'lookhops'"),
-        ("gnc", "Did you mean 'gcn'"),
+        ("gcnn", "Did you mean 'gcn'"),
         ("licheb/droput=0.3", "Did you mean 'dropout'"),
         ("licheb/k", "options are written"),
+        ("gcn/k=7", "gcn looks one hop and does not read k"),
         ("licheb/k=two", "k is a whole number"),
         ("licheb/k=2/k=3", "each once"),
         ("licheb/hidden=none", "hidden is a whole number"),

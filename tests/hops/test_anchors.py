@@ -8,7 +8,9 @@ from torch.autograd import gradcheck, gradgradcheck
 
 from batches import batches, chebyshev_hops, dense_chebyshev, make_batch, power_hops
 from lookhops.hops import Adjacency, Anchors, SparseMatrix, chebyshev, powers
-from lookhops.hops.anchors import in_powers, merge_along
+from lookhops.hops.merge import merge_hops
+from lookhops.hops.recurrences import in_powers, polynomial_sum
+from lookhops.nn import LiChebConv
 
 NAIVE = {chebyshev: chebyshev_hops, powers: power_hops}
 each_recurrence = pytest.mark.parametrize("recurrence", [chebyshev, powers])
@@ -46,6 +48,8 @@ def test_any_recurrence_is_a_polynomial(recurrence, k):
     again = power_hops(matrix, z, k)
     found = sum(v * hop for v, hop in zip(in_powers(recurrence, weight), again, strict=True))
     torch.testing.assert_close(found, expected)
+    terms = [w * z for w in weight]
+    torch.testing.assert_close(polynomial_sum(recurrence, lambda x: matrix @ x, terms), expected)
 
 
 @pytest.mark.parametrize("k", [2, 5, 6, 8, 30])
@@ -75,7 +79,10 @@ def test_gradients(recurrence, directed, k):
     assert gradcheck(lambda z, theta: Anchors(recurrence, matrix, z, k).score(theta), (z, weight))
     assert gradcheck(lambda z: Anchors(recurrence, matrix, z, k).stack(), (z,))
     if k == 2:
-        assert gradgradcheck(lambda z: merge(z, weight.detach(), bias.detach()) ** 2, (z,))
+        assert gradgradcheck(merge, (z, weight, bias))
+        assert gradgradcheck(
+            lambda z, theta: Anchors(recurrence, matrix, z, k).score(theta), (z, weight)
+        )
 
 
 @each_recurrence
@@ -164,12 +171,12 @@ def test_the_merge_keeps_only_z():
 
 
 @each_recurrence
-def test_merging_along_gives_the_sums_of_the_backward_pass(recurrence):
+def test_merging_hops_gives_the_sums_of_the_backward_pass(recurrence):
     batch = make_batch(1, sizes=[9], channels=3)
     matrix = operator(batch)
     weight, other = torch.randn(4, 3), torch.randn(9, 3)
     entries = (matrix.pattern.row_ptr, matrix.pattern.column, matrix.value)
-    total, sums = merge_along(recurrence, *entries, batch.x, weight, other=other)
+    total, sums = merge_hops(recurrence, *entries, batch.x, weight, other=other)
     hops = NAIVE[recurrence](matrix @ torch.eye(9), batch.x, 3)
     torch.testing.assert_close(
         total, sum(w * hop for w, hop in zip(weight, hops, strict=True)), rtol=1e-4, atol=1e-5
@@ -178,6 +185,27 @@ def test_merging_along_gives_the_sums_of_the_backward_pass(recurrence):
     torch.testing.assert_close(sums[:-1], torch.stack(expected), rtol=1e-4, atol=1e-5)
     # With an offset, the sum of the result too: the gradient of what is added to every row.
     offset = torch.randn(3)
-    total, sums = merge_along(recurrence, *entries, batch.x, weight, other=other, offset=offset)
+    total, sums = merge_hops(recurrence, *entries, batch.x, weight, other=other, offset=offset)
     expected = [(hop * (other + offset)).sum(0) for hop in hops] + [total.sum(0)]
     torch.testing.assert_close(sums[1:], torch.stack(expected), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("k", [2, 7])
+def test_second_derivatives_through_a_layer(k):
+    batch = make_batch(0, (3, 4), channels=3, dtype=torch.float64)
+    layer = LiChebConv(3, 2, k).double()
+    x = batch.x.requires_grad_()
+
+    def penalty(projection):
+        weights = {"project.weight": projection}
+        y = torch.func.functional_call(layer, weights, (x, batch.edge_index))
+        (grad,) = torch.autograd.grad(y.pow(2).sum(), layer.weight, create_graph=True)
+        return grad.pow(2).mean() / 100
+
+    assert gradcheck(penalty, (layer.project.weight,))
+
+
+def test_forward_mode_is_refused_rather_than_wrong():
+    layer, batch = LiChebConv(2, 8, 2), make_batch(0, (3, 4), channels=2)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        torch.func.jvp(lambda x: layer(x, batch.edge_index), (batch.x,), (batch.x,))

@@ -1,4 +1,4 @@
-"""GCN, GAT, Cheb and MixHop: PyG's numbers with PyG's weights; stacks of seeds; masked edges."""
+"""The baselines: PyG's numbers with PyG's weights; stacks of seeds; masked edges."""
 
 from copy import deepcopy
 from dataclasses import replace
@@ -8,16 +8,18 @@ import torch
 from hypothesis import given
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.autograd import gradcheck
 from torch.func import functional_call
-from torch_geometric.nn import ChebConv, GATConv, GCNConv, MixHopConv
+from torch_geometric.nn import ChebConv, GATConv, GCNConv, GINConv, MixHopConv, SAGEConv
 
 import lookhops
 from batches import Batch, batches, dense_mixhop, join, make_batch, power_hops
 from lookhops import LookHopsError
 from lookhops.hops import Adjacency
-from lookhops.nn import GAT, GCN, Cheb, Convolution, GraphNetwork, MixHop
+from lookhops.nn import GAT, GCN, GIN, SAGE, Cheb, Convolution, GraphNetwork, MixHop
 
 IN, OUT = 5, 6
+UNWEIGHTED = ("gat", "gin", "sage")  # in PyG too
 
 
 def stacked(lins: nn.ModuleList) -> Tensor:
@@ -47,6 +49,28 @@ PAIRS = {
             "attention": lambda p: torch.cat((p.att_src, p.att_dst)),
         },
     ),
+    "gin": (
+        lambda d: GINConv(
+            nn.Sequential(nn.Linear(d, OUT), nn.ReLU(), nn.Linear(OUT, OUT)), train_eps=True
+        ),
+        lambda d: GIN(d, OUT),
+        {
+            "eps": lambda p: p.eps,
+            "mlp.0.weight": lambda p: p.nn[0].weight,
+            "mlp.0.bias": lambda p: p.nn[0].bias,
+            "mlp.2.weight": lambda p: p.nn[2].weight,
+            "mlp.2.bias": lambda p: p.nn[2].bias,
+        },
+    ),
+    "sage": (
+        lambda d: SAGEConv(d, OUT),
+        lambda d: SAGE(d, OUT),
+        {
+            "own.weight": lambda p: p.lin_r.weight,
+            "neighbours.weight": lambda p: p.lin_l.weight,
+            "neighbours.bias": lambda p: p.lin_l.bias,
+        },
+    ),
     **{
         f"cheb, k={k}": (
             lambda d, k=k: ChebConv(d, OUT, K=k + 1),
@@ -68,9 +92,18 @@ OURS = {
     "gcn": lambda: GCN(IN, OUT),
     "gat": lambda: GAT(IN, OUT),
     "gat, 2 heads": lambda: GAT(IN, OUT, heads=2),
+    "gin": lambda: GIN(IN, OUT),
+    "sage": lambda: SAGE(IN, OUT),
     "cheb": lambda: Cheb(IN, OUT, 2),
     "mixhop": lambda: MixHop(IN, OUT, 2),
 }
+
+
+def randomize(module: nn.Module) -> None:
+    """Biases, and whatever else starts at zero, somewhere else."""
+    for parameter in module.parameters():
+        if parameter.dim() == 1:
+            nn.init.normal_(parameter)
 
 
 def make_pair(name: str, channels: int, dtype: torch.dtype = torch.float64):
@@ -78,8 +111,9 @@ def make_pair(name: str, channels: int, dtype: torch.dtype = torch.float64):
     torch.manual_seed(0)
     make_theirs, make_ours, source = PAIRS[name]
     theirs, ours = make_theirs(channels).to(dtype), make_ours(channels).to(dtype)
-    nn.init.normal_(theirs.bias)
-    source = {**source, "bias": lambda p: p.bias}
+    randomize(theirs)
+    if "bias" in dict(ours.named_parameters()):
+        source = {**source, "bias": lambda p: p.bias}
     ours.load_state_dict({key: read(theirs).detach() for key, read in source.items()})
     return theirs, ours, source
 
@@ -129,7 +163,7 @@ def test_equals_pyg(name, directed, loops):
 
 @pytest.mark.parametrize("loops", [False, True])
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("name", [name for name in PAIRS if not name.startswith("gat")])
+@pytest.mark.parametrize("name", [name for name in PAIRS if name.split(",")[0] not in UNWEIGHTED])
 def test_equals_pyg_with_edge_weights(name, directed, loops):
     batch = make_batch(2, (9, 1, 14, 4), IN, directed, weighted=True, loops=loops)
     assert_same(name, once(batch).to(torch.float64))
@@ -156,6 +190,21 @@ def test_mixhop_shares_channels_out_as_evenly_as_can_be():
     torch.testing.assert_close(conv(batch.x, batch.edge_index), expected)
 
 
+@pytest.mark.parametrize("directed", [False, True])
+@pytest.mark.parametrize("make", [GIN, SAGE])
+def test_gradients(make, directed):
+    batch = make_batch(1, (4, 1, 3), 2, directed=directed, dtype=torch.float64)
+    conv = make(2, 3).double()
+    randomize(conv)
+    values = tuple(p.detach().clone().requires_grad_() for p in conv.parameters())
+
+    def call(x, *values):
+        names = (name for name, _ in conv.named_parameters())
+        return functional_call(conv, dict(zip(names, values, strict=True)), (x, batch.edge_index))
+
+    assert gradcheck(call, (batch.x.clone().requires_grad_(), *values))
+
+
 @given(batches(channels=IN))
 def test_no_graph_is_too_awkward(batch):
     for make in OURS.values():
@@ -178,7 +227,10 @@ def test_an_edge_of_weight_zero_is_no_edge(batch):
         masked = masked.masked(keep[masked.order])
         torch.testing.assert_close(conv(batch.x, masked), conv(batch.x, without))
         weight = keep.double()
-        if not isinstance(conv, GAT) and (batch.edge_index[0] == batch.edge_index[1]).any():
+        if (
+            not isinstance(conv, GAT | GIN | SAGE)
+            and (batch.edge_index[0] == batch.edge_index[1]).any()
+        ):
             continue  # the weights of several loops at a node are added up
         torch.testing.assert_close(conv(batch.x, batch.edge_index, weight), conv(batch.x, without))
 
@@ -202,7 +254,7 @@ def test_a_stack_of_seeds_is_each_seed(name, shared):
     batch = make_batch(5, channels=IN, dtype=torch.float64)
     seeds = [OURS[name]().double() for _ in range(2)]
     for conv in seeds:
-        nn.init.normal_(conv.bias)
+        randomize(conv)
     stack = {
         key: torch.stack([dict(conv.named_parameters())[key] for conv in seeds])
         for key, _ in seeds[0].named_parameters()
@@ -259,8 +311,8 @@ def test_starts_as_pyg_starts(name):
     torch.manual_seed(0)
     make_theirs, make_ours, source = PAIRS[name]
     for key, read in source.items():
-        theirs = torch.stack([read(make_theirs(30)).detach() for _ in range(30)])
-        ours = torch.stack([make_ours(30).get_parameter(key).detach() for _ in range(30)])
+        theirs = torch.stack([read(make_theirs(30)).detach() for _ in range(100)])
+        ours = torch.stack([make_ours(30).get_parameter(key).detach() for _ in range(100)])
         assert ours.shape == theirs.shape
         assert float(ours.std()) == pytest.approx(float(theirs.std()), rel=0.15)
         assert float(ours.max()) == pytest.approx(float(theirs.max()), rel=0.05)

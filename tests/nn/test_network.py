@@ -301,15 +301,15 @@ def test_autocast_to_bfloat16(options, masked):
 @pytest.mark.parametrize("pool", ["none", "lookhops"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_layer_of_pyg_in_one_line(monkeypatch, pool, weighted):
-    monkeypatch.setitem(CONVOLUTIONS, "sage", None)  # to be taken out again
+    monkeypatch.setitem(CONVOLUTIONS, "pyg", None)  # to be taken out again
     if weighted:
         from torch_geometric.nn import GraphConv
 
-        register_convolution("sage", lambda d, h, k: GraphConv(d, h))
+        register_convolution("pyg", lambda d, h, k: GraphConv(d, h))
     else:
-        register_convolution("sage", lambda d, h, k: SAGEConv(d, h))
+        register_convolution("pyg", lambda d, h, k: SAGEConv(d, h))
     batch = make_batch(0, weighted=weighted, dtype=torch.float64)
-    model = make(conv="sage", pool=pool, edge_ratio=0.6)
+    model = make(conv="pyg", pool=pool, edge_ratio=0.6)
     expected = predict(model, batch)
     torch.testing.assert_close(predict(model, batch, masked=True), expected)
 

@@ -11,7 +11,7 @@ from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import RunKey
 from lookhops.graphs import Graphs
 from lookhops.nn import RECOMMENDED, Architecture, GraphNetwork
-from lookhops.nn.registry import find
+from lookhops.nn.registry import find, reads_k
 from lookhops.training import Protocol
 
 
@@ -74,6 +74,8 @@ def parse_model(text: str) -> Architecture:
                 raise LookHopsError("options are written name=value, each once.")
             values[name] = _value(name, value, find("option", types, name))
             given.add(name)
+        if "k" in given and not reads_k(values["conv"], values["pool"]):
+            raise LookHopsError(f"{layers} looks one hop and does not read k; leave it out.")
         architecture = Architecture(**values)
         GraphNetwork.from_architecture(1, 2, architecture)
     except LookHopsError as error:

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.hops.lazy import lazy, outside_inference
+from lookhops.hops.cached import cached, outside_inference
 from lookhops.hops.product import Pattern, SparseMatrix, group
 
 
@@ -86,7 +86,7 @@ class Adjacency:
         """PyG's (2, e) tensor of sources and targets, by target."""
         return torch.stack((self.source, self.target)).long()
 
-    @lazy
+    @cached
     def is_loop(self) -> Tensor:
         """Whether each edge joins a node with itself, shape (e)."""
         return self.source == self.target
@@ -100,6 +100,12 @@ class Adjacency:
     def matrix(self) -> SparseMatrix:
         """The links as a sparse matrix of edge weights."""
         return SparseMatrix(self.pattern, self.weight, self.symmetric)
+
+    def links(self, dtype: torch.dtype) -> SparseMatrix:
+        """Which edges are there, one for each whatever its weight."""
+        present = self.present
+        value = None if present is None else present.to(dtype)
+        return SparseMatrix(self.pattern, value, self.symmetric)
 
     def chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
         r"""The scaled Laplacian :math:`2 L / \lambda_{max} - I` for :math:`\lambda_{max} = 2`.
@@ -155,7 +161,7 @@ class Adjacency:
         own = _sum(weight, self.target, self.num_nodes)
         return torch.where(has_loop, own, torch.ones_like(own))
 
-    @lazy
+    @cached
     def with_loops(self) -> Pattern:
         """The pattern with one more entry at the start of each row: the node itself."""
         number = torch.arange(
@@ -178,21 +184,21 @@ class Adjacency:
         start = self.with_loops.row_ptr[:-1].long()
         return value.index_copy(0, start, self._loop_weight(dtype))
 
-    @lazy
+    @cached
     def counted_with_loops(self) -> Tensor:
         """Which entries of :attr:`with_loops` count: nodes themselves, and edges between two."""
         edge = ~self.is_loop if self.present is None else ~self.is_loop & self.present
         counted = edge.new_ones(self.num_edges + self.num_nodes)
         return counted.index_copy(0, self._places_with_loops, edge)
 
-    @lazy
+    @cached
     def _places_with_loops(self) -> Tensor:
         """Where each edge stands once every row begins with a loop."""
         return torch.arange(self.num_edges, device=self.source.device) + self.target + 1
 
     # ---------------------------------------------------------------- smaller graphs
 
-    @lazy
+    @cached
     def pair(self) -> Tensor:
         """For each edge, the first of the edges between the same two nodes, shape (e).
 

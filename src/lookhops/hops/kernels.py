@@ -2,7 +2,7 @@
 """Triton kernels for NVIDIA GPUs: the product, and the merge along a recurrence.
 
 Each stands for a few lines of PyTorch elsewhere, which tests hold it to: :func:`multiply` for
-:func:`lookhops.hops.product.multiply`, :func:`merge` for :func:`lookhops.hops.anchors.merge_along`.
+:func:`lookhops.hops.product.multiply`, :func:`merge` for :func:`lookhops.hops.merge.merge_hops`.
 A program takes a block of rows and all their channels, so a row of ``x`` is read in one piece.
 """
 
@@ -69,7 +69,7 @@ def merge(
     other: Tensor | None,
     offset: Tensor | None,
 ) -> tuple[Tensor, Tensor | None]:
-    """The merge of ``merge_along``: ``order`` is 2 for Chebyshev's recurrence and 1 for powers.
+    """The merge of ``merge_hops``: ``order`` is 2 for Chebyshev's recurrence and 1 for powers.
 
     All hops but the last are written out; the last one is merged with them where it is computed.
     """

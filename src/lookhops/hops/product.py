@@ -14,7 +14,7 @@ from torch.nn.functional import embedding_bag
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import kernels
-from lookhops.hops.lazy import lazy
+from lookhops.hops.cached import cached
 
 #: So few elements are sorted faster than SciPy is called.
 _FEW = 1 << 12
@@ -46,7 +46,7 @@ class Pattern:
         """Number of rows, and of columns."""
         return self.row_ptr.numel() - 1
 
-    @lazy
+    @cached
     def row(self) -> Tensor:
         """Row of each entry, shape (e); entries past the last row's end count as the last row's.
 
@@ -68,18 +68,18 @@ class Pattern:
         chosen.row = self.row.index_select(0, kept)
         return chosen
 
-    @lazy
+    @cached
     def transpose_order(self) -> Tensor:
         """The entry that stands at each place of the transpose, shape (e)."""
         return self._grouped[1]
 
-    @lazy
+    @cached
     def transpose(self) -> Pattern:
         """The pattern with rows and columns exchanged."""
         row_ptr, order = self._grouped
         return Pattern(row_ptr.to(self.row_ptr.dtype), self.row.index_select(0, order))
 
-    @lazy
+    @cached
     def _grouped(self) -> tuple[Tensor, Tensor]:
         return group(self.column, self.size)
 
@@ -140,7 +140,7 @@ class SparseMatrix:
                 or the matrix has as many rows as all slices together, one diagonal block a slice.
         """
         value = None if self.value is None else self.value.to(x.dtype)
-        flat, restore = _flatten(x, self.pattern.size)
+        flat, restore = as_matrix(x, self.pattern.size)
         differentiate = torch.is_grad_enabled() and (
             x.requires_grad or (value is not None and value.requires_grad)
         )
@@ -238,7 +238,7 @@ class _Product(torch.autograd.Function):
         return grad_x, grad_value, None, None, None, None, None
 
 
-def _flatten(x: Tensor, size: int):  # type: ignore[no-untyped-def]
+def as_matrix(x: Tensor, size: int):  # type: ignore[no-untyped-def]
     """``x`` as a matrix of ``size`` rows, and how to give the product its leading axes back."""
     shape = x.shape
     if size not in (shape[-2], shape[:-1].numel()):

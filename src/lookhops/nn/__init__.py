@@ -1,6 +1,16 @@
 """Layers and the network: drop-in for PyTorch Geometric."""
 
-from lookhops.nn.conv import GAT, GCN, Cheb, Convolution, LiChebConv, LiMixHopConv, MixHop
+from lookhops.nn.conv import (
+    GAT,
+    GCN,
+    GIN,
+    SAGE,
+    Cheb,
+    Convolution,
+    LiChebConv,
+    LiMixHopConv,
+    MixHop,
+)
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.network import GraphNetwork
 from lookhops.nn.pool import ASAP, SAG, Edge, LookHopsPooling, NodePooling, Pooling, TopK
@@ -12,8 +22,10 @@ __all__ = [
     "ASAP",
     "GAT",
     "GCN",
+    "GIN",
     "RECOMMENDED",
     "SAG",
+    "SAGE",
     "Architecture",
     "Cheb",
     "Convolution",

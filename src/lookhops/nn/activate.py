@@ -9,7 +9,6 @@ from torch import Tensor
 
 from lookhops.hops.kernels import available
 from lookhops.hops.product import multiply
-from lookhops.hops.twin import differentiate
 from lookhops.nn import kernels
 from lookhops.nn.gate import gate
 from lookhops.nn.level import Level
@@ -113,8 +112,12 @@ class _Activate(torch.autograd.Function):
         if grad_x is None and grad_read is None:
             return (None,) * 5
         if torch.is_grad_enabled():  # a second derivative is wanted
-            again = plain(z, score, graph, sizes)
-            return *differentiate(again, (z, score), (grad_x, grad_read)), None, None, None
+            outputs = zip(plain(z, score, graph, sizes), (grad_x, grad_read), strict=True)
+            total = sum((output * grad).sum() for output, grad in outputs if grad is not None)
+            wanted = [t for t in (z, score) if t.requires_grad]
+            found = iter(torch.autograd.grad(total, wanted, create_graph=True))
+            grads = [next(found) if t.requires_grad else None for t in (z, score)]
+            return *grads, None, None, None
         if grad_read is None:
             grad = grad_x.clone(memory_format=torch.contiguous_format)  # its kernel's wish
         else:

@@ -66,9 +66,9 @@ class _Scale(torch.autograd.Function):
     def forward(ctx, x, keep, scale):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(keep)
         ctx.scale = scale
-        return torch.ops.aten.native_dropout_backward(x, keep, scale)
+        return (x * keep).mul_(scale)
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         (keep,) = ctx.saved_tensors
-        return torch.ops.aten.native_dropout_backward(grad, keep, ctx.scale), None, None
+        return grad * keep * ctx.scale, None, None

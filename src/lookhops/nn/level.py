@@ -79,6 +79,18 @@ class Level:
             x = x * node.view(*x.shape[:-1], 1)
         return self.with_x(x).drop(node, edge, masked)
 
+    def pooled(self, by: Pooled, masked: bool) -> Level:
+        """The next level, given what a pooling answered."""
+        assert by.x is not None
+        if by.adjacency is None:
+            return self.keep(by.x, by.node, by.edge, masked)
+        level = replace(self, adjacency=by.adjacency, edge_alive=None)
+        if masked:
+            x = by.x * by.node.view(*by.x.shape[:-1], 1)
+            return replace(level, x=x, alive=by.node)
+        every = torch.ones_like(by.adjacency.source, dtype=torch.bool)
+        return level.keep(by.x, by.node, every, masked)
+
     def drop(self, node: Tensor, edge: Tensor, masked: bool) -> Level:
         """As :meth:`keep`, but in masked form the features of dead nodes stay as they are."""
         if masked:
@@ -118,18 +130,23 @@ class _Rows(torch.autograd.Function):
 
 @dataclass(frozen=True, eq=False)
 class Pooled:
-    """What a pooling layer decided, in terms of the nodes and edges that it was given.
+    """What a pooling answered, in terms of the nodes and edges that it was given.
 
     Args:
-        score: Score of each node, flat.
-        node: Which nodes stay.
-        edge: Which edges stay.
-        cluster: For poolings that merge nodes, the node into which each one went.
+        score: Select: score of each node, flat.
+        node: Select: which nodes stay.
+        edge: Connect: which of the edges stay.
+        x: Reduce: what the nodes carry on, for all nodes, shape (..., n, d); none where only the
+            choice was asked for.
+        adjacency: Connect: the new edges of all nodes, for poolings that make new ones.
+        cluster: Select: the node into which each one went, for poolings that merge nodes.
     """
 
     score: Tensor
     node: Tensor
     edge: Tensor
+    x: Tensor | None = None
+    adjacency: Adjacency | None = None
     cluster: Tensor | None = None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from lookhops.hops.along import along as along
 from lookhops.hops.dense import stacked
 
 

@@ -18,8 +18,8 @@ from lookhops.nn.conv.light import LightConv
 from lookhops.nn.dropout import dropout
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
-from lookhops.nn.pool.base import check_ratio
-from lookhops.nn.pool.lookhops import ACTIVATIONS, LookHopsPooling
+from lookhops.nn.pool.base import NodePooling, Pooling, check_ratio
+from lookhops.nn.pool.lookhops import ACTIVATIONS
 from lookhops.nn.readout import readout
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find
 from lookhops.options import Architecture
@@ -37,8 +37,9 @@ class GraphNetwork(nn.Module):
         r = \sum_l \mathrm{ReLU}\bigl(\max_i x_i^{(l)} \,\|\, \mathrm{mean}_i\, x_i^{(l)}\bigr),
         \qquad o = \mathrm{MLP}(r)
 
-    LookHops pooling reads the convolution's anchors, and its score gates the last layer too, where
-    nothing is dropped; it is one module a layer. Other poolings are one module for all layers.
+    A pooling that reads the convolution's anchors, as LookHops pooling does, is one module a layer;
+    it is asked before the ReLU, and its score gates the last layer too, where nothing is dropped.
+    Other poolings are one module for all layers.
 
     Args:
         in_channels: Node features, :math:`d`.
@@ -72,7 +73,7 @@ class GraphNetwork(nn.Module):
         light = isinstance(self.convs[0], LightConv)
         self.normalize = light if a.normalize is None else a.normalize
 
-        def pool() -> nn.Module | None:
+        def pool() -> Pooling | None:
             return make_pool(
                 a.hidden,
                 k=a.k,
@@ -83,7 +84,7 @@ class GraphNetwork(nn.Module):
             )
 
         first = pool()
-        more = (pool() for _ in self.convs[1:]) if isinstance(first, LookHopsPooling) else ()
+        more = (pool() for _ in self.convs[1:]) if first is not None and first.uses_anchors else ()
         self.pools = nn.ModuleList(module for module in (first, *more) if module is not None)
         self.mlp = nn.Sequential(
             Linear(READOUTS[a.readout] * a.hidden, a.hidden),
@@ -152,8 +153,7 @@ class GraphNetwork(nn.Module):
         for layer, conv in enumerate(self.convs):
             pool = self.pools[min(layer, len(self.pools) - 1)] if self.pools else None
             last = layer == len(self.convs) - 1
-            layer_of = self._lookhops_layer if isinstance(pool, LookHopsPooling) else self._layer
-            level, read, pooled = layer_of(conv, pool, level, last, masked)
+            level, read, pooled = self._layer(conv, pool, level, last, masked)
             if pooled is not None:
                 decisions.append(pooled)
             if self.architecture.readout == "max+mean+sum":
@@ -167,27 +167,16 @@ class GraphNetwork(nn.Module):
                 level = level.with_x(dropped)
         return self.mlp(total), decisions
 
-    def _lookhops_layer(
-        self, conv: nn.Module, pool: Any, level: Level, last: bool, masked: bool
-    ) -> tuple[Level, Tensor, Pooled | None]:
-        """One tensor, two readings: the convolution merges the anchors, the pooling scores them."""
-        z, anchors = _convolve(conv, level, want_anchors=True)
-        level, pooled = level.with_x(z), None
-        score = pool.score(z, level.adjacency, anchors)
-        if not last:
-            pooled = pool.decide(level, score)
-            level = level.drop(pooled.node, pooled.edge, masked)
-            if not masked:
-                score = score.index_select(0, pooled.node.nonzero().flatten())
-        level, read = activate(level, score, pool.normalize)
-        return level, read, pooled
-
     def _layer(
         self, conv: nn.Module, pool: Any, level: Level, last: bool, masked: bool
     ) -> tuple[Level, Tensor, Pooled | None]:
-        """Convolution, ReLU, pooling of any other kind, readout."""
-        z, _ = _convolve(conv, level, want_anchors=False)
-        level, read = activate(level.with_x(z), None, self.normalize)
+        """Convolution, ReLU, pooling, readout; what reads anchors pools before the ReLU."""
+        reads = pool is not None and pool.uses_anchors
+        z, anchors = _convolve(conv, level, want_anchors=reads)
+        level = level.with_x(z)
+        if reads:
+            return _pool_and_activate(pool, level, anchors, last, masked)
+        level, read = activate(level, None, self.normalize)
         if pool is None or last:
             return level, read, None
         level, pooled = pool.pool(level, masked=masked)
@@ -197,6 +186,21 @@ class GraphNetwork(nn.Module):
         """The architecture, as printing the module shows it."""
         options = ", ".join(f"{key}={value!r}" for key, value in asdict(self.architecture).items())
         return f"{self.in_channels}, {self.out_channels}, {options}"
+
+
+def _pool_and_activate(
+    pool: NodePooling, level: Level, anchors: Anchors | None, last: bool, masked: bool
+) -> tuple[Level, Tensor, Pooled | None]:
+    """One tensor, two readings: the convolution merged the anchors, the pooling scores them."""
+    score, pooled = pool.score(level.x, level.adjacency, anchors), None
+    if not last:
+        pooled = pool.decide(level, score)
+        level = level.drop(pooled.node, pooled.edge, masked)
+        if not masked:
+            score = score.index_select(0, pooled.node.nonzero().flatten())
+    if type(pool).reduce is NodePooling.reduce:  # the activation gates in the same pass
+        return *activate(level, score, pool.normalize), pooled
+    return *activate(level.with_x(pool.reduce(level.x, score)), None, False), pooled
 
 
 def _drawn_key(x: Tensor) -> Tensor:

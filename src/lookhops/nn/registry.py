@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
 
@@ -13,8 +14,10 @@ from lookhops.errors import LookHopsError
 from lookhops.nn.conv.cheb import Cheb
 from lookhops.nn.conv.gat import GAT
 from lookhops.nn.conv.gcn import GCN
+from lookhops.nn.conv.gin import GIN
 from lookhops.nn.conv.light import LiChebConv, LiMixHopConv
 from lookhops.nn.conv.mixhop import MixHop
+from lookhops.nn.conv.sage import SAGE
 from lookhops.nn.pool.asap import ASAP
 from lookhops.nn.pool.edge import Edge
 from lookhops.nn.pool.lookhops import LookHopsPooling
@@ -26,9 +29,24 @@ MakeConvolution = Callable[[int, int, int], nn.Module]
 #: Makes a pooling from ``(channels, k, ratio)`` and the options that LookHops pooling takes.
 MakePooling = Callable[..., nn.Module | None]
 
+
+@dataclass(frozen=True)
+class OneHop:
+    """Makes a convolution that looks one hop, whatever k is."""
+
+    layer: type[nn.Module]
+    reads_k = False
+
+    def __call__(self, in_channels: int, out_channels: int, k: int) -> nn.Module:
+        """The layer, without k."""
+        return self.layer(in_channels, out_channels)
+
+
 CONVOLUTIONS: dict[str, MakeConvolution] = {
-    "gcn": lambda in_channels, out_channels, k: GCN(in_channels, out_channels),
-    "gat": lambda in_channels, out_channels, k: GAT(in_channels, out_channels),
+    "gcn": OneHop(GCN),
+    "gat": OneHop(GAT),
+    "gin": OneHop(GIN),
+    "sage": OneHop(SAGE),
     "cheb": Cheb,
     "mixhop": MixHop,
     "licheb": LiChebConv,
@@ -50,7 +68,7 @@ def register_convolution(name: str, make: MakeConvolution) -> None:
     """Let ``name`` stand for a convolution everywhere a name is taken.
 
     ``make(in_channels, out_channels, k)`` returns the module: one of ours, or any of PyG's that is
-    called with ``(x, edge_index)``, such as ``lambda d, h, k: SAGEConv(d, h)``.
+    called with ``(x, edge_index)``, such as ``lambda d, h, k: GraphConv(d, h)``.
     """
     CONVOLUTIONS[_new(name)] = make
 
@@ -61,6 +79,19 @@ def register_pooling(name: str, make: MakePooling) -> None:
     ``make(channels, k, ratio, **options)`` returns a :class:`~lookhops.nn.Pooling`.
     """
     POOLINGS[_new(name)] = make
+
+
+def reads_k(conv: str, pool: str) -> bool:
+    """Whether the number of hops changes a network of these layers; a user's own may read it."""
+    read_by_conv = getattr(CONVOLUTIONS.get(conv), "reads_k", True)
+    return read_by_conv or getattr(POOLINGS.get(pool), "uses_anchors", pool not in BUILT_IN)
+
+
+def network_name(architecture: Mapping[str, Any]) -> str:
+    """What a network is called: ``licheb + lookhops, k = 2``."""
+    conv, pool, k = (architecture[key] for key in ("conv", "pool", "k"))
+    hops = f", k = {k}" if reads_k(conv, pool) else ""
+    return conv + (f" + {pool}" if pool != "none" else "") + hops
 
 
 def _new(name: str) -> str:

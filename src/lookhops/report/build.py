@@ -11,6 +11,7 @@ from lookhops.errors import LookHopsError
 from lookhops.experiments.results import Results
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG
+from lookhops.nn.registry import network_name
 from lookhops.report.comparable import cell_of, grouped
 from lookhops.report.content import Commands, Report, Section, Tile
 from lookhops.report.folders import ModelFolder, model_folders, read_folder, read_information
@@ -27,7 +28,7 @@ from lookhops.report.sections.performance import performance_section
 from lookhops.report.sections.reproduce import commands_of, reproduce_section
 from lookhops.report.sections.training import training_section
 from lookhops.report.snapshot import Snapshot, read_store
-from lookhops.words import counted, joined, mean_std, network_name, percent, share_between
+from lookhops.words import counted, joined, mean_std, percent, share_between
 
 STORES = ("comparison.sqlite", "runs.sqlite")
 SQLITE = b"SQLite format 3\x00"

@@ -10,8 +10,9 @@ from rich.markup import escape
 from rich.panel import Panel
 
 from lookhops.cli.shared.printing import grid, panel
-from lookhops.tasks import Classification
-from lookhops.words import duration, network_name
+from lookhops.nn.registry import network_name
+from lookhops.tasks import TASKS, Classification
+from lookhops.words import duration
 
 #: More seeds than this have their own columns in config.json alone; more classes no matrix.
 SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 3, 5, 12
@@ -24,16 +25,21 @@ def model_panel(config: Mapping[str, Any]) -> Panel:
         several = len(seeds) > 1
         own = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
         head = "mean ± std" if several else f"seed {next(iter(seeds))}"
-        rows = _metrics(config["metrics"], own)
-        scores = grid(rows, ("test", head, *(f"seed {seed}" for seed in own)), ("", "right bold"))
+        scores = grid(
+            _metrics(config, own),
+            ("test", head, *(f"seed {seed}" for seed in own)),
+            ("", "right bold"),
+        )
         parts = [scores, _confusion(config), *parts]
     return panel(f"{config['data']['name']}: {network_name(config['architecture'])}", *parts)
 
 
-def _metrics(metrics: Mapping[str, Any], own: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def _metrics(config: Mapping[str, Any], own: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """A row for each metric that is shown, and below it its interval where there is one."""
+    metrics = config["metrics"]
+    asked = config.get("task", {"kind": Classification.kind})  # older folders do not say
     several, before = len(metrics["seeds"]) > 1, " "
-    for metric in (metric for metric in Classification.metrics if metric.shown):
+    for metric in (metric for metric in TASKS[asked["kind"]].metrics if metric.shown):
         title = metric.title.replace(f"{before}, ", "  ")  # a variant stands below, indented
         before = metric.title
         found = metrics["summary"].get(metric.name)

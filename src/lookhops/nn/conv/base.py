@@ -15,10 +15,18 @@ class Convolution(nn.Module):
     :class:`~lookhops.hops.Adjacency` in place of ``edge_index``, which saves sorting and
     normalising the edges again in every layer. Subclasses write :meth:`convolve`.
 
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+        out_channels: Channels of the output, :math:`d'`.
+        k: How many hops to look.
+
     Shapes:
         - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
         - output :math:`(\ldots, n, d')`
     """
+
+    #: Whether the layer looks as many hops as it is told, and not one.
+    reads_k = True
 
     def __init__(self, in_channels: int, out_channels: int, k: int = 1) -> None:
         super().__init__()
@@ -58,4 +66,5 @@ class Convolution(nn.Module):
 
     def extra_repr(self) -> str:
         """Channels and hops, as printing the module shows them."""
-        return f"{self.in_channels}, {self.out_channels}, k={self.k}"
+        hops = f", k={self.k}" if self.reads_k else ""
+        return f"{self.in_channels}, {self.out_channels}{hops}"

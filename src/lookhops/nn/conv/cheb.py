@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from lookhops.hops import Adjacency
+from lookhops.hops import Adjacency, chebyshev, polynomial_sum
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.linear import Linear
 
@@ -26,14 +26,7 @@ class Cheb(Convolution):
 
     so that training keeps x alone, and not all :math:`T_j x`.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        out_channels: Channels of the output, :math:`d'`.
-        k: How many hops to look.
-
-    Shapes:
-        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
-        - output :math:`(\ldots, n, d')`
+    Arguments and shapes as for :class:`~lookhops.nn.Convolution`.
     """
 
     def __init__(self, in_channels: int, out_channels: int, k: int = 2) -> None:
@@ -50,15 +43,6 @@ class Cheb(Convolution):
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """Project for every hop, then sum from the last hop inwards."""
-        first, *others = self.project(x).split(self.out_channels, dim=-1)
-        rest = list(others)  # PyTorch 2.11 compiles a starred name as a tuple
-        hop = adjacency.chebyshev(first.dtype)
-        inner = first + self.bias.to(first.dtype).unsqueeze(-2)
-        if not rest:
-            return inner
-        later, after = rest.pop(), None
-        while rest:
-            before = torch.add(rest.pop(), hop(later), alpha=2)
-            later, after = (before if after is None else before - after), later
-        inner = inner + hop(later)
-        return inner if after is None else inner - after
+        terms = self.project(x).split(self.out_channels, dim=-1)
+        hop = adjacency.chebyshev(terms[0].dtype)
+        return polynomial_sum(chebyshev, hop, terms) + self.bias.to(terms[0].dtype).unsqueeze(-2)

@@ -8,7 +8,7 @@ from torch.nn.functional import leaky_relu
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency, SparseMatrix
-from lookhops.hops.along import along
+from lookhops.hops.dense import linear_scores
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.linear import Linear
 from lookhops.nn.segments import edge_scores, softmax
@@ -35,6 +35,8 @@ class GAT(Convolution):
         - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
         - output :math:`(\ldots, n, h d')`
     """
+
+    reads_k = False
 
     def __init__(self, in_channels: int, out_channels: int, heads: int = 1) -> None:
         super().__init__(in_channels, out_channels)
@@ -70,7 +72,7 @@ def _attend(z: Tensor, attention: Tensor, adjacency: Adjacency) -> Tensor:
     pattern, counted = adjacency.with_loops, adjacency.counted_with_loops
     # Slices that share the adjacency differ in attention: each takes its own product.
     shape = (z.shape[:-1].numel() // pattern.size if pattern.size else 1, pattern.size)
-    source, target = (end.reshape(shape) for end in along(z, attention).unbind(-2))
+    source, target = (end.reshape(shape) for end in linear_scores(z, attention).unbind(-2))
     slices = []
     for number, part in enumerate(z.reshape(*shape, z.shape[-1])):
         score = leaky_relu(edge_scores(source[number], target[number], pattern), 0.2)

@@ -27,6 +27,8 @@ class GCN(Convolution):
         - output :math:`(\ldots, n, d')`
     """
 
+    reads_k = False
+
     def __init__(self, in_channels: int, out_channels: int) -> None:
         super().__init__(in_channels, out_channels)
         self.project = Linear(in_channels, out_channels, bias=False)
@@ -42,7 +44,3 @@ class GCN(Convolution):
         """Project, then take the hop."""
         z = self.project(x)
         return adjacency.mixhop(z.dtype)(z) + self.bias.to(z.dtype).unsqueeze(-2)
-
-    def extra_repr(self) -> str:
-        """Channels, as printing the module shows them."""
-        return f"{self.in_channels}, {self.out_channels}"

@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lookhops.hops import Adjacency, Anchors, SparseMatrix, chebyshev, light, powers
-from lookhops.hops.anchors import Recurrence
-from lookhops.hops.early import EarlyAnchors
+from lookhops.hops import Adjacency, Anchors, SparseMatrix, chebyshev, powers
+from lookhops.hops.recurrences import Recurrence
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.linear import Linear
 
@@ -48,11 +47,6 @@ class LightConv(Convolution):
 
     def aggregate(self, x: Tensor, adjacency: Adjacency) -> Anchors:
         """The anchors Z of the projected features."""
-        weight, bias = self.project.weight, self.project.bias
-        if EarlyAnchors.fit(x, self.k, weight):
-            operator = self.operator(adjacency, x.dtype)
-            if operator.is_constant:
-                return EarlyAnchors(type(self).recurrence, operator, x, self.k, weight, bias)
         z, offset = self.project.parted(x)
         operator = self.operator(adjacency, z.dtype)
         return Anchors(type(self).recurrence, operator, z, self.k, offset)
@@ -63,19 +57,7 @@ class LightConv(Convolution):
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """Merge after aggregate."""
-        return self.aggregate_and_merge(x, adjacency)[0]
-
-    def aggregate_and_merge(self, x: Tensor, adjacency: Adjacency) -> tuple[Tensor, Anchors]:
-        """The convolution's output and the anchors it was merged from; on a CPU in one go."""
-        projection = self.project.weight
-        if x.device.type == "cpu" and not EarlyAnchors.fit(x, self.k, projection):
-            recurrence, operator = type(self).recurrence, self.operator(adjacency, x.dtype)
-            if light.fits(operator, x, projection, self.weight):
-                parameters = (projection, self.project.bias, self.weight, self.bias)
-                merged, z = light.convolve(recurrence, operator, x, *parameters)
-                return merged, Anchors(recurrence, operator, z, self.k)
-        anchors = self.aggregate(x, adjacency)
-        return self.merge(anchors), anchors
+        return self.merge(self.aggregate(x, adjacency))
 
     def forward(
         self,
@@ -87,7 +69,8 @@ class LightConv(Convolution):
     ) -> Any:
         """Convolve; with ``return_anchors`` give ``(output, anchors)``, for LookHops pooling."""
         adjacency = self._adjacency(x, edge_index, edge_weight)
-        merged, anchors = self.aggregate_and_merge(x, adjacency)
+        anchors = self.aggregate(x, adjacency)
+        merged = self.merge(anchors)
         return (merged, anchors) if return_anchors else merged
 
 
@@ -102,15 +85,8 @@ class LiChebConv(LightConv):
     :math:`\lambda_{max} = 2`. In place of PyG's ``ChebConv(d, d', K=3)`` write
     ``LiChebConv(d, d', k=2)``: k counts hops, K counted polynomials.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        out_channels: Channels of the output, :math:`d'`.
-        k: How many hops to look.
-
-    Shapes:
-        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
-        - output :math:`(\ldots, n, d')`; anchors, on request, stand for
-          :math:`(\ldots, n, k + 1, d')`
+    Arguments and shapes as for :class:`~lookhops.nn.Convolution`; the anchors, on request,
+    stand for :math:`(\ldots, n, k + 1, d')`.
     """
 
     recurrence = staticmethod(chebyshev)
@@ -129,15 +105,8 @@ class LiMixHopConv(LightConv):
 
     with :math:`\hat D` the degrees of :math:`A + I`.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        out_channels: Channels of the output, :math:`d'`.
-        k: How many hops to look.
-
-    Shapes:
-        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
-        - output :math:`(\ldots, n, d')`; anchors, on request, stand for
-          :math:`(\ldots, n, k + 1, d')`
+    Arguments and shapes as for :class:`~lookhops.nn.Convolution`; the anchors, on request,
+    stand for :math:`(\ldots, n, k + 1, d')`.
     """
 
     recurrence = staticmethod(powers)

@@ -21,14 +21,7 @@ class MixHop(Convolution):
     its initialisation. ``out_channels`` counts the channels of all powers together, shared out as
     evenly as whole channels can be, more to the first: 128 over three powers are 43 + 43 + 42.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        out_channels: Channels of the output, :math:`d'`.
-        k: How many hops to look.
-
-    Shapes:
-        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
-        - output :math:`(\ldots, n, d')`
+    Arguments and shapes as for :class:`~lookhops.nn.Convolution`.
     """
 
     def __init__(self, in_channels: int, out_channels: int, k: int = 2) -> None:

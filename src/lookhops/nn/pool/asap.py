@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
 from lookhops.hops import Adjacency, Anchors, Pattern, SparseMatrix
-from lookhops.hops.along import along
+from lookhops.hops.dense import linear_scores
 from lookhops.nn.level import Level, Pooled, top_of_each
 from lookhops.nn.linear import Linear
-from lookhops.nn.pool.base import Pooling, check_ratio
+from lookhops.nn.pool.base import Pooling
 from lookhops.nn.pool.clusters import links_between
 from lookhops.nn.pool.topk import Direction
 from lookhops.nn.segments import edge_scores, neighbour_max, softmax
@@ -51,9 +49,7 @@ class ASAP(Pooling):
     fixed_shapes = False
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
-        super().__init__()
-        self.in_channels = in_channels
-        self.ratio = check_ratio(self, "ratio", ratio)
+        super().__init__(in_channels, ratio)
         self.query = Linear(in_channels, in_channels)
         self.attention = Linear(2 * in_channels, 1)
         self.neighbours = Linear(in_channels, 1)  # theta_1
@@ -61,36 +57,27 @@ class ASAP(Pooling):
         self.own = Linear(in_channels, 1)  # theta_3
         self.sign = Direction(1)
 
-    def reset_parameters(self) -> None:
-        """Draw new parameters."""
-        for module in self.children():
-            module.reset_parameters()  # type: ignore[operator]
-
     def attend(self, x: Tensor, pattern: Pattern) -> SparseMatrix:
         """The shares S of the nodes in each neighbourhood."""
         of_query, of_node = self.attention.weight.chunk(2, dim=-1)
         highest = neighbour_max(pattern, x.flatten(0, -2)).view_as(x)
         # theta . (W m + c) is (theta W) . m + theta . c: one number a node, and no (n, d) query.
         constant = of_query @ self.query.bias.unsqueeze(-1) + self.attention.bias.unsqueeze(-1)
-        query = along(highest, of_query @ self.query.weight) + constant
-        score = edge_scores(along(x, of_node).flatten(), query.flatten(), pattern)
+        query = linear_scores(highest, of_query @ self.query.weight) + constant
+        score = edge_scores(linear_scores(x, of_node).flatten(), query.flatten(), pattern)
         return SparseMatrix(pattern, softmax(leaky_relu(score, 0.2), pattern))
 
     def fitness(self, h: Tensor, pattern: Pattern) -> Tensor:
         """The score w of each neighbourhood, shape (..., n)."""
         parts = (self.neighbours.weight, self.against.weight, self.own.weight)
-        neighbours, against, own = along(h, torch.cat(parts, dim=-2)).unbind(-2)
+        neighbours, against, own = linear_scores(h, torch.cat(parts, dim=-2)).unbind(-2)
         around = SparseMatrix(pattern)((neighbours + self.neighbours.bias).unsqueeze(-1))
         size = pattern.row_ptr.diff().view(against.shape)
         return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias)
 
-    def pool(
-        self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
-    ) -> tuple[Level, Pooled]:
-        """The next level in compacted or masked form, and what was decided."""
-        x, pooled, adjacency, _ = self._coarsen(level)
-        every = torch.ones_like(adjacency.source, dtype=torch.bool)
-        return replace(level, adjacency=adjacency).keep(x, pooled.node, every, masked), pooled
+    def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
+        """Neighbourhoods by their fitness, their features, and the links between them."""
+        return self._coarsen(level)[0]
 
     def forward(
         self,
@@ -101,15 +88,17 @@ class ASAP(Pooling):
     ) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]:
         """Pool as PyG's other poolings do; arguments as for :class:`~lookhops.nn.NodePooling`."""
         level = self._level(x, edge_index, batch, edge_weight)
-        x, pooled, adjacency, perm = self._coarsen(level)
+        pooled, perm = self._coarsen(level)
+        assert pooled.x is not None
+        assert pooled.adjacency is not None
         number = torch.full_like(level.graph, -1).scatter(
             0, perm, torch.arange(len(perm), device=perm.device)
         )
-        edges = number[adjacency.edge_index]
-        return x[perm], edges, adjacency.weight, level.graph[perm], perm, pooled.score[perm]
+        edges, weight = number[pooled.adjacency.edge_index], pooled.adjacency.weight
+        return pooled.x[perm], edges, weight, level.graph[perm], perm, pooled.score[perm]
 
-    def _coarsen(self, level: Level) -> tuple[Tensor, Pooled, Adjacency, Tensor]:
-        """Features of all nodes, what was decided, the new edges, and the kept nodes by score."""
+    def _coarsen(self, level: Level) -> tuple[Pooled, Tensor]:
+        """What was answered, and the kept nodes by score."""
         adjacency = level.adjacency
         counted = adjacency.counted_with_loops
         pattern = adjacency.with_loops.select(counted)
@@ -131,7 +120,7 @@ class ASAP(Pooling):
         stays = node[adjacency.source] & node[adjacency.target] & ~adjacency.is_loop
         stays = stays if adjacency.present is None else stays & adjacency.present
         x = h * fitness.unsqueeze(-1)
-        return x, Pooled(fitness.flatten(), node, stays), coarse, order[kept]
+        return Pooled(fitness.flatten(), node, stays, x, coarse), order[kept]
 
     def extra_repr(self) -> str:
         """Channels and ratio, as printing the module shows them."""

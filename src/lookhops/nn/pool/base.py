@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
@@ -22,19 +24,39 @@ def check_ratio(owner: object, name: str, ratio: float) -> float:
 
 
 class Pooling(nn.Module):
-    """A pooling layer: :meth:`pool` for our network, ``forward`` for PyG users."""
+    """A pooling layer: :meth:`pool` for our network, ``forward`` for PyG users.
 
-    #: Whether the layer reads the convolution's anchors (and so is asked before the activation).
+    Args:
+        in_channels: Channels of the input.
+        ratio: The fraction of each graph's nodes to keep.
+    """
+
+    #: Whether the layer reads the convolution's anchors. The network then makes one such layer for
+    #: each convolution, and asks it before the activation.
     uses_anchors = False
     #: Whether the masked form keeps every shape and never asks the device for a value.
     fixed_shapes = True
-    in_channels: int
+
+    def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
+        super().__init__()
+        self.in_channels = in_channels
+        self.ratio = check_ratio(self, "ratio", ratio)
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters."""
+        for module in self.children():
+            module.reset_parameters()  # type: ignore[operator]
+
+    def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
+        """Select, reduce, connect: which nodes stay, what they carry on, which edges there are."""
+        raise NotImplementedError
 
     def pool(
         self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
     ) -> tuple[Level, Pooled]:
-        """The next level in compacted or masked form, and what was decided."""
-        raise NotImplementedError
+        """The next level in compacted or masked form, and what was answered."""
+        answer = self.answer(level, anchors)
+        return level.pooled(answer, masked), answer
 
     def _level(
         self,
@@ -68,15 +90,20 @@ class NodePooling(Pooling):
 
     Subclasses answer :meth:`score`, and where they differ :meth:`reduce` and :meth:`connect`.
 
+    Arguments and shapes as PyG's poolings have them:
+
     Args:
-        in_channels: Channels of the input.
+        in_channels: Channels of the input, :math:`d`.
         ratio: The fraction :math:`\rho` of each graph's nodes to keep.
+
+    Shapes:
+        - x :math:`(n, d)`, edge_index :math:`(2, e)`, edge_attr :math:`(e, \ldots)` *(optional)*,
+          batch :math:`(n)` *(optional)*, anchors :math:`(n, k + 1, d)` *(optional)*
+        - output: x, edge_index, edge_attr, batch, perm, score
     """
 
-    def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
-        super().__init__()
-        self.in_channels = in_channels
-        self.ratio = check_ratio(self, "ratio", ratio)
+    #: Whether what a node carries on is put on the unit sphere before it is scaled by the score.
+    normalize = False
 
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
         """Select: the score of each node, shape (..., n)."""
@@ -84,7 +111,7 @@ class NodePooling(Pooling):
 
     def reduce(self, x: Tensor, score: Tensor, rows: Tensor | None = None) -> Tensor:
         """Reduce: what each node, or those of ``rows``, carries on: features times score."""
-        return gate(x, score, normalize=False, rows=rows)
+        return gate(x, score, self.normalize, rows)
 
     def connect(self, level: Level, score: Tensor, keep: Tensor) -> Tensor:
         """Connect: which edges stay, here all between kept nodes."""
@@ -92,14 +119,10 @@ class NodePooling(Pooling):
         between = keep.index_select(0, source) & keep.index_select(0, target)
         return between if level.edge_alive is None else between & level.edge_alive
 
-    def pool(
-        self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
-    ) -> tuple[Level, Pooled]:
-        """The next level in compacted or masked form, and what was decided."""
+    def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
+        """Select by score, reduce and connect."""
         score = self.score(level.x, level.adjacency, anchors)
-        pooled = self.decide(level, score)
-        x = self.reduce(level.x, score)
-        return level.keep(x, pooled.node, pooled.edge, masked), pooled
+        return replace(self.decide(level, score), x=self.reduce(level.x, score))
 
     def forward(
         self,

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency, Anchors, Pattern
-from lookhops.hops.along import along
+from lookhops.hops.dense import linear_scores
 from lookhops.hops.product import entry_products, group, multiply
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
@@ -50,26 +48,18 @@ class Edge(Pooling):
     fixed_shapes = False
 
     def __init__(self, in_channels: int) -> None:
-        super().__init__()
-        self.in_channels = in_channels
+        super().__init__(in_channels)
         self.ends = Linear(2 * in_channels, 1)
-
-    def reset_parameters(self) -> None:
-        """Draw new parameters."""
-        self.ends.reset_parameters()
 
     def score(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """The score s of each edge, shape (e)."""
         of_source = self.ends.weight[..., : self.in_channels]
-        raw = along(x, of_source).flatten().index_select(0, adjacency.source)
+        raw = linear_scores(x, of_source).flatten().index_select(0, adjacency.source)
         return softmax(raw, adjacency.pattern, adjacency.present) + 0.5
 
-    def pool(
-        self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
-    ) -> tuple[Level, Pooled]:
-        """The next level in compacted or masked form, and what was decided."""
-        level, pooled, _, _ = self._merge(level, masked)
-        return level, pooled
+    def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
+        """Pairs by their score, their features, and the edges between them."""
+        return self._merge(level)[0]
 
     def forward(
         self,
@@ -85,7 +75,8 @@ class Edge(Pooling):
                 f"There are {given.adjacency.num_edges} edges but {edge_attr.shape[0]} rows of "
                 "edge_attr; batch is the fourth argument."
             )
-        level, pooled, order, counts = self._merge(given, masked=False)
+        pooled, order, counts = self._merge(given)
+        level = given.pooled(pooled, masked=False)
         if edge_attr is not None:
             if not isinstance(edge_index, Adjacency):  # whose edges stand in its own order
                 edge_attr = edge_attr[given.adjacency.order]
@@ -97,11 +88,9 @@ class Edge(Pooling):
         edges = level.adjacency.edge_index
         return level.x, edges, edge_attr, level.graph, perm, pooled.score[perm]
 
-    def _merge(self, level: Level, masked: bool) -> tuple[Level, Pooled, Tensor, Tensor]:
-        """The next level, what was decided, and the edges as :func:`merge_edges` ordered them."""
+    def _merge(self, level: Level) -> tuple[Pooled, Tensor, Tensor]:
+        """What was answered, and the edges as :func:`merge_edges` ordered them."""
         adjacency, x = level.adjacency, level.x
-        if x.dim() != 2 and not masked:
-            raise LookHopsError("Stacked seeds merge different nodes: pool them with masked=True.")
         score = self.score(x, adjacency)
         taken = greedy_matching(score.detach(), adjacency)
         source = adjacency.source.index_select(0, taken).long()
@@ -112,25 +101,13 @@ class Edge(Pooling):
         stays = cluster == node if level.alive is None else (cluster == node) & level.alive
         gate = score.new_ones(node.numel())
         gate = gate.scatter(0, torch.minimum(source, target), score.index_select(0, taken))
-        # The rows of the next level: all nodes, or those that stay.
-        row = node if masked else stays.nonzero().flatten()
-        number = cluster if masked else (stays.cumsum(0) - 1).index_select(0, cluster)
-        merged, order, counts = merge_edges(adjacency, number, row.numel())
+        merged, order, counts = merge_edges(adjacency, cluster, node.numel())
         edge = torch.zeros_like(counts).scatter(0, order, counts)
-        pooled = Pooled(gate.index_select(0, cluster), stays, edge, cluster)
-        partner = partner.index_select(0, row)
-        there = torch.stack((stays.index_select(0, row), partner > row), dim=1)
-        gate = gate.index_select(0, row).to(x.dtype)
-        member = torch.stack((row, partner), dim=1)
-        places = level.places.flatten()
-        merged_x = _Merge.apply(x.flatten(0, -2), gate, member, there, number)
-        level = replace(level, x=merged_x.view(*x.shape[:-2], -1, x.shape[-1]), adjacency=merged)
-        if masked:
-            level = replace(level, alive=stays, edge_alive=None)
-        else:
-            graph, place = (part.index_select(0, row) for part in (level.graph, places))
-            level = replace(level, graph=graph, place=place, segments=None)
-        return level, pooled, order, counts
+        member = torch.stack((node, partner), dim=1)
+        there = torch.stack((stays, stays & (partner > node)), dim=1)
+        merged_x = _Merge.apply(x.flatten(0, -2), gate.to(x.dtype), member, there, cluster)
+        score = gate.index_select(0, cluster)
+        return Pooled(score, stays, edge, merged_x.view_as(x), merged, cluster), order, counts
 
     def extra_repr(self) -> str:
         """Channels, as printing the module shows them."""

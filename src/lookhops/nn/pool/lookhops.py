@@ -9,8 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
-from lookhops.hops import Adjacency, Anchors, chebyshev, light
-from lookhops.nn.gate import gate
+from lookhops.hops import Adjacency, Anchors, chebyshev
 from lookhops.nn.level import Level, top_of_each
 from lookhops.nn.pool.base import NodePooling, check_ratio
 
@@ -101,15 +100,9 @@ class LookHopsPooling(NodePooling):
             )
         if isinstance(anchors, Tensor):
             raw = (anchors.flatten(-2) @ self.theta.flatten(-2).unsqueeze(-1)).squeeze(-1)
-        elif type(anchors) is Anchors and light.fits(anchors.matrix, anchors.z, self.theta):
-            raw = light.score(anchors.recurrence, anchors.matrix, anchors.start, self.theta)
         else:
             raw = anchors.score(self.theta)
         return ACTIVATIONS[self.activation](raw + self.bias)
-
-    def reduce(self, x: Tensor, score: Tensor, rows: Tensor | None = None) -> Tensor:
-        """The features x' of each node, or of those of ``rows``."""
-        return gate(x, score, self.normalize, rows)
 
     def connect(self, level: Level, score: Tensor, keep: Tensor) -> Tensor:
         """Edges between kept nodes; of those, the ones whose ends differ most."""

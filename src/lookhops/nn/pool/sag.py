@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops import Adjacency, Anchors, SparseMatrix
-from lookhops.hops.along import along
+from lookhops.hops import Adjacency, Anchors
+from lookhops.hops.dense import linear_scores
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import NodePooling
 from lookhops.nn.pool.topk import Direction
@@ -25,14 +25,7 @@ class SAG(NodePooling):
     by its magnitude leaves no gradient. Edge weights are not looked at, save that an edge of weight
     zero is no edge.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        ratio: The fraction :math:`\rho` of each graph's nodes to keep.
-
-    Shapes:
-        - x :math:`(n, d)`, edge_index :math:`(2, e)`, edge_attr :math:`(e, \ldots)` *(optional)*,
-          batch :math:`(n)` *(optional)*
-        - output as PyG's poolings: x, edge_index, edge_attr, batch, perm, score
+    Arguments and shapes as for :class:`~lookhops.nn.NodePooling`.
     """
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
@@ -41,16 +34,9 @@ class SAG(NodePooling):
         self.neighbours = Linear(in_channels, 1, bias=False)
         self.sign = Direction(1)
 
-    def reset_parameters(self) -> None:
-        """Draw new parameters."""
-        for module in (self.own, self.neighbours, self.sign):
-            module.reset_parameters()
-
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
         """The score w of each node; channels are summed first, neighbours after."""
-        both = along(x, torch.cat((self.own.weight, self.neighbours.weight), dim=-2))
+        both = linear_scores(x, torch.cat((self.own.weight, self.neighbours.weight), dim=-2))
         own, neighbours = both.unsqueeze(-1).unbind(-3)
-        present = adjacency.present
-        value = None if present is None else present.to(both.dtype)
-        links = SparseMatrix(adjacency.pattern, value, adjacency.symmetric)
-        return torch.tanh(self.sign(own + self.own.bias.unsqueeze(-2) + links(neighbours)))
+        around = adjacency.links(both.dtype)(neighbours)
+        return torch.tanh(self.sign(own + self.own.bias.unsqueeze(-2) + around))

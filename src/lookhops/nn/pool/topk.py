@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lookhops.hops import Adjacency, Anchors
-from lookhops.hops.along import along
+from lookhops.hops.dense import linear_scores
 from lookhops.nn.linear import Linear, unit
 from lookhops.nn.pool.base import NodePooling
 
@@ -24,7 +24,7 @@ class Direction(Linear):
 
     def forward(self, x: Tensor) -> Tensor:
         """Project every node onto the direction."""
-        return along(x, self.weight * unit(self.weight)).squeeze(-2)
+        return linear_scores(x, self.weight * unit(self.weight)).squeeze(-2)
 
 
 class TopK(NodePooling):
@@ -36,23 +36,12 @@ class TopK(NodePooling):
 
     with all edges between kept nodes: PyG's ``TopKPooling``.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        ratio: The fraction :math:`\rho` of each graph's nodes to keep.
-
-    Shapes:
-        - x :math:`(n, d)`, edge_index :math:`(2, e)`, edge_attr :math:`(e, \ldots)` *(optional)*,
-          batch :math:`(n)` *(optional)*
-        - output as PyG's poolings: x, edge_index, edge_attr, batch, perm, score
+    Arguments and shapes as for :class:`~lookhops.nn.NodePooling`.
     """
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
         super().__init__(in_channels, ratio)
         self.direction = Direction(in_channels)
-
-    def reset_parameters(self) -> None:
-        """Draw new parameters."""
-        self.direction.reset_parameters()
 
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
         """The score w of each node."""

@@ -11,6 +11,7 @@ from lookhops.experiments.compare import ALPHA
 from lookhops.experiments.results import CellResult
 from lookhops.experiments.statistics import Pair
 from lookhops.experiments.statistics import mean_std as spread_of
+from lookhops.nn.registry import network_name
 from lookhops.paper.side_by_side import ROW_NAMES
 from lookhops.report.charts import axis, figure, interval, label, marks, rounded, rows_axis
 from lookhops.report.comparable import Group
@@ -24,7 +25,6 @@ from lookhops.words import (
     duration,
     joined,
     mean_std,
-    network_name,
     p_said,
     p_value,
     percent,

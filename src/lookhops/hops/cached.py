@@ -10,7 +10,7 @@ import torch
 Value = TypeVar("Value")
 
 
-class lazy(Generic[Value]):
+class cached(Generic[Value]):
     """As :func:`functools.cached_property`, for tensors that are kept across calls of a layer.
 
     ``cached_property`` takes a lock before Python 3.12, which ``torch.compile`` cannot follow. And
@@ -23,10 +23,10 @@ class lazy(Generic[Value]):
         self.__doc__ = compute.__doc__
 
     @overload
-    def __get__(self, owner: None, kind: type) -> lazy[Value]: ...
+    def __get__(self, owner: None, kind: type) -> cached[Value]: ...
     @overload
     def __get__(self, owner: object, kind: type) -> Value: ...
-    def __get__(self, owner: object | None, kind: type) -> lazy[Value] | Value:
+    def __get__(self, owner: object | None, kind: type) -> cached[Value] | Value:
         if owner is None:
             return self
         value = outside_inference(lambda: self.compute(owner))

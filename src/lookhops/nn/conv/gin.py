@@ -1,0 +1,52 @@
+"""GIN, the baseline that adds its neighbours up."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from lookhops.hops import Adjacency
+from lookhops.nn.conv.base import Convolution
+from lookhops.nn.linear import Linear
+
+
+class GIN(Convolution):
+    r"""The graph isomorphism network of `Xu et al. <https://arxiv.org/abs/1810.00826>`_.
+
+    .. math::
+        x'_i = \mathrm{MLP}\Bigl((1 + \varepsilon)\, x_i + \sum_{j \in N(i)} x_j\Bigr), \qquad
+        \mathrm{MLP}(x) = \mathrm{ReLU}(x W_1 + b_1)\, W_2 + b_2
+
+    with a learnt :math:`\varepsilon` that starts at zero: PyG's ``GINConv`` with its ``train_eps``.
+    Edge weights are not looked at, save that an edge of weight zero is no edge.
+
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+        out_channels: Channels of the output and between the two dense layers, :math:`d'`.
+
+    Shapes:
+        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`
+        - output :math:`(\ldots, n, d')`
+    """
+
+    reads_k = False
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__(in_channels, out_channels)
+        self.mlp = nn.Sequential(
+            Linear(in_channels, out_channels), nn.ReLU(), Linear(out_channels, out_channels)
+        )
+        self.eps = nn.Parameter(torch.empty(1))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters."""
+        for layer in self.mlp:
+            if isinstance(layer, Linear):
+                layer.reset_parameters()
+        nn.init.zeros_(self.eps)
+
+    def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+        """Add up, then the dense layers."""
+        own = x * (1 + self.eps.to(x.dtype)).unsqueeze(-1)
+        return self.mlp(own + adjacency.links(x.dtype)(x))

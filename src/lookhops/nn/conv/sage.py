@@ -1,0 +1,46 @@
+"""GraphSAGE, the baseline that averages its neighbours."""
+
+from __future__ import annotations
+
+from torch import Tensor
+
+from lookhops.hops import Adjacency
+from lookhops.nn.conv.base import Convolution
+from lookhops.nn.linear import Linear
+
+
+class SAGE(Convolution):
+    r"""The GraphSAGE convolution of `Hamilton et al. <https://arxiv.org/abs/1706.02216>`_.
+
+    .. math::
+        x'_i = x_i W_1 + \Bigl(\underset{j \in N(i)}{\mathrm{mean}}\; x_j\Bigr) W_2 + b
+
+    where the mean of no neighbour is zero: PyG's ``SAGEConv``. Edge weights are not looked at, save
+    that an edge of weight zero is no edge.
+
+    Args:
+        in_channels: Channels of the input, :math:`d`.
+        out_channels: Channels of the output, :math:`d'`.
+
+    Shapes:
+        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`
+        - output :math:`(\ldots, n, d')`
+    """
+
+    reads_k = False
+
+    def __init__(self, in_channels: int, out_channels: int) -> None:
+        super().__init__(in_channels, out_channels)
+        self.own = Linear(in_channels, out_channels, bias=False)
+        self.neighbours = Linear(in_channels, out_channels)
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters."""
+        self.own.reset_parameters()
+        self.neighbours.reset_parameters()
+
+    def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
+        """Average, then a dense layer for the node and one for its neighbours."""
+        links = adjacency.links(x.dtype)
+        count = links(x.new_ones(*x.shape[:-1], 1)).clamp(min=1)
+        return self.own(x) + self.neighbours(links(x) / count)

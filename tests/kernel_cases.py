@@ -1,0 +1,250 @@
+"""Every Triton kernel beside the few lines of PyTorch that it stands for, as cases to run.
+
+A case takes the device on which the kernel runs; the plain lines run on the CPU. On a GPU
+``gpu/test_kernels.py`` runs them all. Elsewhere :func:`interpret` runs the small ones in a process
+of their own, under Triton's interpreter, which must be chosen before Triton is imported.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from functools import partial
+from itertools import product
+
+import pytest
+import torch
+from torch import Tensor
+
+from lookhops.hops import Adjacency, chebyshev, powers
+from lookhops.hops import kernels as hop_kernels
+from lookhops.hops.merge import merge_hops
+from lookhops.hops.product import multiply
+from lookhops.nn import Level, kernels
+from lookhops.nn.activate import activate
+from lookhops.nn.dropout import dropout
+from lookhops.nn.level import keep_top
+from lookhops.nn.readout import readout
+from lookhops.nn.segments import neighbour_max
+
+FLOATS = (torch.float32, torch.bfloat16)
+CLOSE = {torch.float32: {"rtol": 1e-4, "atol": 1e-5}, torch.bfloat16: {"rtol": 4e-2, "atol": 4e-2}}
+
+
+def interpret(room: str) -> None:
+    """Run the small cases of ``hops`` or ``nn`` under Triton's interpreter."""
+    pytest.importorskip("triton", reason="needs triton, which has no build for this machine")
+    done = subprocess.run(
+        [sys.executable, __file__, room],
+        env={**os.environ, "TRITON_INTERPRET": "1", "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(done.stdout.splitlines()) == len(SMALL[room])
+
+
+def move(tensor: Tensor | None, device: str) -> Tensor | None:
+    """A copy on the device that asks for a gradient where the tensor does."""
+    if tensor is None:
+        return None
+    return tensor.detach().to(device, copy=True).requires_grad_(tensor.requires_grad)
+
+
+def random_adjacency(nodes: int, edges: int, slices: int = 1) -> Adjacency:
+    """Random edges, none of them between slices."""
+    generator = torch.Generator().manual_seed(0)
+    each = torch.randint(0, max(nodes, 1), (slices, 2, edges if nodes else 0), generator=generator)
+    shifted = each + nodes * torch.arange(slices)[:, None, None]
+    return Adjacency.of(shifted.transpose(0, 1).reshape(2, -1), nodes * slices)
+
+
+def csr(adjacency: Adjacency, dtype: torch.dtype) -> tuple[Tensor, Tensor, Tensor]:
+    """Offsets, columns and values of the Chebyshev operator."""
+    matrix = adjacency.chebyshev(dtype)
+    assert matrix.value is not None
+    return matrix.pattern.row_ptr, matrix.pattern.column, matrix.value.to(dtype)
+
+
+# -------------------------------------------------------------------- hops
+
+
+def sparse_product(
+    device: str, nodes: int, edges: int, channels: int, dtype: torch.dtype, valued: bool
+) -> None:
+    row_ptr, column, value = csr(random_adjacency(nodes, edges), dtype)
+    x = torch.randn(nodes, channels).to(dtype)
+    expected = multiply(row_ptr, column, value.float() if valued else None, x.float())
+    given = (row_ptr, column, value if valued else None, x)
+    found = hop_kernels.multiply(*(move(t, device) for t in given))
+    torch.testing.assert_close(found.float().cpu(), expected, **CLOSE[dtype])
+
+
+def merge(
+    device: str, stack: tuple, nodes: int, channels: int, k: int, order: float, dtype: torch.dtype
+) -> None:
+    recurrence = chebyshev if order == 2 else powers
+    row_ptr, column, value = csr(random_adjacency(nodes, 2 * nodes, *stack), dtype)
+    x, other = (torch.randn(*stack, nodes, channels).to(dtype) for _ in range(2))
+    weight = torch.randn(*stack, k + 1, channels).to(dtype)
+    bias, offset = (torch.randn(*stack, channels).to(dtype) for _ in range(2))
+    for second in (None, other):
+        given = (row_ptr, column, value, x, weight, bias, second, offset)
+        wide = [t if t is None or not t.is_floating_point() else t.float() for t in given]
+        plain = merge_hops(recurrence, *wide)
+        fast = hop_kernels.merge(order, *(move(t, device) for t in given))
+        for found, expected in zip(fast, plain, strict=True):
+            if expected is None:
+                assert found is None
+                continue
+            scale = expected.abs().max().clamp(min=1)
+            limit = (1e-5 if dtype == torch.float32 else 0.04 * k) * scale
+            assert (found.float().cpu() - expected).abs().max() <= limit
+
+
+# -------------------------------------------------------------------- nn
+
+
+def random_graphs(sizes: tuple[int, ...], masked: bool) -> tuple[Tensor, Tensor | None]:
+    """The graph of each node, and which nodes are alive."""
+    graph = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    return graph, torch.rand(len(graph)) < 0.7 if masked else None
+
+
+def compare(fast: Callable, plain: Callable, inputs: list[Tensor], device: str) -> None:
+    """Outputs, and the gradients of the inputs for random gradients of the outputs."""
+    results = []
+    for run, where in ((fast, device), (plain, "cpu")):
+        own = [move(t.requires_grad_(), where) for t in inputs]
+        outputs = run(*own)
+        generator = torch.Generator().manual_seed(0)
+        into = [torch.randn(out.shape, generator=generator).to(where) for out in outputs]
+        torch.autograd.backward(outputs, into)
+        results.append([t.detach().cpu() for t in (*outputs, *(t.grad for t in own))])
+    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+
+
+def activation(
+    device: str, sizes: tuple[int, ...], masked: bool, scored: bool, normalize: bool
+) -> None:
+    graph, alive = random_graphs(sizes, masked)
+    z = torch.randn(len(graph), 130)
+    z[0] = 0
+    z[-1, :] = z[0]
+    inputs = [z, torch.rand(len(graph))] if scored else [z]
+    level = Level(z, random_adjacency(len(graph), 0), graph, len(sizes), alive)
+
+    def plain(z: Tensor, score: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        after, read = activate(level.with_x(z), score, normalize)
+        return after.x, read
+
+    def fast(z: Tensor, score: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        where = [move(t, device) for t in (graph, *level.bounds, alive)]
+        return kernels.Activate.apply(z, score, *where, normalize)
+
+    compare(fast, plain, inputs, device)
+
+
+def reading(device: str, sizes: tuple[int, ...], masked: bool) -> None:
+    graph, alive = random_graphs(sizes, masked)
+    x = (torch.randn(len(graph), 130) * 4).round() + 0.5  # with ties
+    level = Level(x, random_adjacency(len(graph), 0), graph, len(sizes), alive)
+    where = [move(t, device) for t in (graph, *level.bounds, alive)]
+    compare(
+        lambda x: (kernels.Readout.apply(x, *where),),
+        lambda x: (readout(level.with_x(x)),),
+        [x],
+        device,
+    )
+
+
+def ranking(device: str, sizes: tuple[int, ...], masked: bool, ties: bool, ratio: float) -> None:
+    graph, alive = random_graphs(sizes, masked)
+    score = torch.rand(len(graph))
+    score = (score * 4).round() if ties else score
+    level = Level(score[:, None], random_adjacency(len(graph), 0), graph, len(sizes), alive)
+    where = [move(t, device) for t in (score, graph, *level.bounds, alive)]
+    assert torch.equal(kernels.keep_top(*where, ratio).cpu(), keep_top(level, score, ratio))
+
+
+def maximum(device: str, nodes: int, edges: int) -> None:
+    x = (torch.randn(nodes, 130) * 4).round() + 0.5  # with ties
+    pattern = random_adjacency(nodes, edges).with_loops
+    turned = pattern.transpose
+    entries = (pattern.row_ptr, pattern.column, turned.row_ptr, turned.column)
+    where = [move(t, device) for t in entries]
+    compare(
+        lambda x: (kernels.NeighbourMax.apply(x, *where),),
+        lambda x: (neighbour_max(pattern, x),),
+        [x],
+        device,
+    )
+
+
+def dropping(device: str, stack: tuple[int, ...], channels: int, dtype: torch.dtype) -> None:
+    x = torch.randn(*stack, 20, channels).to(dtype).requires_grad_()
+    key = torch.randint(-(2**62), 2**62, stack)
+    place = torch.randint(0, 2**40, (*stack, 20))
+    expected = dropout(x, 0.3, key, 3, place)
+    expected.sum().backward()
+    own = move(x, device)
+    found = kernels.Dropout.apply(own, move(key, device), 3, move(place, device), 19_661)
+    found.sum().backward()
+    close = {"rtol": 0, "atol": 0} if dtype == torch.float32 else CLOSE[dtype]
+    pairs = ((found.detach().cpu(), expected.detach()), (own.grad.cpu(), x.grad))
+    for mine, plain in pairs:  # the interpreter cuts bfloat16 off where others round
+        assert torch.equal(mine == 0, plain == 0)
+        torch.testing.assert_close(mine, plain, **close)
+
+
+# -------------------------------------------------------------------- all of them
+
+
+def cases(run: Callable, *choices: tuple) -> dict[str, Callable[[str], None]]:
+    """A case for every combination of the choices, under a name that says which."""
+    return {
+        f"{run.__name__}{chosen}".replace("torch.", ""): partial(_seeded, run, chosen)
+        for chosen in product(*choices)
+    }
+
+
+def _seeded(run: Callable, chosen: tuple, device: str) -> None:
+    torch.manual_seed(0)
+    run(device, *chosen)
+
+
+BOTH, SIZES = (True, False), ((3, 0, 1, 40), (1,))
+SMALL = {
+    "hops": {
+        **cases(sparse_product, (1,), (0, 3), (1, 8), FLOATS, BOTH),
+        **cases(sparse_product, (33,), (90,), (3, 129), FLOATS, BOTH),
+        **cases(merge, ((), (3,)), (16,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS),
+        **cases(merge, ((),), (1,), (5,), (2,), (2.0,), FLOATS),
+    },
+    "nn": {
+        **cases(activation, SIZES, BOTH, BOTH, BOTH),
+        **cases(activation, ((150,),), BOTH, (True,), (True,)),
+        **cases(reading, (*SIZES, (150,)), BOTH),
+        **cases(ranking, ((5, 0, 1, 10, 60),), BOTH, BOTH, (0.1, 0.6, 0.7, 1.0)),
+        **cases(maximum, (1,), (0,)),
+        **cases(maximum, (33,), (90,)),
+        **cases(dropping, ((), (3,)), (6, 128), FLOATS),
+    },
+}
+#: Too large for the interpreter.
+LARGE = {
+    **cases(sparse_product, (0,), (0,), (8,), FLOATS, BOTH),
+    **cases(sparse_product, (5748,), (28534,), (128,), FLOATS, BOTH),
+    **cases(merge, ((2,),), (5752,), (128,), (1, 2, 4), (1.0, 2.0), FLOATS),
+    **cases(activation, ((700,),), BOTH, BOTH, BOTH),
+    **cases(reading, ((700,),), BOTH),
+    **cases(ranking, ((5, 0, 1, 10, 700, 5748, 20),), BOTH, BOTH, (0.1, 0.5, 0.6, 0.7, 0.9, 1.0)),
+    **cases(maximum, (700,), (4000,)),
+}
+
+if __name__ == "__main__":
+    for name, case in SMALL[sys.argv[1]].items():
+        case("cpu")
+        print(name, flush=True)
