@@ -126,7 +126,7 @@ def _draw(found: HopInformation, path: Path) -> None:
 
 
 def _print(found: HopInformation) -> None:
-    from lookhops.information.words import classes_sentence
+    from lookhops.information.sentences import classes_sentence
 
     constant = f" ({found.constant_channels} more are constant)" if found.constant_channels else ""
     out.print(
@@ -149,7 +149,7 @@ def _print(found: HopInformation) -> None:
 
 def _gains(found: HopInformation) -> Table:
     """A row for each k; at k = 1 there is no gain, as there is nothing before it to compare."""
-    from lookhops.information.words import percent
+    from lookhops.information.sentences import percent
 
     table = Table(box=None, padding=(0, 2), header_style="bold")
     table.add_column("hops k", justify="right")

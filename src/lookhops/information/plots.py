@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lookhops.information.words import percent
+from lookhops.information.sentences import percent
 from lookhops.palette import GREEN, PALE, SERIES, VERMILLION
 
 if TYPE_CHECKING:

@@ -111,7 +111,7 @@ class HopInformation:
 
     def sentence(self) -> str:
         """The answer in words."""
-        from lookhops.information.words import sentence
+        from lookhops.information.sentences import sentence
 
         return sentence(self)
 
