@@ -9,9 +9,9 @@ from random_sets import random_graphs
 from lookhops import Graphs
 from lookhops.datasets.hop_tasks import hop_task
 from lookhops.information import compositions, resample
+from lookhops.information.entropy import Scope
 from lookhops.information.gain import measure
 from lookhops.information.resample import Resampling
-from lookhops.information.entropy import Scope
 
 
 def quiet(_what: str, _share: float) -> None:

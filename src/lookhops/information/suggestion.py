@@ -10,11 +10,11 @@ import numpy as np
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.information.entropy import BLOCK_SIZE, Scope
 from lookhops.information.fit import fit_decay, fit_rates
 from lookhops.information.gain import Progress, measure
 from lookhops.information.resample import Resampling
 from lookhops.information.result import HopInformation
-from lookhops.information.entropy import BLOCK_SIZE, Scope
 
 # A curve of two numbers needs two gains, IG(2) and IG(3).
 LEAST_K = 3
