@@ -23,6 +23,7 @@ from lookhops.cli.reading import Reading, Source
 from lookhops.cli.report import ReportFile, check_page, command_line, write
 from lookhops.errors import LookHopsError
 from lookhops.files import replacing
+from lookhops.words import compact_percent
 
 if TYPE_CHECKING:
     from lookhops.information import HopInformation
@@ -149,8 +150,6 @@ def _print(found: HopInformation) -> None:
 
 def _gains(found: HopInformation) -> Table:
     """A row for each k; at k = 1 there is no gain, as there is nothing before it to compare."""
-    from lookhops.information.sentences import percent
-
     table = Table(box=None, padding=(0, 2), header_style="bold")
     table.add_column("hops k", justify="right")
     table.add_column("gain IG(k)", justify="right")
@@ -163,7 +162,7 @@ def _gains(found: HopInformation) -> Table:
         row = [str(k), f"{found.gain[k - 2]:.4f}" if k > 1 else "-"]
         if found.gain_interval is not None:
             row.append("{:.4f} to {:.4f}".format(*found.gain_interval[k - 2]) if k > 1 else "-")
-        row += [percent(found.lost(k)), bar(float(found.lost(k)), 20)]
+        row += [compact_percent(found.lost(k)), bar(float(found.lost(k)), 20)]
         if suggested:
             row[-1] = f"{row[-1]} <- enough".strip()
         table.add_row(*row, style="bold green" if suggested else None)

@@ -67,23 +67,21 @@ class Compositions:
         first, last = self.start[channel : channel + 2]
         size, ones = self.size[first:last], self.ones[first:last]
         pointer = self.matrix.indptr[first : last + 1]
-        entries = slice(pointer[0], pointer[-1])
-        unit, count = self.matrix.indices[entries], self.matrix.data[entries]
+        unit = self.matrix.indices[pointer[0] : pointer[-1]]
+        count = self.matrix.data[pointer[0] : pointer[-1]]
         place = np.repeat(np.searchsorted(self.seen, size), np.diff(pointer))
         cells = unit * np.int64(self.seen.size) + place
         with_ones = np.bincount(cells, count, self.by_size.size).reshape(self.by_size.shape)
         without = (self.by_size - with_ones).T
         rest, rest_unit = np.nonzero(without)
-        held = np.bincount(rest, minlength=self.seen.size)
+        held = np.bincount(rest, minlength=self.seen.size)  # in how many units
         left = np.flatnonzero(held)
-        entries = (
-            np.concatenate((without[rest, rest_unit], count)),
-            np.concatenate((rest_unit, unit)),
-            np.concatenate(([0], np.cumsum(held[left]), pointer[1:] - pointer[0] + rest.size)),
-        )
         values = np.concatenate((np.log(self.seen[left]), two_valued_entropy(size, ones, ratio)))
-        matrix = sparse.csc_array(entries, (len(self.by_size), values.size))
-        counts = np.add.reduceat(matrix.data, matrix.indptr[:-1])
+        entries = np.concatenate((without[rest, rest_unit], count))
+        units: np.ndarray = np.concatenate((rest_unit, unit))
+        starts = np.concatenate(([0], np.cumsum(held[left]), pointer[1:] - pointer[0] + rest.size))
+        matrix = sparse.csc_array((entries, units, starts), (len(self.by_size), values.size))
+        counts = np.add.reduceat(entries, starts[:-1])
         return Entropies(values, matrix, Sample.counted(values, counts))
 
 

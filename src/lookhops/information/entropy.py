@@ -81,7 +81,6 @@ class Scope:
         """
         flags = self.channels.flags
         of_label = np.append(self.channels.channel_of_label, -1)  # a block's label -1 is none
-        of_flag = np.arange(self.channels.counted.size)[-flags.shape[1] :] if flags.size else []
         # Either all labels that occur are channels or, with only one label, none is.
         labels = np.s_[:] if (of_label >= 0).any() else np.s_[:0]
         block_size = self._summed_block_size if flags.size else self.block_size
@@ -90,7 +89,8 @@ class Scope:
             size, ones, sums = reach(block, self.max_k, self.neighbourhood, values)
             channel, ones = of_label[block.labels][block.graph][:, labels], ones[:, :, labels]
             if flags.size:
-                channel = np.hstack((channel, np.tile(of_flag, (len(channel), 1))))
+                of_flag = np.tile(self.channels.channel_of_flag, (len(channel), 1))
+                channel = np.hstack((channel, of_flag))
                 by_flag = np.rint(sums).astype(ones.dtype).transpose(0, 2, 1)
                 ones = np.concatenate((ones, by_flag), axis=2)
             yield block, np.maximum(size, 1), channel, ones
