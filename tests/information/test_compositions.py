@@ -26,7 +26,7 @@ def test_column_sums_and_rows(units: int, largest: int):
             held = np.where(channel == c, ones[k], 0).sum(axis=1)
             expected = Counter(zip(unit.tolist(), size[k].tolist(), held.tolist(), strict=True))
             entropies = found.entropies(c, ratio)
-            matrix = entropies.matrix.tocoo()
+            matrix = entropies.matrix(units).tocoo()
             values = entropies.values[matrix.col]
             rows = sorted(zip(matrix.row, values, matrix.data, strict=True))
             naive = [

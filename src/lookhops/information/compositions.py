@@ -30,13 +30,18 @@ class Entropies:
 
     Args:
         values: The entropies, shape (m).
-        matrix: How many nodes of each unit have each of them, shape (u, m); no row is empty.
+        entries: How many nodes of a unit have one of them, the unit, and where the entries of each
+            entropy begin: a sparse matrix by columns.
         sample: The same for all units together.
     """
 
     values: np.ndarray
-    matrix: sparse.csc_array | sparse.csr_array
+    entries: tuple[np.ndarray, np.ndarray, np.ndarray]
     sample: Sample
+
+    def matrix(self, units: int) -> sparse.csr_array:
+        """How many nodes of each unit have each entropy, shape (u, m); no row is empty."""
+        return sparse.csc_array(self.entries, (units, self.values.size)).tocsr()
 
 
 @dataclass(frozen=True)
@@ -77,12 +82,13 @@ class Compositions:
         held = np.bincount(rest, minlength=self.seen.size)  # in how many units
         left = np.flatnonzero(held)
         values = np.concatenate((np.log(self.seen[left]), two_valued_entropy(size, ones, ratio)))
-        entries = np.concatenate((without[rest, rest_unit], count))
-        units: np.ndarray = np.concatenate((rest_unit, unit))
-        starts = np.concatenate(([0], np.cumsum(held[left]), pointer[1:] - pointer[0] + rest.size))
-        matrix = sparse.csc_array((entries, units, starts), (len(self.by_size), values.size))
-        counts = np.add.reduceat(entries, starts[:-1])
-        return Entropies(values, matrix, Sample.counted(values, counts))
+        entries = (
+            np.concatenate((without[rest, rest_unit], count)),
+            np.concatenate((rest_unit, unit)),
+            np.concatenate(([0], np.cumsum(held[left]), pointer[1:] - pointer[0] + rest.size)),
+        )
+        counts = np.add.reduceat(entries[0], entries[2][:-1])
+        return Entropies(values, entries, Sample.counted(values, counts))
 
 
 class CompositionCounter:

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from itertools import chain, pairwise
 
 import numpy as np
-from scipy import sparse
 
 from lookhops.information.compositions import CompositionCounter, Entropies
 from lookhops.information.density import Sample, divergence
@@ -73,15 +72,11 @@ def _counted(scope: Scope, resampling: Resampling, progress: Progress) -> Iterat
 
 def _summed(scope: Scope, resampling: Resampling) -> Iterator[list[Entropies]]:
     """For each summed channel: the entropies of all nodes for k = 1 to K."""
-    node_ptr = scope.structure.node_ptr
-    unit_of_node = np.repeat(resampling.unit, np.diff(node_ptr))
+    unit_of_node = np.repeat(resampling.unit, np.diff(scope.structure.node_ptr))
     for columns, nodes, entropy in scope.summed():
-        unit = unit_of_node[nodes]
-        start = np.searchsorted(np.sort(unit), np.arange(resampling.units + 1))
-        entries = np.ones(nodes.size), np.argsort(unit, kind="stable"), start
-        matrix = sparse.csr_array(entries, (resampling.units, nodes.size))
+        entries = np.ones(nodes.size), unit_of_node[nodes], np.arange(nodes.size + 1)
         for c in range(columns.size):
-            yield [Entropies(values, matrix, Sample.observed(values)) for values in entropy[:, c]]
+            yield [Entropies(values, entries, Sample.observed(values)) for values in entropy[:, c]]
 
 
 def _mean(values: np.ndarray, axis: int) -> np.ndarray:

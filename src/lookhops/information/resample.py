@@ -96,11 +96,13 @@ def resampled_divergences(hops: Sequence[Entropies], weights: np.ndarray) -> np.
     """
     samples = [one.sample for one in hops]
     lattice = Lattice.over(samples)
-    by_unit = [(one.matrix @ lattice.spread(one.values)).toarray() for one in hops]
+    matrices = [one.matrix(weights.shape[1]) for one in hops]
+    pairs = list(zip(matrices, (one.values for one in hops), strict=True))
+    by_unit = [(matrix @ lattice.spread(values)).toarray() for matrix, values in pairs]
     # One product for all k: many small ones make the threads of a busy machine wait for each other.
     drawn = np.split(weights @ np.hstack(by_unit), len(hops), axis=1)
     densities = [_densities(*one, lattice) for one in zip(drawn, samples, strict=True)]
-    ends = np.array([_ends(one, weights > 0) for one in hops])  # (K, 2, r)
+    ends = np.array([_ends(matrix, values, weights > 0) for matrix, values in pairs])  # (K, 2, r)
     found = np.full((len(weights), len(hops) - 1), np.nan)
     for k in range(1, len(hops)):
         if samples[k].bandwidth == 0 or samples[k - 1].bandwidth == 0:
@@ -119,11 +121,12 @@ def resampled_divergences(hops: Sequence[Entropies], weights: np.ndarray) -> np.
     return found
 
 
-def _ends(entropies: Entropies, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _ends(
+    matrix: sparse.csr_array, values: np.ndarray, drawn: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     """The smallest and the largest entropy of each resample, given which units it drew (r, u)."""
-    matrix = entropies.matrix.tocsr()
-    values, start = entropies.values[matrix.indices], matrix.indptr[:-1]
-    low, high = np.minimum.reduceat(values, start), np.maximum.reduceat(values, start)
+    entries, start = values[matrix.indices], matrix.indptr[:-1]
+    low, high = np.minimum.reduceat(entries, start), np.maximum.reduceat(entries, start)
     return (
         np.where(drawn, low, math.inf).min(axis=1),
         np.where(drawn, high, -math.inf).max(axis=1),
