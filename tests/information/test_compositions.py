@@ -4,6 +4,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from lookhops.information.compositions import CompositionCounter, two_valued_entropy
 
@@ -26,7 +27,8 @@ def test_column_sums_and_rows(units: int, largest: int):
             held = np.where(channel == c, ones[k], 0).sum(axis=1)
             expected = Counter(zip(unit.tolist(), size[k].tolist(), held.tolist(), strict=True))
             entropies = found.entropies(c, ratio)
-            matrix = entropies.matrix(units).tocoo()
+            shape = (units, entropies.values.size)
+            matrix = sparse.csc_array(entropies.entries, shape).tocoo()
             values = entropies.values[matrix.col]
             rows = sorted(zip(matrix.row, values, matrix.data, strict=True))
             naive = [

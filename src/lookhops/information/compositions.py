@@ -31,17 +31,13 @@ class Entropies:
     Args:
         values: The entropies, shape (m).
         entries: How many nodes of a unit have one of them, the unit, and where the entries of each
-            entropy begin: a sparse matrix by columns.
+            entropy begin: a sparse matrix (u, m) by columns, without empty rows.
         sample: The same for all units together.
     """
 
     values: np.ndarray
     entries: tuple[np.ndarray, np.ndarray, np.ndarray]
     sample: Sample
-
-    def matrix(self, units: int) -> sparse.csr_array:
-        """How many nodes of each unit have each entropy, shape (u, m); no row is empty."""
-        return sparse.csc_array(self.entries, (units, self.values.size)).tocsr()
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from lookhops.information.compositions import Entropies
 from lookhops.information.density import CUT, FLOOR, POINTS, Sample, share, silverman
@@ -77,14 +76,16 @@ class Lattice:
         cell = max(narrowest / CELLS_PER_BANDWIDTH, (high - low) / (MOST_CELLS - 2))
         return cls(low, cell, int((high - low) / cell) + 2)
 
-    def spread(self, values: np.ndarray) -> sparse.csr_array:
-        """Each value's shares at the two points beside it, shape (len(values), cells)."""
-        place = (values - self.low) / self.cell
+    def histograms(self, entropies: Entropies, units: int) -> np.ndarray:
+        """Each unit's nodes, shared between the two points beside their entropies, (u, cells)."""
+        count, unit, start = entropies.entries
+        place = (entropies.values - self.low) / self.cell
         left = np.minimum(place.astype(np.int64), self.cells - 2)
-        shares = np.stack((1 - (place - left), place - left), axis=1).reshape(-1)
-        columns = np.stack((left, left + 1), axis=1).reshape(-1)
-        pointer = np.arange(0, 2 * values.size + 1, 2)
-        return sparse.csr_array((shares, columns, pointer), (values.size, self.cells))
+        right_share = np.repeat(place - left, np.diff(start)) * count
+        cell = np.repeat(left, np.diff(start)) + unit * np.int64(self.cells)
+        mass = np.bincount(cell, count - right_share, units * self.cells)
+        mass[1:] += np.bincount(cell, right_share, units * self.cells - 1)
+        return mass.reshape(units, self.cells)
 
 
 def resampled_divergences(hops: Sequence[Entropies], weights: np.ndarray) -> np.ndarray:
@@ -96,13 +97,11 @@ def resampled_divergences(hops: Sequence[Entropies], weights: np.ndarray) -> np.
     """
     samples = [one.sample for one in hops]
     lattice = Lattice.over(samples)
-    matrices = [one.matrix(weights.shape[1]) for one in hops]
-    pairs = list(zip(matrices, (one.values for one in hops), strict=True))
-    by_unit = [(matrix @ lattice.spread(values)).toarray() for matrix, values in pairs]
+    by_unit = [lattice.histograms(one, weights.shape[1]) for one in hops]
     # One product for all k: many small ones make the threads of a busy machine wait for each other.
     drawn = np.split(weights @ np.hstack(by_unit), len(hops), axis=1)
     densities = [_densities(*one, lattice) for one in zip(drawn, samples, strict=True)]
-    ends = np.array([_ends(matrix, values, weights > 0) for matrix, values in pairs])  # (K, 2, r)
+    ends = np.array([_ends(one, weights > 0) for one in hops])  # (K, 2, r)
     found = np.full((len(weights), len(hops) - 1), np.nan)
     for k in range(1, len(hops)):
         if samples[k].bandwidth == 0 or samples[k - 1].bandwidth == 0:
@@ -121,12 +120,14 @@ def resampled_divergences(hops: Sequence[Entropies], weights: np.ndarray) -> np.
     return found
 
 
-def _ends(
-    matrix: sparse.csr_array, values: np.ndarray, drawn: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _ends(entropies: Entropies, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The smallest and the largest entropy of each resample, given which units it drew (r, u)."""
-    entries, start = values[matrix.indices], matrix.indptr[:-1]
-    low, high = np.minimum.reduceat(entries, start), np.maximum.reduceat(entries, start)
+    _, unit, start = entropies.entries
+    values = np.repeat(entropies.values, np.diff(start))
+    low = np.full(drawn.shape[1], math.inf)
+    high = -low
+    np.minimum.at(low, unit, values)
+    np.maximum.at(high, unit, values)
     return (
         np.where(drawn, low, math.inf).min(axis=1),
         np.where(drawn, high, -math.inf).max(axis=1),
