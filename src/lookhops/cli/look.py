@@ -14,6 +14,7 @@ from lookhops.cli.shared.progress import progress_bar
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
+from lookhops.words import compact_percent
 
 if TYPE_CHECKING:
     from lookhops.information import HopInformation
@@ -101,7 +102,7 @@ def _draw(found: HopInformation, path: Path) -> None:
 
 
 def _print(found: HopInformation) -> None:
-    from lookhops.information.words import classes_sentence
+    from lookhops.information.sentences import classes_sentence
 
     constant = f" ({found.constant_channels} more are constant)" if found.constant_channels else ""
     out.print(
@@ -120,15 +121,13 @@ def _print(found: HopInformation) -> None:
 
 def _gains(found: HopInformation) -> Table:
     """A row for each k; at k = 1 there is no gain, as there is nothing before it to compare."""
-    from lookhops.information.words import percent
-
     intervals = found.gain_interval
     rows = []
     for k in range(1, found.max_k + 1):
         row = [str(k), f"{found.gain[k - 2]:.4f}" if k > 1 else "-"]
         if intervals is not None:
             row.append("{:.4f} to {:.4f}".format(*intervals[k - 2]) if k > 1 else "-")
-        row += [percent(found.lost(k)), bar(float(found.lost(k)), 20)]
+        row += [compact_percent(found.lost(k)), bar(float(found.lost(k)), 20)]
         if k == found.suggested_k:
             row = [f"[bold green]{cell}[/]" for cell in (*row[:-1], f"{row[-1]} <- enough".strip())]
         rows.append(row)
