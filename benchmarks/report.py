@@ -23,10 +23,10 @@ from lookhops.datasets import load
 from lookhops.graphs import Graphs
 from lookhops.models import train_into
 from lookhops.nn import Architecture
+from lookhops.options import parse_seeds
 from lookhops.report.build import report_on
 from lookhops.report.page import write_report
 from lookhops.training import Protocol
-from lookhops.training.protocol import parse_seeds
 
 
 def main() -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from lookhops.training.protocol import Protocol
 
 from lookhops.datasets.hop_tasks import hop_task
 from lookhops.datasets.splits import Split, split
@@ -12,7 +13,6 @@ from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 from lookhops.tasks import task_of
 from lookhops.training.eager import EagerEngine
 from lookhops.training.gather import Capacity
-from lookhops.training.protocol import Protocol
 from lookhops.training.stacked import StackedEngine
 from lookhops.training.trainer import train
 

@@ -52,6 +52,18 @@ def _features(rng: np.random.Generator, kind: str, rows: int, prefix: str) -> di
     return made
 
 
+def two_graphs() -> Graphs:
+    """A path 0-1-2 with a one-way edge 0->2, and a single node."""
+    return Graphs.from_edges(
+        torch.tensor([0, 1, 1, 2, 0]),
+        torch.tensor([1, 0, 2, 1, 2]),
+        torch.tensor([3, 1]),
+        labels=torch.tensor([[0], [2], [1], [0]]),
+        edge_attributes=torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]]),
+        y=torch.tensor([1, 0]),
+    )
+
+
 def unpacked(graphs: Graphs, columns: bool = True) -> list[dict[str, Any]]:
     """Each graph in plain Python, read off the flat tensors node by node."""
     x = graphs.x.tolist()

@@ -6,12 +6,13 @@ LOOKHOPS_DATA names the folder of the five sets. Numbers go to stdout as a Markd
 from pathlib import Path
 
 import numpy as np
+from lookhops.palette import SERIES
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 import lookhops
 from lookhops.information import HopInformation
-from lookhops.information.plots import COLOURS, MARKERS
+from lookhops.information.plots import MARKERS
 
 NAMES = ("PROTEINS", "DD", "NCI1", "NCI109", "Mutagenicity")
 
@@ -21,7 +22,7 @@ def figure(every: list[HopInformation]) -> Figure:
     drawn = Figure(figsize=(9, 3.8), layout="constrained")
     plain, logarithmic = drawn.subplots(1, 2)
     smooth = np.linspace(2, 9, 100)
-    for found, colour, marker in zip(every, COLOURS, MARKERS, strict=False):
+    for found, colour, marker in zip(every, SERIES, MARKERS, strict=False):
         style = {"color": colour, "marker": marker, "markersize": 5}
         plain.plot(found.k, found.gain, linestyle="none", label=found.name, **style)
         plain.plot(smooth, found.decay(smooth), color=colour, linewidth=1)

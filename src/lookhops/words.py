@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import SupportsFloat
 
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EN DASH}"
 #: Longer names are cut where there is little room.
@@ -19,6 +20,12 @@ def counted(count: int, thing: str, things: str | None = None) -> str:
 def percent(share: float | None, digits: int = 1) -> str:
     """``77.5 %``; a dash where there is none."""
     return NONE if share is None else f"{100 * share:.{digits}f} %"
+
+
+def compact_percent(share: SupportsFloat) -> str:
+    """``77.5%``, ``<0.1%``."""
+    value = 100 * float(share)
+    return "<0.1%" if 0 < value < 0.05 else f"{value:.1f}%"
 
 
 def plus_minus(value: tuple[float, float], count: int = 2) -> str:

@@ -78,3 +78,11 @@ def test_a_bare_command_shows_its_help():
     done = subprocess.run([sys.executable, "-m", "lookhops"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "Usage" in done.stdout + done.stderr
+
+
+def test_help_does_not_wait_for_pytorch():
+    code = "import sys; from lookhops.cli import main; sys.argv[1:] = ['train', '--help']\n"
+    code += "try: main()\nfinally: assert 'torch' not in sys.modules, 'torch was imported'"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "--conv" in done.stdout

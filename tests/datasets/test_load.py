@@ -61,7 +61,7 @@ def test_hop_tasks_with_their_options(folder: Path):
     assert len(graphs) == 20
     assert graphs.fingerprint == lookhops.load("hops-2", size=20, seed=3).fingerprint
     assert graphs.fingerprint != lookhops.load("hops-2", size=20, seed=4).fingerprint
-    with pytest.raises(LookHopsError):
+    with pytest.raises(LookHopsError, match="hop tasks from hops-1 to hops-6"):
         lookhops.load("hops-99")
 
 
@@ -110,7 +110,7 @@ def test_options_that_do_not_apply_are_refused(folder: Path):
         lookhops.load("TINY", data_dir=folder, size=5)
     with pytest.raises(LookHopsError, match="label_column is an option of molecules alone"):
         lookhops.load("hops-1", label_column="y")
-    with pytest.raises(LookHopsError, match="raise or skip"):
+    with pytest.raises(LookHopsError, match="invalid is 'raise' or 'skip', not 'ignore'"):
         lookhops.load("hops-1", invalid="ignore")
 
 

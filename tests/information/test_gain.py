@@ -9,15 +9,15 @@ from naive_information import divergence as naive_divergence
 from random_sets import random_graphs
 
 from lookhops import Graphs
-from lookhops.information import kinfo, reach, tally, views
+from lookhops.information import compositions, entropy, kinfo, reach
+from lookhops.information.entropy import Scope
 from lookhops.information.gain import Gains, measure
 from lookhops.information.resample import Resampling
-from lookhops.information.views import View
 
 
 def gains(graphs: Graphs, kind: str = "walk", block_size: int = 4096, max_k: int = 5) -> Gains:
-    view = View.of(graphs, max_k, kind, block_size)
-    return measure(view, Resampling.draw(view, 0, 0), lambda _what, _share: None)
+    scope = Scope.of(graphs, max_k, kind, block_size)
+    return measure(scope, Resampling.draw(scope, 0, 0), lambda _what, _share: None)
 
 
 def test_mean_over_channels_of_the_divergences():
@@ -81,18 +81,20 @@ def test_two_values_are_two_values_whether_label_or_attribute():
     np.testing.assert_allclose(gains(two_columns).by_channel, np.hstack((whole, whole)), rtol=1e-9)
 
 
-def test_compositions_beyond_the_table(monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("pending", [1, 2000])
+def test_compositions_beyond_the_table(pending: int, monkeypatch: pytest.MonkeyPatch):
     graphs = random_graphs(6, most_nodes=60)
     whole = gains(graphs)
+    monkeypatch.setattr(compositions, "PENDING", pending)
     for cells in (1, 2000):
-        monkeypatch.setattr(tally, "TABLE_CELLS", cells)
+        monkeypatch.setattr(compositions, "TABLE_KEYS", cells)
         np.testing.assert_allclose(gains(graphs).by_channel, whole.by_channel, rtol=1e-12)
 
 
 def test_few_channels_are_held_at_once(monkeypatch: pytest.MonkeyPatch):
     graphs = random_graphs(7, features="attributes")
     whole = gains(graphs)
-    monkeypatch.setattr(views, "HELD_BYTES", 1)
+    monkeypatch.setattr(entropy, "HELD_BYTES", 1)
     np.testing.assert_allclose(gains(graphs).by_channel, whole.by_channel, rtol=1e-12)
 
 

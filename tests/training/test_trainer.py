@@ -9,9 +9,9 @@ from torch.nn.functional import cross_entropy
 from lookhops.datasets import Split, load, split
 from lookhops.errors import LookHopsError
 from lookhops.nn import Architecture, GraphNetwork
+from lookhops.options import parse_seeds
 from lookhops.training import PAPER_SEEDS, Protocol, train
 from lookhops.training.eager import EagerEngine
-from lookhops.training.protocol import parse_seeds
 from lookhops.training.trainer import NotFinite, choose_device
 
 SMALL = Architecture(hidden=8, layers=2)

@@ -11,18 +11,7 @@ from typing import Any, NoReturn
 import typer
 
 from lookhops import __version__
-from lookhops.cli import (
-    compare,
-    data,
-    demo,
-    explain,
-    look,
-    paper,
-    params,
-    predict,
-    report,
-    train,
-)
+from lookhops.cli import compare, data, demo, explain, look, paper, params, predict, report, train
 from lookhops.errors import LookHopsError
 
 # Before PyTorch is imported: its threads wait for each other in a loop, and where another program
@@ -38,15 +27,18 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.add_typer(data.app, name="data")
-app.command()(look.look)
-app.command()(train.train)
-app.command()(predict.predict)
-app.command()(explain.explain)
-app.command()(compare.compare)
-app.command()(paper.paper)
-app.command()(report.report)
-app.command()(demo.demo)
-app.command()(params.params)
+for command in (
+    look.look,
+    train.train,
+    predict.predict,
+    explain.explain,
+    compare.compare,
+    paper.paper,
+    report.report,
+    demo.demo,
+    params.params,
+):
+    app.command()(command)
 
 
 def _version(show: bool) -> None:

@@ -4,74 +4,38 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-from rich.markup import escape
-
-from lookhops.cli.common import (
-    Json,
-    check_folder,
-    out,
-    print_json,
-)
-from lookhops.cli.groups import with_groups
-from lookhops.cli.reading import Reading, Source
-from lookhops.cli.report import ReportFile, check_page, command_line, write
-from lookhops.cli.runs import (
-    Left,
-    RunOptions,
-    run_plan,
-)
+from lookhops.cli.shared.parameters import Json, Training, with_options
+from lookhops.cli.shared.printing import out, print_json, print_line, print_table
+from lookhops.cli.shared.reading import Reading, Source
+from lookhops.cli.shared.running import Left, Runner, Running, run_plan
+from lookhops.cli.shared.writing import ReportFile, check_folder, command_line, write_page
 from lookhops.errors import LookHopsError
+from lookhops.options import Protocol, parse_seeds
 
 if TYPE_CHECKING:
     from lookhops.experiments.compare import Comparison
     from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
-    from lookhops.tables import Table
-    from lookhops.training import Protocol
 
 STORE = "comparison.sqlite"
 #: The files that a comparison of one model, or on one split, does not have.
 OF_PAIRS = ("pairs.md", "pairs.tex", "pairs.csv", "ranks.svg", "ranks.png")
 
 
-@with_groups
+@with_options
 def compare(
     source: Source,
-    models: Annotated[
-        str,
-        typer.Option(
-            help="With commas between: recommended, or conv[+pool][/option=value], such as "
-            "licheb+lookhops/k=3."
-        ),
-    ] = "recommended,licheb+lookhops,licheb,cheb,gcn",
-    seeds: Annotated[str, typer.Option(help="How many splits, or which seeds (11,22).")] = "10",
-    epochs: Annotated[int, typer.Option(min=1, help="At most so many.")] = 500,
-    patience: Annotated[
-        int, typer.Option(min=1, help="Epochs without improvement before a run stops.")
-    ] = 30,
-    batch_size: Annotated[int, typer.Option(min=1, help="Graphs in a batch.")] = 256,
-    lr: Annotated[float, typer.Option(help="Learning rate.")] = 1e-3,
-    stratify: Annotated[
-        bool, typer.Option("--stratify", help="Keep the classes' proportions in each part.")
-    ] = False,
-    precision: Annotated[str, typer.Option(help="float32, tf32, bfloat16 or float64.")] = "float32",
-    store: Annotated[
-        Path | None,
-        typer.Option(
-            help="SQLite file of finished runs.", show_default=f"OUTPUT/{STORE} or ./{STORE}"
-        ),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder for tables and the plot of ranks."),
-    ] = None,
+    models: str = "recommended,licheb+lookhops,licheb,cheb,gcn",
+    seeds: str = "10",
+    store: Path | None = None,
+    output: Path | None = None,
     report: ReportFile = None,
     as_json: Json = False,
     *,
-    options: RunOptions,
+    protocol: Training,
+    options: Running,
     reading: Reading,
 ) -> None:
     """Train models on the same splits of your graphs and say which differ.
@@ -79,21 +43,16 @@ def compare(
     The table is sorted by mean accuracy. Below it are the differences, paired over the splits, with
     95% intervals and a corrected resampled t-test (Nadeau and Bengio), Holm-adjusted. Finished runs
     are kept in the store: add a model or more seeds, and only what is new is trained.
-    """
-    from lookhops.training import Protocol
-    from lookhops.training.protocol import parse_seeds
 
-    if report is not None:
-        check_page(report)
-    protocol = Protocol(
-        seeds=parse_seeds(seeds),
-        stratify=stratify,
-        batch_size=batch_size,
-        learning_rate=lr,
-        max_epochs=epochs,
-        patience=patience,
-        precision=precision,
-    )
+    Args:
+        models: With commas between: recommended, or conv[+pool][/option=value], such as
+            licheb+lookhops/k=3.
+        seeds: How many splits, or which seeds (11,22).
+        store: SQLite file of finished runs; by default comparison.sqlite, in the output folder or
+            the working folder.
+        output: Folder for tables and the plot of ranks.
+    """
+    protocol = replace(protocol, seeds=parse_seeds(seeds))
     graphs = reading.load(source)
     if output is not None:
         check_folder(output)
@@ -115,7 +74,7 @@ def compare(
 
 
 def _run(
-    graphs: Graphs, models: str, protocol: Protocol, path: Path, options: RunOptions
+    graphs: Graphs, models: str, protocol: Protocol, path: Path, options: Runner
 ) -> tuple[Comparison, Left]:
     from lookhops.experiments.compare import comparison
     from lookhops.experiments.plan import cross, parse_models
@@ -153,7 +112,7 @@ def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
     cells = found.results.cells
     stored = read_store(store, cells[0].key.fingerprint)
     results = Results(cells, stored.results.notes)
-    write(runs_report(replace(stored, results=results)), path, quiet)
+    write_page(runs_report(replace(stored, results=results)), path, quiet)
 
 
 def _write(found: Comparison, folder: Path) -> list[Path]:
@@ -173,30 +132,10 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
 
 
 def _print(found: Comparison, paths: list[Path]) -> None:
-    models = found.models_table()
-    print_table(models)
-    if models.note:
-        out.print(escape(models.note), style="dim")
+    print_table(found.models_table())
     if found.pairs:
         print_table(found.pairs_table())
-        out.print(escape(found.pairs_table().note), style="dim")
     elif len(found.scores) > 1:
         out.print("One shared split says nothing about differences: it takes two or more.")
     if paths:
-        out.print(f"written: {paths[0].parent}", soft_wrap=True)
-
-
-def print_table(table: Table) -> None:
-    """Print a table on stdout."""
-    from rich.table import Table as RichTable
-
-    grid = RichTable(title=escape(table.title), title_justify="left", box=None, pad_edge=False)
-    for i, name in enumerate(table.head):
-        first = i == 0  # names may be long, and differ at their end: never cut
-        grid.add_column(
-            name, justify="left" if first else "right", no_wrap=not first, overflow="fold"
-        )
-    for row in table.rows:
-        grid.add_row(*("\n".join(escape(line.strip("*")) for line in cell) for cell in row))
-    out.print(grid)
-    out.print()
+        print_line(f"written: {paths[0].parent}")

@@ -7,21 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Group, RenderableType
 from rich.markup import escape
 from rich.panel import Panel
-from rich.table import Table
-from rich.text import Text
 
-from lookhops.cli.common import (
-    Json,
-    bar,
-    out,
-    print_json,
-)
-from lookhops.cli.groups import with_groups
-from lookhops.cli.reading import DataDir, Reading, Source
+from lookhops.cli.shared.parameters import Json, with_options
+from lookhops.cli.shared.printing import bar, grid, out, panel, print_json, print_line
+from lookhops.cli.shared.reading import DataDir, Reading, Source
 from lookhops.errors import LookHopsError
+from lookhops.words import counted
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -52,17 +45,16 @@ def list_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
         ]
         print_json({"data_dir": str(folder), "sets": own + tu})
         return
-    table = Table.grid(padding=(0, 2))
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    table.add_row("solubility", "bundled: molecules and their measured solubility in water")
-    table.add_row(f"{GENERATED[0]} to {GENERATED[-1]}", "generated: what counts is K hops away")
-    table.add_row("", "")
-    table.add_row("TU collection", f"[green]*[/] in {escape(str(folder))}; others are downloaded")
+    rows = [
+        ("solubility", "bundled: molecules and their measured solubility in water"),
+        (f"{GENERATED[0]} to {GENERATED[-1]}", "generated: what counts is K hops away"),
+        ("", ""),
+        ("TU collection", f"[green]*[/] in {escape(str(folder))}; others are downloaded"),
+    ]
     for field, names in fields.items():
         if names:
-            table.add_row(f"  [not bold]{field}[/]", "  ".join(_marked(names, local)))
-    out.print(table)
+            rows.append((f"  [not bold]{field}[/]", "  ".join(_marked(names, local))))
+    out.print(grid(rows, columns=("bold", "left wrap")))
 
 
 def _marked(names: Sequence[str], local: Sequence[str]) -> list[str]:
@@ -80,20 +72,15 @@ def _marked(names: Sequence[str], local: Sequence[str]) -> list[str]:
 
 
 @app.command()
-@with_groups
-def info(
-    source: Source,
-    as_json: Json = False,
-    *,
-    reading: Reading,
-) -> None:
+@with_options
+def info(source: Source, as_json: Json = False, *, reading: Reading) -> None:
     """Describe a set: graphs, nodes, edges, features, classes and their balance."""
     graphs = reading.load(source)
     facts = describe(graphs)
     if as_json:
         print_json(facts)
     else:
-        _print_facts(graphs, facts)
+        out.print(_panel(graphs, facts))
 
 
 def describe(graphs: Graphs) -> dict[str, Any]:
@@ -127,69 +114,52 @@ def describe(graphs: Graphs) -> dict[str, Any]:
     }
 
 
-def _print_facts(graphs: Graphs, facts: dict[str, Any]) -> None:
+def _panel(graphs: Graphs, facts: dict[str, Any]) -> Panel:
+    directed = f"of {graphs.num_edges:,} directed ones" if facts["directed"] else ""
+    sizes = f"from {facts['smallest_graph']:,} to {facts['largest_graph']:,}"
     rows = [
-        ("graphs", f"{facts['graphs']:,}", ""),
-        ("nodes", f"{facts['nodes']:,}", ""),
-        ("undirected edges", f"{facts['undirected_edges']:,}", _directions(graphs, facts)),
-        (
-            "nodes per graph",
-            f"{facts['nodes_per_graph']:.4f}",
-            f"from {facts['smallest_graph']:,} to {facts['largest_graph']:,}",
-        ),
-        ("edges per graph", f"{facts['edges_per_graph']:.4f}", ""),
-        ("edges per node", f"{facts['edges_per_node']:.4f}", ""),
+        ("graphs", f"{facts['graphs']:,}"),
+        ("nodes", f"{facts['nodes']:,}"),
+        ("undirected edges", f"{facts['undirected_edges']:,}", directed),
+        ("nodes per graph", f"{facts['nodes_per_graph']:.4f}", sizes),
+        ("edges per graph", f"{facts['edges_per_graph']:.4f}"),
+        ("edges per node", f"{facts['edges_per_node']:.4f}"),
         ("features", f"{facts['features']:,}", _features(facts)),
-        ("edge features", f"{facts['edge_features']:,}", ""),
+        ("edge features", f"{facts['edge_features']:,}"),
         ("classes", f"{facts['classes']:,}", "" if graphs.y is not None else "not known"),
     ]
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    table.add_column(justify="right", style="bold")
-    table.add_column(style="dim")
-    for row in rows:
-        table.add_row(*row)
     if facts["columns"]:
-        table.add_row("columns", f"{len(facts['columns'])}", escape(", ".join(facts["columns"])))
-    parts: list[RenderableType] = [table]
-    if facts["class_balance"]:
-        parts += [Text(), _balance_table(facts)]
-    title = f"[bold cyan]{escape(graphs.name)}[/]"
-    out.print(Panel.fit(Group(*parts), title=title, title_align="left", padding=(1, 2)))
-
-
-def _directions(graphs: Graphs, facts: dict[str, Any]) -> str:
-    return f"of {graphs.num_edges:,} directed ones" if facts["directed"] else ""
+        rows.append(("columns", f"{len(facts['columns'])}", escape(", ".join(facts["columns"]))))
+    parts = [grid(rows, columns=("", "right bold", "wrap dim"))]
+    if balance := facts["class_balance"]:
+        most = max(balance.values()) or 1
+        bars = (
+            (
+                escape(name),
+                f"{count:,}",
+                f"{count / max(facts['graphs'], 1):.1%}",
+                bar(count / most, 24),
+            )
+            for name, count in balance.items()
+        )
+        columns = ("left wrap", "right bold", "right", "cyan")
+        parts.append(grid(bars, ("class", "graphs", "share", ""), columns))
+    return panel(graphs.name, *parts)
 
 
 def _features(facts: dict[str, Any]) -> str:
-    numbers = facts["attributes"]
-    parts = [f"{numbers} number{'s' if numbers > 1 else ''}"] if numbers else []
+    parts = [counted(facts["attributes"], "number")] if facts["attributes"] else []
     if facts["label_sizes"]:
         sizes = " + ".join(str(size) for size in facts["label_sizes"])
         parts.append(f"one-hot labels ({sizes})")
     return " and ".join(parts) or "none: a model sees a column of ones"
 
 
-def _balance_table(facts: dict[str, Any]) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column(overflow="fold", max_width=24)
-    table.add_column(justify="right", style="bold")
-    table.add_column(justify="right")
-    table.add_column(style="cyan", no_wrap=True)
-    table.add_row("class", "[not bold]graphs[/]", "share", "", style="dim")
-    most = max(facts["class_balance"].values()) or 1
-    for name, count in facts["class_balance"].items():
-        share = count / facts["graphs"] if facts["graphs"] else 0.0
-        table.add_row(escape(name), f"{count:,}", f"{share:.1%}", bar(count / most, 24))
-    return table
-
-
 # -------------------------------------------------------------------- convert and fetch
 
 
 @app.command()
-@with_groups
+@with_options
 def convert(
     source: Source,
     target: Annotated[Path, typer.Argument(metavar="OUT", help="A file NAME.graphs to write.")],
@@ -208,7 +178,7 @@ def convert(
     if as_json:
         print_json({"path": str(target), "graphs": len(graphs), "bytes": size})
     else:
-        out.print(f"{escape(str(target))}: {len(graphs):,} graphs, {size:,} bytes", soft_wrap=True)
+        print_line(f"{target}: {len(graphs):,} graphs, {size:,} bytes")
 
 
 @app.command()
@@ -231,6 +201,6 @@ def fetch(
         done.append({"name": name, "path": str(path), "downloaded": not here})
         if not as_json:
             what = "already there" if here else "downloaded"
-            out.print(f"{name}: {what}, {escape(str(path))}", soft_wrap=True)
+            print_line(f"{name}: {what}, {path}")
     if as_json:
         print_json(done)

@@ -7,19 +7,21 @@ import time
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.markup import escape
 from rich.table import Table
 
-from lookhops.cli.common import out
-from lookhops.cli.report import command_line, write
+from lookhops.cli.shared.parameters import with_options
+from lookhops.cli.shared.printing import grid, out, print_line
+from lookhops.cli.shared.writing import command_line, write_page
+from lookhops.options import RECOMMENDED, Architecture, Protocol, parse_seeds
+from lookhops.words import duration, plus_minus
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.information import HopInformation
     from lookhops.models import Predictor
-    from lookhops.nn import Architecture
 
 # Well-known molecules that the bundled set does not have.
 MOLECULES = {
@@ -32,24 +34,26 @@ MOLECULES = {
 EPOCHS, PATIENCE, BATCH_SIZE = 40, 10, 64
 
 
-def demo(
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder for the models and pictures.")
-    ] = Path("demo"),
-    seeds: Annotated[int, typer.Option(min=1, help="Seeds of each model.")] = 3,
-    epochs: Annotated[int, typer.Option(min=1, help="At most so many.")] = EPOCHS,
-) -> None:
+@with_options
+def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> None:
     """Look, train, compare, predict, explain and report, on the bundled molecules.
 
     The question: does a molecule dissolve in water (low, medium, high)? Under three minutes on two
     cores.
+
+    Args:
+        output: Folder for the models and pictures.
+        seeds: Seeds of each model.
+        epochs: Most epochs of a run.
     """
     from lookhops.datasets import load
     from lookhops.information import look
     from lookhops.models import Predictor
-    from lookhops.nn import RECOMMENDED, Architecture
 
     start = time.perf_counter()
+    protocol = Protocol(
+        seeds=parse_seeds(seeds), max_epochs=epochs, patience=PATIENCE, batch_size=BATCH_SIZE
+    )
     graphs = load("solubility")
     _heading(1, f"Look: how many hops matter in {len(graphs):,} molecules and their solubility?")
     found = look(graphs)
@@ -64,7 +68,7 @@ def demo(
     )
     networks = {"LookHops": replace(RECOMMENDED, k=k), "GCN": Architecture(conv="gcn")}
     configs = {
-        name: _train(output / name.lower(), graphs, name, network, seeds, epochs)
+        name: _train(output / name.lower(), graphs, name, network, protocol)
         for name, network in networks.items()
     }
     out.print(_comparison(configs))
@@ -75,12 +79,12 @@ def demo(
 
     _heading(4, "Explain: what did the pooling layers keep?")
     for path in _explain(predictor, output / "pictures"):
-        out.print(f"  {escape(str(path))}", soft_wrap=True)
+        print_line(f"  {path}")
 
     _heading(5, "Report: all of it on one page, to look at and to send")
     _report(output, graphs, found, networks)
 
-    folder = escape(shlex.quote(str(output / "lookhops")))
+    folder = shlex.quote(str(output / "lookhops"))
     _heading(6, f"Done in {time.perf_counter() - start:.0f} s. What to type next:")
     for line in (
         "lookhops look YOURS.csv",
@@ -89,65 +93,47 @@ def demo(
         f'echo "CCO ethanol" | lookhops explain {folder} - -o pictures',
         f"lookhops report {folder} --data solubility -o report.html",
     ):
-        out.print(f"  {line}", soft_wrap=True)
+        print_line(f"  {line}")
 
 
 def _heading(number: int, text: str) -> None:
     out.print(f"\n[bold cyan]{number}[/]  [bold]{escape(text)}[/]")
 
 
-def _look_table(found: Any) -> Table:
-    table = Table.grid(padding=(0, 2))
-    table.add_column()
-    for _ in found.k:
-        table.add_column(justify="right")
-    table.add_row("hops k", *(f"{k}" for k in found.k), style="dim")
-    table.add_row("information gain", *(f"{gain:.3f}" for gain in found.gain))
-    table.add_row("lost beyond k", *(f"{100 * share:.1f}%" for share in found.lost(found.k)))
-    return table
+def _look_table(found: HopInformation) -> Table:
+    rows = [
+        ("information gain", *(f"{gain:.3f}" for gain in found.gain)),
+        ("lost beyond k", *(f"{100 * share:.1f}%" for share in found.lost(found.k))),
+    ]
+    return grid(rows, ("hops k", *(f"{k}" for k in found.k)))
 
 
 def _train(
-    folder: Path, graphs: Graphs, name: str, network: Architecture, seeds: int, epochs: int
+    folder: Path, graphs: Graphs, name: str, network: Architecture, protocol: Protocol
 ) -> dict[str, Any]:
-    from lookhops.cli.epochs import EpochDisplay
+    from lookhops.cli.shared.progress import EpochDisplay
     from lookhops.models import train_into
-    from lookhops.training import Protocol
-    from lookhops.training.protocol import parse_seeds
 
-    protocol = Protocol(
-        seeds=parse_seeds(seeds), max_epochs=epochs, patience=PATIENCE, batch_size=BATCH_SIZE
-    )
+    command = command_line()
     with EpochDisplay(protocol, name) as show:
         return train_into(
-            folder,
-            graphs,
-            network,
-            protocol,
-            overwrite=True,
-            on_epoch=show,
-            command=command_line(),
+            folder, graphs, network, protocol, overwrite=True, on_epoch=show, command=command
         )
 
 
 def _comparison(configs: dict[str, dict[str, Any]]) -> Table:
-    from lookhops.words import duration
+    from lookhops.tasks import Classification
 
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    for _ in range(5):
-        table.add_column(justify="right", no_wrap=True)
-    head = ("accuracy", "macro-F1", "AUROC", "parameters", "epoch")
-    table.add_row("test, %", *head, style="dim")
+    metrics = [m for m in Classification.metrics if m.shown and not m.about_calibration]
+    metrics = [m for m in metrics if m.name != "balanced_accuracy"]  # for want of room
+    rows = []
     for name, config in configs.items():
         summary = config["metrics"]["summary"]
-        figures = [
-            f"{100 * summary[key]['mean']:.1f} ± {100 * summary[key]['std']:.1f}"
-            for key in ("accuracy", "macro_f1", "auroc")
-        ]
+        found = [summary[metric.name] for metric in metrics]
+        figures = (plus_minus((100 * f["mean"], 100 * f["std"])) for f in found)
         seconds = duration(config["seconds_per_epoch"])
-        table.add_row(name, *figures, f"{config['parameters']:,}", seconds)
-    return table
+        rows.append((name, *figures, f"{config['parameters']:,}", seconds))
+    return grid(rows, ("test, %", *(metric.title for metric in metrics), "parameters", "epoch"))
 
 
 def _molecules() -> Graphs:
@@ -158,33 +144,24 @@ def _molecules() -> Graphs:
 
 def _predict(predictor: Predictor) -> Table:
     answers = predictor.predict(_molecules())
-    table = Table.grid(padding=(0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(style="bold", no_wrap=True)
-    for _ in (*answers.class_names, "agreement"):
-        table.add_column(justify="right", no_wrap=True)
+    columns = answers.ids, answers.classes, answers.probabilities, answers.agreement
+    rows = (
+        (name, predicted, *(f"{value:.2f}" for value in p), f"{agreement:.0%}")
+        for name, predicted, p, agreement in zip(*columns, strict=True)
+    )
     shown = (f"p({name})" for name in answers.class_names)
-    table.add_row("molecule", "[not bold]solubility[/]", *shown, "seeds agree", style="dim")
-    for row in zip(
-        answers.ids, answers.classes, answers.probabilities, answers.agreement, strict=True
-    ):
-        name, predicted, p, agreement = row
-        table.add_row(name, predicted, *(f"{value:.2f}" for value in p), f"{agreement:.0%}")
-    return table
+    return grid(rows, ("molecule", "solubility", *shown, "seeds agree"), ("", "left bold"))
 
 
 def _explain(predictor: Predictor, folder: Path) -> list[Path]:
-    from lookhops.cli.explain import Names, write_picture
+    from lookhops.cli.shared.pictures import with_pictures
     from lookhops.models.explain import explain
 
-    names, paths = Names(), []
-    for explanation in explain(predictor, _molecules()):
-        paths.append(folder / names.take(explanation.id))
-        write_picture(paths[-1], explanation)
-    return paths
+    found = with_pictures(explain(predictor, _molecules()), folder)
+    return [folder / record["picture"] for record in found]
 
 
-def _report(output: Path, graphs: Graphs, found: Any, names: Iterable[str]) -> None:
+def _report(output: Path, graphs: Graphs, found: HopInformation, names: Iterable[str]) -> None:
     """Keep the hop information, for later reports too, and write the page."""
     from lookhops.files import write_json
     from lookhops.report.build import folder_report
@@ -192,8 +169,6 @@ def _report(output: Path, graphs: Graphs, found: Any, names: Iterable[str]) -> N
 
     write_json(output / INFORMATION, found.to_dict())
     models = [read_folder(output / name.lower()) for name in names]
-    again = [
-        ("Make this page", shlex.join(["lookhops", "report", str(output), "--data", "solubility"]))
-    ]
-    made = folder_report(models, graphs, found.to_dict(), again)
-    write(made, output / "report.html")
+    command = shlex.join(["lookhops", "report", str(output), "--data", "solubility"])
+    made = folder_report(models, graphs, found.to_dict(), [("Make this page", command)])
+    write_page(made, output / "report.html")

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lookhops.cli.common import Json, check_folder, err, out, print_json
-from lookhops.cli.groups import with_groups
-from lookhops.cli.reading import DataDir
-from lookhops.cli.report import ReportFile, check_page, command_line, write
-from lookhops.cli.runs import (
-    Left,
-    RunOptions,
-    run_plan,
-    split_names,
-)
+from lookhops.cli.shared.parameters import Json, with_options
+from lookhops.cli.shared.printing import err, out, print_json, print_line, print_table
+from lookhops.cli.shared.reading import DataDir
+from lookhops.cli.shared.running import Left, Runner, Running, choose_names, names_in, run_plan
+from lookhops.cli.shared.writing import ReportFile, check_folder, command_line, write_page
 from lookhops.errors import LookHopsError
+from lookhops.options import parse_seeds
 
 if TYPE_CHECKING:
     from lookhops.experiments.results import Results
@@ -27,44 +24,43 @@ if TYPE_CHECKING:
     from lookhops.paper.suites import Suite
     from lookhops.tables import Table
 
-NAMES = "all, none, or names with commas between"
+
+@dataclass(frozen=True)
+class Experiments:
+    """Which of the paper's experiments are run.
+
+    Args:
+        datasets: With commas between; by default the paper's, with BURSI in FRANKENSTEIN's place.
+        rows: Only these rows, by the names below theirs on the page: gcn, licheb, edge,
+            lookhops-nf, recommended, licheb-k3, ...; by default all.
+        seeds: How many, or which (11,22); by default 10.
+        quick: Minutes on a CPU: few graphs, two seeds, a few epochs.
+        store: SQLite file of finished runs; by default OUTPUT/runs.sqlite.
+        precision: float32, tf32, bfloat16 or float64.
+    """
+
+    datasets: str | None = None
+    rows: str | None = None
+    seeds: str | None = None
+    quick: bool = False
+    store: Path | None = None
+    precision: str = "float32"
+
+    def suite(self, data_dir: Path | None) -> Suite:
+        """The data sets and the protocol."""
+        from lookhops.paper.suites import paper_suite
+
+        seeds = parse_seeds(self.seeds) if self.seeds else None
+        names = names_in(self.datasets) or None
+        return paper_suite(names, seeds, self.precision, quick=self.quick, data_dir=data_dir)
 
 
-@with_groups
+@with_options
 def paper(
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder for the page.")],
-    tables: Annotated[str, typer.Option(help=f"Of data, gain, conv, pool: {NAMES}.")] = "all",
-    figures: Annotated[str, typer.Option(help=f"Of gain, accuracy-by-k: {NAMES}.")] = "all",
-    datasets: Annotated[
-        str | None,
-        typer.Option(
-            help="With commas between.", show_default="the paper's; BURSI in FRANKENSTEIN's place"
-        ),
-    ] = None,
-    rows: Annotated[
-        str | None,
-        typer.Option(
-            help="Only these rows, by the names below theirs on the page: gcn, licheb, edge, "
-            "lookhops-nf, recommended, licheb-k3, ...",
-            show_default="all",
-        ),
-    ] = None,
-    seeds: Annotated[
-        str | None, typer.Option(help="How many, or which (11,22).", show_default="10")
-    ] = None,
-    quick: Annotated[
-        bool,
-        typer.Option("--quick", help="Minutes on a CPU: few graphs, two seeds, a few epochs."),
-    ] = False,
-    precision: Annotated[str, typer.Option(help="float32, tf32, bfloat16 or float64.")] = "float32",
-    store: Annotated[
-        Path | None,
-        typer.Option(help="SQLite file of finished runs.", show_default="OUTPUT/runs.sqlite"),
-    ] = None,
-    export: Annotated[
-        Path | None,
-        typer.Option(help="Also write all runs there: .json, .csv, .md or .tex."),
-    ] = None,
+    output: Path,
+    tables: str = "all",
+    figures: str = "all",
+    export: Path | None = None,
     stored: Annotated[
         Path | None,
         typer.Option("--from", help="Build the page from exported .json; run nothing."),
@@ -73,102 +69,84 @@ def paper(
     as_json: Json = False,
     data_dir: DataDir = None,
     *,
-    options: RunOptions,
+    experiments: Annotated[Experiments, "The experiments"],
+    options: Running,
 ) -> None:
     """Run what is missing of the paper's experiments, and write its tables and figures.
 
     Finished runs are kept in the store: stop at any time, and the same command goes on. Several
     processes may share a store.
+
+    Args:
+        output: Folder for the page.
+        tables: Of data, gain, conv, pool: all, none, or names with commas between.
+        figures: Of gain, accuracy-by-k: all, none, or names with commas between.
+        export: Also write all runs there: .json, .csv, .md or .tex.
     """
     from lookhops.experiments.export import check_suffix
     from lookhops.experiments.export import export as write_export
-    from lookhops.experiments.results import Results
-    from lookhops.paper.page import write_page
-    from lookhops.paper.reference import FIGURES, ROWS, TABLES
+    from lookhops.paper.page import write_page as write_paper
+    from lookhops.paper.reference import FIGURES, TABLES
 
-    chosen_tables = split_names(tables, TABLES, "table")
-    chosen_figures = split_names(figures, FIGURES, "figure")
-    if not chosen_tables and not chosen_figures:
+    parts = choose_names(tables, TABLES, "table"), choose_names(figures, FIGURES, "figure")
+    if not any(parts):
         raise LookHopsError("There is nothing to make: name a table or a figure.")
     check_folder(output)
     if export is not None:
         check_suffix(export)
         check_folder(export.parent)
-    if report is not None:
-        check_page(report)
-    left = Left([], [])
     if stored is not None:
-        _check_nothing_runs(datasets, rows, seeds, quick, store)
-        results = Results.from_json(stored)
-        if not any(
-            results.find(d, r.architecture(d)) for d in results.datasets for r in ROWS.values()
-        ):
-            raise LookHopsError(f"{stored}: holds no run of the paper's rows.")
+        results, left = _exported(stored, experiments), Left([], [])
     else:
-        results, left = _run(
-            store or output / "runs.sqlite",
-            _suite(datasets, quick, seeds, precision, data_dir),
-            chosen_tables,
-            chosen_figures,
-            [row.strip() for row in rows.split(",") if row.strip()] if rows else None,
-            options,
-        )
-    paths = write_page(results, output, chosen_tables, chosen_figures)
+        path = experiments.store or output / "runs.sqlite"
+        results, left = _run(path, experiments, experiments.suite(data_dir), parts, options)
+    paths = write_paper(results, output, *parts)
     if export is not None:
         write_export(results, export)
         paths.append(export)
     if as_json:
         print_json({"files": [str(path) for path in paths], "left": left.said, **_summary(results)})
     else:
-        _print(results, chosen_tables, paths[0])
+        _print(results, parts[0], paths[0])
     if report is not None:
-        from lookhops.report.runs import runs_report
-        from lookhops.report.snapshot import Snapshot
-
-        made = runs_report(Snapshot(results, commands=[command_line()]), paper=True)
-        write(made, report, quiet=as_json)
+        _report(results, report, quiet=as_json)
     left.tell()
 
 
-def _check_nothing_runs(*options: Any) -> None:
-    """With --from nothing is run, so that nothing can be said about how."""
-    if any(options):
+def _exported(path: Path, experiments: Experiments) -> Results:
+    """Results from a file: nothing is run, so that nothing can be said about how."""
+    from lookhops.experiments.results import Results
+    from lookhops.paper.reference import ROWS
+
+    if replace(experiments, precision=Experiments.precision) != Experiments():
         raise LookHopsError(
             "--from shows what is exported: --datasets, --rows, --seeds, --quick and --store do "
             "not go with it."
         )
-
-
-def _suite(
-    datasets: str | None, quick: bool, seeds: str | None, precision: str, data_dir: Path | None
-) -> Suite:
-    from lookhops.paper.suites import paper_suite
-    from lookhops.training.protocol import parse_seeds
-
-    names = [name.strip() for name in datasets.split(",") if name.strip()] if datasets else None
-    return paper_suite(
-        names, parse_seeds(seeds) if seeds else None, precision, quick=quick, data_dir=data_dir
-    )
+    results = Results.from_json(path)
+    if not any(results.find(d, r.architecture(d)) for d in results.datasets for r in ROWS.values()):
+        raise LookHopsError(f"{path}: holds no run of the paper's rows.")
+    return results
 
 
 def _run(
     path: Path,
+    experiments: Experiments,
     suite: Suite,
-    tables: Sequence[str],
-    figures: Sequence[str],
-    rows: Sequence[str] | None,
-    options: RunOptions,
+    parts: tuple[Sequence[str], Sequence[str]],
+    options: Runner,
 ) -> tuple[Results, Left]:
-    """Run what is missing; the results, and what is left."""
+    """Run what is missing for these tables and figures; the results, and what is left."""
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
     from lookhops.paper.reference import chosen_rows, paper_plan
 
     options.check()
-    cells = paper_plan(chosen_rows(tables, figures, rows), suite.datasets, suite.protocol)
+    rows = chosen_rows(*parts, names_in(experiments.rows) or None)
+    cells = paper_plan(rows, suite.datasets, suite.protocol)
     with Store(path) as store:
         left = run_plan(cells, suite.graphs, store, options)
-        notes = _notes(suite, store, {*tables, *figures})
+        notes = _notes(suite, store, {name for part in parts for name in part})
         results = Results(collect(cells, suite.graphs, store), notes, suite.quick)
     return results, left
 
@@ -198,38 +176,35 @@ def _summary(results: Results) -> dict[str, Any]:
     }
 
 
+def _report(results: Results, path: Path, quiet: bool) -> None:
+    from lookhops.report.runs import runs_report
+    from lookhops.report.snapshot import Snapshot
+
+    made = runs_report(Snapshot(results, commands=[command_line()]), paper=True)
+    write_page(made, path, quiet)
+
+
 def _print(results: Results, tables: Sequence[str], page: Path) -> None:
     from lookhops.paper.claims import CLAIMS, judge
     from lookhops.paper.side_by_side import make_tables
 
     mark = " (quick version: says nothing about the models)" if results.quick else ""
     for table in make_tables(results, tables):
-        _print_table(table, mark)
+        print_table(_narrow(replace(table, title=table.title + mark)))
     if {"conv", "pool"} <= {*tables}:
         for claim in CLAIMS:
             out.print(f"{claim.title}: [bold]{judge(claim, results).said}[/]{mark}", soft_wrap=True)
         out.print()
-    out.print(f"written: {page}", soft_wrap=True)
+    print_line(f"written: {page}")
 
 
-def _print_table(table: Table, mark: str) -> None:
+def _narrow(table: Table) -> Table:
     """A table within 80 columns: the paper's own columns and what does not fit are on the page."""
-    from rich.markup import escape
-    from rich.table import Table as RichTable
-
+    hidden = ("parameters", "50 epochs") if table.name in ("conv", "pool") else ()
     shown = [i for i, name in enumerate(table.head) if "paper)" not in name][:8]
-    if table.name in ("conv", "pool"):
-        shown = [i for i in shown if table.head[i] not in ("parameters", "50 epochs")]
-    grid = RichTable(
-        title=escape(table.title + mark), title_justify="left", box=None, pad_edge=False
-    )
-    for i in shown:
-        grid.add_column(table.head[i], justify="left" if i == 0 else "right", no_wrap=i > 0)
-    for row in table.rows:
-        cells = []
-        for i in shown:
-            lines = [line for line in row[i] if not line.startswith("`")]
-            cells.append("\n".join(escape(line.strip("*").replace(" ± ", "±")) for line in lines))
-        grid.add_row(*cells)
-    out.print(grid)
-    out.print()
+    shown = [i for i in shown if table.head[i] not in hidden]
+    rows = [
+        [[line.replace(" ± ", "±") for line in row[i] if not line.startswith("`")] for i in shown]
+        for row in table.rows
+    ]
+    return replace(table, head=[table.head[i] for i in shown], rows=rows, note="")

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
 from rich.markup import escape
-from rich.table import Table
 
-from lookhops.cli.common import Json, out, print_json
-from lookhops.cli.groups import with_groups
-from lookhops.cli.reading import Reading, Source
-from lookhops.encoding import Encoding
-from lookhops.errors import LookHopsError
+from lookhops.cli.shared.parameters import Json, Network, with_options
+from lookhops.cli.shared.printing import grid, out, print_json
+from lookhops.cli.shared.reading import Reading, Source
+from lookhops.options import RECOMMENDED
 
 if TYPE_CHECKING:
     from torch import nn
@@ -21,48 +18,18 @@ if TYPE_CHECKING:
     from lookhops.nn import GraphNetwork
 
 
-@with_groups
+@with_options
 def params(
-    source: Source,
-    conv: Annotated[
-        str, typer.Option(help="licheb, limixhop, gcn, gat, cheb or mixhop.")
-    ] = "licheb",
-    pool: Annotated[
-        str, typer.Option(help="lookhops, none, topk, sag, edge or asap.")
-    ] = "lookhops",
-    k: Annotated[int, typer.Option(help="Hops that a layer looks.")] = 2,
-    hidden: Annotated[int, typer.Option(help="Channels of a layer.")] = 128,
-    layers: Annotated[int, typer.Option(help="Layers.")] = 5,
-    ratio: Annotated[float, typer.Option(help="Fraction of nodes that pooling keeps.")] = 0.9,
-    edge_ratio: Annotated[
-        float | None, typer.Option(help="Fraction of edges that it keeps.", show_default="all")
-    ] = None,
-    readout: Annotated[
-        str, typer.Option(help="Of each graph: max+mean (the paper's) or max+mean+sum.")
-    ] = "max+mean+sum",
-    json: Json = False,
-    *,
-    reading: Reading,
+    source: Source, json: Json = False, *, network: Network = RECOMMENDED, reading: Reading
 ) -> None:
     """Count the parameters of the network that these graphs would get."""
+    from lookhops.encoding import Encoding
     from lookhops.nn import GraphNetwork
+    from lookhops.tasks import task_of
 
     graphs = reading.load(source)
-    if graphs.num_classes < 1:
-        raise LookHopsError(f"{graphs.name}: these graphs have no classes to tell apart.")
-    features = Encoding.fit(graphs).width
-    model = GraphNetwork(
-        features,
-        graphs.num_classes,
-        conv=conv,
-        pool=pool,
-        k=k,
-        hidden=hidden,
-        layers=layers,
-        ratio=ratio,
-        edge_ratio=edge_ratio,
-        readout=readout,
-    )
+    features, outputs = Encoding.fit(graphs).width, task_of(graphs).out_channels
+    model = GraphNetwork.from_architecture(features, outputs, network)
     parts = [
         {"part": part, "layer": layer, "parameters": _count(module)}
         for part, layer, module in _parts(model)
@@ -70,8 +37,8 @@ def params(
     result = {
         "source": graphs.name,
         "features": features,
-        "classes": graphs.num_classes,
-        "architecture": asdict(model.architecture),
+        "classes": outputs,
+        "architecture": asdict(network),
         "parameters": _count(model),
         "parts": parts,
     }
@@ -107,15 +74,10 @@ def _name(module: nn.Module) -> str:
 
 
 def _print(result: dict[str, Any]) -> None:
-    table = Table(
-        title=f"{escape(result['source'])}: {result['features']} features, "
-        f"{result['classes']} classes",
-        title_justify="left",
-        show_footer=True,
-    )
-    table.add_column("part", footer="in all")
-    table.add_column("layer")
-    table.add_column("parameters", justify="right", footer=f"{result['parameters']:,}")
-    for part in result["parts"]:
-        table.add_row(part["part"], escape(part["layer"]), f"{part['parameters']:,}")
-    out.print(table)
+    rows = [
+        (part["part"], escape(part["layer"]), f"{part['parameters']:,}") for part in result["parts"]
+    ]
+    rows.append(("[bold]in all[/]", "", f"[bold]{result['parameters']:,}[/]"))
+    title = f"{result['source']}: {result['features']} features, {result['classes']} classes"
+    head = ("part", "layer", "parameters")
+    out.print(grid(rows, head, ("", "left wrap"), title=escape(title)))

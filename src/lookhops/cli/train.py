@@ -3,169 +3,85 @@
 from __future__ import annotations
 
 import shlex
-import sys
-from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from lookhops.cli.common import (
-    Json,
-    err,
-    out,
-    print_json,
-    warn,
-)
-from lookhops.cli.groups import with_groups
-from lookhops.cli.reading import Reading, Source
-from lookhops.cli.report import ReportFile, check_page, command_line, write
+from lookhops.cli.shared.parameters import Json, Network, Training, with_options
+from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
+from lookhops.cli.shared.reading import Reading, Source
+from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
+from lookhops.options import RECOMMENDED, Architecture, Protocol, option, parse_seeds
 
 if TYPE_CHECKING:
+    from lookhops.datasets import Split
     from lookhops.graphs import Graphs
     from lookhops.information import HopInformation
     from lookhops.training.trainer import Progress
 
 #: Hops where the hop information cannot say: the paper's.
 FALLBACK_K = 2
-NETWORK, TRAINING, RUN = "The network", "Training (defaults: the paper's)", "The run"
 
 
-def _option(panel: str, *names: str, **rest: Any) -> Any:
-    return typer.Option(*names, rich_help_panel=panel, **rest)
+@dataclass(frozen=True)
+class TrainingRun:
+    """How a training is run and kept.
+
+    Args:
+        device: cpu, cuda, or auto: a GPU where there is one.
+        resume: Go on with the training that was begun there.
+        overwrite: Train anew although the folder is not empty.
+        save_every: Seconds between two writes of the state.
+        tensorboard: Folder for TensorBoard logs; by default none.
+    """
+
+    device: str = "auto"
+    resume: bool = False
+    overwrite: bool = False
+    save_every: float = option(10.0, least=0)
+    tensorboard: Path | None = None
 
 
-@with_groups
+@with_options
 def train(
     source: Source,
-    output: Annotated[Path, _option(RUN, "-o", "--output", help="Folder for the model.")],
-    conv: Annotated[
-        str,
-        _option(NETWORK, help="licheb, limixhop, gcn, gat, cheb or mixhop."),
-    ] = "licheb",
-    pool: Annotated[
-        str, _option(NETWORK, help="lookhops, none, topk, sag, edge or asap.")
-    ] = "lookhops",
-    k: Annotated[
-        str, _option(NETWORK, help="Hops that a layer looks: a number, or `auto`, which measures.")
-    ] = "2",
-    hidden: Annotated[int, _option(NETWORK, min=2, help="Channels of a layer.")] = 128,
-    layers: Annotated[int, _option(NETWORK, min=1, help="Layers.")] = 5,
-    ratio: Annotated[float, _option(NETWORK, help="Fraction of nodes that pooling keeps.")] = 0.9,
-    edge_ratio: Annotated[
-        float | None,
-        _option(NETWORK, help="Fraction of edges that it keeps.", show_default="all"),
-    ] = None,
-    activation: Annotated[
-        str, _option(NETWORK, help="Of the score: sigmoid, relu (the paper's), tanh or none.")
-    ] = "sigmoid",
-    readout: Annotated[
-        str, _option(NETWORK, help="Of each graph: max+mean (the paper's) or max+mean+sum.")
-    ] = "max+mean+sum",
-    dropout: Annotated[
-        float, _option(NETWORK, help="Share of features to drop (the paper's: 0).")
-    ] = 0.2,
-    seeds: Annotated[
-        str | None,
-        _option(
-            TRAINING,
-            help="How many, or which (11,22): each is a model. The paper's protocol is 10.",
-            show_default="1",
-        ),
-    ] = None,
-    epochs: Annotated[int, _option(TRAINING, min=1, help="At most so many.")] = 500,
-    patience: Annotated[
-        int, _option(TRAINING, min=1, help="Epochs without improvement before it stops.")
-    ] = 30,
-    batch_size: Annotated[int, _option(TRAINING, min=1, help="Graphs in a batch.")] = 256,
-    lr: Annotated[float, _option(TRAINING, help="Learning rate.")] = 1e-3,
-    weight_decay: Annotated[float, _option(TRAINING, help="Of Adam.")] = 0.0,
-    splits: Annotated[
-        Path | None,
-        _option(
-            TRAINING,
-            help="JSON with the parts: one split for all seeds, or one for each.",
-            show_default="each seed draws its own",
-        ),
-    ] = None,
-    stratify: Annotated[
-        bool, _option(TRAINING, "--stratify", help="Keep the classes' proportions in each part.")
-    ] = False,
-    class_weights: Annotated[
-        bool, _option(TRAINING, "--class-weights", help="Let rare classes count more.")
-    ] = False,
-    precision: Annotated[str, _option(RUN, help="float32, tf32, bfloat16 or float64.")] = "float32",
-    device: Annotated[
-        str, _option(RUN, help="cpu, cuda, or auto: a GPU where there is one.")
-    ] = "auto",
-    resume: Annotated[
-        bool, _option(RUN, "--resume", help="Go on with the training that was begun there.")
-    ] = False,
-    overwrite: Annotated[
-        bool, _option(RUN, "--overwrite", help="Train anew although the folder is not empty.")
-    ] = False,
-    save_every: Annotated[
-        float, _option(RUN, min=0, help="Seconds between two writes of the state.")
-    ] = 10.0,
-    tensorboard: Annotated[
-        Path | None, _option(RUN, help="Folder for TensorBoard logs.", show_default="none")
-    ] = None,
+    output: Path,
+    k: str = str(RECOMMENDED.k),
+    seeds: str | None = None,
+    splits: Path | None = None,
     report: ReportFile = None,
     as_json: Json = False,
     *,
+    network: Network = RECOMMENDED,
+    protocol: Training,
+    run: Annotated[TrainingRun, "The run"],
     reading: Reading,
 ) -> None:
     """Train a model for each seed, test it once, and keep all of them in a folder.
 
     Ctrl-C stops after the epoch and keeps the state (exit code 130); `--resume` goes on from it,
     or from where a kill or a power cut left it, to the same result.
-    """
-    from lookhops.nn import Architecture
-    from lookhops.training import Protocol
-    from lookhops.training.protocol import parse_seeds
 
-    if resume and overwrite:
+    Args:
+        output: Folder for the model.
+        k: Hops that each layer looks: a number, or ``auto``, which measures.
+        seeds: How many, or which (11,22): each is a model. By default 1; the paper's protocol is
+            10.
+        splits: JSON with the parts: one split for all seeds, or one for each; by default each seed
+            draws its own.
+    """
+    if run.resume and run.overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
-    if report is not None:
-        check_page(report)
     graphs = reading.load(source)
-    parts, seed_list = _splits(splits, graphs, seeds, parse_seeds)
-    protocol = Protocol(
-        seeds=seed_list,
-        stratify=stratify,
-        batch_size=batch_size,
-        learning_rate=lr,
-        weight_decay=weight_decay,
-        max_epochs=epochs,
-        patience=patience,
-        class_weights=class_weights,
-        precision=precision,
-    )
+    parts, chosen_seeds = _splits(splits, graphs, seeds)
     chosen_k, information = hops(k, graphs)
-    architecture = Architecture(
-        conv=conv,
-        pool=pool,
-        k=chosen_k,
-        hidden=hidden,
-        layers=layers,
-        ratio=ratio,
-        edge_ratio=edge_ratio,
-        activation=activation,
-        readout=readout,
-        dropout=dropout,
-    )
-    options = {
-        "splits": parts,
-        "device": device,
-        "resume": resume,
-        "overwrite": overwrite,
-        "save_every": save_every,
-        "command": command_line(),
-    }
-    config = _run(output, graphs, architecture, protocol, options, tensorboard)
+    network, protocol = replace(network, k=chosen_k), replace(protocol, seeds=chosen_seeds)
+    config = _train(output, graphs, network, protocol, parts, run)
     _keep_information(output, information)
     if as_json:
         print_json(config)
@@ -174,7 +90,7 @@ def train(
     if report is not None:
         from lookhops.report.build import report_on
 
-        write(report_on(output, graphs), report, quiet=as_json)
+        write_page(report_on(output, graphs), report, quiet=as_json)
 
 
 def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
@@ -197,7 +113,7 @@ def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
     if found > information.max_k:
         warn(f"k = {information.max_k}, the most that was measured; suggested was k = {found}")
         return information.max_k, information
-    err.print(f"k = {found}, which the hop information suggests", soft_wrap=True)
+    print_line(f"k = {found}, which the hop information suggests", err)
     return found, information
 
 
@@ -213,33 +129,33 @@ def _keep_information(folder: Path, information: HopInformation | None) -> None:
 
 
 def _splits(
-    path: Path | None, graphs: Graphs, seeds: str | None, parse: Callable[..., tuple[int, ...]]
-) -> tuple[list[Any] | None, tuple[int, ...]]:
+    path: Path | None, graphs: Graphs, seeds: str | None
+) -> tuple[list[Split] | None, tuple[int, ...]]:
     """The splits, one a seed, and the seeds."""
     if path is None:
-        return None, parse(seeds or "1")
+        return None, parse_seeds(seeds or "1")
     from lookhops.datasets import read_splits
 
     parts = read_splits(path, len(graphs))
-    chosen = parse(seeds or len(parts))
+    chosen = parse_seeds(seeds or len(parts))
     return (parts * len(chosen) if len(parts) == 1 else parts), chosen
 
 
-def _run(
+def _train(
     output: Path,
     graphs: Graphs,
-    architecture: Any,
-    protocol: Any,
-    options: dict[str, Any],
-    tensorboard: Path | None,
+    network: Architecture,
+    protocol: Protocol,
+    splits: list[Split] | None,
+    run: TrainingRun,
 ) -> dict[str, Any]:
-    """Train, with a progress bar and a polite end when the user asks for one."""
-    from lookhops.cli.epochs import EpochDisplay, Stopped, stoppable
-    from lookhops.models.resumable_training import train_into
+    """Train, with a progress bar and an orderly end when the user asks for one."""
+    from lookhops.cli.shared.progress import EpochDisplay, Stopped, stoppable
+    from lookhops.models import train_into
 
     try:
         with ExitStack() as stack:
-            log = stack.enter_context(_Logs(tensorboard)) if tensorboard else None
+            log = stack.enter_context(_Logs(run.tensorboard)) if run.tensorboard else None
             check = stack.enter_context(stoppable())
             show = stack.enter_context(EpochDisplay(protocol))
 
@@ -249,18 +165,28 @@ def _run(
                     log(progress)
                 check()
 
-            return train_into(output, graphs, architecture, protocol, on_epoch=on_epoch, **options)
+            return train_into(
+                output,
+                graphs,
+                network,
+                protocol,
+                splits=splits,
+                device=run.device,
+                resume=run.resume,
+                overwrite=run.overwrite,
+                save_every=run.save_every,
+                on_epoch=on_epoch,
+                command=command_line(),
+            )
     except (Stopped, KeyboardInterrupt) as stop:
-        again = [word for word in sys.argv[1:] if word not in ("--resume", "--overwrite")]
-        command = shlex.join(["lookhops", *again, "--resume"])
-        err.print(f"lookhops: interrupted; go on with: {escape(command)}", soft_wrap=True)
+        print_line(f"lookhops: interrupted; go on with: {command_line()} --resume", err)
         raise typer.Exit(getattr(stop, "exit_code", 130)) from None
 
 
 def _print(config: dict[str, Any], output: Path) -> None:
-    from lookhops.cli.results import results_panel
+    from lookhops.cli.shared.model_panel import model_panel
 
-    out.print(results_panel(config))
+    out.print(model_panel(config))
     if "stopped" in config:
         warn(config["stopped"])
     shown = shlex.quote(str(output))

@@ -7,6 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from lookhops.datasets.collection import data_folder, fetch, find, read_tu_cached
+from lookhops.datasets.hop_tasks import MAX_HOPS, hop_task
+from lookhops.datasets.molecules import SUFFIXES as MOLECULE_SUFFIXES
+from lookhops.datasets.molecules import check_invalid, read_molecules
+from lookhops.datasets.solubility import load_solubility
 from lookhops.datasets.splits import Split, read_splits, split, write_splits
 from lookhops.datasets.tu import read_tu
 from lookhops.errors import LookHopsError
@@ -14,8 +18,7 @@ from lookhops.graphs import SUFFIX, Graphs
 
 __all__ = ["Split", "load", "read_splits", "read_tu", "split", "write_splits"]
 
-MOLECULE_SUFFIXES = (".smi", ".csv", ".sdf")
-GENERATED = tuple(f"hops-{k}" for k in range(1, 7))
+GENERATED = tuple(f"hops-{k}" for k in range(1, MAX_HOPS + 1))
 OWN_NAMES = ("solubility", *GENERATED)
 
 
@@ -60,27 +63,16 @@ def load(
         kind, place = _resolve(source, data_folder(data_dir))
     except (OSError, RuntimeError) as error:  # a name too long, a home that is nobody's
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
-    columns = {
-        "smiles_column": smiles_column,
-        "label_column": label_column,
-        "id_column": id_column,
-    }
+    columns = {"smiles_column": smiles_column, "label_column": label_column, "id_column": id_column}
+    options = {"size": size, "seed": seed}
     _refuse_unused(source, "molecules", kind == "molecules", columns)
-    _refuse_unused(source, "hop tasks", kind == "hops", {"size": size, "seed": seed})
-    if invalid not in ("raise", "skip"):
-        raise LookHopsError(f"What to do with invalid molecules is raise or skip, not {invalid!r}.")
+    _refuse_unused(source, "hop tasks", kind == "hops", options)
+    check_invalid(invalid)
     if kind == "molecules":
-        from lookhops.datasets.molecules import read_molecules
-
         return read_molecules(place, invalid=invalid, **columns)
     if kind == "hops":
-        from lookhops.datasets.hop_tasks import hop_task
-
-        options = {"size": size, "seed": seed}
         return hop_task(int(place.name[5:]), **{k: v for k, v in options.items() if v is not None})
     if kind == "solubility":
-        from lookhops.datasets.solubility import load_solubility
-
         return load_solubility()
     if kind == "packed":
         return Graphs.load(place)

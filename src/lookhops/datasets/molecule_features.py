@@ -1,4 +1,4 @@
-"""The features of atoms and bonds: the vocabulary, and how RDKit's numbers become labels.
+"""The features of atoms and bonds: the vocabulary, and how atoms and bonds of RDKit become labels.
 
 Every atom has six labels and every bond one, from vocabularies that never change, so that any two
 sets of molecules have the same feature columns (:data:`ATOM_FEATURES`, :data:`BOND_TYPES`):
@@ -47,6 +47,51 @@ BOND_TYPES = ("single", "double", "triple", "aromatic", "other")
 def feature_names() -> list[str]:
     """What each column of ``Graphs.x`` says: ``["element H", "element Li", ...]``."""
     return [f"{name} {value}" for name, values in ATOM_FEATURES.items() for value in values]
+
+
+def atom_rows(molecule: Any) -> np.ndarray:
+    """Atomic number, degree, charge, hydrogens, aromaticity and chirality of each atom."""
+    rows = [
+        (
+            atom.GetAtomicNum(),
+            atom.GetDegree(),
+            atom.GetFormalCharge(),
+            atom.GetTotalNumHs(),
+            atom.GetIsAromatic(),
+            int(atom.GetChiralTag()) != 0,
+        )
+        for atom in molecule.GetAtoms()
+    ]
+    atoms = np.array(rows, dtype=np.int64)
+    if atoms[:, 5].any():
+        _label_stereocentres(molecule, atoms[:, 5])
+    return atoms
+
+
+def _label_stereocentres(molecule: Any, chirality: np.ndarray) -> None:
+    """Put the place of R, S or other in the vocabulary where an atom is chiral at all."""
+    from rdkit.Chem import rdCIPLabeler
+
+    values = ATOM_FEATURES["chirality"]
+    try:
+        # The bound, about a second's work, is RDKit's advice against molecules that never end.
+        rdCIPLabeler.AssignCIPLabels(molecule, maxRecursiveIterations=1_250_000)
+    except RuntimeError:
+        chirality[chirality > 0] = values.index("other")
+        return
+    for index in chirality.nonzero()[0].tolist():
+        atom = molecule.GetAtomWithIdx(index)
+        label = atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else ""
+        chirality[index] = values.index(label if label in ("R", "S") else "other")
+
+
+def bond_rows(molecule: Any) -> np.ndarray:
+    """Both ends of each bond and RDKit's number for its type."""
+    rows = [
+        (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), int(bond.GetBondType()))
+        for bond in molecule.GetBonds()
+    ]
+    return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
 
 def pack(

@@ -1,4 +1,4 @@
-"""The text of ``.smi``, ``.csv`` and ``.sdf`` files, before chemistry: each as ``Records``."""
+"""``.smi``, ``.csv`` and ``.sdf`` files as a :class:`MoleculeTable`: text, before chemistry."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from lookhops.datasets.records import Records
+from lookhops.datasets.molecule_table import MoleculeTable
 from lookhops.errors import LookHopsError
+from lookhops.files import read_bytes
 
 # Names that are looked for, in this order, whatever their case, when no option names the column.
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "mol")
@@ -18,12 +19,7 @@ ID_NAMES = ("id", "name", "title", "identifier", "compound", "molecule_id", "com
 
 def read_text(path: Path) -> str:
     """A whole UTF-8 file, with every line end made ``\\n``."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        raise LookHopsError(f"{path}: no such file.") from error
-    except OSError as error:
-        raise LookHopsError(f"{path}: cannot be read ({error.strerror or error}).") from error
+    data = read_bytes(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -39,7 +35,7 @@ def read_text(path: Path) -> str:
 # -------------------------------------------------------------------- .smi
 
 
-def read_smi(path: Path) -> Records:
+def read_smi(path: Path) -> MoleculeTable:
     """One molecule a line: SMILES, then its name; a header, blank lines and # lines are passed."""
     where: list[str] = []
     structures: list[str] = []
@@ -53,7 +49,7 @@ def read_smi(path: Path) -> Records:
         where.append(f"line {number}")
         structures.append(parts[0])
         ids.append(parts[1].split("\t")[0].strip() if len(parts) > 1 else str(number))
-    return Records(str(path), where, structures, ids)
+    return MoleculeTable(str(path), where, structures, ids)
 
 
 # -------------------------------------------------------------------- .csv
@@ -64,7 +60,7 @@ def read_csv(
     smiles_column: str | None = None,
     label_column: str | None = None,
     id_column: str | None = None,
-) -> Records:
+) -> MoleculeTable:
     """A table with a header; fields apart by commas, semicolons or tabs, whichever it uses."""
     lines, rows = _csv_rows(path)
     header = [cell.strip() for cell in rows[0]]
@@ -89,7 +85,7 @@ def read_csv(
         column: [row[j].strip() for row in rows[1:]] for j, column in enumerate(header) if column
     }
     numbers = [str(number) for number in lines[1:]]
-    return Records(
+    return MoleculeTable(
         origin=str(path),
         where=[f"line {number}" for number in numbers],
         structures=cells[smiles],
@@ -126,7 +122,9 @@ def _csv_rows(path: Path) -> tuple[list[int], list[list[str]]]:
 # -------------------------------------------------------------------- .sdf
 
 
-def read_sdf(path: Path, label_column: str | None = None, id_column: str | None = None) -> Records:
+def read_sdf(
+    path: Path, label_column: str | None = None, id_column: str | None = None
+) -> MoleculeTable:
     """Mol blocks with their data fields, records apart by ``$$$$``."""
     blocks, fields, where, first = [], [], [], 1
     for number, record in enumerate(f"\n{read_text(path)}".split("\n$$$$"), start=1):
@@ -147,7 +145,7 @@ def read_sdf(path: Path, label_column: str | None = None, id_column: str | None 
     if id_column is None and any(titles):
         name = None
     numbers = [str(number) for number in range(1, len(blocks) + 1)]
-    return Records(
+    return MoleculeTable(
         origin=str(path),
         where=where,
         structures=blocks,

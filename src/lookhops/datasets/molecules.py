@@ -1,6 +1,7 @@
-"""Molecules as graphs: an atom is a node, a bond an undirected edge. RDKit is used here alone.
+"""Molecules as graphs: an atom is a node, a bond an undirected edge.
 
-The features are listed in :mod:`lookhops.datasets.molecule_features`.
+The features are listed in :mod:`lookhops.datasets.molecule_features`. RDKit is imported when the
+first molecule is parsed.
 """
 
 from __future__ import annotations
@@ -12,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.datasets.molecule_features import ATOM_FEATURES, feature_names, pack
+from lookhops.datasets.molecule_features import atom_rows, bond_rows, feature_names, pack
 from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
-from lookhops.datasets.records import Records, as_column, classes_of
+from lookhops.datasets.molecule_table import MoleculeTable, as_column, classes_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 
@@ -52,15 +53,15 @@ def from_smiles(
         the ids in ``columns["id"]``.
     """
     structures = [str(text) for text in smiles]
-    where = [f"molecule {number}" for number in range(1, len(structures) + 1)]
     numbers = [str(number) for number in range(1, len(structures) + 1)]
     labels = None if y is None else [_class_name(value, class_names) for value in _items(y)]
     names = numbers if ids is None else [str(value) for value in ids]
     for what, values in (("classes", labels), ("ids", names)):
         if values is not None and len(values) != len(structures):
             raise LookHopsError(f"There are {len(structures)} SMILES but {len(values)} {what}.")
-    records = Records("", where, structures, names, labels)
-    return featurise(records, invalid=invalid, class_names=class_names, name=name)
+    where = [f"molecule {number}" for number in numbers]
+    table = MoleculeTable("", where, structures, names, labels)
+    return featurise(table, invalid=invalid, class_names=class_names, name=name)
 
 
 def read_molecules(
@@ -89,11 +90,11 @@ def read_molecules(
     path = Path(path)
     kind = path.suffix.lower()
     if kind == ".csv":
-        records = read_csv(path, smiles_column, label_column, id_column)
+        table = read_csv(path, smiles_column, label_column, id_column)
     elif kind == ".sdf" and smiles_column is None:
-        records = read_sdf(path, label_column, id_column)
+        table = read_sdf(path, label_column, id_column)
     elif kind == ".smi" and not (smiles_column or label_column or id_column):
-        records = read_smi(path)
+        table = read_smi(path)
     elif kind in SUFFIXES:
         raise LookHopsError(
             f"{path}: an SDF file has structures, not a column of SMILES; leave out smiles_column."
@@ -102,30 +103,35 @@ def read_molecules(
         )
     else:
         raise LookHopsError(f"{path}: molecules are read from {', '.join(SUFFIXES)} files.")
-    return featurise(records, invalid=invalid, name=path.stem, mol_blocks=kind == ".sdf")
+    return featurise(table, invalid=invalid, name=path.stem, mol_blocks=kind == ".sdf")
+
+
+def check_invalid(invalid: str) -> None:
+    """Refuse what is no answer to what to do with molecules that do not parse."""
+    if invalid not in ("raise", "skip"):
+        raise LookHopsError(f"invalid is 'raise' or 'skip', not {invalid!r}.")
 
 
 def featurise(
-    records: Records,
+    table: MoleculeTable,
     *,
     invalid: str = "raise",
     class_names: Sequence[str] | None = None,
     name: str = "molecules",
     mol_blocks: bool = False,
 ) -> Graphs:
-    """Graphs of the molecules that ``records`` describes, as SMILES or as mol blocks."""
-    if invalid not in ("raise", "skip"):
-        raise LookHopsError(f"invalid is 'raise' or 'skip', not {invalid!r}.")
-    if not records.structures:
-        raise LookHopsError(f"{records.origin or 'from_smiles'}: there are no molecules.")
-    kept, smiles, atoms, bonds = _parse(records, invalid, mol_blocks)
-    records = records.select(kept)
-    y, names = (None, None) if records.labels is None else classes_of(records, class_names)
+    """Graphs of the molecules in a table, as SMILES or as mol blocks."""
+    check_invalid(invalid)
+    if not table.structures:
+        raise LookHopsError(f"{table.origin or 'from_smiles'}: there are no molecules.")
+    kept, smiles, atoms, bonds = _parse(table, invalid, mol_blocks)
+    table = table.select(kept)
+    y, names = (None, None) if table.labels is None else classes_of(table, class_names)
     columns = {
-        "id": np.array(records.ids, dtype=object),
+        "id": np.array(table.ids, dtype=object),
         "smiles": np.array(smiles, dtype=object),
     }
-    for key, cells in records.columns.items():
+    for key, cells in table.columns.items():
         columns.setdefault(key, as_column(cells))
     return pack(atoms, bonds, y=y, class_names=names, columns=columns, name=name)
 
@@ -147,7 +153,7 @@ def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
 
 
 def _parse(
-    records: Records, invalid: str, mol_blocks: bool
+    table: MoleculeTable, invalid: str, mol_blocks: bool
 ) -> tuple[list[int], list[str], list[np.ndarray], list[np.ndarray]]:
     """Which molecules parse, and of each its SMILES, its atoms (n, 6) and its bonds (e, 3)."""
     try:
@@ -157,28 +163,28 @@ def _parse(
     read = _read_mol_block if mol_blocks else _read_smiles
     kept, smiles, atoms, bonds, failures = [], [], [], [], []
     with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
-        for index, structure in enumerate(records.structures):
+        for index, structure in enumerate(table.structures):
             text, molecule = read(structure)
             if molecule is not None and molecule.GetNumAtoms():
                 kept.append(index)
                 smiles.append(text)
-                atoms.append(_atoms(molecule))
-                bonds.append(_bonds(molecule))
+                atoms.append(atom_rows(molecule))
+                bonds.append(bond_rows(molecule))
                 continue
-            shown = records.ids[index] if mol_blocks else structure
+            shown = table.ids[index] if mol_blocks else structure
             what = f"{shown if len(shown) <= 60 else shown[:57] + '...'!r} does not parse"
             reason = _reason(structure, mol_blocks)
             if invalid == "raise":
                 raise LookHopsError(
-                    f"{records.place(index)}: {what} ({reason}); mend it, or leave such molecules "
+                    f"{table.place(index)}: {what} ({reason}); mend it, or leave such molecules "
                     "out with invalid='skip' (--invalid skip)."
                 )
-            failures.append(f"{records.where[index]} ({reason})")
+            failures.append(f"{table.where[index]} ({reason})")
     if failures:
-        total = len(records.structures)
+        total = len(table.structures)
         listed = ", ".join(failures[:_SHOWN])
         more = f" and {len(failures) - _SHOWN} more" if len(failures) > _SHOWN else ""
-        origin = f"{records.origin}: " if records.origin else ""
+        origin = f"{table.origin}: " if table.origin else ""
         if not kept:
             raise LookHopsError(f"{origin}none of the {total} molecules parses: {listed}{more}.")
         warnings.warn(
@@ -219,48 +225,3 @@ def _reason(structure: str, mol_block: bool) -> str:
         return "it has no atoms"
     problems = Chem.DetectChemistryProblems(molecule)
     return " ".join(problems[0].Message().split()) if problems else "RDKit refuses it"
-
-
-def _atoms(molecule: Any) -> np.ndarray:
-    """Atomic number, degree, charge, hydrogens, aromaticity and chirality of each atom."""
-    rows = [
-        (
-            atom.GetAtomicNum(),
-            atom.GetDegree(),
-            atom.GetFormalCharge(),
-            atom.GetTotalNumHs(),
-            atom.GetIsAromatic(),
-            int(atom.GetChiralTag()) != 0,
-        )
-        for atom in molecule.GetAtoms()
-    ]
-    atoms = np.array(rows, dtype=np.int64)
-    if atoms[:, 5].any():
-        _label_stereocentres(molecule, atoms[:, 5])
-    return atoms
-
-
-def _label_stereocentres(molecule: Any, chirality: np.ndarray) -> None:
-    """Put the place of R, S or other in the vocabulary where an atom is chiral at all."""
-    from rdkit.Chem import rdCIPLabeler
-
-    values = ATOM_FEATURES["chirality"]
-    try:
-        # The bound, about a second's work, is RDKit's advice against molecules that never end.
-        rdCIPLabeler.AssignCIPLabels(molecule, maxRecursiveIterations=1_250_000)
-    except RuntimeError:
-        chirality[chirality > 0] = values.index("other")
-        return
-    for index in chirality.nonzero()[0].tolist():
-        atom = molecule.GetAtomWithIdx(index)
-        label = atom.GetProp("_CIPCode") if atom.HasProp("_CIPCode") else ""
-        chirality[index] = values.index(label if label in ("R", "S") else "other")
-
-
-def _bonds(molecule: Any) -> np.ndarray:
-    """Both ends of each bond and RDKit's number for its type."""
-    rows = [
-        (bond.GetBeginAtomIdx(), bond.GetEndAtomIdx(), int(bond.GetBondType()))
-        for bond in molecule.GetBonds()
-    ]
-    return np.array(rows, dtype=np.int64).reshape(-1, 3)

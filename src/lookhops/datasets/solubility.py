@@ -29,5 +29,5 @@ def load_solubility() -> Graphs:
     or ``"test"``, as the public set was divided).
     """
     with resources.as_file(resources.files("lookhops.datasets") / "solubility.csv") as path:
-        records = read_csv(path)
-    return featurise(records, class_names=CLASS_NAMES, name="solubility")
+        table = read_csv(path)
+    return featurise(table, class_names=CLASS_NAMES, name="solubility")

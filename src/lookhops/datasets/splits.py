@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
-from lookhops.files import replacing
+from lookhops.files import read_bytes, replacing
 from lookhops.graphs import Graphs
 
 PARTS = ("train", "val", "test")
@@ -84,12 +84,10 @@ def read_splits(path: Path | str, num_graphs: int) -> list[Split]:
     that stand in none are left out.
     """
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
-        raise LookHopsError(f"{path}: no such file.") from error
+        content = json.loads(read_bytes(Path(path)).decode())
     except json.JSONDecodeError as error:
         raise LookHopsError(f"{path}, line {error.lineno}: not JSON ({error.msg}).") from error
-    except (OSError, UnicodeDecodeError, RecursionError) as error:
+    except (UnicodeDecodeError, RecursionError) as error:
         raise LookHopsError(f"{path}: cannot be read ({error}).") from error
     if not isinstance(content, list) or not content:
         raise LookHopsError(f"{path}: expected a list of splits, and at least one.")

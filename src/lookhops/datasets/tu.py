@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.datasets.tables import parse_table
+from lookhops.datasets.number_files import parse_table
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.edges import stay_within

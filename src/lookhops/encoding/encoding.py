@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 import torch
@@ -91,19 +91,10 @@ class Encoding:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON can hold them."""
-        return {
-            "name": self.name,
-            "num_features": self.num_features,
-            "label_sizes": list(self.label_sizes),
-            "featuriser": self.featuriser,
-        }
+        return asdict(self) | {"label_sizes": list(self.label_sizes)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Encoding:
         """The encoding that :meth:`to_dict` wrote; other entries are left alone."""
-        return cls(
-            values["name"],
-            values["num_features"],
-            tuple(values["label_sizes"]),
-            values["featuriser"],
-        )
+        known = {field.name: values[field.name] for field in fields(cls)}
+        return cls(**known | {"label_sizes": tuple(known["label_sizes"])})

@@ -83,13 +83,15 @@ def feature_fields(
 
     Attributes without labels whose rows are all one-hot become one column of labels.
     """
-    if labels is None and attributes is not None and attributes.numel():
-        ones = attributes == 1
-        plain = attributes.dtype not in (torch.float64, torch.half)
-        one_hot = (
-            plain and bool((ones | (attributes == 0)).all()) and bool((ones.sum(1) == 1).all())
-        )
-        if one_hot:
-            sizes = (attributes.shape[1],)
-            attributes, labels = None, ones.int().argmax(1, keepdim=True)
+    if labels is None and attributes is not None and _are_one_hot(attributes):
+        labels, sizes = attributes.int().argmax(1, keepdim=True), (attributes.shape[1],)
+        attributes = None
     return {f"{of}attributes": attributes, f"{of}labels": labels, f"{of}label_sizes": sizes}
+
+
+def _are_one_hot(rows: Tensor) -> bool:
+    """Whether every row is; floats of another width than usual are meant as numbers."""
+    if not rows.numel() or rows.dtype in (torch.float64, torch.half):
+        return False
+    ones = rows == 1
+    return bool((ones | (rows == 0)).all()) and bool((ones.sum(1) == 1).all())

@@ -1,8 +1,8 @@
 """Which k: how much each further hop can tell, how that dies away, and what it suggests."""
 
+from lookhops.information.entropy import kinfo
 from lookhops.information.fit import Decay, fit_decay, smallest_k
 from lookhops.information.result import HopInformation
 from lookhops.information.suggestion import look
-from lookhops.information.views import kinfo
 
 __all__ = ["Decay", "HopInformation", "fit_decay", "kinfo", "look", "smallest_k"]

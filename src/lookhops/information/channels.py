@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +21,13 @@ class Channels:
     *summed*.
 
     Args:
-        counted: Columns of ``x`` that have two values, shape (c): first those of ``label``.
+        counted: Columns of ``x`` that have two values, shape (c).
         ratio: The global density at the upper value over that at the lower, of each, shape (c).
         most: The most nodes of one graph that hold the upper value, of each, shape (c).
         label: The label column with the most values, one number a node, shape (n).
         channel_of_label: Which of ``counted`` each value of ``label`` is, or -1.
-        flags: The other counted columns, shape (n, f): whether a node holds the upper value.
+        channel_of_flag: Which of ``counted`` the columns are that are no value of ``label``, (f).
+        flags: Whether each node holds their upper value, shape (n, f).
         summed: Columns of ``x`` with more than two values.
         attributes: The attributes of the nodes, shape (n, a); ``summed`` are columns of it.
         constant: How many columns have one value only, and are left out.
@@ -36,6 +38,7 @@ class Channels:
     most: np.ndarray
     label: np.ndarray
     channel_of_label: np.ndarray
+    channel_of_flag: np.ndarray
     flags: np.ndarray
     summed: np.ndarray
     attributes: np.ndarray
@@ -51,53 +54,69 @@ def sort_channels(graphs: Graphs) -> Channels:
     """Find the columns of ``graphs.x`` that vary, and those that have two values."""
     if graphs.num_nodes == 0:
         raise LookHopsError(f"{graphs.name}: there are no nodes, so hops have nothing to tell.")
-    attributes = _attributes(graphs)
-    labels = _labels(graphs)
-    sizes = graphs.label_sizes
-    start = attributes.shape[1] + np.cumsum((0, *sizes))  # column of x where each label begins
+    attributes, sizes = _attributes(graphs), graphs.label_sizes
+    labels = (
+        np.zeros((graphs.num_nodes, 1)) if graphs.labels is None else graphs.labels.cpu().numpy()
+    )
     main = int(np.argmax(sizes)) if sizes else 0
-    label = labels[:, main] if sizes else np.zeros(graphs.num_nodes, dtype=np.int64)
+    main_start = attributes.shape[1] + sum(sizes[:main])  # column of x where that label begins
     channel_of_label = np.full(sizes[main] if sizes else 1, -1)
-    varying = np.flatnonzero(_varies(np.bincount(label, minlength=channel_of_label.size), label))
-    channel_of_label[varying] = np.arange(varying.size)
-    counted = list(start[main] + varying)
-    flags, summed = [], []
-    for column in range(attributes.shape[1]):
-        values = np.ascontiguousarray(attributes[:, column])
+    graph = graphs.batch.cpu().numpy()
+    counted, channel_of_flag, summed = list[int](), list[int](), list[int]()
+    ratio, most, flags = list[float](), list[int](), list[np.ndarray]()
+    for column, values in enumerate(_columns(attributes, labels, sizes)):
         low, high = values.min(), values.max()
         upper = values == high
-        if low < high and np.all(upper | (values == low)):
-            counted.append(column)
-            flags.append(upper)
-        elif low < high:
+        if low == high:
+            continue
+        if not np.all(upper | (values == low)):
             summed.append(column)
-    for j in range(len(sizes)):
-        for value in range(sizes[j]) if j != main else ():
-            upper = labels[:, j] == value
-            if 0 < upper.sum() < upper.size:
-                counted.append(start[j] + value)
-                flags.append(upper)
-    columns = graphs.num_features
-    constant = columns - len(counted) - len(summed)
+            continue
+        if main_start <= column < main_start + channel_of_label.size:
+            channel_of_label[column - main_start] = len(counted)
+        else:
+            channel_of_flag.append(len(counted))
+            flags.append(upper)
+        counted.append(column)
+        ratio.append(_density_ratio(upper))
+        most.append(int(np.bincount(graph[upper]).max()))
     if not counted and not summed:
         raise LookHopsError(
-            f"{graphs.name}: {_no_feature_varies(columns)}, so every neighbourhood looks the same "
-            "and hops have nothing to tell. Give the nodes features that differ, such as a label "
-            "or their degree."
+            f"{graphs.name}: {_no_feature_varies(graphs.num_features)}, so every neighbourhood "
+            "looks the same and hops have nothing to tell. Give the nodes features that differ, "
+            "such as a label or their degree."
         )
-    flag = np.stack(flags, axis=1) if flags else np.zeros((graphs.num_nodes, 0), dtype=bool)
-    ratio, most = _two_valued(graphs, label, varying, flag)
     return Channels(
         counted=np.array(counted, dtype=np.int64),
-        ratio=ratio,
-        most=most,
-        label=label,
+        ratio=np.array(ratio),
+        most=np.array(most, dtype=np.int64),
+        label=labels[:, main].astype(np.int64),
         channel_of_label=channel_of_label,
-        flags=flag,
+        channel_of_flag=np.array(channel_of_flag, dtype=np.int64),
+        flags=np.array(flags, dtype=bool).reshape(-1, graphs.num_nodes).T,
         summed=np.array(summed, dtype=np.int64),
         attributes=attributes,
-        constant=constant,
+        constant=graphs.num_features - len(counted) - len(summed),
     )
+
+
+def _columns(
+    attributes: np.ndarray, labels: np.ndarray, sizes: Sequence[int]
+) -> Iterator[np.ndarray]:
+    """The columns of ``x``, each of shape (n)."""
+    yield from (np.ascontiguousarray(values) for values in attributes.T)
+    for j, size in enumerate(sizes):
+        yield from (labels[:, j] == value for value in range(size))
+
+
+def _density_ratio(upper: np.ndarray) -> float:
+    """The global density at the upper of two values over that at the lower."""
+    # The entropy does not change when all densities are scaled, nor do they when the two values
+    # are moved: 0 and 1 stand for any two.
+    count = np.count_nonzero(upper)
+    sample = Sample.counted(np.array([0.0, 1.0]), np.array([upper.size - count, count]))
+    low, high = evaluate_exactly(sample, sample.values)
+    return float(high / low)
 
 
 def _attributes(graphs: Graphs) -> np.ndarray:
@@ -117,42 +136,9 @@ def _attributes(graphs: Graphs) -> np.ndarray:
     return attributes
 
 
-def _labels(graphs: Graphs) -> np.ndarray:
-    if graphs.labels is None:
-        return np.zeros((graphs.num_nodes, 0), dtype=np.int64)
-    return graphs.labels.cpu().numpy().astype(np.int64)
-
-
-def _varies(count: np.ndarray, label: np.ndarray) -> np.ndarray:
-    return (count > 0) & (count < label.size)
-
-
 def _no_feature_varies(columns: int) -> str:
     if columns == 0:
         return "the nodes have no features"
     if columns == 1:
         return "the only feature of the nodes is constant"
     return f"all {columns} features are constant"
-
-
-def _two_valued(
-    graphs: Graphs, label: np.ndarray, varying: np.ndarray, flags: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ratio of the two global densities, and the most upper values in one graph, per channel."""
-    node_ptr = graphs.node_ptr.cpu().numpy().astype(np.int64)
-    graph = np.repeat(np.arange(len(graphs)), np.diff(node_ptr))
-    pairs, count = np.unique(graph * (label.max() + 1) + label, return_counts=True)
-    most_label = np.zeros(label.max() + 1, dtype=np.int64)
-    np.maximum.at(most_label, pairs % (label.max() + 1), count)
-    running = np.zeros((graphs.num_nodes + 1, flags.shape[1]), dtype=np.int64)
-    np.cumsum(flags, axis=0, out=running[1:])
-    most_flag = np.diff(running[node_ptr], axis=0).max(axis=0)
-    upper = np.concatenate((np.bincount(label)[varying], flags.sum(axis=0)))
-    ratio = np.empty(upper.size)
-    for c, count in enumerate(upper):
-        # The entropy does not change when all densities are scaled, nor do they when the two values
-        # are moved: 0 and 1 stand for any two.
-        sample = Sample.counted(np.array([0.0, 1.0]), np.array([label.size - count, count]))
-        low, high = evaluate_exactly(sample, sample.values)
-        ratio[c] = high / low
-    return ratio, np.concatenate((most_label[varying], most_flag))

@@ -7,17 +7,16 @@ with :math:`P_c^{(k)}` the density of kInfo over all nodes in channel :math:`c`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
+from lookhops.information.compositions import CompositionCounter, Entropies
 from lookhops.information.density import Sample, divergence
-from lookhops.information.histograms import summed_histograms
-from lookhops.information.resample import Resampling, resample_counted, resampled_divergences
-from lookhops.information.tally import Tally
-from lookhops.information.views import View
+from lookhops.information.entropy import Scope
+from lookhops.information.resample import Resampling, resampled_divergences
 
 # Told what is being done and how much of it, from 0 to 1.
 Progress = Callable[[str, float], None]
@@ -42,70 +41,42 @@ class Gains:
         return _mean(self.by_channel, axis=1)
 
 
-def measure(view: View, resampling: Resampling, progress: Progress) -> Gains:
-    """Information gains of the graphs in a view, and of the resamples of them."""
-    counted, counted_again = _counted(view, resampling, progress)
-    summed, summed_again = _summed(view, resampling, progress)
-    order = np.argsort(view.channels.columns)
-    resampled = np.zeros((0, view.max_k - 1))
-    if len(resampling.weights):
-        resampled = _mean(np.array(counted_again + summed_again), axis=0)
-    return Gains(np.array(counted + summed)[order].T, resampled)
+def measure(scope: Scope, resampling: Resampling, progress: Progress) -> Gains:
+    """Information gains of the graphs in scope, and of the resamples of them."""
+    columns = scope.channels.columns
+    measured = np.empty((columns.size, scope.max_k - 1))
+    resampled = np.empty((columns.size, len(resampling.weights), scope.max_k - 1))
+    channels = chain(_counted(scope, resampling, progress), _summed(scope, resampling))
+    for c, hops in enumerate(channels):
+        measured[c] = [divergence(new.sample, old.sample) for old, new in pairwise(hops)]
+        if len(resampling.weights):
+            resampled[c] = resampled_divergences(hops, resampling.weights)
+        progress("densities", (c + 1) / columns.size)
+    return Gains(measured[np.argsort(columns)].T, _mean(resampled, axis=0))
 
 
-def _counted(
-    view: View, resampling: Resampling, progress: Progress
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Divergences of the counted channels, and those of the resamples."""
-    if not view.channels.counted.size:
-        return [], []
-    tallies = tally(view, progress)
-    samples = list(zip(*(t.samples(view.channels.ratio) for t in tallies), strict=True))
-    measured = []
-    for one in samples:
-        measured.append(divergences(one))
-        progress("densities", len(measured) / len(samples))
-    if not len(resampling.weights):
-        return measured, []
-    largest = max(t.largest for t in tallies)
-    return measured, list(resample_counted(view, samples, largest, resampling, progress))
-
-
-def _summed(
-    view: View, resampling: Resampling, progress: Progress
-) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Divergences of the summed channels, and those of the resamples."""
-    measured, resampled = [], []
-    node_ptr, weights = view.structure.node_ptr, resampling.weights
-    graph = np.repeat(np.arange(node_ptr.size - 1), np.diff(node_ptr))
-    for columns, nodes, entropy in view.summed():
-        unit = resampling.unit[graph[nodes]]
-        for c in range(columns.size):
-            samples = [Sample.observed(values) for values in entropy[:, c]]
-            measured.append(divergences(samples))
-            if len(weights):
-                histograms = summed_histograms(entropy[:, c], unit, weights.shape[1], samples)
-                resampled.append(resampled_divergences(histograms, samples, weights))
-            progress("continuous features", len(measured) / view.channels.summed.size)
-    return measured, resampled
-
-
-def divergences(samples: Sequence[Sample]) -> np.ndarray:
-    """KL of each hop's density from the one before, k = 2 to K, shape (K - 1); NaN where none."""
-    return np.array([divergence(new, old) for old, new in pairwise(samples)])
-
-
-def tally(view: View, progress: Progress) -> list[Tally]:
-    """Compositions of the neighbourhoods in the counted channels, for k = 1 to K."""
-    tallies = [Tally(view.channels.most) for _ in range(view.max_k)]
+def _counted(scope: Scope, resampling: Resampling, progress: Progress) -> Iterator[list[Entropies]]:
+    """For each counted channel: the entropies of all nodes for k = 1 to K."""
+    if not scope.channels.counted.size:
+        return
+    counter = CompositionCounter(scope.channels.most, resampling.units, scope.max_k)
     done = 0
-    for block, size, channel, ones in view.counted():
-        columns = tallies[0].columns(channel)[block.graph]
-        for k, one in enumerate(tallies):
-            one.add(size[k], columns, ones[k])
+    for block, size, channel, ones in scope.counted():
+        counter.add(resampling.unit[block.graphs][block.graph], size, channel, ones)
         done += block.nodes.size
-        progress("neighbourhoods", done / view.num_nodes)
-    return tallies
+        progress("neighbourhoods", done / scope.num_nodes)
+    compositions = counter.compositions()
+    for c, ratio in enumerate(scope.channels.ratio):
+        yield [one.entropies(c, ratio) for one in compositions]
+
+
+def _summed(scope: Scope, resampling: Resampling) -> Iterator[list[Entropies]]:
+    """For each summed channel: the entropies of all nodes for k = 1 to K."""
+    unit_of_node = np.repeat(resampling.unit, np.diff(scope.structure.node_ptr))
+    for columns, nodes, entropy in scope.summed():
+        entries = np.ones(nodes.size), unit_of_node[nodes], np.arange(nodes.size + 1)
+        for c in range(columns.size):
+            yield [Entropies(values, entries, Sample.observed(values)) for values in entropy[:, c]]
 
 
 def _mean(values: np.ndarray, axis: int) -> np.ndarray:

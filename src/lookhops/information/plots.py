@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lookhops.drawing.palette import GREEN, PALE, SERIES, VERMILLION
-from lookhops.information.words import percent
+from lookhops.words import compact_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,10 +76,10 @@ def _draw_lost(axes: Axes, found: HopInformation) -> None:
     k, lost = _bars(found)
     colours = [GREEN if one == found.suggested_k else PALE for one in k]
     bars = axes.bar(k, 100 * lost, color=colours)
-    axes.bar_label(bars, [percent(share) for share in lost], fontsize=9, padding=2)
+    axes.bar_label(bars, [compact_percent(share) for share in lost], fontsize=9, padding=2)
     axes.axhline(100 * found.epsilon, color=VERMILLION, linewidth=1, linestyle=":")
     axes.annotate(
-        f"{percent(found.epsilon)} may be lost",
+        f"{compact_percent(found.epsilon)} may be lost",
         (k[-1] + 0.5, 100 * found.epsilon),
         xytext=(0, 14),
         textcoords="offset points",
@@ -123,7 +123,7 @@ def plotly_figure(found: HopInformation) -> Any:
         x=k,
         y=100 * lost,
         marker={"color": colours},
-        text=[percent(share) for share in lost],
+        text=[compact_percent(share) for share in lost],
         showlegend=False,
         name="lost",
     )
@@ -149,4 +149,4 @@ def _title(found: HopInformation) -> str:
     k = found.suggested_k
     if k is None:
         return "no k can be suggested"
-    return f"k = {k} keeps {percent(1 - found.lost(k))}"
+    return f"k = {k} keeps {compact_percent(1 - found.lost(k))}"

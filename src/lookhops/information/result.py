@@ -5,16 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from lookhops.errors import LookHopsError
 from lookhops.information.fit import Decay, smallest_k
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +108,7 @@ class HopInformation:
 
     def sentence(self) -> str:
         """The answer in words."""
-        from lookhops.information.words import sentence
+        from lookhops.information.sentences import sentence
 
         return sentence(self)
 

@@ -10,11 +10,11 @@ import numpy as np
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.information.entropy import BLOCK_SIZE, Scope
 from lookhops.information.fit import fit_decay, fit_rates
 from lookhops.information.gain import Progress, measure
 from lookhops.information.resample import Resampling
 from lookhops.information.result import HopInformation
-from lookhops.information.views import BLOCK_SIZE, View
 
 # A curve of two numbers needs two gains, IG(2) and IG(3).
 LEAST_K = 3
@@ -63,15 +63,15 @@ def look(
     y = None if graphs.y is None else graphs.y.cpu().numpy()
     if per_class and y is None:
         raise LookHopsError(f"{graphs.name}: the graphs have no classes to measure one by one.")
-    view = View.of(graphs, max_k, neighbourhood, block_size)
+    scope = Scope.of(graphs, max_k, neighbourhood, block_size)
     with _one_thread():
-        found = _look(graphs.name, view, epsilon, bootstrap, seed, report)
+        found = _look(graphs.name, scope, epsilon, bootstrap, seed, report)
         classes = {}
         for number, name in enumerate(graphs.class_names if per_class else ()):
             members = np.flatnonzero(y == number)
             if members.size:
                 title = f"{graphs.name}, class {name}"
-                part = replace(view, members=members)
+                part = replace(scope, members=members)
                 classes[name] = _look(title, part, epsilon, bootstrap, seed, report)
     return replace(found, per_class=classes)
 
@@ -87,25 +87,25 @@ def _one_thread() -> AbstractContextManager[object]:
 
 
 def _look(
-    name: str, view: View, epsilon: float, bootstrap: int, seed: int, progress: Progress
+    name: str, scope: Scope, epsilon: float, bootstrap: int, seed: int, progress: Progress
 ) -> HopInformation:
     # One graph drawn again and again is always itself: that tells nothing.
-    draws = bootstrap if view.members.size > 1 else 0
-    gains = measure(view, Resampling.draw(view, draws, seed), progress)
-    k = np.arange(2, view.max_k + 1)
+    draws = bootstrap if scope.members.size > 1 else 0
+    gains = measure(scope, Resampling.draw(scope, draws, seed), progress)
+    k = np.arange(2, scope.max_k + 1)
     _check_uniform(name, k, gains.mean)
     usable = np.isfinite(gains.resampled).all(axis=1)
     return HopInformation(
         name=name,
-        graphs=view.members.size,
-        nodes=view.num_nodes,
-        neighbourhood=view.neighbourhood,
+        graphs=scope.members.size,
+        nodes=scope.num_nodes,
+        neighbourhood=scope.neighbourhood,
         epsilon=epsilon,
         k=k,
         gain=gains.mean,
         by_channel=gains.by_channel,
-        channels=np.sort(view.channels.columns),
-        constant_channels=view.channels.constant,
+        channels=np.sort(scope.channels.columns),
+        constant_channels=scope.channels.constant,
         decay=fit_decay(k, gains.mean),
         resampled_gain=gains.resampled[usable],
         resampled_b=fit_rates(k, gains.resampled[usable])[1],

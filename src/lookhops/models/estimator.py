@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from dataclasses import replace
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -19,12 +21,33 @@ from lookhops.encoding.inputs import Packer, classes_in
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import BATCH_SIZE
-from lookhops.nn import RECOMMENDED, Architecture, GraphNetwork
+from lookhops.nn import GraphNetwork
+from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
 from lookhops.tasks import Classification
-from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import choose_device, train
 
 Array = NDArray[Any]
+
+#: The options of the network and of the training, with the defaults that they have here. The
+#: held-out part has a share of each class in any case.
+_NETWORK = options_of(RECOMMENDED)
+_TRAINING = options_of(Protocol(max_epochs=200, batch_size=64))
+_TRAINING = [option for option in _TRAINING if option.name != "stratify"]
+
+
+def _signature() -> inspect.Signature:
+    """What scikit-learn reads of ``__init__``: every parameter with its type and default."""
+    own = (
+        ("validation_fraction", float, 0.1),
+        ("random_state", int | np.random.RandomState | None, 0),
+        ("device", str, "auto"),
+    )
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    parameters = [
+        inspect.Parameter(name, kind, default=default, annotation=annotation)
+        for name, annotation, default in (*(option[:3] for option in (*_NETWORK, *_TRAINING)), *own)
+    ]
+    return inspect.Signature([inspect.Parameter("self", kind), *parameters])
 
 
 class LookHopsClassifier(ClassifierMixin, BaseEstimator):
@@ -36,25 +59,11 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
 
     A part of the training graphs is held out to stop by and to calibrate the probabilities.
 
+    The parameters are the options of :class:`~lookhops.nn.Architecture`, by default the recommended
+    network, and those of :class:`~lookhops.Protocol`, with at most 200 epochs and batches of 64
+    graphs, and a few of its own.
+
     Args:
-        conv: Name of the convolution. This and the next are the network; see
-            :class:`~lookhops.nn.Architecture`.
-        pool: Name of the pooling.
-        k: Hops that each layer looks.
-        hidden: Channels of each layer.
-        layers: Number of layers.
-        ratio: Fraction of nodes that pooling keeps.
-        edge_ratio: Fraction of edges that LookHops pooling keeps.
-        normalize: Whether features go onto the unit sphere.
-        activation: Activation of LookHops pooling's score.
-        readout: What is read of each graph.
-        dropout: Share of the features that is dropped between layers while training.
-        max_epochs: Training is never longer.
-        patience: Epochs without a lower validation loss before it stops.
-        batch_size: Graphs in a batch.
-        learning_rate: Of Adam.
-        weight_decay: Of Adam.
-        class_weights: Whether rare classes count more in the loss.
         validation_fraction: Of the training graphs, to stop by.
         random_state: Seed of the initial weights, the held-out part and the batches.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
@@ -73,49 +82,13 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         LookHopsClassifier()
     """
 
-    def __init__(
-        self,
-        conv: str = "licheb",
-        pool: str = RECOMMENDED.pool,
-        k: int = 2,
-        hidden: int = 128,
-        layers: int = 5,
-        ratio: float = 0.9,
-        edge_ratio: float | None = None,
-        normalize: bool | None = None,
-        activation: str = "sigmoid",
-        readout: str = RECOMMENDED.readout,
-        dropout: float = RECOMMENDED.dropout,
-        max_epochs: int = 200,
-        patience: int = 30,
-        batch_size: int = 64,
-        learning_rate: float = 1e-3,
-        weight_decay: float = 0.0,
-        class_weights: bool = False,
-        validation_fraction: float = 0.1,
-        random_state: int | np.random.RandomState | None = 0,
-        device: str = "auto",
-    ) -> None:
-        self.conv = conv
-        self.pool = pool
-        self.k = k
-        self.hidden = hidden
-        self.layers = layers
-        self.ratio = ratio
-        self.edge_ratio = edge_ratio
-        self.normalize = normalize
-        self.activation = activation
-        self.readout = readout
-        self.dropout = dropout
-        self.max_epochs = max_epochs
-        self.patience = patience
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.class_weights = class_weights
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-        self.device = device
+    def __init__(self, *values: Any, **named: Any) -> None:
+        given = inspect.signature(LookHopsClassifier.__init__).bind(self, *values, **named)
+        given.apply_defaults()
+        for name, value in list(given.arguments.items())[1:]:
+            setattr(self, name, value)
+
+    __init__.__signature__ = _signature()  # type: ignore[attr-defined]
 
     def fit(self, X: Any, y: ArrayLike | None = None) -> LookHopsClassifier:
         """Train on graphs ``X`` with labels ``y``."""
@@ -160,7 +133,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         device = choose_device(self.device)
         model = self.model_.to(device)
         outputs = []
-        for batch in graphs.to(device).batches(BATCH_SIZE):
+        for batch in graphs.batches(BATCH_SIZE):
+            batch = batch.to(device)
             level = model.level(batch, self._encoding.columns(batch))
             outputs.append(model(level).double().cpu())
         return (torch.cat(outputs) / self.temperature_).softmax(-1).numpy()
@@ -177,36 +151,29 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         return float(super().score(X, true, sample_weight))
 
     def _architecture(self) -> Architecture:
-        return Architecture(
-            conv=self.conv,
-            pool=self.pool,
-            k=self.k,
-            hidden=self.hidden,
-            layers=self.layers,
-            ratio=self.ratio,
-            edge_ratio=self.edge_ratio,
-            normalize=self.normalize,
-            activation=self.activation,
-            readout=self.readout,
-            dropout=self.dropout,
-        )
+        return replace(RECOMMENDED, **{own.name: getattr(self, own.name) for own in _NETWORK})
 
     def _protocol(self, seed: int) -> Protocol:
-        return Protocol(
-            seeds=(seed,),
-            batch_size=self.batch_size,
-            learning_rate=self.learning_rate,
-            weight_decay=self.weight_decay,
-            max_epochs=self.max_epochs,
-            patience=self.patience,
-            class_weights=self.class_weights,
-        )
+        return Protocol((seed,), **{own.name: getattr(self, own.name) for own in _TRAINING})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
         tags.input_tags.string = True
         return tags
+
+
+LookHopsClassifier.__doc__ = (LookHopsClassifier.__doc__ or "").replace(
+    "Args:\n",
+    "Args:\n"
+    + "".join(
+        fill(
+            f"{option.name}: {option.help}", 96, initial_indent=" " * 8, subsequent_indent=" " * 12
+        )
+        + "\n"
+        for option in (*_NETWORK, *_TRAINING)
+    ),
+)
 
 
 def _labels(X: Any, y: ArrayLike | None, graphs: Graphs) -> Array:

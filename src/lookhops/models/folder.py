@@ -35,9 +35,9 @@ from lookhops.models.folder_tables import history_csv, predictions_csv
 from lookhops.models.graph_counts import check_graph_counts, graph_counts
 from lookhops.models.records import Machine, RunRecord, versions
 from lookhops.nn import Architecture, GraphNetwork
+from lookhops.options import Protocol
 from lookhops.schema import Count, NotNegative, check, located, read
 from lookhops.tasks import Classification, Task, task_from_dict
-from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import Run
 
 FORMAT = "lookhops-model-1"

@@ -15,8 +15,8 @@ from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
 from lookhops.models.resume import ResumeState
 from lookhops.nn import Architecture, GraphNetwork
+from lookhops.options import Protocol
 from lookhops.tasks import task_of
-from lookhops.training.protocol import Protocol
 from lookhops.training.trainer import NotFinite, Progress, choose_device, draw_splits, train
 
 

@@ -12,11 +12,11 @@ from lookhops.nn.conv import (
     MixHop,
 )
 from lookhops.nn.level import Level, Pooled
-from lookhops.nn.network import Architecture, GraphNetwork
+from lookhops.nn.network import GraphNetwork
 from lookhops.nn.pool import ASAP, SAG, Edge, LookHopsPooling, NodePooling, Pooling, TopK
 from lookhops.nn.readout import readout
-from lookhops.nn.recommended import RECOMMENDED
 from lookhops.nn.registry import register_convolution, register_pooling
+from lookhops.options import RECOMMENDED, Architecture
 
 __all__ = [
     "ASAP",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
@@ -22,40 +22,7 @@ from lookhops.nn.pool.base import NodePooling, Pooling, check_ratio
 from lookhops.nn.pool.lookhops import ACTIVATIONS
 from lookhops.nn.readout import readout
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find
-
-
-@dataclass(frozen=True)
-class Architecture:
-    """Everything that shapes a :class:`GraphNetwork` but its input and its outputs.
-
-    Args:
-        conv: Name of the convolution.
-        pool: Name of the pooling.
-        k: Hops that each layer looks.
-        hidden: Channels of each layer.
-        layers: Number of layers.
-        ratio: Fraction of nodes that pooling keeps.
-        edge_ratio: Fraction of edges that LookHops pooling keeps; none keeps all.
-        normalize: Whether features go onto the unit sphere before the activation (NF). None means
-            as in the paper: yes for the light convolutions, no for the others.
-        activation: Activation of LookHops pooling's score.
-        readout: What is read of each graph: ``"max+mean"`` as in the paper, or ``"max+mean+sum"``,
-            where the sum (divided by ten) tells large graphs from small ones.
-        dropout: Share of the features that is dropped between layers while training.
-    """
-
-    conv: str = "licheb"
-    pool: str = "none"
-    k: int = 2
-    hidden: int = 128
-    layers: int = 5
-    ratio: float = 0.9
-    edge_ratio: float | None = None
-    normalize: bool | None = None
-    activation: str = "sigmoid"
-    readout: str = "max+mean"
-    dropout: float = 0.0
-
+from lookhops.options import Architecture
 
 READOUTS = {"max+mean": 2, "max+mean+sum": 3}
 
@@ -77,7 +44,7 @@ class GraphNetwork(nn.Module):
     Args:
         in_channels: Node features, :math:`d`.
         out_channels: Number of outputs; for a classification these are the logits of its classes.
-        options: The fields of :class:`Architecture`: ``conv``, ``pool``, ``k``, ``hidden``, ...
+        options: The fields of :class:`~lookhops.nn.Architecture`: ``conv``, ``pool``, ``k``, ...
 
     Shapes:
         - a batch of graphs: :class:`~lookhops.Graphs`, or a PyG ``Batch``

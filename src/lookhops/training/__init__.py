@@ -1,6 +1,6 @@
 """Training: the protocol, the trainer and the engines that run its epochs."""
 
-from lookhops.training.protocol import PAPER_SEEDS, Protocol
+from lookhops.options import PAPER_SEEDS, Protocol
 from lookhops.training.trainer import Run, train
 
 __all__ = ["PAPER_SEEDS", "Protocol", "Run", "train"]

@@ -14,10 +14,10 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import elements_of
 from lookhops.nn import Architecture, Level
+from lookhops.options import Protocol
 from lookhops.tasks import Task
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments
 from lookhops.training.precision import dense_products
-from lookhops.training.protocol import Protocol
 from lookhops.training.randomness import dropout_key, layers_of_others, seeded_model, shuffled
 
 

@@ -14,9 +14,9 @@ from lookhops.datasets.splits import Split
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork, Level
+from lookhops.options import Protocol
 from lookhops.tasks import Task
 from lookhops.training.precision import dtype_of, layers
-from lookhops.training.protocol import Protocol
 
 #: What Adam remembers of each parameter.
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")

@@ -7,8 +7,6 @@ from contextlib import AbstractContextManager, contextmanager
 
 import torch
 
-PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
-
 
 def dtype_of(precision: str) -> torch.dtype:
     """Type of the weights, the features and the losses."""

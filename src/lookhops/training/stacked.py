@@ -11,11 +11,11 @@ from lookhops.datasets.splits import PARTS, Split
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, Convolution, GraphNetwork
+from lookhops.options import Protocol
 from lookhops.tasks import Task
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments
 from lookhops.training.gather import Capacity, Gatherer
 from lookhops.training.precision import dense_products
-from lookhops.training.protocol import Protocol
 from lookhops.training.randomness import dropout_key, layers_of_others, seeded_model, shuffled
 from lookhops.training.recording import Recorder
 

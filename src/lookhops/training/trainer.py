@@ -15,10 +15,10 @@ from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
+from lookhops.options import Protocol
 from lookhops.tasks import Task, task_of
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import Engine
-from lookhops.training.protocol import Protocol
 from lookhops.training.randomness import seeded_model
 from lookhops.training.stacked import StackedEngine, stackable
 

@@ -8,11 +8,12 @@ from math import inf
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import MofNCompleteColumn
 
-from lookhops.cli.common import err, warn
+from lookhops.cli.shared.printing import err, print_line, warn
+from lookhops.cli.shared.progress import progress_bar
 from lookhops.errors import LookHopsError
+from lookhops.options import option
 
 if TYPE_CHECKING:
     from lookhops.experiments.plan import Cell
@@ -23,30 +24,25 @@ if TYPE_CHECKING:
 RUNNERS = ("local", "ray")
 
 
-def _option(help: str, **rest: Any) -> Any:
-    return typer.Option(help=help, rich_help_panel="How it is run", **rest)
-
-
 @dataclass(frozen=True)
-class RunOptions:
-    """How a plan is run, a group for :func:`~lookhops.cli.groups.with_groups`."""
+class Runner:
+    """How a plan is run.
 
-    device: Annotated[str, _option("cpu, cuda, or auto: a GPU where there is one.")] = "auto"
-    time_limit: Annotated[
-        float | None,
-        _option(
-            "Seconds after which no run is begun; 0 shows what is stored.",
-            min=0,
-            show_default="none",
-        ),
-    ] = None
-    runner: Annotated[str, _option("local, or ray: a cluster.")] = "local"
-    address: Annotated[
-        str | None,
-        _option("ray: the cluster (`auto`, HOST:PORT).", show_default="one on this machine"),
-    ] = None
-    cpus_per_task: Annotated[float, _option("ray: cores that a task takes.", min=0)] = 1.0
-    gpus_per_task: Annotated[float, _option("ray: GPUs that a task takes.", min=0)] = 0.0
+    Args:
+        device: cpu, cuda, or auto: a GPU where there is one.
+        time_limit: Seconds after which no run is begun; 0 shows what is stored. By default none.
+        runner: local, or ray: a cluster.
+        address: ray: the cluster (``auto``, HOST:PORT); by default one on this machine.
+        cpus_per_task: ray: cores that a task takes.
+        gpus_per_task: ray: GPUs that a task takes.
+    """
+
+    device: str = "auto"
+    time_limit: float | None = option(None, least=0)
+    runner: str = "local"
+    address: str | None = None
+    cpus_per_task: float = option(1.0, least=0)
+    gpus_per_task: float = option(0.0, least=0)
 
     def check(self) -> None:
         """Say before anything is run or written that it cannot be run so."""
@@ -56,6 +52,9 @@ class RunOptions:
             raise LookHopsError(f"The runner is {' or '.join(RUNNERS)}, not {self.runner!r}.")
         if self.runner == "local":
             choose_device(self.device)
+
+
+Running = Annotated[Runner, "How it is run"]
 
 
 @dataclass(frozen=True)
@@ -83,11 +82,16 @@ class Left:
             raise typer.Exit(1)
 
 
-def split_names(text: str, known: Sequence[str], what: str) -> list[str]:
+def names_in(text: str | None) -> list[str]:
+    """Names with commas between."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def choose_names(text: str, known: Sequence[str], what: str) -> list[str]:
     """Names with commas between, ``all`` or ``none``, in the order in which they are known."""
     if text in ("all", "none"):
         return list(known) if text == "all" else []
-    names = [name.strip() for name in text.split(",") if name.strip()]
+    names = names_in(text)
     for name in names:
         if name not in known:
             raise LookHopsError(
@@ -100,16 +104,13 @@ def run_plan(
     cells: Sequence[Cell],
     source: Callable[[str], Graphs],
     store: Store,
-    options: RunOptions,
+    options: Runner,
 ) -> Left:
     """Run what is missing, with a bar or plain lines on stderr; what is left."""
     options.check()
     limit = inf if options.time_limit is None else options.time_limit
     total = sum(len(cell.protocol.seeds) for cell in cells)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(
-        *columns, TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
-    ) as bar:
+    with progress_bar(MofNCompleteColumn()) as bar:
         task = bar.add_task("runs", total=total)
         done = 0
 
@@ -117,7 +118,7 @@ def run_plan(
             nonlocal done
             done += finished
             bar.update(task, completed=done)
-            err.print(f"{escape(text)} ({done} of {total} runs)", soft_wrap=True)
+            print_line(f"{text} ({done} of {total} runs)", err)
 
         outcome = _choose(cells, source, store, options, limit, tell)
     missing = []
@@ -131,24 +132,16 @@ def _choose(
     cells: Sequence[Cell],
     source: Callable[[str], Graphs],
     store: Store,
-    options: RunOptions,
+    options: Runner,
     limit: float,
     tell: Tell,
 ) -> PlanRun:
+    shared: dict[str, Any] = {"device": options.device, "time_limit": limit, "tell": tell}
     if options.runner == "local":
         from lookhops.experiments.runners import run_local
 
-        return run_local(cells, source, store, device=options.device, time_limit=limit, tell=tell)
+        return run_local(cells, source, store, **shared)
     from lookhops.experiments.ray_runner import run_ray
 
-    return run_ray(
-        cells,
-        source,
-        store,
-        address=options.address,
-        cpus_per_task=options.cpus_per_task,
-        gpus_per_task=options.gpus_per_task,
-        device=options.device,
-        time_limit=limit,
-        tell=tell,
-    )
+    shared |= {"cpus_per_task": options.cpus_per_task, "gpus_per_task": options.gpus_per_task}
+    return run_ray(cells, source, store, address=options.address, **shared)

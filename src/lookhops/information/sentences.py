@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, SupportsFloat
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from lookhops.words import compact_percent
 
 if TYPE_CHECKING:
     from lookhops.information.result import HopInformation
@@ -23,8 +25,8 @@ def sentence(found: HopInformation) -> str:
         )
     one_more, two_more = (found.lost(k + i) - found.lost(k + i + 1) for i in (0, 1))
     parts = [
-        f"k = {k} keeps {percent(1 - found.lost(k))} of the information; each further hop adds "
-        f"less: one more {percent(one_more)}, another {percent(two_more)}."
+        f"k = {k} keeps {compact_percent(1 - found.lost(k))} of the information; each further hop "
+        f"adds less: one more {compact_percent(one_more)}, another {compact_percent(two_more)}."
     ]
     if k > found.max_k:
         parts.append(
@@ -33,8 +35,8 @@ def sentence(found: HopInformation) -> str:
         )
     elif k > 1:
         parts.append(
-            f"k = {k - 1} would lose {percent(found.lost(k - 1))}, more than the "
-            f"{percent(found.epsilon)} allowed."
+            f"k = {k - 1} would lose {compact_percent(found.lost(k - 1))}, more than the "
+            f"{compact_percent(found.epsilon)} allowed."
         )
     parts += _slow_tail(found, k)
     if found.decay.r2 < GOOD_FIT:
@@ -52,7 +54,7 @@ def _slow_tail(found: HopInformation, k: int) -> list[str]:
     enough = found.k[found.lost_measured(found.k) <= found.epsilon]
     return [
         f"But the gains fall more slowly than the curve: those measured beyond k = {k} are "
-        f"{percent(found.lost_measured(k))} of all. Take k = {enough[0]} to be safe."
+        f"{compact_percent(found.lost_measured(k))} of all. Take k = {enough[0]} to be safe."
     ]
 
 
@@ -66,12 +68,6 @@ def _certainty(found: HopInformation) -> list[str]:
         return [f"{times} the same k."] if low == found.suggested_k else [f"{times} k = {low}."]
     most = "no decay" if high is None else str(high)
     return [f"{times} k = {low} to {most} (95% of the draws)."]
-
-
-def percent(share: SupportsFloat) -> str:
-    """A share as a percentage with one decimal."""
-    value = 100 * float(share)
-    return "<0.1%" if 0 < value < 0.05 else f"{value:.1f}%"
 
 
 def classes_sentence(found: HopInformation) -> str:

@@ -1,4 +1,4 @@
-"""What a training shows while it runs, and how it is stopped politely."""
+"""What a command shows while it runs, and how a training is stopped after its epoch."""
 
 from __future__ import annotations
 
@@ -9,18 +9,25 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
-from lookhops.cli.common import err
+from lookhops.cli.shared.printing import err, print_line
 
 if TYPE_CHECKING:
     from lookhops.training import Protocol
     from lookhops.training.trainer import Progress as Epoch
     from lookhops.training.trainer import Run
 
-
 #: Seconds between two lines where there is no terminal.
 QUIET = 30.0
+
+
+def progress_bar(*columns: ProgressColumn) -> Progress:
+    """A bar on stderr, where someone sees it: what is done, the bar, ``columns``, the time."""
+    parts = (TextColumn("{task.description}"), BarColumn(bar_width=20), *columns)
+    return Progress(
+        *parts, TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
+    )
 
 
 class EpochDisplay:
@@ -35,17 +42,9 @@ class EpochDisplay:
         self.protocol = protocol
         self.title = f"{title}, " if title else ""
         self.reported: set[int] = set()
-        self.task: TaskID | None = None
         self.spoken = time.monotonic()
-        self.bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=20),
-            TextColumn("{task.fields[figures]}"),
-            TimeElapsedColumn(),
-            console=err,
-            transient=True,
-            disable=not err.is_terminal,
-        )
+        self.bar = progress_bar(TextColumn("{task.fields[figures]}"))
+        self.task = self.bar.add_task("", total=protocol.max_epochs, figures="")
 
     def __enter__(self) -> EpochDisplay:
         self.bar.start()
@@ -63,14 +62,12 @@ class EpochDisplay:
         )
         epoch = max(len(run.history) for run in progress.runs)
         figures = f"epoch {epoch}  train {train_loss:.3f}  validation {val_loss:.3f}"
-        if self.task is None:
-            self.task = self.bar.add_task("", total=self.protocol.max_epochs, figures="")
         seeds = ", ".join(str(run.seed) for run in going[:3]) + ("…" if len(going) > 3 else "")
         description = f"{self.title}seed {seeds}"
         self.bar.update(self.task, completed=epoch, description=description, figures=figures)
         if not err.is_terminal and time.monotonic() - self.spoken > QUIET:
             self.spoken = time.monotonic()
-            err.print(f"{description}: {figures}", soft_wrap=True)
+            print_line(f"{description}: {figures}", err)
         for run in progress.runs:
             if run.done(self.protocol) and run.seed not in self.reported:
                 self._report(run)
@@ -79,11 +76,11 @@ class EpochDisplay:
         self.reported.add(run.seed)
         number = len(self.reported)
         best = next(row for row in run.history if row["epoch"] == run.best_epoch)
-        err.print(
+        print_line(
             f"{self.title}seed {run.seed} ({number} of {len(self.protocol.seeds)}): "
             f"{len(run.history)} epochs, lowest validation loss {run.best_loss:.3f} in epoch "
             f"{run.best_epoch} (accuracy {best['val_accuracy']:.1%})",
-            soft_wrap=True,
+            err,
         )
 
 

@@ -18,6 +18,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.information.blocks import Block, Structure, blocks
 from lookhops.information.channels import Channels, sort_channels
+from lookhops.information.compositions import two_valued_entropy
 from lookhops.information.density import global_density
 from lookhops.information.reach import NEIGHBOURHOODS, reach
 
@@ -30,7 +31,7 @@ HELD_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
-class View:
+class Scope:
     """Some graphs, and how far to look from each of their nodes.
 
     Args:
@@ -50,7 +51,7 @@ class View:
     block_size: int
 
     @classmethod
-    def of(cls, graphs: Graphs, max_k: int, neighbourhood: str, block_size: int) -> View:
+    def of(cls, graphs: Graphs, max_k: int, neighbourhood: str, block_size: int) -> Scope:
         """Look at all graphs."""
         if neighbourhood not in NEIGHBOURHOODS:
             raise LookHopsError(f"A neighbourhood is walk or ball, not {neighbourhood!r}.")
@@ -70,40 +71,29 @@ class View:
     def _summed_block_size(self) -> int:
         return min(self.block_size, SUMMED_BLOCK_SIZE)
 
-    def counted(
-        self, chosen: range | None = None
-    ) -> Iterator[tuple[Block, np.ndarray, np.ndarray, np.ndarray]]:
+    def counted(self) -> Iterator[tuple[Block, np.ndarray, np.ndarray, np.ndarray]]:
         """For each block: how many nodes each node sees, and how many upper values among them.
-
-        Args:
-            chosen: Some of the counted channels; by default all.
 
         Yields:
             The block; sizes, shape (K, n), where an empty neighbourhood counts as one node of the
-            lower value, whose entropy is 0 as well; which counted channel each count is of, shape
-            (g, l), -1 for none; the counts, shape (K, n, l).
+            lower value, whose entropy is 0 as well; the counted channel of each count, shape
+            (n, l), -1 for none; the counts, shape (K, n, l), 0 where there is no channel.
         """
-        of_label, own, flags = self._chosen(chosen or range(self.channels.counted.size))
+        flags = self.channels.flags
+        of_label = np.append(self.channels.channel_of_label, -1)  # a block's label -1 is none
+        # Either all labels that occur are channels or, with only one label, none is.
         labels = np.s_[:] if (of_label >= 0).any() else np.s_[:0]
-        block_size = self._summed_block_size if own.size else self.block_size
+        block_size = self._summed_block_size if flags.size else self.block_size
         for block in blocks(self.structure, block_size, self.members):
-            values = flags[block.nodes].astype(np.float64) if own.size else None
+            values = flags[block.nodes].astype(np.float64) if flags.size else None
             size, ones, sums = reach(block, self.max_k, self.neighbourhood, values)
-            channel, ones = of_label[block.labels][:, labels], ones[:, :, labels]
-            if own.size:
-                channel = np.hstack((channel, np.broadcast_to(own, (len(channel), own.size))))
+            channel, ones = of_label[block.labels][block.graph][:, labels], ones[:, :, labels]
+            if flags.size:
+                of_flag = np.tile(self.channels.channel_of_flag, (len(channel), 1))
+                channel = np.hstack((channel, of_flag))
                 by_flag = np.rint(sums).astype(ones.dtype).transpose(0, 2, 1)
                 ones = np.concatenate((ones, by_flag), axis=2)
             yield block, np.maximum(size, 1), channel, ones
-
-    def _chosen(self, chosen: range) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The channel of each label or -1, then the channels of chosen flags, and these flags."""
-        of_label = np.append(self.channels.channel_of_label, -1)  # a block's label -1 is none
-        of_label[(of_label < chosen.start) | (of_label >= chosen.stop)] = -1
-        flags = self.channels.flags
-        first = self.channels.counted.size - flags.shape[1]
-        own = np.arange(max(first, chosen.start), max(first, chosen.stop))
-        return of_label, own, flags[:, own - first]
 
     def summed(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """For some summed channels at a time: the entropies of all nodes.
@@ -112,7 +102,6 @@ class View:
             Columns of ``x``, shape (c); nodes in some order, shape (n); entropies, (K, c, n).
         """
         structure = self.structure.without_label()
-        block_size = self._summed_block_size
         some = max(1, HELD_BYTES // (8 * self.max_k * max(1, self.num_nodes)))
         held = np.empty((self.max_k, min(some, self.channels.summed.size), self.num_nodes))
         for start in range(0, self.channels.summed.size, some):
@@ -122,7 +111,7 @@ class View:
             entropy = held[:, : columns.size]
             nodes = np.empty(self.num_nodes, dtype=np.int64)
             done = 0
-            for block in blocks(structure, block_size, self.members):
+            for block in blocks(structure, self._summed_block_size, self.members):
                 here = slice(done, done + block.nodes.size)
                 nodes[here] = block.nodes
                 entropy[:, :, here] = self._entropy(block, density[block.nodes])
@@ -142,23 +131,6 @@ class View:
         return s
 
 
-def counted_entropy(size: np.ndarray, ones: np.ndarray, ratio: np.ndarray) -> np.ndarray:
-    r"""The entropy of neighbourhoods in a two-valued channel.
-
-    Scaling the densities changes nothing, so let the lower value have density 1 and the upper one
-    :math:`r`: of :math:`s` nodes, :math:`m` with the upper value,
-    :math:`H = \log(s - m + m r) - m r \log r / (s - m + m r)`.
-
-    Args:
-        size: Nodes, 1 or more.
-        ones: How many of them hold the upper value.
-        ratio: Density at the upper value over that at the lower.
-    """
-    upper = ones * ratio
-    total = size - ones + upper
-    return np.log(total) - upper * np.log(ratio) / total
-
-
 def kinfo(
     graphs: Graphs, max_k: int, neighbourhood: str = "walk", block_size: int = BLOCK_SIZE
 ) -> np.ndarray:
@@ -174,17 +146,16 @@ def kinfo(
         Entropies for k = 1 to K, shape (K, n, d'), of the d' columns of ``graphs.x`` that vary, in
         their order there.
     """
-    view = View.of(graphs, max_k, neighbourhood, block_size)
-    counted, ratio = view.channels.counted, view.channels.ratio
+    scope = Scope.of(graphs, max_k, neighbourhood, block_size)
+    counted, ratio = scope.channels.counted, scope.channels.ratio
     entropy = np.empty((max_k, graphs.num_nodes, graphs.num_features))
-    for block, size, channel, ones in view.counted() if counted.size else ():
-        for k in range(max_k):
-            entropy[k, block.nodes[:, None], counted] = np.log(size[k])[:, None]
-            row, place = np.nonzero(channel[block.graph] >= 0)
-            which = channel[block.graph[row], place]
-            entropy[k, block.nodes[row], counted[which]] = counted_entropy(
-                size[k, row], ones[k, row, place], ratio[which]
-            )
-    for columns, nodes, some in view.summed():
+    for block, size, channel, ones in scope.counted() if counted.size else ():
+        row, place = np.nonzero(channel >= 0)
+        which = channel[row, place]
+        entropy[:, block.nodes[:, None], counted] = np.log(size)[:, :, None]
+        entropy[:, block.nodes[row], counted[which]] = two_valued_entropy(
+            size[:, row], ones[:, row, place], ratio[which]
+        )
+    for columns, nodes, some in scope.summed():
         entropy[:, nodes[:, None], columns] = some.transpose(0, 2, 1)
-    return entropy[:, :, np.sort(view.channels.columns)]
+    return entropy[:, :, np.sort(scope.channels.columns)]

@@ -15,7 +15,7 @@ MANY_CLASSES = 20
 
 
 @dataclass(frozen=True)
-class Records:
+class MoleculeTable:
     """The molecules of one source, as text.
 
     Args:
@@ -40,7 +40,7 @@ class Records:
         """Where a molecule stands: ``"set.csv, line 12"``."""
         return f"{self.origin}, {self.where[index]}" if self.origin else self.where[index]
 
-    def select(self, index: Sequence[int]) -> Records:
+    def select(self, index: Sequence[int]) -> MoleculeTable:
         """The molecules at ``index`` alone."""
 
         def pick(values: list[str]) -> list[str]:
@@ -70,19 +70,19 @@ def as_column(cells: Sequence[str]) -> np.ndarray:
 
 
 def classes_of(
-    records: Records, class_names: Sequence[str] | None = None
+    table: MoleculeTable, class_names: Sequence[str] | None = None
 ) -> tuple[np.ndarray, list[str]]:
     """The class number of each molecule and the classes' names.
 
     The classes are ``class_names`` where given, else those found: numbers in order, or text sorted.
     """
-    labels = [label.strip() for label in records.labels or ()]
-    column = f"the label column {records.label_column!r}" if records.label_column else "y"
+    labels = [label.strip() for label in table.labels or ()]
+    column = f"the label column {table.label_column!r}" if table.label_column else "y"
     for index, label in enumerate(labels):
         if label.lower() in (*MISSING, "inf", "-inf") or (class_names and label not in class_names):
             known = f"; the classes are {', '.join(class_names)}" if class_names else ""
             raise LookHopsError(
-                f"{records.place(index)}: {label!r} in {column} is not a class{known}. Give every "
+                f"{table.place(index)}: {label!r} in {column} is not a class{known}. Give every "
                 "molecule its class, or take it out."
             )
     if class_names is not None:
@@ -96,7 +96,7 @@ def classes_of(
     fractions = numeric and not whole
     if len(names) > (min(MANY_CLASSES, half) if fractions else max(MANY_CLASSES, half)):
         raise LookHopsError(
-            f"{records.origin or 'from_smiles'}: {column} has {len(names)} different values for "
+            f"{table.origin or 'from_smiles'}: {column} has {len(names)} different values for "
             f"{len(labels)} molecules, so it is not a class; choose another column with "
             "label_column (--label-column), or sort the values into a few classes first."
         )

@@ -1,0 +1,1 @@
+"""What commands share: options, reading, writing, printing, progress, running experiments."""

@@ -1,0 +1,88 @@
+"""The figures of a trained model, as one panel within 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+
+from lookhops.cli.shared.printing import grid, panel
+from lookhops.nn.registry import network_name
+from lookhops.tasks import TASKS, Classification
+from lookhops.words import duration
+
+#: More seeds than this have their own columns in config.json alone; more classes no matrix.
+SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 3, 5, 12
+
+
+def model_panel(config: Mapping[str, Any]) -> Panel:
+    """All of a model's figures, from its ``config.json``."""
+    parts: list[RenderableType] = [grid(_about(config), columns=("", "bold", "dim"))]
+    if seeds := config["metrics"]["seeds"]:
+        several = len(seeds) > 1
+        own = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
+        head = "mean ± std" if several else f"seed {next(iter(seeds))}"
+        scores = grid(
+            _metrics(config, own),
+            ("test", head, *(f"seed {seed}" for seed in own)),
+            ("", "right bold"),
+        )
+        parts = [scores, _confusion(config), *parts]
+    return panel(f"{config['data']['name']}: {network_name(config['architecture'])}", *parts)
+
+
+def _metrics(config: Mapping[str, Any], own: Sequence[str]) -> Iterator[tuple[str, ...]]:
+    """A row for each metric that is shown, and below it its interval where there is one."""
+    metrics = config["metrics"]
+    asked = config.get("task", {"kind": Classification.kind})  # older folders do not say
+    several, before = len(metrics["seeds"]) > 1, " "
+    for metric in (metric for metric in TASKS[asked["kind"]].metrics if metric.shown):
+        title = metric.title.replace(f"{before}, ", "  ")  # a variant stands below, indented
+        before = metric.title
+        found = metrics["summary"].get(metric.name)
+        if found is None:  # no AUROC where a test part has a single class
+            yield title, "-"
+            continue
+        unit, scale = (" %", 100) if metric.share else ("", 1)
+        spread = f" ± {scale * found['std']:4.1f}" if several else ""
+        each = (f"{scale * metrics['seeds'][seed][metric.name]:.1f}" for seed in own)
+        yield title, f"{scale * found['mean']:.1f}{spread}{unit}", *each
+        if found.get("interval"):
+            low, high = (scale * end for end in found["interval"])
+            yield "  95% interval", f"[not bold]{low:.1f} to {high:.1f}{unit}[/]"
+
+
+def _confusion(config: Mapping[str, Any]) -> RenderableType:
+    """Test graphs of each class, by the class that was predicted where there are few."""
+    names = [_short(name) for name in config["data"]["class_names"]]
+    matrix = config["metrics"]["confusion"]
+    shown = names if len(names) <= SHOWN_CLASSES else []
+    rows = []
+    for i, name in enumerate(names):
+        row, column = matrix[i], [matrix[j][i] for j in range(len(names))]
+        cells = [f"[bold]{n:,}[/]" if i == j else f"{n:,}" for j, n in enumerate(row) if shown]
+        shares = _share(row[i], row), _share(column[i], column)
+        rows.append((escape(name), *cells, f"{sum(row):,}", *shares))
+    return grid(rows, ("true class", *map(escape, shown), "graphs", "recall", "precision"))
+
+
+def _share(part: int, whole: list[int]) -> str:
+    return f"{part / sum(whole):.1%}" if sum(whole) else "-"
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 1] + "…"
+
+
+def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
+    epochs = list(config["epochs"].values())
+    length = f"{min(epochs)}" if min(epochs) == max(epochs) else f"{min(epochs)} to {max(epochs)}"
+    each = "" if len(epochs) == 1 else f"each of {len(epochs)} models"
+    yield "parameters", f"{config['parameters']:,}", each
+    yield "epochs", length, f"at most {config['protocol']['max_epochs']}"
+    if (seconds := config["seconds_per_epoch"]) is not None:
+        device = escape(config["machine"]["device"])
+        yield "time per epoch", duration(seconds), f"a seed, on {device}"

@@ -1,0 +1,80 @@
+"""Parameters of commands: those of the function, and the options of dataclasses that it takes."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import is_dataclass, replace
+from functools import wraps
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+from lookhops.options import Architecture, Option, Protocol, argument_texts, options_of
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one.")]
+
+#: Parameters of commands that stand for the options of a dataclass, in a panel with this title.
+Network = Annotated[Architecture, "The network"]
+Training = Annotated[Protocol, "Training (defaults: the paper's)"]
+
+
+def with_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A command for Typer, with the help of its docstring and of the dataclasses that it takes.
+
+    The texts of the docstring's ``Args:`` are the help of the command's own parameters. A parameter
+    of type ``Annotated[DATACLASS, PANEL]`` stands for the options of the dataclass; its default, or
+    the dataclass's own, gives theirs, and the command itself gets the dataclass. Where the command
+    has a parameter with the name of a field, that parameter is the option, in the same panel, and
+    the field keeps its default.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    own = inspect.signature(command).parameters
+    texts = argument_texts(command)
+    configs: dict[str, Any] = {}
+    panels: dict[str, str] = {}
+    options: list[Option] = []
+    for name, parameter in own.items():
+        if is_dataclass((get_args(hints[name]) or (None,))[0]):
+            config = hints[name]() if parameter.default is parameter.empty else parameter.default
+            configs[name] = config
+            panels |= dict.fromkeys(vars(config), get_args(hints[name])[1])
+            options += [option for option in options_of(config) if option.name not in own]
+        else:
+            flag = f"--{name.replace('_', '-')}"
+            text = texts.get(name, "")
+            options.append(Option(name, hints[name], parameter.default, text, flag, None))
+
+    @wraps(command)
+    def run(**values: Any) -> None:
+        for name, config in configs.items():
+            given = {key: values.pop(key) for key in vars(config) if key in values.keys() - own}
+            values[name] = replace(config, **given)
+        command(**values)
+
+    types = {option.name: _type(option, panels.get(option.name)) for option in options}
+    kind = inspect.Parameter.KEYWORD_ONLY  # Typer gives all of them by name
+    parameters = [
+        inspect.Parameter(option.name, kind, default=option.default, annotation=types[option.name])
+        for option in options
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    run.__annotations__ = types
+    run.__doc__ = inspect.cleandoc(command.__doc__ or "").partition("\nArgs:\n")[0]
+    return run
+
+
+def _type(option: Option, panel: str | None) -> Any:
+    """What Typer reads of an option; what is annotated for Typer already stays as it is."""
+    if get_origin(option.type) is Annotated:
+        return option.type
+    names = [option.flag]
+    if option.name == "output":
+        names.append("-o")
+    elif option.default is inspect.Parameter.empty:
+        return Annotated[option.type, typer.Argument(help=option.help, show_default=False)]
+    elif option.type == bool | None:
+        names = [f"{option.flag}/{option.flag.replace('--', '--no-', 1)}"]
+    shown = typer.Option(*names, help=option.help, min=option.least, rich_help_panel=panel)
+    return Annotated[option.type, shown]

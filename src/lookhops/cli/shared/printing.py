@@ -1,0 +1,96 @@
+"""How a command prints: tables and panels on stdout, progress and remarks on stderr."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.markup import escape
+from rich.panel import Panel
+from rich.table import Table as RichTable
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from lookhops.tables import Table
+
+# Tables go to stdout; progress and remarks to stderr, so that stdout can be piped.
+out = Console(highlight=False, soft_wrap=False)
+err = Console(stderr=True, highlight=False)
+
+
+def warn(text: str) -> None:
+    """Print a remark on stderr."""
+    err.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Print a value as JSON on stdout."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+def print_line(text: str, console: Console = out) -> None:
+    """Print text that may hold paths, which are never broken."""
+    console.print(escape(text), soft_wrap=True)
+
+
+def bar(fraction: float, width: int) -> str:
+    """A bar of at most ``width`` characters."""
+    block = "█" if out.encoding.lower().startswith("utf") else "#"
+    return block * round(fraction * width)
+
+
+def grid(
+    rows: Iterable[Sequence[str]],
+    head: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    *,
+    title: str | None = None,
+) -> RichTable:
+    """Rows of text in columns, without lines around them.
+
+    Args:
+        rows: The cells, in Rich's markup: what a user wrote is escaped.
+        head: Names of the columns.
+        columns: What each column is, in words: ``left``, ``right`` or ``center``; ``wrap``; and a
+            style, such as ``bold``. By default the first is ``left wrap``, for names, which may be
+            long and differ at their end; the others are ``right``.
+        title: Above it.
+    """
+    rows = list(rows)
+    table = RichTable(title=title, title_justify="left", box=None, header_style="dim")
+    table.show_header, table.pad_edge = bool(head), False
+    table.padding, table.collapse_padding = (0, 2), True
+    for i in range(max(len(cells) for cells in (head, *rows))):
+        words = (columns[i] if i < len(columns) else "right" if i else "left wrap").split()
+        style = " ".join(word for word in words if word not in ("left", "right", "center", "wrap"))
+        table.add_column(
+            head[i] if i < len(head) else "",
+            justify="right" if "right" in words else "center" if "center" in words else "left",
+            no_wrap="wrap" not in words,
+            overflow="fold",
+            style=style,
+        )
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def print_table(table: Table) -> None:
+    """Print a table and its note."""
+    rows = (
+        ["\n".join(escape(line.strip("*")) for line in cell) for cell in row] for row in table.rows
+    )
+    out.print(grid(rows, table.head, title=escape(table.title)))
+    out.print()
+    if table.note:
+        out.print(escape(table.note), style="dim")
+
+
+def panel(title: str, *parts: RenderableType) -> Panel:
+    """Parts below one another, a blank line between, in a box with a title."""
+    spaced = [line for part in parts for line in (Text(), part)][1:]
+    shown = f"[bold cyan]{escape(title)}[/]"
+    return Panel.fit(Group(*spaced), title=shown, title_align="left", padding=(1, 2))

@@ -1,0 +1,122 @@
+"""How a command reads graphs: a source, and the options that some sources need."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lookhops.cli.shared.printing import warn
+from lookhops.errors import LookHopsError
+from lookhops.options import option
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
+
+Source = Annotated[
+    str,
+    typer.Argument(
+        help="A TU name (NCI1), a TU zip or folder, molecules (.smi .csv .sdf), packed graphs "
+        "(.graphs), `solubility`, or `hops-1` to `hops-6`.",
+        show_default=False,
+    ),
+]
+#: What a trained model is asked about.
+Input = Annotated[
+    str,
+    typer.Argument(
+        metavar="INPUT",
+        help="Any source that `train` takes, or `-`: SMILES from standard input, one a line, "
+        "each with a name if you like.",
+        show_default=False,
+    ),
+]
+Model = Annotated[
+    Path,
+    typer.Argument(metavar="DIR", help="Folder that `train` wrote.", show_default=False),
+]
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        envvar="LOOKHOPS_DATA",
+        help="Folder of TU archives. Default: the user's cache folder.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class GraphReader:
+    """The options of :func:`lookhops.load`, as the command line has them.
+
+    Args:
+        data_dir: Folder of TU archives.
+        smiles_column: CSV: the column of SMILES; by default found by its name.
+        label_column: CSV or SDF: the class of each molecule; by default found by its name.
+        id_column: CSV or SDF: what to call each molecule; by default found by its name.
+        invalid: Molecules that do not parse: ``raise`` an error, or ``skip`` them with a warning.
+        task_size: hops-K: how many graphs to make; by default 1000.
+        task_seed: hops-K: the seed to make them by; by default 0.
+    """
+
+    data_dir: DataDir = None
+    smiles_column: str | None = None
+    label_column: str | None = None
+    id_column: str | None = None
+    invalid: str = "raise"
+    task_size: int | None = option(None, least=1)
+    task_seed: int | None = option(None, least=0)
+
+    def load(self, source: str) -> Graphs:
+        """The graphs of a source, with warnings as plain lines on stderr."""
+        from lookhops.datasets import load
+
+        if not source.strip():
+            raise LookHopsError("Name the graphs: a file, a folder or a data set.")
+        options = asdict(self)
+        options |= {"size": options.pop("task_size"), "seed": options.pop("task_seed")}
+        with warnings_as_lines():
+            return load(source, **options)
+
+    def load_input(self, source: str) -> Graphs:
+        """The graphs of a source, or of SMILES on standard input."""
+        if source != "-":
+            return self.load(source)
+        from lookhops.datasets.molecule_table import MoleculeTable
+        from lookhops.datasets.molecules import featurise
+
+        try:
+            lines = sys.stdin.buffer.read().decode("utf-8-sig").splitlines()
+        except UnicodeDecodeError as error:
+            raise LookHopsError("standard input: not UTF-8 text.") from error
+        where, smiles, ids = [], [], []
+        for number, line in enumerate(lines, 1):
+            words = line.split(maxsplit=1)
+            if words and not line.startswith("#"):
+                where.append(f"line {number}")
+                smiles.append(words[0])
+                ids.append(words[-1].strip())
+        with warnings_as_lines():
+            table = MoleculeTable("standard input", where, smiles, ids)
+            return featurise(table, invalid=self.invalid, name="standard input")
+
+
+Reading = Annotated[GraphReader, "How graphs are read"]
+
+
+@contextmanager
+def warnings_as_lines() -> Iterator[None]:
+    """Warnings of the block, as plain lines on stderr after it."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            warn(str(warning.message))

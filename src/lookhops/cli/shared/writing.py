@@ -1,0 +1,66 @@
+"""How a command writes: folders that can be written to, and reports."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lookhops.cli.shared.printing import err, out, print_line
+from lookhops.errors import LookHopsError
+
+if TYPE_CHECKING:
+    from lookhops.report.content import Report
+
+
+def check_folder(path: Path) -> None:
+    """Say now, not after hours of training, that a folder cannot be written to."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=path):
+            pass
+    except OSError as error:
+        reason = "it is a file" if path.is_file() else error.strerror
+        raise LookHopsError(f"{path}: cannot be written ({reason}).") from error
+
+
+def check_page(path: Path | None) -> Path | None:
+    """Say early that a report is an HTML file, in a folder that can be had."""
+    if path is None:
+        return None
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise LookHopsError(f"{path}: a report is an HTML page; give it a name that ends in .html.")
+    if path.is_dir():
+        raise LookHopsError(f"{path}: a folder; a report is written to a file.")
+    check_folder(path.parent)
+    return path
+
+
+#: The option that lets other commands end with a report.
+ReportFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--report",
+        help="Also write a report, an HTML page, to this file.",
+        show_default="none",
+        callback=check_page,
+    ),
+]
+
+
+def write_page(made: Report, path: Path, quiet: bool = False) -> None:
+    """Write a report and say where it is: on stderr where stdout is for JSON alone."""
+    from lookhops.report.page import write_report
+
+    write_report(made, path)
+    print_line(f"report: {path}", err if quiet else out)
+
+
+def command_line() -> str:
+    """The command that is running, as a user would type it to have the same from the start."""
+    words = [word for word in sys.argv[1:] if word not in ("--resume", "--overwrite")]
+    return shlex.join(["lookhops", *words])

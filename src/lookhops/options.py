@@ -1,0 +1,183 @@
+"""What a user can choose about a network and its training, each option named once.
+
+The fields of :class:`Architecture` and :class:`Protocol` are the options of the command line, the
+parameters of ``LookHopsClassifier`` and the options in names of models, and the texts of their
+``Args:`` are the help of all three. PyTorch is not imported here: ``--help`` does not wait for it.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from math import inf
+from typing import Any, NamedTuple, get_origin, get_type_hints
+
+from lookhops.errors import LookHopsError
+
+PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
+MOST_SEEDS = 10_000
+PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
+
+
+class Option(NamedTuple):
+    """A field of a configuration, as users meet it.
+
+    Args:
+        name: Of the field.
+        type: Of its values.
+        default: Its value where the user gives none.
+        help: Its text in the ``Args:`` of the dataclass.
+        flag: Its name on the command line, such as ``--lr``.
+        least: The lowest number that it may be, if there is one.
+    """
+
+    name: str
+    type: Any
+    default: Any
+    help: str
+    flag: str
+    least: float | None
+
+
+def option(default: Any, *, flag: str | None = None, least: float | None = None) -> Any:
+    """A field of a dataclass whose flag is not its name, or that has a lowest value."""
+    return field(default=default, metadata={"flag": flag, "least": least})
+
+
+def options_of(config: Any) -> list[Option]:
+    """The options of a configuration: its fields but the tuples, with its values as defaults."""
+    types = get_type_hints(type(config), include_extras=True)
+    texts = argument_texts(type(config))
+    return [
+        Option(
+            own.name,
+            types[own.name],
+            getattr(config, own.name),
+            texts.get(own.name, ""),
+            own.metadata.get("flag") or f"--{own.name.replace('_', '-')}",
+            own.metadata.get("least"),
+        )
+        for own in fields(config)
+        if get_origin(types[own.name]) is not tuple
+    ]
+
+
+def argument_texts(of: Any) -> dict[str, str]:
+    """The texts of the ``Args:`` in a docstring, by name, each on one line."""
+    _, _, section = inspect.cleandoc(of.__doc__ or "").partition("\nArgs:\n")
+    section = re.split(r"\n(?=\S)", section)[0]
+    found = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", section, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in found}
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Everything that shapes a :class:`~lookhops.nn.GraphNetwork` but its input and its outputs.
+
+    Args:
+        conv: Name of the convolution, such as ``licheb``, ``cheb`` or ``gcn``.
+        pool: Name of the pooling, such as ``lookhops``, ``topk`` or ``none``.
+        k: Hops that each layer looks.
+        hidden: Channels of each layer.
+        layers: Number of layers.
+        ratio: Fraction of nodes that pooling keeps.
+        edge_ratio: Fraction of edges that LookHops pooling keeps; by default all.
+        normalize: Put features onto the unit sphere before the activation (NF); by default as in
+            the paper, for the light convolutions alone.
+        activation: Of LookHops pooling's score: ``sigmoid``, ``relu`` (the paper's), ``tanh`` or
+            ``none``.
+        readout: What is read of each graph: ``max+mean`` (the paper's), or ``max+mean+sum``, where
+            the sum (divided by ten) tells large graphs from small ones.
+        dropout: Share of the features that is dropped between layers while training (the paper's:
+            0).
+    """
+
+    conv: str = "licheb"
+    pool: str = "none"
+    k: int = 2
+    hidden: int = 128
+    layers: int = 5
+    ratio: float = 0.9
+    edge_ratio: float | None = None
+    normalize: bool | None = None
+    activation: str = "sigmoid"
+    readout: str = "max+mean"
+    dropout: float = 0.0
+
+
+#: One network for all data sets, chosen on other splits than the ten that are reported
+#: (docs/compare.md says how); `lookhops train` and ``LookHopsClassifier`` begin with it.
+RECOMMENDED = Architecture(pool="lookhops", readout="max+mean+sum", dropout=0.2)
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How a model is trained and tested. The defaults are the paper's, to the letter.
+
+    Each seed draws its own split and its own initial weights. Adam; training stops after
+    ``patience`` epochs without a lower validation loss; the weights of the lowest validation loss
+    are tested, once.
+
+    Args:
+        seeds: One run for each.
+        fractions: Of all graphs, for training, validation and test.
+        stratify: Keep the classes' proportions in each part.
+        batch_size: Graphs in a batch.
+        learning_rate: Learning rate of Adam.
+        weight_decay: Weight decay of Adam.
+        max_epochs: Most epochs of a run.
+        patience: Epochs without a lower validation loss before a run stops.
+        class_weights: Let classes that are rare in the training part count more in the loss.
+        precision: ``float32``; ``tf32`` (dense products rounded to 10 bits on GPUs that can);
+            ``bfloat16`` (layers in bfloat16, weights in float32); ``float64``.
+    """
+
+    seeds: tuple[int, ...] = PAPER_SEEDS
+    fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
+    stratify: bool = False
+    batch_size: int = option(256, least=1)
+    learning_rate: float = option(1e-3, flag="--lr")
+    weight_decay: float = 0.0
+    max_epochs: int = option(500, flag="--epochs", least=1)
+    patience: int = option(30, least=1)
+    class_weights: bool = False
+    precision: str = "float32"
+
+    def __post_init__(self) -> None:
+        if not self.seeds:
+            raise LookHopsError("At least one seed is needed.")
+        if len(set(self.seeds)) != len(self.seeds):
+            raise LookHopsError(f"Seeds must differ from each other: {self.seeds}.")
+        if not 0 <= min(self.seeds) <= max(self.seeds) < 2**32:
+            raise LookHopsError("Seeds are whole numbers from 0 to 4,294,967,295.")
+        for own in fields(self):
+            least, value = own.metadata.get("least"), getattr(self, own.name)
+            if least is not None and value < least:
+                raise LookHopsError(f"{own.name} must be at least {least}, not {value}.")
+        if not 0 < self.learning_rate < inf:
+            raise LookHopsError(f"The learning rate must be above 0, not {self.learning_rate}.")
+        if not 0 <= self.weight_decay < inf:
+            raise LookHopsError(f"The weight decay must be at least 0, not {self.weight_decay}.")
+        if self.precision not in PRECISIONS:
+            raise LookHopsError(
+                f"precision is one of {', '.join(PRECISIONS)}, not {self.precision!r}."
+            )
+
+
+def parse_seeds(text: str | int | Sequence[int]) -> tuple[int, ...]:
+    """Seeds from a count (the paper's first n: 11, 22, ...) or a list such as ``11,22,33``."""
+    if isinstance(text, int) or (isinstance(text, str) and text.strip().isdecimal()):
+        count = int(text)
+        if not 1 <= count <= MOST_SEEDS:
+            raise LookHopsError(f"A count of seeds is from 1 to {MOST_SEEDS:,}, not {count}.")
+        return tuple(11 * (i + 1) for i in range(count))
+    if isinstance(text, str):
+        try:
+            return tuple(int(part) for part in text.split(",") if part.strip())
+        except ValueError as error:
+            raise LookHopsError(
+                f"Seeds are a count or numbers with commas between, not {text!r}."
+            ) from error
+    return tuple(int(seed) for seed in text)

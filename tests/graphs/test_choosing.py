@@ -1,0 +1,81 @@
+"""Choosing graphs and joining sets against the same of Python lists."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookhops import Graphs, LookHopsError
+from lookhops.graphs import concatenate
+from strategies import graph_sets, unpacked
+
+
+def path(**features: torch.Tensor) -> Graphs:
+    return Graphs.from_edges(torch.tensor([0]), torch.tensor([1]), torch.tensor([2]), **features)
+
+
+@given(graph_sets(), st.data())
+def test_select_is_choosing_from_a_list(graphs: Graphs, data: st.DataObject):
+    whole = unpacked(graphs)
+    numbers = st.lists(st.integers(0, max(len(graphs) - 1, 0)), max_size=6 if len(graphs) else 0)
+    index = data.draw(numbers)
+    assert unpacked(graphs.select(index)) == [whole[i] for i in index]
+    assert unpacked(graphs.select(np.array(index, dtype=np.int32))) == [whole[i] for i in index]
+    mask = data.draw(st.lists(st.booleans(), min_size=len(graphs), max_size=len(graphs)))
+    chosen = graphs.select(torch.tensor(mask, dtype=torch.bool))
+    assert unpacked(chosen) == [graph for graph, keep in zip(whole, mask, strict=True) if keep]
+    assert unpacked(graphs[::-1]) == whole[::-1]
+    assert [unpacked(one)[0] for one in graphs] == whole
+    if len(graphs):
+        assert unpacked(graphs[-1]) == whole[-1:]
+        assert graphs.select(index).label_sizes == graphs.label_sizes
+
+
+@given(graph_sets(), st.integers(1, 4), st.booleans())
+def test_batches_hold_every_graph_once(graphs: Graphs, size: int, shuffle: bool):
+    generator = torch.Generator().manual_seed(3)
+    batches = list(graphs.batches(size, shuffle, generator))
+    order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(3))
+    order = order if shuffle else torch.arange(len(graphs))
+    whole = unpacked(graphs, columns=False)
+    assert [g for b in batches for g in unpacked(b)] == [whole[i] for i in order.tolist()]
+    assert all(len(batch) == size for batch in batches[:-1])
+
+
+@pytest.mark.parametrize(
+    ("index", "sentence"),
+    [
+        ([2], "No graph has number 2: there are 2, from 0"),
+        ([-3], "No graph has number -3"),
+        ([0.5], "whole numbers, a mask or a slice"),
+        ([[0]], "whole numbers, a mask or a slice"),
+        ([True], "A mask over 2 graphs needs 2 entries"),
+        (torch.tensor([True, False, True]), "A mask over 2 graphs needs 2 entries"),
+    ],
+)
+def test_what_cannot_be_chosen_is_said(index: Any, sentence: str):
+    one = path()
+    with pytest.raises(LookHopsError, match=sentence):
+        concatenate([one, one]).select(index)
+
+
+@given(graph_sets(), st.data())
+def test_concatenated_sets_are_joined_lists(graphs: Graphs, data: st.DataObject):
+    """With all their features, of nodes and of edges."""
+    cut = data.draw(st.integers(0, len(graphs)))
+    parts = [graphs[cut:], graphs[:cut], graphs]
+    joined = concatenate(parts)
+    assert unpacked(joined, columns=False) == [
+        graph for part in parts for graph in unpacked(part, columns=False)
+    ]
+    assert joined.is_undirected == graphs.is_undirected
+
+
+def test_sets_with_other_features_are_refused():
+    with pytest.raises(LookHopsError, match="1 features a node and 0 an edge"):
+        concatenate([path(), path(attributes=torch.zeros(2, 1))])
+    with pytest.raises(LookHopsError, match="0 features a node and 2 an edge"):
+        concatenate([path(), path(edge_attributes=torch.zeros(1, 2))])
