@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from naive_wl import naive_colours
 
 from lookhops import Graphs, LookHopsError
-from lookhops.neighbourhoods import Vocabulary, gram_by_hop, identities, unary_codes
+from lookhops.neighbourhoods import SparseRows, Vocabulary, gram_by_hop, identities, unary_codes
 from strategies import graph_sets
 
 HOPS = 2
@@ -77,6 +77,14 @@ def test_rows_belong_to_their_graphs(graphs, data):
     some = graphs.select(chosen)
     for same in (rows.select(chosen), vocabulary.rows(some, codes_of(some))):
         assert np.array_equal(same.to_scipy().toarray(), dense[chosen.numpy()])
+
+
+def test_scipys_matrix_has_memory_of_its_own():
+    """Adding up what repeats happens in place there."""
+    rows = SparseRows(torch.tensor([2, 1, 1, 0]), torch.tensor([0, 3, 4]), 3)
+    assert rows.to_scipy().toarray().tolist() == [[0, 2, 1], [1, 0, 0]]
+    assert rows.indices.tolist() == [2, 1, 1, 0]
+    assert rows.offsets.tolist() == [0, 3, 4]
 
 
 def test_weights_give_unit_length():

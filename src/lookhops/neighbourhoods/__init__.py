@@ -4,12 +4,14 @@ from lookhops.neighbourhoods.bins import Bins
 from lookhops.neighbourhoods.counts import SparseRows, Vocabulary, unary_codes
 from lookhops.neighbourhoods.gram import gram_by_hop
 from lookhops.neighbourhoods.identities import identities
+from lookhops.neighbourhoods.totals import graph_totals
 
 __all__ = [
     "Bins",
     "SparseRows",
     "Vocabulary",
     "gram_by_hop",
+    "graph_totals",
     "identities",
     "unary_codes",
 ]

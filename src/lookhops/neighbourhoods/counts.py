@@ -82,7 +82,7 @@ class SparseRows:
         ones = np.ones(self.indices.numel(), np.float32)
         values = self.weights().cpu().numpy() if normalise else ones
         arrays = values, self.indices.cpu().numpy(), self.offsets.cpu().numpy()
-        matrix = csr_array(arrays, shape=(len(self), self.num_columns))
+        matrix = csr_array(arrays, shape=(len(self), self.num_columns), copy=True)
         matrix.sum_duplicates()
         return matrix
 
@@ -125,21 +125,19 @@ class Vocabulary:
             raise LookHopsError(f"min_graphs is a whole number from 1, not {min_graphs}.")
         if max_features is not None and max_features < 1:
             raise LookHopsError(f"max_features is a whole number from 1, not {max_features}.")
-        hops = torch.arange(codes.shape[1], device=codes.device).expand_as(codes)
         if train is not None:
             inside = torch.zeros(len(graphs), dtype=torch.bool, device=codes.device)
             inside[train.to(codes.device)] = True
-            chosen = inside[graphs.batch.long()]
-            codes, hops = codes[chosen], hops[chosen]
-        flat = codes.flatten()
-        order = stable_argsort(flat)
-        ordered = flat[order]
-        distinct, frequency = ordered.unique_consecutive(return_counts=True)
-        depth = hops.flatten()[order][frequency.cumsum(0) - 1]
-        keep = (frequency >= min_graphs).nonzero().flatten()
-        if max_features is not None and len(keep) > max_features:
-            keep = keep[stable_argsort(-frequency[keep])[:max_features]].sort().values
-        return cls(distinct[keep], depth[keep])
+            codes = codes[inside[graphs.batch.long()]]
+        found = [_frequent(column, min_graphs) for column in codes.unbind(1)]
+        sizes = torch.tensor([len(kept) for kept, _ in found], device=codes.device)
+        hops = torch.arange(len(found), device=codes.device).repeat_interleave(sizes)
+        kept, frequency = (torch.cat(parts) for parts in zip(*found, strict=True))
+        order = stable_argsort(kept)
+        if max_features is not None and len(kept) > max_features:
+            commonest = stable_argsort(-frequency[order])[:max_features]
+            order = order[commonest.sort().values]
+        return cls(kept[order], hops[order])
 
     def up_to(self, hops: int) -> Vocabulary:
         """The features that look no farther than ``hops``."""
@@ -168,3 +166,14 @@ class Vocabulary:
         return [
             f"hop{hop}_{code:016x}" for hop, code in zip(self.hops.tolist(), codes, strict=True)
         ]
+
+
+def _frequent(codes: Tensor, least: int) -> tuple[Tensor, Tensor]:
+    """The codes that are there at least ``least`` times, sorted, and how often they are there."""
+    if codes.device.type == "cpu":  # NumPy's sort is many times as fast as PyTorch's
+        ordered = torch.from_numpy(np.sort(codes.numpy()))
+    else:
+        ordered = codes.sort().values
+    distinct, frequency = ordered.unique_consecutive(return_counts=True)
+    enough = frequency >= least
+    return distinct[enough], frequency[enough]

@@ -25,9 +25,10 @@ GOLDEN = _signed(0x9E3779B97F4A7C15)
 
 def mix(x: Tensor) -> Tensor:
     """A one-to-one map of int64 onto itself whose values look random, element by element."""
+    x = x.clone()  # one buffer for all steps: fresh memory costs more than the arithmetic
     for shift, factor in _ROUNDS:
-        x = (x ^ _shifted(x, shift)) * factor
-    return x ^ _shifted(x, _LAST_SHIFT)
+        x.bitwise_xor_(_shifted(x, shift)).mul_(factor)
+    return x.bitwise_xor_(_shifted(x, _LAST_SHIFT))
 
 
 def combine(first: Tensor, second: Tensor) -> Tensor:
@@ -48,4 +49,4 @@ def hash_rows(columns: Tensor | None, rows: int, device: torch.device) -> Tensor
 
 def _shifted(x: Tensor, bits: int) -> Tensor:
     """Shifted to the right with zeros coming in, where ``>>`` alone repeats the sign bit."""
-    return (x >> bits) & ((1 << (64 - bits)) - 1)
+    return (x >> bits).bitwise_and_((1 << (64 - bits)) - 1)

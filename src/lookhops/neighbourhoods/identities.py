@@ -61,5 +61,6 @@ def _sum_rows(values: Tensor, row_ptr: Tensor) -> Tensor:
 
     Differences of one running sum are exact here, since int64 wraps around; they need no atomics.
     """
-    running = torch.cat((values.new_zeros(1), values.cumsum(0)))
+    running = values.new_zeros(values.numel() + 1)
+    torch.cumsum(values, 0, out=running[1:])
     return running.index_select(0, row_ptr).diff()
