@@ -31,7 +31,7 @@ def unary_codes(graphs: Graphs, identity: Tensor) -> Tensor:
         identity: Their :func:`~lookhops.neighbourhoods.identities`, shape (n, h + 1).
     """
     flat = identity.flatten()
-    # Equal keys: the same identity in the same graph. Hops never share an identity.
+    # Equal keys: the same identity in the same graph. Different hops have different identities.
     graph = graphs.batch.long().repeat_interleave(identity.shape[1])
     key = combine(flat, graph)
     order = stable_argsort(key)

@@ -23,9 +23,9 @@ def identities(
         c^{t+1}_i = \mathrm{mix}\Big(g \, c^t_i + \sum_{j \to i} m^t_{ji}\Big),
 
     with the message :math:`m_{ji} = c_j`, or :math:`\mathrm{mix}(g \, \mathrm{hash}(\mathrm{edge\
-    labels}_{ji}) + c_j)` where edges have labels. All arithmetic is modulo :math:`2^{64}`; the sum
-    does not depend on the order of the neighbours. Two nodes share :math:`c^h` if the 1-WL test
-    does not tell them apart in :math:`h` rounds.
+    labels}_{ji}) + c_j)` where edges have labels, and :math:`g` an odd constant. All arithmetic is
+    modulo :math:`2^{64}`; the sum does not depend on the order of the neighbours. Two nodes share
+    :math:`c^h` if the 1-WL test does not tell them apart in :math:`h` rounds.
 
     The converse fails only by a collision. Among :math:`m` different neighbourhoods the chance of
     any is about :math:`m^2 / 2^{65}`: three in :math:`10^8` for a million of them. (Neighbours that
