@@ -10,6 +10,7 @@ import torch
 from hypothesis import HealthCheck, settings
 
 from lookhops.datasets import load
+from lookhops.experiments.records import Record
 from lookhops.graphs import Graphs
 
 settings.register_profile(
@@ -71,3 +72,22 @@ def lookhops(
         return code, printed.out, printed.err
 
     return run
+
+
+@pytest.fixture
+def make_record():
+    """A record as a finished run leaves it, without a run."""
+
+    def make(seed, accuracy=0.5, **metrics):
+        known = {
+            **dict.fromkeys(("accuracy", "balanced_accuracy", "macro_f1", "auroc"), accuracy),
+            **{"loss": 0.6, "val_accuracy": accuracy, "val_loss": 0.6, "epochs": 2},
+            **{"best_epoch": 2, "seconds": 1.0, "seconds_per_epoch": 0.5, "parameters": 10},
+            **{"train_graphs": 32, "val_graphs": 4, "test_graphs": 4, "seeds_at_once": 1},
+        }
+        versions = {"lookhops": "0", "torch": "0", "numpy": "0", "python": "0"}
+        machine = {"system": "test", "cores": 1, "device": "cpu"}
+        history = [{"epoch": 1, "val_loss": 0.7}, {"epoch": 2, "val_loss": 0.6}]
+        return Record(seed, {**known, **metrics}, history, versions, machine)
+
+    return make

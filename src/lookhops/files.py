@@ -52,10 +52,14 @@ def write_bytes(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, lines ended by a line feed everywhere."""
+    write_bytes(path, text.encode())
+
+
 def write_json(path: Path, content: Any) -> None:
     """Write readable JSON."""
-    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    write_bytes(path, text.encode())
+    write_text(path, json.dumps(content, indent=2, ensure_ascii=False) + "\n")
 
 
 def read_bytes(path: Path) -> bytes:

@@ -25,9 +25,9 @@ from lookhops.report.drawing import drawing, dropped_at, edges_dropped_at, steps
 from lookhops.report.folders import Answers, read_folder
 from lookhops.report.gallery import choose
 from lookhops.report.results import _from_confusion
-from lookhops.report.words import MINUS, ahead, short
 from lookhops.tasks.metrics import evaluate
 from lookhops.training import Protocol
+from lookhops.words import MINUS, ahead, short
 
 
 def section(report, name):

@@ -27,9 +27,9 @@ from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
     from lookhops.experiments.compare import Comparison
-    from lookhops.experiments.export import Table
     from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
+    from lookhops.tables import Table
     from lookhops.training import Protocol
 
 STORE = "comparison.sqlite"

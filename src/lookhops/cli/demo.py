@@ -131,7 +131,7 @@ def _train(
 
 
 def _comparison(configs: dict[str, dict[str, Any]]) -> Table:
-    from lookhops.report.words import duration
+    from lookhops.words import duration
 
     table = Table.grid(padding=(0, 2))
     table.add_column(no_wrap=True)

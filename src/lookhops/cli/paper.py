@@ -22,10 +22,10 @@ from lookhops.cli.runs import (
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
-    from lookhops.experiments.export import Table
     from lookhops.experiments.results import Results
     from lookhops.experiments.store import Store
     from lookhops.paper.suites import Suite
+    from lookhops.tables import Table
 
 NAMES = "all, none, or names with commas between"
 

@@ -11,7 +11,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from lookhops.report.words import duration, network_name
+from lookhops.words import duration, network_name
 
 ROWS = {
     "accuracy": "accuracy",

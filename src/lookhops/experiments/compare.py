@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.export import Table, counted, plus_minus, signed
 from lookhops.experiments.plan import cross, parse_models
 from lookhops.experiments.results import Results, collect
 from lookhops.experiments.runners import Tell, run_local
@@ -23,7 +22,9 @@ from lookhops.experiments.statistics import (
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
+from lookhops.tables import Table
 from lookhops.training import Protocol
+from lookhops.words import counted, plus_minus, signed
 
 ALPHA = 0.05
 

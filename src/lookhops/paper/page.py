@@ -8,15 +8,17 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from lookhops.experiments.export import NONE, Table, counted, signed, write_text
 from lookhops.experiments.results import CellResult, Results, device_of
 from lookhops.experiments.statistics import Estimate
+from lookhops.files import write_text
 from lookhops.paper.claims import CLAIMS, Answer, Verdict, judge
 from lookhops.paper.figures import FIGURE_MAKERS, save
 from lookhops.paper.reference import COST_DATASET, DATASETS, best_published, rows_of
 from lookhops.paper.suites import QUICK_SEEDS
 from lookhops.paper.tables import datasets_in_order, make_tables
+from lookhops.tables import Table
 from lookhops.training import Protocol
+from lookhops.words import NONE, counted, signed
 
 PAGE, FOLDER = "paper.md", "paper"
 QUICK = (

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from lookhops.experiments.export import NONE, Table, plus_minus, signed
 from lookhops.experiments.results import CellResult, Results
 from lookhops.paper.reference import (
     COST_DATASET,
@@ -19,6 +18,8 @@ from lookhops.paper.reference import (
     published_cost,
     rows_of,
 )
+from lookhops.tables import Table
+from lookhops.words import NONE, plus_minus, signed
 
 LEGEND = (
     "In each cell: **ours** (mean ± standard deviation of the test accuracy over the seeds, in per "

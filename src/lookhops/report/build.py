@@ -36,7 +36,7 @@ from lookhops.report.results import results_section
 from lookhops.report.runs import Lines, lead_tile, runs_report
 from lookhops.report.snapshot import Snapshot, read_store
 from lookhops.report.training import training_section
-from lookhops.report.words import counted, joined, mean_std, network_name
+from lookhops.words import counted, joined, mean_std, network_name
 
 STORES = ("comparison.sqlite", "runs.sqlite")
 SQLITE = b"SQLite format 3\x00"

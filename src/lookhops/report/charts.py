@@ -16,7 +16,7 @@ import numpy as np
 
 from lookhops.palette import SERIES_NAMES
 from lookhops.report.content import Chart, TableBlock
-from lookhops.report.words import counted, percent, short
+from lookhops.words import counted, percent, short
 
 Figure = dict[str, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from lookhops.report.content import Block, Section, Tile
 from lookhops.report.hop_charts import class_gains, gains, lost
-from lookhops.report.words import MINUS, counted, percent
+from lookhops.words import MINUS, counted, percent
 
 #: More classes than this would lie on top of one another.
 MOST_CLASSES = 7

@@ -10,7 +10,7 @@ import numpy as np
 from lookhops.report.charts import class_balance, sizes
 from lookhops.report.content import Block, Commands, Section, TableBlock, Tile
 from lookhops.report.folders import ModelFolder
-from lookhops.report.words import counted, joined, mean_std, network_name, percent, share_between
+from lookhops.words import counted, joined, mean_std, network_name, percent, share_between
 
 SPACE = "\N{NO-BREAK SPACE}"
 

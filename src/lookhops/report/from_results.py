@@ -13,7 +13,7 @@ from lookhops.paper.tables import ROW_NAMES
 from lookhops.report.content import Block, Note, Section, Subheading, TableBlock
 from lookhops.report.groups import Group
 from lookhops.report.result_charts import accuracies, differences
-from lookhops.report.words import (
+from lookhops.words import (
     ahead,
     between,
     counted,

@@ -16,7 +16,7 @@ from lookhops.nn import NodePooling
 from lookhops.report.content import Card, Gallery, Note, Section
 from lookhops.report.drawing import drawing, steps
 from lookhops.report.folders import Answers, ModelFolder
-from lookhops.report.words import counted
+from lookhops.words import counted
 
 #: Of each class so many most certain, least certain and wrong graphs; and so many in all.
 OF_EACH, MOST = 2, 24

@@ -12,7 +12,7 @@ from lookhops.experiments.compare import Comparison, comparison
 from lookhops.experiments.keys import architecture_from, protocol_from
 from lookhops.experiments.results import CellResult, Results
 from lookhops.report.folders import ModelFolder
-from lookhops.report.words import QUICK_MARK, counted
+from lookhops.words import QUICK_MARK, counted
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import numpy as np
 
 from lookhops.report.charts import SYMBOLS, Figure, axis, colour, figure, label, rounded
 from lookhops.report.content import Chart, TableBlock
-from lookhops.report.words import MINUS, NONE, between, counted, percent
+from lookhops.words import MINUS, NONE, between, counted, percent
 
 
 def gains(found: Mapping[str, Any], title: str = "") -> Chart:

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lookhops import words
 from lookhops.experiments.compare import ALPHA
 from lookhops.experiments.statistics import Pair, mean_std
-from lookhops.report import words
 from lookhops.report.charts import Figure, axis, figure, label, positions, rounded
 from lookhops.report.content import Chart, TableBlock
-from lookhops.report.words import MINUS, between, p_value, percent, short, signed
+from lookhops.words import MINUS, between, p_value, percent, short, signed
 
 Array = NDArray[Any]
 

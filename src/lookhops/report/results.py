@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from lookhops.report.content import Block, Chart, Section, TableBlock
 from lookhops.report.folders import Answers, ModelFolder
 from lookhops.report.result_charts import calibration, confusion
-from lookhops.report.words import counted, mean_std, percent, share_between
+from lookhops.words import counted, mean_std, percent, share_between
 
 METRICS = {
     "accuracy": "accuracy",

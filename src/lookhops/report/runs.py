@@ -16,7 +16,7 @@ from lookhops.report.hop_charts import gains
 from lookhops.report.rerun import runs_reproduce_section
 from lookhops.report.snapshot import Snapshot
 from lookhops.report.training import training_charts
-from lookhops.report.words import QUICK_MARK, counted, joined, mean_std, p_said, signed
+from lookhops.words import QUICK_MARK, counted, joined, mean_std, p_said, signed
 
 Lines = Sequence[tuple[str, str]]
 #: More data sets than this are counted in the title, not named.

@@ -20,8 +20,8 @@ from lookhops.experiments.results import CellResult, Results, cell_result
 from lookhops.experiments.sqlite import APPLICATION, VERSION, WAIT, read_fact, read_runs, unpacked
 from lookhops.paper.reference import ROWS
 from lookhops.paper.suites import QUICK_EPOCHS, QUICK_GRAPHS
-from lookhops.report.words import QUICK_MARK
 from lookhops.training import Protocol
+from lookhops.words import QUICK_MARK
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from lookhops.report.charts import Figure, axis, figure, rounded
 from lookhops.report.content import Block, Chart, Note, Section, TableBlock
 from lookhops.report.folders import ModelFolder
-from lookhops.report.words import counted, duration, percent
+from lookhops.words import counted, duration, percent
 
 
 def training_section(model: ModelFolder) -> Section | None:

@@ -1,11 +1,9 @@
-"""How numbers and names are written on a page."""
+"""How numbers and names are written, in a terminal, a table or a page: the one place for it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-from lookhops.experiments.export import counted as counted
 
 MINUS, NONE = "\N{MINUS SIGN}", "\N{EN DASH}"
 #: Longer names are cut where there is little room.
@@ -14,9 +12,19 @@ NAME_WIDTH = 28
 QUICK_MARK = " (quick version)"
 
 
+def counted(count: int, thing: str, things: str | None = None) -> str:
+    """``1 run``, ``1,080 runs``."""
+    return f"{count:,} {thing if count == 1 else things or thing + 's'}"
+
+
 def percent(share: float | None, digits: int = 1) -> str:
     """``77.5 %``; a dash where there is none."""
     return NONE if share is None else f"{100 * share:.{digits}f} %"
+
+
+def plus_minus(value: tuple[float, float], count: int = 2) -> str:
+    """``80.6 ± 1.8``; without the spread where there is one value only."""
+    return f"{value[0]:.1f} ± {value[1]:.1f}" if count > 1 else f"{value[0]:.1f}"
 
 
 def mean_std(mean: float, std: float, several: bool = True) -> str:
@@ -36,7 +44,7 @@ def share_between(ends: Sequence[float] | None) -> str:
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """``+1.2`` or ``−0.4``."""
+    """``+1.2`` or ``−0.4``: a small difference keeps its sign, an interval holds 0 or does not."""
     return f"{value:+.{digits}f}".replace("-", MINUS)
 
 
