@@ -80,7 +80,7 @@ def fit_fingerprint(
         graphs: All graphs.
         split: The parts; vocabulary, scale of the totals and weights come from the training part.
         seed: Of the order of the batches; all weights start at zero.
-        reading: Options; by default those that did best on validation parts.
+        reading: Options; by default those of :class:`Reading`.
     """
     reading = reading or Reading()
     y = torch.from_numpy(classes_of(graphs))

@@ -13,7 +13,7 @@ def bag(weight: Tensor, indices: Tensor, offsets: Tensor, scale: Tensor) -> Tens
     r"""Row :math:`i` of the result is :math:`\sum_{e \in \mathrm{row}\,i} s_e W_{j_e}`.
 
     This is ``torch.nn.functional.embedding_bag(..., mode="sum", per_sample_weights=scale)`` with
-    its gradient by ``weight`` as one ``index_add_``, which takes a fifth of the time on a CPU.
+    its gradient by ``weight`` as one ``index_add_``, which is several times as fast on a CPU.
 
     Args:
         weight: Learnt rows :math:`W`, shape (v, c).
