@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lookhops.classical.hop_fingerprint import HopFingerprint
     from lookhops.datasets import load
     from lookhops.errors import LookHopsError
     from lookhops.graphs import Graphs
@@ -19,6 +20,7 @@ _HOMES = {
     "Architecture": "lookhops.nn",
     "GraphNetwork": "lookhops.nn",
     "Graphs": "lookhops.graphs",
+    "HopFingerprint": "lookhops.classical.hop_fingerprint",
     "LookHopsClassifier": "lookhops.models.estimator",
     "LookHopsError": "lookhops.errors",
     "Predictor": "lookhops.models",
@@ -33,6 +35,7 @@ __all__ = [
     "Architecture",
     "GraphNetwork",
     "Graphs",
+    "HopFingerprint",
     "LookHopsClassifier",
     "LookHopsError",
     "Predictor",

@@ -1,0 +1,87 @@
+"""Weisfeiler-Lehman kernels with a support vector machine."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import log_softmax
+
+from lookhops.classical.outputs import Array, Outputs, accuracy, all_classes, classes_of, parts_of
+from lookhops.datasets.splits import Split
+from lookhops.graphs import Graphs
+from lookhops.neighbourhoods import gram_by_hop
+from lookhops.tasks.metrics import fit_temperature
+
+#: Depths and penalties that the validation part chooses from.
+MAX_HOPS = 5
+PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
+#: The score of a class without a training graph: below what an SVM says of any other.
+_NEVER = -1e3
+
+
+def fit_wl(
+    graphs: Graphs,
+    split: Split,
+    seed: int = 0,
+    kind: str = "subtree",
+    max_hops: int = MAX_HOPS,
+    grams: Array | None = None,
+) -> Outputs:
+    r"""Fit scikit-learn's ``SVC`` on a kernel of the training graphs.
+
+    The kernel of depth :math:`h` sums hops 0 to :math:`h` and is scaled to
+    :math:`k(a, b) / \sqrt{k(a, a) \, k(b, b)}`. Depth and penalty :math:`C` are those of the
+    highest validation accuracy, the smallest of equal ones. Scores become probabilities by a
+    softmax whose temperature the validation part gives.
+
+    Args:
+        graphs: All graphs.
+        split: The parts; the machine is fitted on the training part alone.
+        seed: Not used: nothing here is random.
+        kind: ``"subtree"`` (``wl``) or ``"optimal-assignment"`` (``wl-oa``).
+        max_hops: The largest depth that is tried.
+        grams: What :func:`~lookhops.neighbourhoods.gram_by_hop` gave for these graphs, where
+            several splits share it, shape (max_hops + 1, g, g).
+    """
+    from sklearn.svm import SVC
+
+    y = classes_of(graphs)
+    train, val, test = parts_of(split)
+    by_hop = gram_by_hop(graphs, max_hops, kind) if grams is None else grams
+    kernel = np.zeros_like(by_hop[0])
+    best: tuple[float, dict[str, Any], Array, Array] | None = None
+    for hops in range(max_hops + 1):
+        kernel = kernel + by_hop[hops]
+        scaled = _unit_length(kernel)
+        rows = scaled[:, train]
+        for penalty in PENALTIES:
+            machine = SVC(C=penalty, kernel="precomputed", cache_size=500)
+            machine.fit(rows[train], y[train])
+            scores = _scores(machine, rows[val], graphs.num_classes)
+            right = accuracy(scores, y[val])
+            if best is None or right > best[0]:
+                chosen = {"hops": hops, "C": penalty}
+                best = right, chosen, scores, _scores(machine, rows[test], graphs.num_classes)
+    assert best is not None
+    _, chosen, val_scores, test_scores = best
+    temperature = fit_temperature(val_scores, y[val])
+    val_log_p, test_log_p = (
+        log_softmax(scores / temperature, axis=1) for scores in (val_scores, test_scores)
+    )
+    return Outputs.of_arrays(val_log_p, test_log_p, **chosen)
+
+
+def _unit_length(kernel: Array) -> Array:
+    """The kernel of vectors scaled to length one; the zero vector stays zero."""
+    length = np.sqrt(kernel.diagonal())
+    inverse = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
+    return kernel * inverse[:, None] * inverse
+
+
+def _scores(machine: Any, rows: Array, num_classes: int) -> Array:
+    """One score for each class; the largest is the machine's answer."""
+    decision = machine.decision_function(rows)
+    if decision.ndim == 1:  # two classes: positive speaks for the second
+        decision = np.stack((-decision, decision), axis=1)
+    return all_classes(decision, machine.classes_, num_classes, otherwise=_NEVER)

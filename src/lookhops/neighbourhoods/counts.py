@@ -1,0 +1,179 @@
+"""Neighbourhoods counted for each graph, as sparse rows over a vocabulary."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import elements_of, stable_argsort
+from lookhops.neighbourhoods.hashing import combine
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+def unary_codes(graphs: Graphs, identity: Tensor) -> Tensor:
+    r"""Counts in unary: one 64-bit code a node and hop, shape (n, h + 1).
+
+    The :math:`t`-th node of an identity :math:`c` in a graph has the code
+    :math:`\mathrm{mix}(g\,c + t)`: a feature of its own, which a graph has once or not at all. The
+    inner product of two graphs' features is then :math:`\sum_c \min(\#_a(c), \#_b(c))`, the
+    Weisfeiler-Lehman optimal-assignment kernel.
+
+    Args:
+        graphs: The graphs.
+        identity: Their :func:`~lookhops.neighbourhoods.identities`, shape (n, h + 1).
+    """
+    flat = identity.flatten()
+    # Equal keys: the same identity in the same graph. Different hops have different identities.
+    graph = graphs.batch.long().repeat_interleave(identity.shape[1])
+    key = combine(flat, graph)
+    order = stable_argsort(key)
+    place = torch.arange(len(flat), device=flat.device)
+    begins = torch.ones_like(flat, dtype=torch.bool)
+    torch.ne(key[order[1:]], key[order[:-1]], out=begins[1:])
+    first = torch.where(begins, place, 0).cummax(0).values
+    rank = torch.empty_like(flat)
+    rank[order] = place - first
+    return combine(flat, rank).view_as(identity)
+
+
+@dataclass(frozen=True, eq=False)
+class SparseRows:
+    """A sparse matrix of ones, graphs × features, in CSR form: a feature may repeat in a row.
+
+    Args:
+        indices: Column of every entry, int64, row after row.
+        offsets: Where each row begins, and the end, int64, shape (graphs + 1).
+        num_columns: Number of features.
+    """
+
+    indices: Tensor
+    offsets: Tensor
+    num_columns: int
+
+    def __len__(self) -> int:
+        return self.offsets.numel() - 1
+
+    def select(self, rows: Tensor) -> SparseRows:
+        """The rows at ``rows``, in that order."""
+        entries, offsets, _ = elements_of(self.offsets, rows)
+        return SparseRows(self.indices[entries], offsets, self.num_columns)
+
+    def weights(self) -> Tensor:
+        r"""What gives rows unit length where none repeats: :math:`1/\sqrt{\mathrm{entries}}`.
+
+        One weight an entry, float32; each entry of a row has the same.
+        """
+        counts = self.offsets.diff()
+        scale = counts.clamp(min=1).double().rsqrt().float()
+        return torch.repeat_interleave(scale, counts, output_size=self.indices.numel())
+
+    def to_scipy(self, normalise: bool = False) -> csr_array:
+        """The same as SciPy's matrix of float32, entries that repeat added up."""
+        from scipy.sparse import csr_array
+
+        ones = np.ones(self.indices.numel(), np.float32)
+        values = self.weights().cpu().numpy() if normalise else ones
+        arrays = values, self.indices.cpu().numpy(), self.offsets.cpu().numpy()
+        matrix = csr_array(arrays, shape=(len(self), self.num_columns), copy=True)
+        matrix.sum_duplicates()
+        return matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Vocabulary:
+    """The features that a model has weights for.
+
+    Args:
+        codes: Their codes, sorted, int64, shape (v).
+        hops: How far each one looks, int64, shape (v).
+    """
+
+    codes: Tensor
+    hops: Tensor
+
+    def __len__(self) -> int:
+        return self.codes.numel()
+
+    @classmethod
+    def choose(
+        cls,
+        graphs: Graphs,
+        codes: Tensor,
+        train: Tensor | None = None,
+        min_graphs: int = 2,
+        max_features: int | None = None,
+    ) -> Vocabulary:
+        """The codes in at least ``min_graphs`` training graphs.
+
+        Args:
+            graphs: The graphs.
+            codes: Their :func:`unary_codes`, shape (n, h + 1); a graph has each at most once.
+            train: Numbers of the training graphs, the only ones looked at; by default all.
+            min_graphs: A feature is in no fewer training graphs.
+            max_features: No more features than this: those in most graphs, and of those in as
+                many the ones with the smallest codes.
+        """
+        if min_graphs < 1:
+            raise LookHopsError(f"min_graphs is a whole number from 1, not {min_graphs}.")
+        if max_features is not None and max_features < 1:
+            raise LookHopsError(f"max_features is a whole number from 1, not {max_features}.")
+        if train is not None:
+            inside = torch.zeros(len(graphs), dtype=torch.bool, device=codes.device)
+            inside[train.to(codes.device)] = True
+            codes = codes[inside[graphs.batch.long()]]
+        found = [_frequent(column, min_graphs) for column in codes.unbind(1)]
+        sizes = torch.tensor([len(kept) for kept, _ in found], device=codes.device)
+        hops = torch.arange(len(found), device=codes.device).repeat_interleave(sizes)
+        kept, frequency = (torch.cat(parts) for parts in zip(*found, strict=True))
+        order = stable_argsort(kept)
+        if max_features is not None and len(kept) > max_features:
+            commonest = stable_argsort(-frequency[order])[:max_features]
+            order = order[commonest.sort().values]
+        return cls(kept[order], hops[order])
+
+    def up_to(self, hops: int) -> Vocabulary:
+        """The features that look no farther than ``hops``."""
+        near = self.hops <= hops
+        return Vocabulary(self.codes[near], self.hops[near])
+
+    def rows(self, graphs: Graphs, codes: Tensor) -> SparseRows:
+        """The graphs as sparse rows; codes that are not in the vocabulary are left out.
+
+        Args:
+            graphs: The graphs.
+            codes: Their codes, shape (n, h + 1).
+        """
+        flat = codes.flatten()
+        place = torch.searchsorted(self.codes, flat.contiguous())
+        known = torch.zeros_like(flat, dtype=torch.bool)
+        if len(self):
+            known = self.codes[place.clamp(max=len(self) - 1)] == flat
+        before = torch.cat((flat.new_zeros(1), known.cumsum(0)))
+        offsets = before[graphs.node_ptr.long() * codes.shape[1]]
+        return SparseRows(place[known], offsets, len(self))
+
+    def names(self) -> list[str]:
+        """A name for each feature: how far it looks, and its code in hexadecimal."""
+        codes = self.codes.cpu().numpy().view(np.uint64)
+        return [
+            f"hop{hop}_{code:016x}" for hop, code in zip(self.hops.tolist(), codes, strict=True)
+        ]
+
+
+def _frequent(codes: Tensor, least: int) -> tuple[Tensor, Tensor]:
+    """The codes that are there at least ``least`` times, sorted, and how often they are there."""
+    if codes.device.type == "cpu":  # NumPy's sort is many times as fast as PyTorch's
+        ordered = torch.from_numpy(np.sort(codes.numpy()))
+    else:
+        ordered = codes.sort().values
+    distinct, frequency = ordered.unique_consecutive(return_counts=True)
+    enough = frequency >= least
+    return distinct[enough], frequency[enough]

@@ -1,0 +1,34 @@
+"""What a graph holds, whatever its structure, as numbers that similar graphs nearly share."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lookhops.graphs import Graphs
+
+
+def graph_totals(graphs: Graphs) -> Tensor:
+    r"""Numbers of each graph that know nothing of its structure, float64, shape (g, columns).
+
+    In this order: :math:`\ln(1 + \mathrm{nodes})`, :math:`\ln(1 + \mathrm{edges})`; for each node
+    label :math:`\ln(1 + \mathrm{nodes\ with\ it})` and its share of the nodes; the mean of each
+    node attribute; then labels and attributes of edges in the same way.
+    """
+    nodes, edges = graphs.nodes_per_graph.double(), graphs.edge_ptr.diff().double()
+    columns = [nodes.log1p()[:, None], edges.log1p()[:, None]]
+    node_graph = graphs.batch.long()
+    edge_graph = node_graph[graphs.target.long()]
+    for graph_of, total, labels, sizes, attributes in (
+        (node_graph, nodes, graphs.labels, graphs.label_sizes, graphs.attributes),
+        (edge_graph, edges, graphs.edge_labels, graphs.edge_label_sizes, graphs.edge_attributes),
+    ):
+        whole = total.clamp(min=1)[:, None]
+        for column, size in zip(() if labels is None else labels.unbind(1), sizes, strict=True):
+            cells = (graph_of * size + column).bincount(minlength=len(graphs) * size)
+            counts = cells.view(len(graphs), size).double()
+            columns += [counts.log1p(), counts / whole]
+        if attributes is not None:
+            sums = total.new_zeros(len(graphs), attributes.shape[1])
+            columns.append(sums.index_add_(0, graph_of, attributes.double()) / whole)
+    return torch.cat(columns, 1)

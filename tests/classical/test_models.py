@@ -1,0 +1,106 @@
+"""Every classical model: one interface, answers by the split alone."""
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+
+from lookhops import Graphs, LookHopsError
+from lookhops.classical import MODELS
+from lookhops.classical.wl import fit_wl
+from lookhops.datasets import load
+from lookhops.datasets.splits import Split, split
+from lookhops.neighbourhoods import gram_by_hop
+
+STRUCTURAL = ("fingerprint", "wl", "wl-oa")
+
+
+@pytest.fixture(scope="module")
+def molecules() -> Graphs:
+    return load("solubility")[:120]
+
+
+def share_right(graphs: Graphs, part: torch.Tensor, log_p: torch.Tensor) -> float:
+    return (log_p.argmax(1) == graphs.y[part]).float().mean().item()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_answers_are_log_probabilities_of_the_two_parts(name, molecules):
+    parts = split(molecules, 3)
+    outputs = MODELS[name](molecules, parts, 5)
+    for part in ("val", "test"):
+        log_p = outputs.predictions[part]
+        assert log_p.shape == (len(getattr(parts, part)), molecules.num_classes)
+        assert log_p.dtype == torch.float32
+        assert torch.allclose(log_p.exp().sum(1), torch.ones(len(log_p)), atol=1e-5)
+    again = MODELS[name](molecules, parts, 5)
+    assert torch.equal(again.predictions["test"], outputs.predictions["test"])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_classes_of_the_test_part_are_never_looked_at(name, molecules):
+    parts = split(molecules, 3)
+    y = molecules.y.clone()
+    y[parts.test] = 1 - y[parts.test]
+    turned = MODELS[name](replace(molecules, y=y), parts, 0)
+    assert torch.equal(
+        turned.predictions["test"], MODELS[name](molecules, parts, 0).predictions["test"]
+    )
+
+
+@pytest.mark.parametrize("name", STRUCTURAL)
+def test_what_one_hop_decides_is_found(name):
+    graphs = load("hops-1", size=600)
+    parts = split(graphs, 1)
+    outputs = MODELS[name](graphs, parts, 0)
+    assert share_right(graphs, parts.test, outputs.predictions["test"]) > 0.9
+
+
+def test_the_baseline_cannot_see_hops_but_sees_sizes():
+    graphs = load("hops-1", size=300)
+    parts = split(graphs, 1)
+    outputs = MODELS["baseline"](graphs, parts, 0)
+    assert share_right(graphs, parts.test, outputs.predictions["test"]) < 0.75
+    sizes = [3 + i % 20 for i in range(200)]
+    paths = Graphs.from_networkx([nx.path_graph(n) for n in sizes], y=[n > 12 for n in sizes])
+    parts = split(paths, 1)
+    outputs = MODELS["baseline"](paths, parts, 0)
+    assert share_right(paths, parts.test, outputs.predictions["test"]) == 1
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_more_classes_than_the_training_part_has(name):
+    smiles = ["CCO", "CCCO", "CCN", "CCCN", "CCF", "CCCF", "CC", "CCC"]
+    from lookhops.datasets.molecules import from_smiles
+
+    y = ["a", "a", "b", "b", "c", "c", "d", "d"]
+    graphs = from_smiles(smiles, y)
+    parts = Split(*(torch.tensor(part) for part in ([0, 1, 2, 3, 4, 5], [1, 3, 6], [0, 2, 5, 7])))
+    log_p = MODELS[name](graphs, parts, 0).predictions["test"]
+    assert log_p.shape == (4, 4)
+    assert log_p.isfinite().all()
+    assert (log_p.argmax(1) != 3).all()
+
+
+def test_grams_may_be_shared_by_splits(molecules):
+    grams = gram_by_hop(molecules, 2, "subtree")
+    parts = split(molecules, 4)
+    one = fit_wl(molecules, parts, max_hops=2)
+    two = fit_wl(molecules, parts, max_hops=2, grams=grams)
+    assert torch.equal(one.predictions["val"], two.predictions["val"])
+    assert one.chosen == two.chosen
+    assert set(one.chosen) == {"hops", "C"}
+
+
+def test_what_cannot_be_learnt_is_refused(tasks):
+    parts = split(tasks, 1)
+    for name in MODELS:
+        with pytest.raises(LookHopsError, match="has no classes"):
+            MODELS[name](replace(tasks, y=None), parts, 0)
+    with pytest.raises(LookHopsError, match=r"for molecules, and .* has no SMILES"):
+        MODELS["morgan-forest"](tasks, parts, 0)
+    broken = replace(tasks, columns={"smiles": np.array(["C("] * len(tasks))})
+    with pytest.raises(LookHopsError, match=r"Molecule 1: 'C\(' is not a SMILES"):
+        MODELS["morgan-forest"](broken, parts, 0)

@@ -1,0 +1,134 @@
+"""Counts in unary, vocabularies, sparse rows and the kernels that they give."""
+
+from collections import Counter
+
+import networkx as nx
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from naive_wl import naive_colours
+
+from lookhops import Graphs, LookHopsError
+from lookhops.neighbourhoods import SparseRows, Vocabulary, gram_by_hop, identities, unary_codes
+from strategies import graph_sets
+
+HOPS = 2
+
+
+def naive_counts(graphs: Graphs) -> list[list[Counter]]:
+    """For every hop, how often each colour is in each graph."""
+    batch = graphs.batch.tolist()
+    found = []
+    for colours in naive_colours(graphs, HOPS):
+        of_graphs = [Counter() for _ in range(len(graphs))]
+        for graph, colour in zip(batch, colours, strict=True):
+            of_graphs[graph][colour] += 1
+        found.append(of_graphs)
+    return found
+
+
+def codes_of(graphs: Graphs, hops: int = HOPS) -> torch.Tensor:
+    return unary_codes(graphs, identities(graphs, hops))
+
+
+@given(graph_sets())
+def test_unary_inner_products_are_sums_of_minima(graphs):
+    subtree, assignment = (
+        gram_by_hop(graphs, HOPS, kind) for kind in ("subtree", "optimal-assignment")
+    )
+    for hop, counts in enumerate(naive_counts(graphs)):
+        for i, a in enumerate(counts):
+            for j, b in enumerate(counts):
+                assert subtree[hop, i, j] == sum(a[c] * b[c] for c in a)
+                assert assignment[hop, i, j] == sum(min(a[c], b[c]) for c in a)
+
+
+@given(graph_sets(min_graphs=1), st.integers(1, 3), st.data())
+def test_a_vocabulary_knows_the_training_part_alone(graphs, min_graphs, data):
+    numbers = st.integers(0, len(graphs) - 1)
+    train = torch.tensor(data.draw(st.lists(numbers, min_size=1, unique=True)))
+    codes = codes_of(graphs)
+    vocabulary = Vocabulary.choose(graphs, codes, train, min_graphs)
+    inside = [set(codes[graphs.batch == i].flatten().tolist()) for i in train.tolist()]
+    frequency = Counter(code for one in inside for code in one)
+    assert vocabulary.codes.tolist() == sorted(c for c, f in frequency.items() if f >= min_graphs)
+    for code, hop in zip(vocabulary.codes.tolist(), vocabulary.hops.tolist(), strict=True):
+        assert code in codes[:, hop].tolist()
+    near = vocabulary.up_to(1)
+    expected = Vocabulary.choose(graphs, codes[:, :2], train, min_graphs)
+    assert torch.equal(near.codes, expected.codes)
+
+
+@given(graph_sets(min_graphs=1), st.data())
+def test_rows_belong_to_their_graphs(graphs, data):
+    """Whatever the batch: the rows of a selection are the selected rows."""
+    codes = codes_of(graphs)
+    vocabulary = Vocabulary.choose(graphs, codes, min_graphs=1)
+    rows = vocabulary.rows(graphs, codes)
+    dense = rows.to_scipy().toarray()
+    for number in range(len(graphs)):
+        own = codes[graphs.batch == number].flatten()
+        expected = torch.isin(vocabulary.codes, own).numpy()
+        assert np.array_equal(dense[number] > 0, expected)
+    numbers = st.integers(0, len(graphs) - 1)
+    chosen = torch.tensor(data.draw(st.lists(numbers, min_size=1)))
+    some = graphs.select(chosen)
+    for same in (rows.select(chosen), vocabulary.rows(some, codes_of(some))):
+        assert np.array_equal(same.to_scipy().toarray(), dense[chosen.numpy()])
+
+
+def test_scipys_matrix_has_memory_of_its_own():
+    """Adding up what repeats happens in place there."""
+    rows = SparseRows(torch.tensor([2, 1, 1, 0]), torch.tensor([0, 3, 4]), 3)
+    assert rows.to_scipy().toarray().tolist() == [[0, 2, 1], [1, 0, 0]]
+    assert rows.indices.tolist() == [2, 1, 1, 0]
+    assert rows.offsets.tolist() == [0, 3, 4]
+
+
+def test_weights_give_unit_length():
+    graphs = Graphs.from_networkx([nx.path_graph(5), nx.empty_graph(0), nx.cycle_graph(4)])
+    codes = codes_of(graphs)
+    matrix = Vocabulary.choose(graphs, codes, min_graphs=1).rows(graphs, codes).to_scipy(True)
+    assert np.allclose((matrix**2).sum(1), [1, 0, 1])
+
+
+def test_the_largest_vocabulary_keeps_the_commonest_features():
+    graphs = Graphs.from_networkx([nx.path_graph(n) for n in (2, 3, 4, 5)])
+    codes = codes_of(graphs, 0)
+    chosen = Vocabulary.choose(graphs, codes, min_graphs=1, max_features=3)
+    # The first two nodes are in all four graphs, the third in three.
+    longest = codes[graphs.batch == 3].flatten()
+    assert set(chosen.codes.tolist()) == set(longest[:3].tolist())
+    assert torch.equal(chosen.codes, chosen.codes.sort().values)
+    ties = Vocabulary.choose(graphs, codes, min_graphs=1, max_features=1)
+    assert ties.codes.item() == longest[:2].min().item()
+
+
+def test_names_say_how_far_a_feature_looks():
+    graphs = Graphs.from_networkx([nx.path_graph(3)] * 2)
+    codes = codes_of(graphs)
+    vocabulary = Vocabulary.choose(graphs, codes)
+    names = vocabulary.names()
+    assert len(set(names)) == len(vocabulary) == 9
+    assert sorted(name[:5] for name in names) == ["hop0_"] * 3 + ["hop1_"] * 3 + ["hop2_"] * 3
+
+
+def test_what_cannot_be_is_refused():
+    graphs = Graphs.from_networkx([nx.path_graph(3)])
+    codes = codes_of(graphs)
+    with pytest.raises(LookHopsError, match="min_graphs is a whole number from 1, not 0"):
+        Vocabulary.choose(graphs, codes, min_graphs=0)
+    with pytest.raises(LookHopsError, match="max_features is a whole number from 1, not 0"):
+        Vocabulary.choose(graphs, codes, max_features=0)
+    with pytest.raises(LookHopsError, match="one of subtree, optimal-assignment, not 'oa'"):
+        gram_by_hop(graphs, 1, "oa")
+
+
+@pytest.mark.data
+def test_nci1_has_as_many_features_as_was_counted(data_dir):
+    from lookhops.datasets import load
+
+    graphs = load("NCI1", data_dir=data_dir, cache=False)
+    assert len(Vocabulary.choose(graphs, codes_of(graphs, 5))) == 46_484
