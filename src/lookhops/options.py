@@ -92,6 +92,10 @@ class Architecture:
             the sum (divided by ten) tells large graphs from small ones.
         dropout: Share of the features that is dropped between layers while training (the paper's:
             0).
+        fingerprint: Hops of the exact neighbourhoods that are read beside the network; by default
+            none are read.
+        totals: Read beside the network what a graph holds in all: its size, counts of labels and
+            degrees, means of attributes.
     """
 
     conv: str = "licheb"
@@ -105,6 +109,8 @@ class Architecture:
     activation: str = "sigmoid"
     readout: str = "max+mean"
     dropout: float = 0.0
+    fingerprint: int | None = None
+    totals: bool = False
 
 
 #: One network for all data sets, chosen on other splits than the ten that are reported

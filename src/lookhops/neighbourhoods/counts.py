@@ -139,6 +139,10 @@ class Vocabulary:
             order = order[commonest.sort().values]
         return cls(kept[order], hops[order])
 
+    def to(self, device: torch.device | str) -> Vocabulary:
+        """The same vocabulary on ``device``."""
+        return Vocabulary(self.codes.to(device), self.hops.to(device))
+
     def up_to(self, hops: int) -> Vocabulary:
         """The features that look no farther than ``hops``."""
         near = self.hops <= hops

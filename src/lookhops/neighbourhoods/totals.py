@@ -7,24 +7,31 @@ from torch import Tensor
 
 from lookhops.graphs import Graphs
 
+#: Degrees that are told apart: 0, 1, ..., and all from the last on.
+DEGREES = 7
+
 
 def graph_totals(graphs: Graphs) -> Tensor:
     r"""Numbers of each graph that know nothing of its structure, float64, shape (g, columns).
 
-    In this order: :math:`\ln(1 + \mathrm{nodes})`, :math:`\ln(1 + \mathrm{edges})`; for each node
-    label :math:`\ln(1 + \mathrm{nodes\ with\ it})` and its share of the nodes; the mean of each
-    node attribute; then labels and attributes of edges in the same way.
+    In this order: :math:`\ln(1 + \mathrm{nodes})`, :math:`\ln(1 + \mathrm{edges})`; for each degree
+    (the last stands for all above) and each node label :math:`\ln(1 + \mathrm{nodes\ with\ it})`
+    and its share of the nodes; the mean of each node attribute; then labels and attributes of edges
+    in the same way.
     """
     nodes, edges = graphs.nodes_per_graph.double(), graphs.edge_ptr.diff().double()
     columns = [nodes.log1p()[:, None], edges.log1p()[:, None]]
     node_graph = graphs.batch.long()
+    degree = graphs.row_ptr.diff().long().clamp(max=DEGREES - 1)[:, None]
+    labels = degree if graphs.labels is None else torch.cat((degree, graphs.labels.long()), 1)
+    label_sizes = (DEGREES, *graphs.label_sizes)
     edge_graph = node_graph[graphs.target.long()]
-    for graph_of, total, labels, sizes, attributes in (
-        (node_graph, nodes, graphs.labels, graphs.label_sizes, graphs.attributes),
+    for graph_of, total, values, sizes, attributes in (
+        (node_graph, nodes, labels, label_sizes, graphs.attributes),
         (edge_graph, edges, graphs.edge_labels, graphs.edge_label_sizes, graphs.edge_attributes),
     ):
         whole = total.clamp(min=1)[:, None]
-        for column, size in zip(() if labels is None else labels.unbind(1), sizes, strict=True):
+        for column, size in zip(() if values is None else values.unbind(1), sizes, strict=True):
             cells = (graph_of * size + column).bincount(minlength=len(graphs) * size)
             counts = cells.view(len(graphs), size).double()
             columns += [counts.log1p(), counts / whole]

@@ -13,6 +13,7 @@ from lookhops.hops import Adjacency
 from lookhops.hops.kernels import available
 from lookhops.hops.product import group, multiply
 from lookhops.nn import kernels
+from lookhops.nn.whole import WholeInputs
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +35,7 @@ class Level:
             caller knows it; padding nodes belong to no graph's range.
         place: Number of each node in the whole data set, shaped like ``graph``, from which its
             random draws follow; none numbers the nodes of each slice from 0.
+        whole: What is told of the graphs as wholes, which pooling leaves alone; or none.
     """
 
     x: Tensor
@@ -44,6 +46,7 @@ class Level:
     edge_alive: Tensor | None = None
     segments: Tensor | None = None
     place: Tensor | None = None
+    whole: WholeInputs | None = None
 
     @property
     def bounds(self) -> Tensor:

@@ -22,6 +22,7 @@ from lookhops.nn.pool.base import NodePooling, Pooling, check_ratio
 from lookhops.nn.pool.lookhops import ACTIVATIONS
 from lookhops.nn.readout import readout
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find
+from lookhops.nn.whole import Fingerprint, Totals
 from lookhops.options import Architecture
 
 READOUTS = {"max+mean": 2, "max+mean+sum": 3}
@@ -44,6 +45,8 @@ class GraphNetwork(nn.Module):
     Args:
         in_channels: Node features, :math:`d`.
         out_channels: Number of outputs; for a classification these are the logits of its classes.
+        num_neighbourhoods: Size of the vocabulary, where the architecture has a fingerprint.
+        num_totals: Number of totals, where the architecture reads them.
         options: The fields of :class:`~lookhops.nn.Architecture`: ``conv``, ``pool``, ``k``, ...
 
     Shapes:
@@ -51,12 +54,22 @@ class GraphNetwork(nn.Module):
         - output :math:`(\ldots, g, \text{outputs})`
     """
 
-    def __init__(self, in_channels: int, out_channels: int, **options: Any) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        num_neighbourhoods: int = 0,
+        num_totals: int = 0,
+        **options: Any,
+    ) -> None:
         super().__init__()
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.architecture = a = Architecture(**options)
         check_ratio(self, "ratio", a.ratio)
+        if a.conv == "none" and a.fingerprint is None and not a.totals:
+            raise LookHopsError("A model without a convolution reads a fingerprint, or totals.")
         if a.layers < 1 or a.hidden < 2 or out_channels < 1:
             raise LookHopsError(
                 "A network needs at least one layer, two hidden channels and one output, "
@@ -66,11 +79,11 @@ class GraphNetwork(nn.Module):
         find("activation", ACTIVATIONS, a.activation)
         if not 0 <= a.dropout < 1:
             raise LookHopsError(f"dropout is a share from 0 up to below 1, not {a.dropout!r}.")
-        make_conv = find("convolution", CONVOLUTIONS, a.conv)
+        make_conv = find("convolution", {"none": None, **CONVOLUTIONS}, a.conv)
         make_pool = find("pooling", POOLINGS, a.pool)
-        widths = [in_channels] + [a.hidden] * a.layers
+        widths = [in_channels] + [a.hidden] * (0 if make_conv is None else a.layers)
         self.convs = nn.ModuleList(make_conv(d_in, d_out, a.k) for d_in, d_out in pairwise(widths))
-        light = isinstance(self.convs[0], LightConv)
+        light = any(isinstance(conv, LightConv) for conv in self.convs)
         self.normalize = light if a.normalize is None else a.normalize
 
         def pool() -> Pooling | None:
@@ -83,23 +96,32 @@ class GraphNetwork(nn.Module):
                 activation=a.activation,
             )
 
-        first = pool()
+        first = pool() if self.convs else None
         more = (pool() for _ in self.convs[1:]) if first is not None and first.uses_anchors else ()
         self.pools = nn.ModuleList(module for module in (first, *more) if module is not None)
-        self.mlp = nn.Sequential(
-            Linear(READOUTS[a.readout] * a.hidden, a.hidden),
-            nn.ReLU(),
-            Linear(a.hidden, a.hidden // 2),
-            nn.ReLU(),
-            Linear(a.hidden // 2, out_channels),
-        )
+        self.mlp = nn.Sequential()
+        if self.convs:
+            self.mlp.extend(
+                (
+                    Linear(READOUTS[a.readout] * a.hidden, a.hidden),
+                    nn.ReLU(),
+                    Linear(a.hidden, a.hidden // 2),
+                    nn.ReLU(),
+                    Linear(a.hidden // 2, out_channels),
+                )
+            )
+        self.readings = nn.ModuleDict()  # of whole graphs; their outputs are added
+        if a.fingerprint is not None:
+            self.readings["fingerprint"] = Fingerprint(num_neighbourhoods, out_channels)
+        if a.totals:
+            self.readings["totals"] = Totals(num_totals, out_channels)
 
     @classmethod
     def from_architecture(
-        cls, in_channels: int, out_channels: int, architecture: Architecture
+        cls, in_channels: int, out_channels: int, architecture: Architecture, **sizes: int
     ) -> GraphNetwork:
-        """A network of this architecture."""
-        return cls(in_channels, out_channels, **asdict(architecture))
+        """A network of this architecture; ``sizes`` are those of what is read of whole graphs."""
+        return cls(in_channels, out_channels, **sizes, **asdict(architecture))
 
     def reset_parameters(self) -> None:
         """Draw new parameters everywhere."""
@@ -148,6 +170,8 @@ class GraphNetwork(nn.Module):
             masked: Whether pooling keeps all shapes and masks what it drops.
             key: As for :meth:`forward`.
         """
+        if self.training and key is None and (self.architecture.dropout or self.readings):
+            key = _drawn_key(level.x)
         total: Tensor | None = None
         decisions: list[Pooled] = []
         for layer, conv in enumerate(self.convs):
@@ -162,10 +186,14 @@ class GraphNetwork(nn.Module):
             read = torch.relu(read)
             total = read if total is None else total + read
             if self.architecture.dropout and self.training and not last:
-                key = _drawn_key(level.x) if key is None else key
+                assert key is not None
                 dropped = dropout(level.x, self.architecture.dropout, key, layer, level.places)
                 level = level.with_x(dropped)
-        return self.mlp(total), decisions
+        outputs = [] if total is None else [self.mlp(total)]
+        if self.readings and level.whole is None:
+            raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
+        outputs += [reading(level.whole, key) for reading in self.readings.values()]
+        return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
 
     def _layer(
         self, conv: nn.Module, pool: Any, level: Level, last: bool, masked: bool

@@ -37,7 +37,9 @@ class EagerEngine(Engine):
         super().__init__(graphs, task, [split], [seed], architecture, protocol, device)
         self.seed, self.split = seed, split
         self.encoding = Encoding.fit(graphs, split.train)
-        model = seeded_model(seed, self.encoding.width, task.out_channels, architecture)
+        sizes = self.encodings[0].sizes
+        model = seeded_model(seed, self.encoding.width, task.out_channels, architecture, **sizes)
+        self.gather_whole = self.whole_gatherer([0])
         self.model = model.to(device, self.dtype)
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
         self.optimizer = self.adam(self.model.parameters())
@@ -48,7 +50,8 @@ class EagerEngine(Engine):
         graphs = gather(self.graphs, index)
         level = self.model.level(graphs, self.encoding.columns(graphs, dtype=self.dtype))
         node, *_ = elements_of(self.graphs.node_ptr, index)
-        return replace(level, place=node), self.task.targets(graphs)
+        whole = self.gather_whole.one(index)
+        return replace(level, place=node, whole=whole), self.task.targets(graphs)
 
     def epoch(self, number: int) -> Tensor:
         """Train one epoch; the mean training loss."""

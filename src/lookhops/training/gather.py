@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lookhops.encoding import Encoding
+from lookhops.encoding.whole import WholeColumns
 from lookhops.graphs import Graphs
 from lookhops.hops import Adjacency, Pattern
 from lookhops.nn import Level
+from lookhops.nn.whole import WholeInputs
 
 NODE_STEP = 256  # capacities are multiples of this: dense layers and kernels take whole blocks
 EDGE_STEP = 1024
@@ -19,38 +22,69 @@ EDGE_STEP = 1024
 
 @dataclass(frozen=True)
 class Capacity:
-    """Room for a batch: nodes of each member, edges of all members together."""
+    """Room for a batch: nodes of each member; edges, and entries of sparse rows, of all members."""
 
     nodes: int
     edges: int
+    entries: int = 0
 
     @classmethod
-    def of(cls, plan: np.ndarray, nodes: np.ndarray, edges: np.ndarray) -> Capacity:
-        """The room that a plan of graphs, shape (members, batches, size), needs."""
+    def of(
+        cls,
+        plan: np.ndarray,
+        nodes: np.ndarray,
+        edges: np.ndarray,
+        entries: np.ndarray | None = None,
+    ) -> Capacity:
+        """The room that a plan of graphs, shape (members, batches, size), needs.
+
+        Args:
+            plan: Numbers of graphs, -1 for none.
+            nodes: Nodes of each graph.
+            edges: Edges of each graph.
+            entries: Entries of each graph's sparse row, shape (members, graphs).
+        """
         real = plan >= 0
         node_count = np.where(real, nodes[plan], 0).sum(2)
         edge_count = np.where(real, edges[plan], 0).sum((0, 2))
-        return cls(int(node_count.max(initial=0)), int(edge_count.max(initial=0)))
+        most = int(node_count.max(initial=0)), int(edge_count.max(initial=0))
+        if entries is None:
+            return cls(*most)
+        own = np.take_along_axis(entries, plan.reshape(len(plan), -1), 1).reshape(plan.shape)
+        return cls(*most, int(np.where(real, own, 0).sum((0, 2)).max(initial=0)))
 
     @classmethod
-    def likely(cls, members: int, size: int, nodes: np.ndarray, edges: np.ndarray) -> Capacity:
+    def likely(
+        cls,
+        members: int,
+        size: int,
+        nodes: np.ndarray,
+        edges: np.ndarray,
+        entries: np.ndarray | None = None,
+    ) -> Capacity:
         """Room that shuffled batches seldom outgrow: four standard deviations above the mean."""
 
         def above(values: np.ndarray, count: int) -> int:
             count = min(count, len(values) * max(count // size, 1))
             return int(count * values.mean() + 4 * np.sqrt(count) * values.std())
 
-        return cls(above(nodes, size), above(edges, members * size))
+        more = 0 if entries is None else above(entries.flatten(), members * size)
+        return cls(above(nodes, size), above(edges, members * size), more)
 
     def holds(self, needed: Capacity) -> bool:
         """Whether there is room; one node more than needed, for padding edges to hold on to."""
-        return self.nodes > needed.nodes and self.edges >= needed.edges
+        enough = self.edges >= needed.edges and self.entries >= needed.entries
+        return self.nodes > needed.nodes and enough
 
     def grown(self, needed: Capacity) -> Capacity:
         """The next capacity that holds both."""
         nodes = max(self.nodes, needed.nodes + 1)
-        edges = max(self.edges, needed.edges)
-        return Capacity(-(-nodes // NODE_STEP) * NODE_STEP, -(-edges // EDGE_STEP) * EDGE_STEP)
+        edges, entries = max(self.edges, needed.edges), max(self.entries, needed.entries)
+        return Capacity(
+            -(-nodes // NODE_STEP) * NODE_STEP,
+            -(-edges // EDGE_STEP) * EDGE_STEP,
+            -(-entries // EDGE_STEP) * EDGE_STEP,
+        )
 
 
 class Gatherer:
@@ -109,3 +143,63 @@ class Gatherer:
         pattern = Pattern(row_ptr.int(), column.int())
         pattern.__dict__["row"] = row.int()  # known already
         return pattern
+
+
+class WholeGatherer:
+    """Makes what a batch tells of whole graphs, for the members of a stack.
+
+    Args:
+        members: The graphs as each member is told of them.
+        sizes: Size of each member's vocabulary; the tables of a stack are as long as the longest.
+    """
+
+    def __init__(self, members: Sequence[WholeColumns], sizes: Sequence[int]) -> None:
+        self.totals = self.indices = self.offsets = None
+        #: Entries of each graph, shape (members, graphs), in main memory.
+        self.counts: np.ndarray | None = None
+        totals = [member.totals for member in members if member.totals is not None]
+        if totals:
+            self.totals = torch.stack(totals)
+        rows = [member.rows for member in members if member.rows is not None]
+        if rows:
+            longest = max(sizes)
+            self.counts = torch.stack([one.offsets.diff() for one in rows]).cpu().numpy()
+            self.indices = torch.cat([one.indices + i * longest for i, one in enumerate(rows)])
+            ends = torch.tensor([0] + [one.indices.numel() for one in rows]).cumsum(0)
+            parts = [one.offsets[:-1] + int(ends[i]) for i, one in enumerate(rows)]
+            self.offsets = torch.cat((*parts, ends[-1:].to(self.indices.device)))
+            self.graphs, self.ends = len(rows[0]), ends[:-1].to(self.indices.device)
+
+    def one(self, index: Tensor) -> WholeInputs:
+        """What is told of the graphs at ``index``, shape (size), of a stack of one member."""
+        room = 0 if self.counts is None else int(self.counts[0, index.cpu().numpy()].sum())
+        made = self(index[None], room)
+        totals = None if made.totals is None else made.totals[0]
+        return replace(made, number=made.number[0], totals=totals)
+
+    def __call__(self, index: Tensor, room: int) -> WholeInputs:
+        """What is told of the graphs at ``index``, shape (members, size), -1 for no graph.
+
+        Args:
+            index: Graphs of each member's batch.
+            room: Entries to make room for.
+        """
+        number = index.clamp(min=0)
+        totals = None
+        if self.totals is not None:
+            wide = number.unsqueeze(-1).expand(-1, -1, self.totals.shape[-1])
+            totals = self.totals.gather(1, wide)
+        if self.indices is None or self.offsets is None:
+            return WholeInputs(number, totals)
+        member = torch.arange(len(index), device=index.device)[:, None]
+        old_row = (number + member * self.graphs).flatten()
+        first = self.offsets[old_row]
+        count = torch.where(index.flatten() >= 0, self.offsets[old_row + 1] - first, 0)
+        offsets = torch.cat((count.new_zeros(1), count.cumsum(0)))
+        entry = torch.arange(room, device=index.device)
+        row = torch.searchsorted(offsets[1:], entry, right=True).clamp(max=count.numel() - 1)
+        there = entry < offsets[-1]
+        old = torch.where(there, first[row] + entry - offsets[row], 0)
+        # An entry's own number: in its member's rows, whatever stands before them.
+        place = old - self.ends[row // index.shape[1]]
+        return WholeInputs(number, totals, self.indices[old], offsets, row, place)

@@ -12,12 +12,12 @@ from lookhops.nn import Architecture, GraphNetwork
 
 
 def seeded_model(
-    seed: int, in_channels: int, out_channels: int, architecture: Architecture
+    seed: int, in_channels: int, out_channels: int, architecture: Architecture, **sizes: int
 ) -> GraphNetwork:
     """A network with this seed's initial weights, whatever was drawn before."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        return GraphNetwork.from_architecture(in_channels, out_channels, architecture)
+        return GraphNetwork.from_architecture(in_channels, out_channels, architecture, **sizes)
 
 
 def shuffled(train: Tensor, seed: int, epoch: int) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -14,12 +15,14 @@ from lookhops.nn import Architecture, Convolution, GraphNetwork
 from lookhops.options import Protocol
 from lookhops.tasks import Task
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments
-from lookhops.training.gather import Capacity, Gatherer
+from lookhops.training.gather import Capacity, Gatherer, WholeGatherer
 from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, seeded_model, shuffled
 from lookhops.training.recording import Recorder
 
 Weights = Mapping[str, Tensor]
+#: The parameter that has a row for each neighbourhood of a member's vocabulary.
+TABLE = "fingerprint.weight"
 
 
 def stackable(model: GraphNetwork) -> bool:
@@ -53,7 +56,10 @@ class StackedEngine(Engine):
         encoding = Encoding.fit(graphs)
         self.gatherer = Gatherer(self.graphs, encoding)
         self.counts = graphs.nodes_per_graph.cpu().numpy(), graphs.edge_ptr.diff().cpu().numpy()
-        models = [seeded_model(s, encoding.width, task.out_channels, architecture) for s in seeds]
+        models = [
+            seeded_model(seed, encoding.width, task.out_channels, architecture, **own.sizes)
+            for seed, own in zip(seeds, self.encodings, strict=True)
+        ]
         self.model = models[0].to(device, self.dtype)
         self.fixed_shapes = all(getattr(pool, "fixed_shapes", True) for pool in self.model.pools)
         self.members = list(range(len(seeds)))  # those that are still in the stack
@@ -66,9 +72,14 @@ class StackedEngine(Engine):
     def _stack(self, each: Sequence[Weights]) -> dict[str, Tensor]:
         """The weights of several members with a leading axis, on the device."""
         return {
-            key: torch.stack([one[key].detach() for one in each]).to(self.device, self.dtype)
+            key: _padded_stack([one[key].detach() for one in each]).to(self.device, self.dtype)
             for key in each[0]
         }
+
+    def _own(self, member: int, key: str, value: Tensor) -> Tensor:
+        """A member's slice of a stack, without what pads its table of neighbourhoods."""
+        known = self.encodings[member].num_neighbourhoods
+        return value[:known] if key.endswith(TABLE) else value
 
     def _fill(self, now: Weights, kept: Weights) -> None:
         """Make the stack of the present members with these weights and a fresh optimiser."""
@@ -79,6 +90,7 @@ class StackedEngine(Engine):
         known = [one for one in fitted if one is not None]
         self.fitted = torch.stack(known) if known else None
         self.plans = {part: self._plan(part, self.members) for part in PARTS}
+        self.gather_whole = self.whole_gatherer(self.members)
         self.capacity = Capacity(0, 0)
         # What recorded steps read and write stays where it is.
         self.order = torch.full_like(self.plans["train"], -1, device=self.device)
@@ -106,16 +118,24 @@ class StackedEngine(Engine):
     # ---------------------------------------------------------------- steps
 
     def _outputs(
-        self, index: Tensor, capacity: Capacity, weights: Weights, key: Tensor | None = None
+        self,
+        index: Tensor,
+        capacity: Capacity,
+        weights: Weights,
+        gather_whole: WholeGatherer,
+        key: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Outputs, targets and which places hold a graph, for a batch of each member."""
         level = self.gatherer(index, capacity, self.dtype)
+        level = replace(level, whole=gather_whole(index, capacity.entries))
         return self.forward(level, weights, key), self.target[index.clamp(min=0)], index >= 0
 
     def _train_step(self, number: Tensor) -> None:
         self.model.train()
         index = self.order.index_select(1, number).squeeze(1)
-        output, target, real = self._outputs(index, self.capacity, self.now, self.key)
+        output, target, real = self._outputs(
+            index, self.capacity, self.now, self.gather_whole, self.key
+        )
         losses, _ = self.task.losses(output, target, self.fitted, real)
         losses.sum().backward()
         self.optimizer.step()
@@ -126,7 +146,7 @@ class StackedEngine(Engine):
     def _val_step(self, number: Tensor) -> None:
         self.model.eval()
         index = self.val_order.index_select(1, number).squeeze(1)
-        output, target, real = self._outputs(index, self.capacity, self.now)
+        output, target, real = self._outputs(index, self.capacity, self.now, self.gather_whole)
         self._add(0, *self.task.losses(output, target, self.fitted, real))
         self._add(2, *self.task.scores(output, target, real))
 
@@ -137,9 +157,10 @@ class StackedEngine(Engine):
 
     def _reserve(self, plan: Tensor) -> None:
         """See that every batch of a plan fits; if not, choose more room and record again."""
-        needed = Capacity.of(plan.numpy(), *self.counts)
+        counts = *self.counts, self.gather_whole.counts
+        needed = Capacity.of(plan.numpy(), *counts)
         if not self.capacity.holds(needed):
-            usual = Capacity.likely(len(self.members), self.protocol.batch_size, *self.counts)
+            usual = Capacity.likely(len(self.members), self.protocol.batch_size, *counts)
             self.capacity = self.capacity.grown(usual).grown(needed)
             self.recorder.forget()
 
@@ -181,12 +202,14 @@ class StackedEngine(Engine):
         """Outputs for a part with the kept weights of each member, retired ones too."""
         everybody = range(len(self.seeds))
         plan, weights = self._plan(part, everybody), self._stack(self.weights())
-        capacity = self.capacity.grown(Capacity.of(plan.numpy(), *self.counts))
+        gather_whole = self.whole_gatherer(everybody)
+        needed = Capacity.of(plan.numpy(), *self.counts, gather_whole.counts)
+        capacity = self.capacity.grown(needed)
         self.model.eval()
         found: list[list[Tensor]] = [[] for _ in everybody]
         with dense_products(self.protocol.precision):
             for index in plan.to(self.device).unbind(1):
-                output, _, real = self._outputs(index, capacity, weights)
+                output, _, real = self._outputs(index, capacity, weights, gather_whole)
                 for member in everybody:
                     found[member].append(output[member][real[member]].cpu())
         return [torch.cat(outputs) for outputs in found]
@@ -209,7 +232,7 @@ class StackedEngine(Engine):
         """The kept weights of each member."""
         host = {key: value.cpu() for key, value in self.kept.items()}
         present = {
-            member: {key: value[i] for key, value in host.items()}
+            member: {key: self._own(member, key, value[i]) for key, value in host.items()}
             for i, member in enumerate(self.members)
         }
         everybody = self.retired | present
@@ -223,7 +246,8 @@ class StackedEngine(Engine):
             for key, value in values.items():
                 shared = value.dim() == 0  # Adam's count of steps
                 for i, member in enumerate(self.members):
-                    own = (value if shared else value[i]).detach().cpu().clone()
+                    own = value if shared else self._own(member, key, value[i])
+                    own = own.detach().cpu().clone()
                     state[f"{self.seeds[member]}.{part}.{key}"] = own
         for member, weights in self.retired.items():
             state |= {f"{self.seeds[member]}.kept.{key}": v for key, v in weights.items()}
@@ -253,6 +277,13 @@ class StackedEngine(Engine):
                     "exp_avg": own["exp_avg"][key],
                     "exp_avg_sq": own["exp_avg_sq"][key],
                 }
+
+
+def _padded_stack(values: Sequence[Tensor]) -> Tensor:
+    """Values of members with a leading axis; tables of neighbourhoods as long as the longest."""
+    if values[0].dim() < 2:
+        return torch.stack(list(values))
+    return torch.nn.utils.rnn.pad_sequence(list(values), batch_first=True)
 
 
 def pad(parts: Sequence[Tensor], size: int) -> Tensor:

@@ -1,0 +1,126 @@
+"""What a model is told of whole graphs: exact neighbourhoods, and totals on a common scale."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from lookhops.graphs import Graphs
+from lookhops.neighbourhoods import SparseRows, Vocabulary, identities, unary_codes
+from lookhops.neighbourhoods.totals import graph_totals
+
+#: Standardised totals are cut off here: a graph far from all that was seen is no outlier then.
+LIMIT = 4.0
+#: A total that is not its median in fewer training graphs tells too little to have a scale.
+FEWEST = 20
+
+
+@dataclass(frozen=True, eq=False)
+class WholeGraphs:
+    """What is known of graphs as wholes before anything is learnt: made once for all members.
+
+    Args:
+        graphs: The graphs.
+        codes: Their :func:`~lookhops.neighbourhoods.unary_codes`, shape (n, h + 1), or none.
+        totals: Their :func:`~lookhops.neighbourhoods.graph_totals`, shape (g, q), or none.
+    """
+
+    graphs: Graphs
+    codes: Tensor | None
+    totals: Tensor | None
+
+    @classmethod
+    def of(cls, graphs: Graphs, hops: int | None, totals: bool) -> WholeGraphs:
+        """Neighbourhoods up to ``hops``, none for none of them, and totals if they are wanted."""
+        codes = None if hops is None else unary_codes(graphs, identities(graphs, hops))
+        return cls(graphs, codes, graph_totals(graphs) if totals else None)
+
+
+@dataclass(frozen=True, eq=False)
+class WholeColumns:
+    """Graphs as a model is told of them.
+
+    Args:
+        rows: The known neighbourhoods of each graph, or none.
+        totals: Standardised totals, float32, shape (g, q), or none.
+    """
+
+    rows: SparseRows | None
+    totals: Tensor | None
+
+
+@dataclass(frozen=True, eq=False)
+class WholeEncoding:
+    r"""What was learnt from a training part: which neighbourhoods are known, the totals' scale.
+
+    A total :math:`t` is told as :math:`(t - m) / s` with mean and standard deviation of the
+    training part, cut off at :math:`\pm 4`; one that hardly ever varies there is told as zero.
+
+    Args:
+        vocabulary: The neighbourhoods in at least two training graphs, or none.
+        mean: The :math:`m`, float64, shape (q), or none.
+        factor: The :math:`1/s`, zero for totals that are left out, float64, shape (q), or none.
+    """
+
+    vocabulary: Vocabulary | None = None
+    mean: Tensor | None = None
+    factor: Tensor | None = None
+
+    @classmethod
+    def fit(cls, whole: WholeGraphs, train: Tensor | None = None) -> WholeEncoding:
+        """Learn from the training graphs, by number; none means all."""
+        vocabulary = mean = factor = None
+        if whole.codes is not None:
+            vocabulary = Vocabulary.choose(whole.graphs, whole.codes, train)
+        if whole.totals is not None:
+            seen = whole.totals if train is None else whole.totals[train.to(whole.totals.device)]
+            mean, spread = seen.mean(0), seen.std(0, correction=0)
+            varies = (seen != seen.median(0).values).sum(0) >= min(FEWEST, len(seen) / 10)
+            factor = torch.where(varies & (spread > 0), 1 / spread.clamp(min=1e-12), 0)
+        return cls(vocabulary, mean, factor)
+
+    @property
+    def num_neighbourhoods(self) -> int:
+        """Size of the vocabulary."""
+        return 0 if self.vocabulary is None else len(self.vocabulary)
+
+    @property
+    def num_totals(self) -> int:
+        """Number of totals."""
+        return 0 if self.mean is None else self.mean.numel()
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What a network must know of it to be made."""
+        return {
+            "num_neighbourhoods": self.num_neighbourhoods,
+            "num_totals": self.num_totals,
+        }
+
+    def columns(self, whole: WholeGraphs) -> WholeColumns:
+        """Graphs as a model with this encoding is told of them."""
+        rows = totals = None
+        if self.vocabulary is not None:
+            assert whole.codes is not None
+            rows = self.vocabulary.to(whole.codes.device).rows(whole.graphs, whole.codes)
+        if self.mean is not None and self.factor is not None:
+            assert whole.totals is not None
+            mean, factor = self.mean.to(whole.totals), self.factor.to(whole.totals)
+            totals = ((whole.totals - mean) * factor).clamp(-LIMIT, LIMIT).float()
+        return WholeColumns(rows, totals)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a model folder keeps of it."""
+        found = {"mean": self.mean, "factor": self.factor}
+        if self.vocabulary is not None:
+            found |= {"codes": self.vocabulary.codes, "hops": self.vocabulary.hops}
+        return {key: value for key, value in found.items() if value is not None}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> WholeEncoding:
+        """The encoding that :meth:`tensors` gave."""
+        vocabulary = Vocabulary(tensors["codes"], tensors["hops"]) if "codes" in tensors else None
+        return cls(vocabulary, tensors.get("mean"), tensors.get("factor"))

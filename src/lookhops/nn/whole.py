@@ -1,0 +1,137 @@
+"""Readings of whole graphs that stand beside the network: exact neighbourhoods, and totals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from lookhops.errors import LookHopsError
+from lookhops.hops.product import multiply
+from lookhops.nn.dropout import dropout, kept
+from lookhops.nn.kernels.dropout import DRAWS
+from lookhops.nn.linear import Linear
+
+#: Numbers of these readings where layers are numbered for dropout: no network is as deep.
+FINGERPRINT_LAYER, TOTALS_LAYER = 1 << 20, 1 << 21
+
+
+@dataclass(frozen=True, eq=False)
+class WholeInputs:
+    r"""What a batch tells of whole graphs: :math:`g` graphs, :math:`e` entries of sparse rows.
+
+    With stacked members the graphs of all members are numbered through, member after member, and
+    ``indices`` count through the tables of all members.
+
+    Args:
+        number: Number of each graph in the whole set, shape :math:`(\ldots, g)`.
+        totals: Their totals, shape :math:`(\ldots, g, q)`, or none.
+        indices: The neighbourhood of each entry, shape :math:`(e)`, or none.
+        offsets: First entry of each graph, and the one after the last, shape :math:`(g + 1)`;
+            entries after that are padding.
+        row: Graph of each entry, shape :math:`(e)`; of padding entries any.
+        place: Number of each entry in the whole set, from which its random draws follow.
+    """
+
+    number: Tensor
+    totals: Tensor | None = None
+    indices: Tensor | None = None
+    offsets: Tensor | None = None
+    row: Tensor | None = None
+    place: Tensor | None = None
+
+
+class Fingerprint(nn.Module):
+    r"""The linear reading of exact neighbourhoods: learnt rows, summed.
+
+    .. math::
+        o_g = \frac{\gamma}{\sqrt{|F_g|}} \sum_{f \in F_g} W_f
+
+    where :math:`F_g` are the neighbourhoods of graph :math:`g` that the vocabulary knows, counted
+    in unary. The factor :math:`\gamma` makes up for the square root, so that Adam moves these
+    weights about as fast as the network's. The weights begin at zero.
+
+    Args:
+        num_neighbourhoods: Size of the vocabulary.
+        out_channels: Number of outputs.
+        p: Share of a graph's neighbourhoods that is dropped while training.
+
+    Shapes:
+        - inputs: :class:`WholeInputs`
+        - output :math:`(\ldots, g, \text{outputs})`
+    """
+
+    GAMMA = 3.0
+
+    def __init__(self, num_neighbourhoods: int, out_channels: int, p: float = 0.5) -> None:
+        super().__init__()
+        self.p = p
+        self.weight = nn.Parameter(torch.zeros(num_neighbourhoods, out_channels))
+
+    def forward(self, inputs: WholeInputs, key: Tensor | None) -> Tensor:
+        """Sum the rows of each graph's neighbourhoods."""
+        if inputs.indices is None or inputs.offsets is None or inputs.row is None:
+            raise LookHopsError("This model reads exact neighbourhoods; these graphs have none.")
+        table = self.weight.flatten(0, -2)
+        count = inputs.offsets.diff().clamp(min=1).to(table.dtype)
+        entry = torch.arange(inputs.indices.numel(), device=table.device)
+        scale = (self.GAMMA * count.rsqrt()).index_select(0, inputs.row)
+        scale = scale * (entry < inputs.offsets[-1])
+        if self.training and self.p and key is not None and inputs.place is not None:
+            threshold = round(self.p * DRAWS)
+            own = key.reshape(-1).index_select(0, inputs.row // inputs.number.shape[-1])
+            keep = kept(scale[:, None, None], own, FINGERPRINT_LAYER, inputs.place, threshold)
+            scale = scale * keep.flatten() * (DRAWS / (DRAWS - threshold))
+        output = _Bag.apply(table, inputs.indices, inputs.offsets, inputs.row, scale)
+        return output.view(*inputs.number.shape, -1)
+
+
+class _Bag(torch.autograd.Function):
+    """Weighted sums of rows of a table: a sparse product; its gradient is one addition by index."""
+
+    @staticmethod
+    def forward(ctx, table, indices, offsets, row, scale):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(indices, row, scale)
+        ctx.size = len(table)
+        return multiply(offsets.int(), indices.int(), scale, table)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        indices, row, scale = ctx.saved_tensors
+        parts = grad.index_select(0, row) * scale[:, None]
+        return grad.new_zeros(ctx.size, grad.shape[1]).index_add_(0, indices, parts), *[None] * 4
+
+
+class Totals(nn.Module):
+    r"""The reading of totals: :math:`o_g = V \, \mathrm{ReLU}(U t_g + u) + v`, begun at zero.
+
+    Args:
+        num_totals: Number of totals.
+        out_channels: Number of outputs.
+        hidden: Channels between.
+        p: Share of these that is dropped while training.
+
+    Shapes:
+        - inputs: :class:`WholeInputs` with totals :math:`(\ldots, g, q)`
+        - output :math:`(\ldots, g, \text{outputs})`
+    """
+
+    def __init__(
+        self, num_totals: int, out_channels: int, hidden: int = 32, p: float = 0.2
+    ) -> None:
+        super().__init__()
+        self.p = p
+        self.inner = Linear(num_totals, hidden)
+        self.outer = Linear(hidden, out_channels)
+        nn.init.zeros_(self.outer.weight)
+        nn.init.zeros_(self.outer.bias)
+
+    def forward(self, inputs: WholeInputs, key: Tensor | None) -> Tensor:
+        """Read each graph's totals."""
+        if inputs.totals is None:
+            raise LookHopsError("This model reads totals of graphs; these graphs have none.")
+        x = torch.relu(self.inner(inputs.totals.to(self.inner.weight.dtype)))
+        if self.training and key is not None:
+            x = dropout(x, self.p, key, TOTALS_LAYER, inputs.number)
+        return self.outer(x)
