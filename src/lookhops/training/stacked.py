@@ -72,7 +72,7 @@ class StackedEngine(Engine):
     def _stack(self, each: Sequence[Weights]) -> dict[str, Tensor]:
         """The weights of several members with a leading axis, on the device."""
         return {
-            key: _padded_stack([one[key].detach() for one in each]).to(self.device, self.dtype)
+            key: _padded_stack([one[key].detach().to(self.device, self.dtype) for one in each])
             for key in each[0]
         }
 
