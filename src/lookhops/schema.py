@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import cache, partial
@@ -95,9 +95,13 @@ def located(where: str) -> Iterator[None]:
 
 
 def _read(kind: Any, value: Any, path: str) -> Any:
-    origin, inner = get_origin(kind), get_args(kind)
+    if isinstance(kind, dict):
+        return check(kind, value, path)
+    if kind in PLAIN:
+        return _read_plain(kind, value, path)
     if kind is Any:
         return value
+    origin, inner = _parts(kind)
     if origin in (Union, types.UnionType):
         return None if value is None else _read(inner[0], value, path)
     if origin is Annotated:
@@ -108,12 +112,14 @@ def _read(kind: Any, value: Any, path: str) -> Any:
         return value
     if is_dataclass(kind):
         return _read_dataclass(kind, value, path)
-    if isinstance(kind, Mapping):
-        return check(kind, value, path)
+    if origin is Mapping and inner[1] is Any:
+        return _object(value, path)
     if origin is Mapping:
         return {name: _entry(value, name, inner[1], path) for name in _object(value, path)}
-    if origin in (Sequence, tuple):
-        return _read_list(inner, value, path)
+    return _read_list(inner, value, path)
+
+
+def _read_plain(kind: Any, value: Any, path: str) -> Any:
     name, allowed = PLAIN[kind]
     fits = isinstance(value, allowed) and (kind is bool or not isinstance(value, bool))
     if not fits or (kind is float and not isfinite(value)):
@@ -163,6 +169,11 @@ def _wrong(value: Any, path: str, name: str) -> LookHopsError:
     text = json.dumps(value, default=str)
     shown = text if len(text) <= 40 else f"{text[:39]}…"
     return LookHopsError(f"{path or 'the content'} is {shown}, not {name}")
+
+
+@cache
+def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    return get_origin(kind), get_args(kind)
 
 
 _hints = cache(partial(get_type_hints, include_extras=True))

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import json
 from dataclasses import asdict, dataclass, replace
+from functools import cache
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -50,6 +51,7 @@ class RunKey:
         return self.fingerprint, network, canonical(self.protocol)
 
     @classmethod
+    @cache
     def from_texts(cls, fingerprint: str, architecture: str, protocol: str) -> RunKey:
         """The key of such columns; options that they lack have their defaults."""
         values = decode(architecture, "architecture")
