@@ -167,3 +167,9 @@ def test_what_inference_computed_serves_training():
         assert pattern.row.numel() == pattern.transpose.row.numel() == 14
     (matrix @ x).sum().backward()
     torch.testing.assert_close(x.grad, dense(pattern, value).sum(0)[:, None].expand(-1, 2))
+
+
+def test_entries_past_the_last_row_are_its_padding():
+    pattern = Pattern(torch.tensor([0, 1, 3]).int(), torch.tensor([1, 0, 1, 1, 1]).int())
+    assert pattern.row.tolist() == [0, 1, 1, 1, 1]
+    assert Pattern(torch.zeros(1).int(), torch.zeros(0).int()).row.tolist() == []

@@ -57,7 +57,9 @@ class Pattern:
             row = torch.searchsorted(self.row_ptr[1:], entry, out_int32=True, right=True)
             return row.clamp(max=self.size - 1).to(self.column.dtype)
         number = torch.arange(self.size, dtype=self.column.dtype, device=self.column.device)
-        return torch.repeat_interleave(number, self.row_ptr.diff(), output_size=self.column.numel())
+        count = self.row_ptr.diff()
+        count[-1:] += self.column.numel() - self.row_ptr[-1]  # padding
+        return torch.repeat_interleave(number, count, output_size=self.column.numel())
 
     def select(self, keep: Tensor) -> Pattern:
         """The pattern of the entries that ``keep`` marks, shape (e)."""

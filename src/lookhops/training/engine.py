@@ -72,7 +72,7 @@ class Engine(ABC):
 
     @abstractmethod
     def predict(self, part: str) -> list[Tensor]:
-        """Outputs for a part (``train``, ``val``, ``test``) of each member, with its kept weights."""
+        """Outputs for a part (``train``, ``val`` or ``test``) with each member's kept weights."""
 
     @abstractmethod
     def remember(self, better: Tensor) -> None:

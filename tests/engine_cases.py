@@ -1,0 +1,228 @@
+"""What holds for the stacked engine on any device: each member trains as it does alone."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from lookhops.datasets.hop_tasks import hop_task
+from lookhops.datasets.splits import Split, split
+from lookhops.nn import Architecture
+from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+from lookhops.options import Protocol
+from lookhops.tasks import task_of
+from lookhops.training.eager import EagerEngine
+from lookhops.training.gather import Capacity
+from lookhops.training.stacked import StackedEngine
+from lookhops.training.trainer import train
+
+CPU = torch.device("cpu")
+#: Everything that is random or that weighs: members must not touch each other through any of it.
+WHOLE = Architecture(
+    pool="lookhops",
+    hidden=16,
+    layers=3,
+    ratio=0.7,
+    edge_ratio=0.8,
+    readout="max+mean+sum",
+    dropout=0.3,
+)
+#: Losses after some epochs, where sums are taken in another order: in single precision, and in
+#: double precision, which shows a single element that was dropped in one engine only.
+CLOSE, EXACT = {"rtol": 0, "atol": 2e-3}, {"rtol": 0, "atol": 1e-7}
+
+
+@pytest.fixture(scope="session")
+def noisy():
+    """Random features: where two nodes are alike, rounding would decide which one is kept.
+
+    One class is twice as common as the other, so that class weights matter.
+    """
+    task = hop_task(2, size=180, seed=1)
+    zeros, ones = ((task.y == c).nonzero().flatten() for c in (0, 1))
+    task = task[torch.cat((zeros, ones[: len(zeros) // 2])).sort().values]
+    noise = torch.randn(task.num_nodes, 6, generator=torch.Generator().manual_seed(0))
+    return replace(task, attributes=noise, labels=None, label_sizes=())
+
+
+def exactly(**options) -> Protocol:
+    """A protocol in double precision, with steps that are felt."""
+    return Protocol(**{"batch_size": 48, "learning_rate": 0.01, "precision": "float64", **options})
+
+
+class StackedCases:
+    """Tests to inherit: subclasses say on which device the stack is."""
+
+    device: torch.device
+
+    def stack(self, graphs, architecture, protocol, splits=None, seeds=None):
+        seeds = seeds or protocol.seeds
+        splits = splits or [split(graphs, seed) for seed in seeds]
+        task = task_of(graphs, protocol.class_weights)
+        return StackedEngine(graphs, task, splits, seeds, architecture, protocol, self.device)
+
+    def alone(self, graphs, architecture, protocol):
+        """The plain engine of each seed, on the CPU."""
+        task = task_of(graphs, protocol.class_weights)
+        return [
+            EagerEngine(graphs, task, split(graphs, seed), seed, architecture, protocol, CPU)
+            for seed in protocol.seeds
+        ]
+
+    def assert_same(self, stack, alone, epochs=3, close=CLOSE):
+        """The same losses, validation and predictions, epoch after epoch."""
+        for part in ("val", "test"):
+            for found, engine in zip(stack.predict(part), alone, strict=True):
+                torch.testing.assert_close(found, engine.predict(part)[0], rtol=1e-3, atol=1e-4)
+        for epoch in range(1, epochs + 1):
+            found = stack.epoch(epoch)
+            want = torch.cat([engine.epoch(epoch) for engine in alone])
+            torch.testing.assert_close(found, want.double(), **close)
+            found = stack.validate()
+            want = [torch.cat(each) for each in zip(*(e.validate() for e in alone), strict=True)]
+            torch.testing.assert_close(found[0], want[0].double(), rtol=0, atol=3 * close["atol"])
+            assert_same_hits(found[1], want[1], stack, alone)
+        everybody = torch.tensor([True] * len(alone))
+        stack.remember(everybody)
+        for found, engine in zip(stack.predict("test"), alone, strict=True):
+            engine.remember(torch.tensor([True]))
+            torch.testing.assert_close(
+                found, engine.predict("test")[0], rtol=0, atol=10 * close["atol"]
+            )
+
+    @pytest.mark.parametrize("conv", list(CONVOLUTIONS))
+    @pytest.mark.parametrize("pool", list(POOLINGS))
+    def test_a_stack_is_each_seed_in_the_plain_engine(self, noisy, conv, pool):
+        architecture = Architecture(conv=conv, pool=pool, hidden=16, layers=3, ratio=0.7)
+        protocol = Protocol(seeds=(11, 22), batch_size=48)
+        stack = self.stack(noisy, architecture, protocol)
+        self.assert_same(stack, self.alone(noisy, architecture, protocol))
+
+    @pytest.mark.parametrize("pool", list(POOLINGS))
+    def test_with_dropout_sums_dropped_edges_and_class_weights(self, noisy, pool):
+        # After a second ASAP pooling clusters coincide, and rounding would choose between them.
+        architecture = replace(WHOLE, pool=pool, layers=2 if pool == "asap" else 3)
+        protocol = exactly(seeds=(11, 22, 33), class_weights=True)
+        stack = self.stack(noisy, architecture, protocol)
+        self.assert_same(stack, self.alone(noisy, architecture, protocol), close=EXACT)
+
+    @pytest.mark.parametrize("precision", ["tf32", "bfloat16", "float64"])
+    def test_in_every_precision(self, noisy, precision):
+        protocol = Protocol(seeds=(11, 22), batch_size=48, precision=precision)
+        stack = self.stack(noisy, replace(WHOLE, pool="none"), protocol)
+        exact = replace(protocol, precision="float64")
+        alone = self.alone(noisy, replace(WHOLE, pool="none"), exact)
+        atol = {"tf32": 1e-2, "bfloat16": 5e-2, "float64": 1e-6}[precision]
+        for epoch in (1, 2):
+            found, want = stack.epoch(epoch), torch.cat([engine.epoch(epoch) for engine in alone])
+            torch.testing.assert_close(found.double(), want.double(), rtol=0, atol=atol)
+
+    def test_a_seed_is_the_same_alone_in_any_stack_and_after_others_left(self, noisy):
+        protocol = exactly(seeds=(11, 22, 33, 44), class_weights=True)
+        stack, left = (self.stack(noisy, WHOLE, protocol) for _ in range(2))
+        alone = self.stack(noisy, WHOLE, protocol, seeds=(33,))
+        for epoch in range(1, 5):
+            losses = [engine.epoch(epoch) for engine in (stack, left, alone)]
+            torch.testing.assert_close(losses[0][2], losses[2][0], **EXACT)
+            torch.testing.assert_close(losses[1][2], losses[2][0], **EXACT)
+            left.remember(torch.tensor([True] * 4))
+            if epoch == 2:
+                left.retire(torch.tensor([True, True, False, True]))
+                assert left.members == [2]
+        assert losses[1].isnan().tolist() == [True, True, False, True]
+
+    def test_dropout_is_another_one_in_each_epoch(self, noisy):
+        """Weights that hardly move and a single batch: what differs between epochs is dropout."""
+        protocol = exactly(seeds=(11, 22), batch_size=1000, learning_rate=1e-12)
+        stack = self.stack(noisy, WHOLE, protocol)
+        first, second, again = (stack.epoch(number) for number in (1, 2, 1))
+        torch.testing.assert_close(first, again, **EXACT)
+        assert ((first - second).abs() > 1e-6).all()
+
+    def test_a_batch_that_outgrows_its_buffers_is_still_right(self, noisy):
+        architecture = Architecture(hidden=16, layers=2)
+        protocol = Protocol(seeds=(11, 22), batch_size=48)
+        stack, alone = (make(noisy, architecture, protocol) for make in (self.stack, self.alone))
+        for engine in (stack, *alone):
+            engine.epoch(1)
+        small = Capacity(stack.capacity.nodes // 2, stack.capacity.edges // 2)
+        stack.capacity = small
+        stack.recorder.forget()
+        found, want = stack.epoch(2), torch.cat([engine.epoch(2) for engine in alone])
+        assert stack.capacity.holds(small)
+        torch.testing.assert_close(found.float(), want, **CLOSE)
+
+    def test_members_that_stopped_leave_and_a_state_goes_on(self, noisy):
+        protocol = exactly(seeds=(11, 22, 33, 44))
+        first, second = (self.stack(noisy, WHOLE, protocol) for _ in range(2))
+        first.epoch(1)
+        first.remember(torch.tensor([True] * 4))
+        before = first.predict("test")
+        first.retire(torch.tensor([True, False, False, True]))
+        assert first.members == [1, 2]
+        for found, want in zip(first.predict("test"), before, strict=True):
+            torch.testing.assert_close(found, want, rtol=1e-4, atol=1e-5)
+        second.restore(first.state())
+        assert second.members == [1, 2]
+        for a, b in zip(first.weights(), second.weights(), strict=True):
+            assert all(torch.equal(a[key], b[key]) for key in a)
+        for epoch in (2, 3):
+            found, want = second.epoch(epoch), first.epoch(epoch)
+            torch.testing.assert_close(found, want, equal_nan=True, **EXACT)
+
+    @pytest.mark.parametrize("to_stack", [True, False])
+    def test_either_engine_goes_on_from_the_others_state(self, noisy, to_stack):
+        protocol = exactly(seeds=(22,))
+        stack, [alone] = self.stack(noisy, WHOLE, protocol), self.alone(noisy, WHOLE, protocol)
+        one, other = (alone, stack) if to_stack else (stack, alone)
+        one.epoch(1)
+        one.remember(torch.tensor([True]))
+        one.epoch(2)
+        other.restore(one.state())
+        torch.testing.assert_close(other.epoch(3), one.epoch(3), **EXACT)
+        torch.testing.assert_close(other.predict("val")[0], one.predict("val")[0], **EXACT)
+
+    def test_a_prediction_that_fails_leaves_the_engine_as_it_was(self, noisy, monkeypatch):
+        protocol = exactly(seeds=(11, 22, 33, 44))
+        stack, same = (self.stack(noisy, WHOLE, protocol) for _ in range(2))
+        for engine in (stack, same):
+            engine.epoch(1)
+            engine.retire(torch.tensor([True, False, True, True]))
+        with monkeypatch.context() as patch:
+            patch.setattr(StackedEngine, "forward", lambda *_: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                stack.predict("test")
+        assert stack.members == [1]
+        torch.testing.assert_close(stack.epoch(2), same.epoch(2), equal_nan=True, **EXACT)
+
+    def test_splits_of_different_sizes_train_as_they_do_alone(self, noisy):
+        """Three batches an epoch beside one: who has fewer takes fewer steps."""
+        order = torch.randperm(len(noisy), generator=torch.Generator().manual_seed(3))
+        rest = order[100:]
+        splits = [Split(order[:n], rest[:15], rest[15 : 15 + m]) for n, m in ((100, 9), (40, 20))]
+        splits.append(splits[0])
+        protocol = exactly(seeds=(11, 22, 33), batch_size=40, max_epochs=5)
+        options = {"splits": splits, "device": self.device}
+        stacked = train(noisy, WHOLE, protocol, stacked=True, **options)
+        alone = train(noisy, WHOLE, protocol, splits=splits, stacked=False, device="cpu")
+        assert [run.seed for run in stacked] == [11, 22, 33]
+        for found, want in zip(stacked, alone, strict=True):
+            assert found.split is want.split
+            assert [len(found.predictions[part]) for part in ("val", "test")] == [
+                len(found.split.val),
+                len(found.split.test),
+            ]
+            for key in ("train_loss", "val_loss"):
+                assert [row[key] for row in found.history] == pytest.approx(
+                    [row[key] for row in want.history], abs=1e-7
+                )
+
+
+def assert_same_hits(found, want, stack, alone):
+    """The same accuracy; a graph on the line between two classes may fall on either side."""
+    for i, engine in enumerate(alone):
+        output, _ = engine._outputs(engine.split.val, {})
+        top = output.softmax(-1).topk(2).values
+        unsure = int(((top[:, 0] - top[:, 1]) < 1e-2).sum())
+        assert abs(float(found[i] - want[i])) * len(output) <= unsure + 1e-6
+    assert len(found) == len(stack.seeds)

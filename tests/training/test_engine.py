@@ -1,0 +1,23 @@
+"""What engines share."""
+
+import pytest
+import torch
+
+from lookhops.datasets import split
+from lookhops.errors import LookHopsError
+from lookhops.nn import Architecture
+from lookhops.tasks import task_of
+from lookhops.training import Protocol
+from lookhops.training.eager import EagerEngine
+from lookhops.training.stacked import StackedEngine
+
+
+@pytest.mark.parametrize("kind", [EagerEngine, StackedEngine])
+def test_a_state_of_another_version_is_refused(tasks, kind):
+    rest = Architecture(hidden=4, layers=1), Protocol(seeds=(11,)), torch.device("cpu")
+    part = split(tasks, 11)
+    which = (part, 11) if kind is EagerEngine else ([part], [11])
+    engine = kind(tasks, task_of(tasks), *which, *rest)
+    old = {key.removeprefix("11."): value for key, value in engine.state().items()}
+    with pytest.raises(LookHopsError, match=r"no weights of seed 11.*--overwrite"):
+        engine.restore(old)

@@ -1,0 +1,29 @@
+"""One place for precision: both engines follow it, and leave PyTorch as it was."""
+
+import pytest
+import torch
+
+from lookhops.nn import Architecture, GraphNetwork
+from lookhops.training import Protocol, train
+from lookhops.training.precision import PRECISIONS, dtype_of
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_products_and_types_are_as_the_protocol_says(tasks, monkeypatch, precision, stacked):
+    forward, seen = GraphNetwork.forward, set()
+
+    def watched(model, level, key=None):
+        output = forward(model, level, key)
+        seen.add((torch.get_float32_matmul_precision(), level.x.dtype, output.dtype))
+        return output
+
+    monkeypatch.setattr(GraphNetwork, "forward", watched)
+    before = torch.get_float32_matmul_precision()
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16, precision=precision)
+    [run] = train(tasks, Architecture(hidden=8, layers=2), protocol, device="cpu", stacked=stacked)
+    products = "high" if precision == "tf32" else "highest"
+    inside = torch.bfloat16 if precision == "bfloat16" else dtype_of(precision)
+    assert seen == {(products, dtype_of(precision), inside)}
+    assert torch.get_float32_matmul_precision() == before
+    assert run.predictions["test"].dtype == dtype_of(precision)

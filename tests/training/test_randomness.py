@@ -1,0 +1,20 @@
+"""What is random follows from the seed and the epoch."""
+
+import torch
+
+from lookhops.training.randomness import dropout_key, shuffled
+
+
+def test_every_seed_and_epoch_has_a_key_of_its_own():
+    seeds, epochs = (0, 1, 11, 2**31 - 1, 2**31, 2**32 - 1), (1, 2, 500, 10**6)
+    keys = [dropout_key(seed, epoch) for seed in seeds for epoch in epochs]
+    assert len(set(keys)) == len(keys)
+    assert torch.tensor(keys).tolist() == keys  # they fit 64 bits
+
+
+def test_an_epochs_order_is_the_same_each_time_and_another_in_the_next():
+    train = torch.arange(5, 55)
+    first, again, other = (shuffled(train, 11, epoch) for epoch in (1, 1, 2))
+    assert torch.equal(first, again)
+    assert not torch.equal(first, other)
+    assert torch.equal(first.sort().values, train)
