@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 import torch
-from lookhops.training.protocol import Protocol
 
 from lookhops.datasets.hop_tasks import hop_task
 from lookhops.datasets.splits import Split, split
