@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 import torch
-from lookhops.training.protocol import Protocol
 
 from lookhops.datasets.hop_tasks import hop_task
 from lookhops.datasets.splits import Split, split
 from lookhops.nn import Architecture
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+from lookhops.options import Protocol
 from lookhops.tasks import task_of
 from lookhops.training.eager import EagerEngine
 from lookhops.training.gather import Capacity

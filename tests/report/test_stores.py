@@ -114,11 +114,13 @@ def test_networks_are_spelled_as_compare_reads_them():
     networks = (
         Architecture(),
         RECOMMENDED,
-        Architecture("gcn", "topk", k=3, ratio=0.5),
+        Architecture("gcn", "topk", ratio=0.5),
+        Architecture("cheb", "topk", k=3, ratio=0.5),
         Architecture(pool="lookhops", edge_ratio=0.7, normalize=False, dropout=0.1),
     )
     for network in networks:
         assert parse_model(spelled(network)) == network
+    assert spelled(Architecture("gcn", k=3)) == "gcn"  # which does not read k
 
 
 def test_a_store_that_is_being_written_is_seen_at_one_moment(path):

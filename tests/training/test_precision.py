@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from lookhops.nn import Architecture, GraphNetwork
+from lookhops.options import PRECISIONS
 from lookhops.training import Protocol, train
-from lookhops.training.precision import PRECISIONS, dtype_of
+from lookhops.training.precision import dtype_of
 
 
 @pytest.mark.parametrize("stacked", [False, True])

@@ -79,9 +79,9 @@ def train(
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
     graphs = reading.load(source)
     parts, chosen_seeds = _splits(splits, graphs, seeds)
+    protocol = replace(protocol, seeds=chosen_seeds)
     chosen_k, information = hops(k, graphs)
-    network, protocol = replace(network, k=chosen_k), replace(protocol, seeds=chosen_seeds)
-    config = _train(output, graphs, network, protocol, parts, run)
+    config = _train(output, graphs, replace(network, k=chosen_k), protocol, parts, run)
     _keep_information(output, information)
     if as_json:
         print_json(config)

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 
 from lookhops.nn import Architecture
+from lookhops.nn.registry import reads_k
 from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Commands, Section
 from lookhops.tables import Table
@@ -57,9 +58,10 @@ def rerun(group: Group) -> str:
 def spelled(architecture: Architecture) -> str:
     """A network as ``lookhops compare`` reads it: ``licheb+lookhops/k=3``."""
     text = architecture.conv + (f"+{architecture.pool}" if architecture.pool != "none" else "")
+    unread = () if reads_k(architecture.conv, architecture.pool) else ("k",)
     for option in fields(Architecture):
         value = getattr(architecture, option.name)
-        if option.name not in ("conv", "pool") and value != option.default:
+        if option.name not in ("conv", "pool", *unread) and value != option.default:
             text += (
                 f"/{option.name}={str(value).lower() if value in (None, True, False) else value}"
             )
