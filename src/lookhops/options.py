@@ -115,7 +115,9 @@ class Architecture:
 
 #: One network for all data sets, chosen on other splits than the ten that are reported
 #: (docs/compare.md says how); `lookhops train` and ``LookHopsClassifier`` begin with it.
-RECOMMENDED = Architecture(pool="lookhops", readout="max+mean+sum", dropout=0.2)
+RECOMMENDED = Architecture(
+    pool="lookhops", readout="max+mean+sum", dropout=0.2, fingerprint=5, totals=True
+)
 
 
 @dataclass(frozen=True)

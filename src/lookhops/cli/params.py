@@ -24,12 +24,15 @@ def params(
 ) -> None:
     """Count the parameters of the network that these graphs would get."""
     from lookhops.encoding import Encoding
+    from lookhops.encoding.whole import WholeEncoding, WholeGraphs
     from lookhops.nn import GraphNetwork
     from lookhops.tasks import task_of
 
     graphs = reading.load(source)
     features, outputs = Encoding.fit(graphs).width, task_of(graphs).out_channels
-    model = GraphNetwork.from_architecture(features, outputs, network)
+    whole = WholeGraphs.of(graphs, network.fingerprint, network.totals)
+    sizes = WholeEncoding.fit(whole).sizes
+    model = GraphNetwork.from_architecture(features, outputs, network, **sizes)
     parts = [
         {"part": part, "layer": layer, "parameters": _count(module)}
         for part, layer, module in _parts(model)
@@ -65,6 +68,8 @@ def _parts(model: GraphNetwork) -> list[tuple[str, str, nn.Module]]:
         found.append(
             (f"dense {number}", f"Linear({layer.in_features}, {layer.out_features})", layer)
         )
+    for name, reading in model.readings.items():
+        found.append((name, _name(reading), reading))
     return found
 
 

@@ -122,5 +122,6 @@ class WholeEncoding:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> WholeEncoding:
         """The encoding that :meth:`tensors` gave."""
-        vocabulary = Vocabulary(tensors["codes"], tensors["hops"]) if "codes" in tensors else None
+        known = {"codes", "hops"} <= set(tensors)
+        vocabulary = Vocabulary(tensors["codes"], tensors["hops"]) if known else None
         return cls(vocabulary, tensors.get("mean"), tensors.get("factor"))

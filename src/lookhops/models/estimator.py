@@ -18,12 +18,14 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 from lookhops.datasets.splits import Split
 from lookhops.encoding import Encoding
 from lookhops.encoding.inputs import Packer, classes_in
+from lookhops.encoding.whole import WholeGraphs
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import BATCH_SIZE
 from lookhops.nn import GraphNetwork
 from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
 from lookhops.tasks import Classification
+from lookhops.training.inputs import MemberInputs
 from lookhops.training.trainer import choose_device, train
 
 Array = NDArray[Any]
@@ -107,7 +109,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         encoding = Encoding.fit(graphs, train_part)
         task = Classification.of(graphs, self.class_weights)
         [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
-        model = GraphNetwork.from_architecture(encoding.width, len(classes), architecture)
+        sizes = run.learnt.sizes
+        model = GraphNetwork.from_architecture(encoding.width, len(classes), architecture, **sizes)
         model.load_state_dict(run.weights)
         self.classes_ = classes
         self.n_features_in_ = graphs.num_features
@@ -116,7 +119,7 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         self.temperature_ = task.calibrate(run.predictions["val"], target)["temperature"]
         self.history_ = run.history
         self.n_iter_ = len(run.history)
-        self._packer, self._encoding = packer, encoding
+        self._packer, self._encoding, self._learnt = packer, encoding, run.learnt
         return self
 
     @torch.inference_mode()
@@ -131,12 +134,10 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
             )
         self._encoding.check(graphs)
         device = choose_device(self.device)
-        model = self.model_.to(device)
-        outputs = []
-        for batch in graphs.batches(BATCH_SIZE):
-            batch = batch.to(device)
-            level = model.level(batch, self._encoding.columns(batch))
-            outputs.append(model(level).double().cpu())
+        model, graphs = self.model_.to(device), graphs.to(device)
+        whole = WholeGraphs.of(graphs, self.fingerprint, self.totals)
+        inputs = MemberInputs(whole, self._encoding, self._learnt)
+        outputs = [model(level).double().cpu() for level in inputs.levels(model, BATCH_SIZE)]
         return (torch.cat(outputs) / self.temperature_).softmax(-1).numpy()
 
     def predict(self, X: Any) -> Array:

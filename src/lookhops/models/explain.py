@@ -154,8 +154,7 @@ def _explain_batch(
 ) -> Iterator[Explanation]:
     answers = predictor.predict(graphs)
     model = predictor.models[seed]
-    batch, dtype = graphs.to(predictor.device), next(model.parameters()).dtype
-    level = model.level(batch, predictor.encoding.columns(batch, dtype=dtype))
+    [level] = predictor.inputs(predictor.whole(graphs), seed).levels(model, len(graphs))
     _, decisions = model.classify(level)
     views = _views(graphs, decisions, isinstance(model.pools[0], NodePooling))
     smiles = graphs.columns.get("smiles")

@@ -20,6 +20,7 @@ from torch import Tensor
 from lookhops import __version__
 from lookhops.datasets.splits import Split
 from lookhops.encoding import Encoding
+from lookhops.encoding.whole import WholeEncoding
 from lookhops.errors import LookHopsError
 from lookhops.files import (
     pack_tensors,
@@ -43,6 +44,8 @@ from lookhops.training.trainer import Run
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
 PREDICTIONS = "predictions.csv"
+#: Begins the names of tensors that are no weights: what a network learnt to be told.
+LEARNT = "learnt."
 
 #: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
 CONFIG_TYPES: Mapping[str, Any] = {
@@ -138,6 +141,8 @@ def save_model(
         command: The command line that asked for it, for whoever wants it again.
     """
     weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
+    for run in runs:
+        weights |= {f"{run.seed}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
     content = pack_tensors(weights, {"format": FORMAT})
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
@@ -185,6 +190,7 @@ class Checkpoint:
         encoding: What it is told.
         task: What it is asked.
         weights: The weights of each seed.
+        learnt: What each seed's network learnt to be told of whole graphs.
     """
 
     folder: Path
@@ -193,6 +199,7 @@ class Checkpoint:
     encoding: Encoding
     task: Task
     weights: dict[int, dict[str, Tensor]]
+    learnt: dict[int, WholeEncoding]
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -208,14 +215,14 @@ class Checkpoint:
         """The temperature that calibrates a seed's probabilities."""
         return _calibration(self.config["metrics"], seed)["temperature"]
 
-    def network(self) -> GraphNetwork:
-        """The network, not trained yet."""
-        width, outputs = self.encoding.width, self.task.out_channels
-        return GraphNetwork.from_architecture(width, outputs, self.architecture)
+    def network(self, seed: int) -> GraphNetwork:
+        """The network of a seed, not trained yet."""
+        width, outputs, sizes = self.encoding.width, self.task.out_channels, self.learnt[seed].sizes
+        return GraphNetwork.from_architecture(width, outputs, self.architecture, **sizes)
 
     def model(self, seed: int) -> GraphNetwork:
         """The trained network of a seed, ready to predict."""
-        model, weights = self.network(), self.weights[seed]
+        model, weights = self.network(seed), self.weights[seed]
         model.to(next(iter(weights.values())).dtype).load_state_dict(weights)
         return model.eval()
 
@@ -232,18 +239,29 @@ def load_model(folder: Path | str) -> Checkpoint:
         earlier = {"kind": Classification.kind, "class_names": data["class_names"]}
         task = task_from_dict(config.get("task", earlier))
         architecture = read(Architecture, config["architecture"])
-        found = Checkpoint(folder, config, architecture, Encoding.from_dict(data), task, {})
-        expected = found.network().state_dict()
-    seeds = [int(seed) for seed in config["epochs"]]
-    _check_names(path, tensors, {f"{s}.{k}": v for s in seeds for k, v in expected.items()})
+        found = Checkpoint(folder, config, architecture, Encoding.from_dict(data), task, {}, {})
+        expected: dict[str, Tensor] = {}
+        for seed in map(int, config["epochs"]):
+            found.learnt[seed] = _learnt(tensors, seed)
+            network = found.network(seed).state_dict()
+            expected |= {f"{seed}.{key}": value for key, value in network.items()}
+    _check_names(path, tensors, expected)
     if hashlib.sha256(content).hexdigest() != config["weights_sha256"]:
         raise LookHopsError(
             f"{path}: not the weights that {CONFIG} describes; finish the training with "
             "`lookhops train ... --resume`, or train again."
         )
-    for seed in seeds:
-        found.weights[seed] = {key: tensors[f"{seed}.{key}"] for key in expected}
+    for key, value in tensors.items():
+        seed, _, name = key.partition(".")
+        found.weights.setdefault(int(seed), {})[name] = value
     return found
+
+
+def _learnt(tensors: dict[str, Tensor], seed: int) -> WholeEncoding:
+    """What a seed's network learnt to be told, taken out of a folder's tensors."""
+    prefix = f"{seed}.{LEARNT}"
+    own = {key: tensors.pop(key) for key in list(tensors) if key.startswith(prefix)}
+    return WholeEncoding.from_tensors({key[len(prefix) :]: value for key, value in own.items()})
 
 
 def read_config(folder: Path) -> dict[str, Any]:

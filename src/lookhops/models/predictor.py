@@ -10,10 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.models.folder import Checkpoint, load_model
 from lookhops.models.folder_tables import graph_ids
 from lookhops.nn import GraphNetwork
+from lookhops.training.inputs import MemberInputs
 from lookhops.training.trainer import choose_device
 
 BATCH_SIZE = 256
@@ -69,25 +71,31 @@ class Predictor:
         """Refuse graphs whose features the model does not know."""
         self.encoding.check(graphs)
 
+    def whole(self, graphs: Graphs) -> WholeGraphs:
+        """The graphs on the models' device, and what is known of them as wholes."""
+        architecture = self.checkpoint.architecture
+        return WholeGraphs.of(graphs.to(self.device), architecture.fingerprint, architecture.totals)
+
+    def inputs(self, whole: WholeGraphs, seed: int) -> MemberInputs:
+        """Graphs as a seed's network is told of them."""
+        return MemberInputs(whole, self.encoding, self.checkpoint.learnt[seed])
+
     @torch.inference_mode()
     def predict(self, graphs: Graphs) -> Predictions:
         """The class of each graph, with probabilities and how much the seeds agree."""
         self.check(graphs)
-        each = torch.stack([self.probabilities(graphs, seed) for seed in self.models])
+        whole = self.whole(graphs)
+        each = torch.stack([self.probabilities(whole, seed) for seed in self.models])
         mean = each.mean(0)
         agreement = (each.argmax(-1) == mean.argmax(-1)).double().mean(0)
         return Predictions(
             graph_ids(graphs), mean.numpy(), agreement.numpy(), self.checkpoint.class_names
         )
 
-    def probabilities(self, graphs: Graphs, seed: int) -> Tensor:
+    def probabilities(self, whole: WholeGraphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
         model = self.models[seed]
-        dtype = next(model.parameters()).dtype
-        found = [torch.zeros(0, model.out_channels, dtype=dtype)]
-        for batch in graphs.batches(BATCH_SIZE):
-            batch = batch.to(self.device)
-            level = model.level(batch, self.encoding.columns(batch, dtype=dtype))
-            outputs, _ = model.classify(level)
-            found.append(outputs.cpu())
+        inputs = self.inputs(whole, seed)
+        found = [torch.zeros(0, model.out_channels)]
+        found += [model(level).cpu() for level in inputs.levels(model, BATCH_SIZE)]
         return (torch.cat(found).double() / self.checkpoint.temperature(seed)).softmax(-1)

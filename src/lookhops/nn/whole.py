@@ -69,6 +69,10 @@ class Fingerprint(nn.Module):
         self.p = p
         self.weight = nn.Parameter(torch.zeros(num_neighbourhoods, out_channels))
 
+    def extra_repr(self) -> str:
+        """Neighbourhoods and outputs, as printing the module shows them."""
+        return f"{self.weight.shape[-2]}, {self.weight.shape[-1]}"
+
     def forward(self, inputs: WholeInputs, key: Tensor | None) -> Tensor:
         """Sum the rows of each graph's neighbourhoods."""
         if inputs.indices is None or inputs.offsets is None or inputs.row is None:
@@ -126,6 +130,10 @@ class Totals(nn.Module):
         self.outer = Linear(hidden, out_channels)
         nn.init.zeros_(self.outer.weight)
         nn.init.zeros_(self.outer.bias)
+
+    def extra_repr(self) -> str:
+        """Totals and outputs, as printing the module shows them."""
+        return f"{self.inner.in_features}, {self.outer.out_features}"
 
     def forward(self, inputs: WholeInputs, key: Tensor | None) -> Tensor:
         """Read each graph's totals."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -11,12 +10,11 @@ from torch import Tensor
 from lookhops.datasets.splits import Split
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.graphs.choosing import gather
-from lookhops.graphs.indexing import elements_of
 from lookhops.nn import Architecture, Level
 from lookhops.options import Protocol
 from lookhops.tasks import Task
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments
+from lookhops.training.inputs import MemberInputs
 from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, seeded_model, shuffled
 
@@ -37,9 +35,10 @@ class EagerEngine(Engine):
         super().__init__(graphs, task, [split], [seed], architecture, protocol, device)
         self.seed, self.split = seed, split
         self.encoding = Encoding.fit(graphs, split.train)
-        sizes = self.encodings[0].sizes
-        model = seeded_model(seed, self.encoding.width, task.out_channels, architecture, **sizes)
-        self.gather_whole = self.whole_gatherer([0])
+        [learnt] = self.learnt
+        width, outputs = self.encoding.width, task.out_channels
+        model = seeded_model(seed, width, outputs, architecture, **learnt.sizes)
+        self.inputs = MemberInputs(self.whole, self.encoding, learnt)
         self.model = model.to(device, self.dtype)
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
         self.optimizer = self.adam(self.model.parameters())
@@ -47,11 +46,7 @@ class EagerEngine(Engine):
 
     def batch(self, index: Tensor) -> tuple[Level, Tensor]:
         """The graphs with these numbers as the network sees them, and their targets."""
-        graphs = gather(self.graphs, index)
-        level = self.model.level(graphs, self.encoding.columns(graphs, dtype=self.dtype))
-        node, *_ = elements_of(self.graphs.node_ptr, index)
-        whole = self.gather_whole.one(index)
-        return replace(level, place=node, whole=whole), self.task.targets(graphs)
+        return self.inputs.level(self.model, index), self.target[index]
 
     def epoch(self, number: int) -> Tensor:
         """Train one epoch; the mean training loss."""

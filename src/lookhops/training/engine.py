@@ -17,7 +17,6 @@ from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork, Level
 from lookhops.options import Protocol
 from lookhops.tasks import Task
-from lookhops.training.gather import WholeGatherer
 from lookhops.training.precision import dtype_of, layers
 
 #: What Adam remembers of each parameter.
@@ -62,9 +61,9 @@ class Engine(ABC):
         self.dtype = dtype_of(protocol.precision)
         self.target = task.targets(self.graphs)
         # What is told of whole graphs: computed once, then learnt from each training part.
-        whole = WholeGraphs.of(self.graphs, architecture.fingerprint, architecture.totals)
-        self.encodings = [WholeEncoding.fit(whole, split.train) for split in splits]
-        self.wholes = [encoding.columns(whole) for encoding in self.encodings]
+        self.whole = WholeGraphs.of(self.graphs, architecture.fingerprint, architecture.totals)
+        #: What each member learnt to be told of whole graphs.
+        self.learnt = [WholeEncoding.fit(self.whole, split.train) for split in splits]
 
     # ---------------------------------------------------------------- what the trainer asks
 
@@ -112,11 +111,6 @@ class Engine(ABC):
         with layers(self.protocol.precision, self.device):
             output = functional_call(self.model, dict(weights), (level,), {"key": key})
         return output.to(self.dtype)
-
-    def whole_gatherer(self, members: Sequence[int]) -> WholeGatherer:
-        """Makes what batches of these members tell of whole graphs."""
-        sizes = [self.encodings[member].num_neighbourhoods for member in members]
-        return WholeGatherer([self.wholes[member] for member in members], sizes)
 
     def adam(self, parameters: Iterable[Tensor]) -> Adam:
         """The protocol's optimiser; on a GPU it can be recorded."""

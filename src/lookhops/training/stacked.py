@@ -58,8 +58,9 @@ class StackedEngine(Engine):
         self.counts = graphs.nodes_per_graph.cpu().numpy(), graphs.edge_ptr.diff().cpu().numpy()
         models = [
             seeded_model(seed, encoding.width, task.out_channels, architecture, **own.sizes)
-            for seed, own in zip(seeds, self.encodings, strict=True)
+            for seed, own in zip(seeds, self.learnt, strict=True)
         ]
+        self.told = [own.columns(self.whole) for own in self.learnt]
         self.model = models[0].to(device, self.dtype)
         self.fixed_shapes = all(getattr(pool, "fixed_shapes", True) for pool in self.model.pools)
         self.members = list(range(len(seeds)))  # those that are still in the stack
@@ -76,9 +77,14 @@ class StackedEngine(Engine):
             for key in each[0]
         }
 
+    def _whole_gatherer(self, members: Sequence[int]) -> WholeGatherer:
+        """Makes what batches of these members tell of whole graphs."""
+        sizes = [self.learnt[member].num_neighbourhoods for member in members]
+        return WholeGatherer([self.told[member] for member in members], sizes)
+
     def _own(self, member: int, key: str, value: Tensor) -> Tensor:
         """A member's slice of a stack, without what pads its table of neighbourhoods."""
-        known = self.encodings[member].num_neighbourhoods
+        known = self.learnt[member].num_neighbourhoods
         return value[:known] if key.endswith(TABLE) else value
 
     def _fill(self, now: Weights, kept: Weights) -> None:
@@ -90,7 +96,7 @@ class StackedEngine(Engine):
         known = [one for one in fitted if one is not None]
         self.fitted = torch.stack(known) if known else None
         self.plans = {part: self._plan(part, self.members) for part in PARTS}
-        self.gather_whole = self.whole_gatherer(self.members)
+        self.gather_whole = self._whole_gatherer(self.members)
         self.capacity = Capacity(0, 0)
         # What recorded steps read and write stays where it is.
         self.order = torch.full_like(self.plans["train"], -1, device=self.device)
@@ -202,7 +208,7 @@ class StackedEngine(Engine):
         """Outputs for a part with the kept weights of each member, retired ones too."""
         everybody = range(len(self.seeds))
         plan, weights = self._plan(part, everybody), self._stack(self.weights())
-        gather_whole = self.whole_gatherer(everybody)
+        gather_whole = self._whole_gatherer(everybody)
         needed = Capacity.of(plan.numpy(), *self.counts, gather_whole.counts)
         capacity = self.capacity.grown(needed)
         self.model.eval()

@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lookhops.datasets.splits import Split, split
 from lookhops.encoding import Encoding
+from lookhops.encoding.whole import WholeEncoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
@@ -36,6 +37,7 @@ class Run:
         best_loss: That loss.
         weights: The weights of that epoch.
         predictions: The network's outputs for the ``val`` and ``test`` parts with these weights.
+        learnt: What the network learnt to be told of whole graphs.
     """
 
     seed: int
@@ -45,6 +47,7 @@ class Run:
     best_loss: float = float("inf")
     weights: dict[str, Tensor] = field(default_factory=dict)
     predictions: dict[str, Tensor] = field(default_factory=dict)
+    learnt: WholeEncoding = field(default_factory=WholeEncoding)
 
     def waited(self) -> int:
         """Epochs since the last improvement."""
@@ -115,10 +118,9 @@ def train(
         except NotFinite as error:
             error.runs = finished + error.runs
             raise
-        for run, weights, val, test in zip(
-            runs, engine.weights(), engine.predict("val"), engine.predict("test"), strict=True
-        ):
-            run.weights, run.predictions = weights, {"val": val, "test": test}
+        _take_weights(engine, runs)
+        for run, val, test in zip(runs, engine.predict("val"), engine.predict("test"), strict=True):
+            run.predictions = {"val": val, "test": test}
         finished += runs
     return sorted(finished, key=lambda run: protocol.seeds.index(run.seed))
 
@@ -155,14 +157,19 @@ def _fit(
 
 def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> NotFinite:
     """The end of a training whose loss stopped being a number; every run gets what was kept."""
-    for run, weights in zip(runs, engine.weights(), strict=True):
-        run.weights = weights
+    _take_weights(engine, runs)
     kept = f"; the weights of epoch {failed.best_epoch} are kept" if failed.best_epoch else ""
     return NotFinite(
         f"The loss of seed {failed.seed} was not a finite number in epoch {epoch}{kept}. "
         "A lower learning rate may help.",
         runs,
     )
+
+
+def _take_weights(engine: Engine, runs: list[Run]) -> None:
+    """Give every run what was kept of its network."""
+    for run, weights, learnt in zip(runs, engine.weights(), engine.learnt, strict=True):
+        run.weights, run.learnt = weights, learnt
 
 
 def _engines(
