@@ -6,6 +6,9 @@ import pytest
 
 from tu_files import TINY, write_zip
 
+#: The network without what is read beside it.
+ALONE = ("--fingerprint", "none", "--no-totals")
+
 
 @pytest.mark.data
 @pytest.mark.parametrize(
@@ -20,7 +23,7 @@ from tu_files import TINY, write_zip
     ],
 )
 def test_counts_on_nci1(lookhops, data_dir, conv, pool, expected):
-    network = ("--conv", conv, "--pool", pool, "--readout", "max+mean")
+    network = ("--conv", conv, "--pool", pool, "--readout", "max+mean", *ALONE)
     code, out, err = lookhops("params", "NCI1", "--data-dir", data_dir, *network, "--json")
     assert (code, err) == (0, "")
     found = json.loads(out)
@@ -32,7 +35,7 @@ def test_counts_on_nci1(lookhops, data_dir, conv, pool, expected):
 
 def test_table_and_options(lookhops, tmp_path):
     path = write_zip(tmp_path / "TINY.zip", TINY)
-    options = ("--hidden", 16, "--layers", 2, "--k", 3, "--ratio", 0.5, "--edge-ratio", 0.5)
+    options = ("--hidden", 16, "--layers", 2, "--k", 3, "--ratio", 0.5, "--edge-ratio", 0.5, *ALONE)
     code, out, err = lookhops("params", path, *options)
     assert (code, err) == (0, "")
     for said in ("convolution 2", "pooling 2", "dense 3", "in all"):

@@ -251,9 +251,9 @@ def load_model(folder: Path | str) -> Checkpoint:
             f"{path}: not the weights that {CONFIG} describes; finish the training with "
             "`lookhops train ... --resume`, or train again."
         )
-    for key, value in tensors.items():
-        seed, _, name = key.partition(".")
-        found.weights.setdefault(int(seed), {})[name] = value
+    for key in expected:
+        owner, _, name = key.partition(".")
+        found.weights.setdefault(int(owner), {})[name] = tensors[key]
     return found
 
 

@@ -74,7 +74,32 @@ def _type(option: Option, panel: str | None) -> Any:
         names.append("-o")
     elif option.default is inspect.Parameter.empty:
         return Annotated[option.type, typer.Argument(help=option.help, show_default=False)]
-    elif option.type == bool | None:
+    elif option.type == bool | None or option.default is True:
         names = [f"{option.flag}/{option.flag.replace('--', '--no-', 1)}"]
+    kind, *rest = get_args(option.type) or (option.type,)
+    if kind in (int, float) and type(None) in rest:
+        parser = _number_or_none(kind)
+        shown = typer.Option(
+            *names,
+            help=option.help,
+            rich_help_panel=panel,
+            parser=parser,
+            metavar=f"<{kind.__name__}|none>",
+        )
+        return Annotated[kind, shown]
     shown = typer.Option(*names, help=option.help, min=option.least, rich_help_panel=panel)
     return Annotated[option.type, shown]
+
+
+def _number_or_none(kind: type) -> Callable[[str], Any]:
+    """Reads a number, or the word ``none`` for no value."""
+
+    def read(text: str) -> Any:
+        if text == "none":
+            return None
+        try:
+            return kind(text)
+        except ValueError as error:
+            raise typer.BadParameter(f"{text!r} is not a number, nor none.") from error
+
+    return read
