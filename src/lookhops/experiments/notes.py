@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.models.graph_counts import SIZE, check_graph_counts
-from lookhops.schema import Count, check, read
+from lookhops.schema import AtLeast, Count, read
 
 #: What kinds of notes hold; ``command ...`` is the command line that asked for runs.
-NOTES: Mapping[str, Any] = {
-    "data": {**SIZE, "classes": Count},
-    "gain": {
-        "k": Sequence[float],
-        "gain": Sequence[float],
-        "suggested_k": int | None,
-        "fit": {**dict.fromkeys(("a", "b", "mse"), float), "r2": float | None},
-    },
+FIT = AtLeast({**dict.fromkeys(("a", "b", "mse"), float), "r2": float | None})
+CURVE = dict.fromkeys(("k", "gain"), Sequence[float])
+NOTES = {
+    "data": AtLeast({**SIZE, "classes": Count}),
+    "gain": AtLeast({**CURVE, "suggested_k": int | None, "fit": FIT}),
 }
 
 
@@ -26,7 +23,7 @@ def check_note(kind: str, value: Any) -> Any:
     if kind == "graphs":
         check_graph_counts(value, kind)
     elif kind in NOTES:
-        check(NOTES[kind], value, kind)
+        read(NOTES[kind], value, kind)
     elif kind.startswith("command"):
         read(str, value, kind)
     if kind == "gain" and not 0 < len(value["k"]) == len(value["gain"]):

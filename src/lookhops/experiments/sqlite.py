@@ -17,7 +17,7 @@ from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import RunKey
 from lookhops.experiments.notes import check_note
 from lookhops.models.records import HISTORY, RunRecord
-from lookhops.schema import UnknownEntry, check, decode, read
+from lookhops.schema import AtLeast, UnknownEntry, decode, read
 
 APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others
 WAIT = 60.0  # seconds to wait for another process's transaction
@@ -115,7 +115,7 @@ def alive(owner: str) -> bool:
 # -------------------------------------------------------------------- rows
 
 
-NAMES = dict.fromkeys(("dataset", "model", "fingerprint"), str)
+NAMES = AtLeast(dict.fromkeys(("dataset", "model", "fingerprint"), str))
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def read_runs(db: sqlite3.Connection, path: Path) -> list[StoredRun]:
     for row in db.execute(query).fetchall():
         number, dataset, model, *texts, seed, history, metrics, versions, machine = row
         with _damaged_run(path, number, model, dataset, seed):
-            check(NAMES, {"dataset": dataset, "model": model, "fingerprint": texts[0]})
+            read(NAMES, {"dataset": dataset, "model": model, "fingerprint": texts[0]})
             try:
                 key = RunKey.from_texts(*texts)
             except UnknownEntry:
