@@ -83,7 +83,7 @@ def read(kind: type[T] | AtLeast, value: Any, path: str = "") -> T:
         path: Where it stands, for the sentence: ``runs[3].metrics``.
     """
     try:
-        return _reader(kind)(value)
+        return _reader(kind)(value)  # type: ignore[arg-type]
     except _Misfit as misfit:
         place = f"{path}{misfit.place}".lstrip(".") or "the content"
         raise misfit.error(f"{place}{misfit.text}".removeprefix("the content: ")) from None
