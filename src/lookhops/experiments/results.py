@@ -11,9 +11,8 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import RunKey
-from lookhops.experiments.notes import check_note
 from lookhops.experiments.plan import Cell
-from lookhops.experiments.rows import StoredRun
+from lookhops.experiments.rows import StoredRun, check_note
 from lookhops.experiments.statistics import mean_std
 from lookhops.experiments.store import Store
 from lookhops.files import read_json
@@ -252,8 +251,7 @@ def _protocol(protocol: Protocol) -> dict[str, Any]:
 
 
 def _environment(run: RunRecord) -> dict[str, Any]:
-    values = run.to_dict()
-    return {name: values[name] for name in ("versions", "machine")}
+    return {"versions": dict(run.versions), "machine": asdict(run.machine)}
 
 
 # -------------------------------------------------------------------- out of a store

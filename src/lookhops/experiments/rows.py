@@ -1,4 +1,7 @@
-"""The rows of a store, read and checked; what is damaged is one sentence with the way out."""
+"""The rows of a store, runs and notes on data sets, read and checked.
+
+What is damaged is one sentence that says what to do about it.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,17 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import RunKey
-from lookhops.experiments.notes import check_note
+from lookhops.models.graph_counts import SIZE, check_graph_counts
 from lookhops.models.records import HISTORY, RunRecord
-from lookhops.schema import UnknownEntry, decode, read
+from lookhops.schema import AtLeast, Count, UnknownEntry, decode, read
+
+#: What kinds of notes hold; ``command ...`` is the command line that asked for runs.
+FIT = AtLeast({**dict.fromkeys(("a", "b", "mse"), float), "r2": float | None})
+CURVE = dict.fromkeys(("k", "gain"), Sequence[float])
+NOTES = {
+    "data": AtLeast({**SIZE, "classes": Count}),
+    "gain": AtLeast({**CURVE, "suggested_k": int | None, "fit": FIT}),
+}
 
 
 @dataclass(frozen=True)
@@ -86,6 +97,19 @@ def read_note(path: Path, row: int, dataset: str, kind: str, text: Any) -> Any:
     way_out = f"(DELETE FROM facts WHERE rowid = {row}), and it is counted"
     with _damaged(f"{path}: what is stored of {dataset} is damaged (", way_out):
         return check_note(kind, decode(text, kind))
+
+
+def check_note(kind: str, value: Any) -> Any:
+    """The value of a note, or a sentence that says what is wrong with it."""
+    if kind == "graphs":
+        check_graph_counts(value, kind)
+    elif kind in NOTES:
+        read(NOTES[kind], value, kind)
+    elif kind.startswith("command"):
+        read(str, value, kind)
+    if kind == "gain" and not 0 < len(value["k"]) == len(value["gain"]):
+        raise LookHopsError("gain has not one number for each k")
+    return value
 
 
 @contextmanager

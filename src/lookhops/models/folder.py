@@ -30,8 +30,7 @@ from lookhops.files import (
     write_json,
 )
 from lookhops.graphs import Graphs
-from lookhops.models.evaluation import evaluate_runs
-from lookhops.models.folder_tables import history_csv, predictions_csv
+from lookhops.models.evaluation import evaluate_runs, history_csv, predictions_csv
 from lookhops.models.graph_counts import check_graph_counts, graph_counts
 from lookhops.models.records import Machine, RunRecord, versions
 from lookhops.nn import Architecture, GraphNetwork

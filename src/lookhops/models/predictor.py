@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
+from lookhops.models.evaluation import graph_ids
 from lookhops.models.folder import Checkpoint, load_model
-from lookhops.models.folder_tables import graph_ids
 from lookhops.nn import GraphNetwork
 from lookhops.training.trainer import choose_device
 
@@ -82,12 +83,17 @@ class Predictor:
 
     def probabilities(self, graphs: Graphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
-        model = self.models[seed]
-        dtype = next(model.parameters()).dtype
-        found = [torch.zeros(0, model.out_channels, dtype=dtype)]
-        for batch in graphs.batches(BATCH_SIZE):
-            batch = batch.to(self.device)
-            level = model.level(batch, self.encoding.columns(batch, dtype=dtype))
-            outputs, _ = model.classify(level)
-            found.append(outputs.cpu())
-        return (torch.cat(found).double() / self.checkpoint.temperature(seed)).softmax(-1)
+        outputs = network_outputs(self.models[seed], graphs, self.encoding, self.device)
+        return (outputs / self.checkpoint.temperature(seed)).softmax(-1)
+
+
+def network_outputs(
+    model: GraphNetwork, graphs: Graphs, encoding: Encoding, device: torch.device
+) -> Tensor:
+    """What a network gives for each graph, shape (g, outputs), in main memory."""
+    dtype = next(model.parameters()).dtype
+    found = [torch.zeros(0, model.out_channels, dtype=dtype)]
+    for batch in graphs.batches(BATCH_SIZE):
+        batch = batch.to(device)
+        found.append(model(model.level(batch, encoding.columns(batch, dtype=dtype))).cpu())
+    return torch.cat(found).double()
