@@ -21,7 +21,7 @@ from lookhops.encoding.inputs import Packer, classes_in
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.models.predictor import BATCH_SIZE
+from lookhops.models.predictor import network_outputs
 from lookhops.nn import GraphNetwork
 from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
 from lookhops.tasks import Classification
@@ -136,9 +136,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         device = choose_device(self.device)
         model, graphs = self.model_.to(device), graphs.to(device)
         whole = WholeGraphs.of(graphs, self.fingerprint, self.totals)
-        inputs = MemberInputs(whole, self._encoding, self._learnt)
-        outputs = [model(level).double().cpu() for level in inputs.levels(model, BATCH_SIZE)]
-        return (torch.cat(outputs) / self.temperature_).softmax(-1).numpy()
+        outputs = network_outputs(model, MemberInputs(whole, self._encoding, self._learnt))
+        return (outputs / self.temperature_).softmax(-1).numpy()
 
     def predict(self, X: Any) -> Array:
         """The likeliest label of each graph, shape (graphs)."""
