@@ -42,7 +42,9 @@ class Snapshot:
         """Of each seed of a cell, the columns of its epochs."""
         stored = self.runs.get(cell.key, {})
         epochs = {seed: stored[seed].history() for seed in cell.seeds if seed in stored}
-        return {s: {name: [e[name] for e in one] for name in one[0]} for s, one in epochs.items()}
+        return {
+            s: {name: [e[name] for e in one] for name in one[0]} for s, one in epochs.items() if one
+        }
 
 
 def read_store(path: Path, fingerprint: str | None = None) -> Snapshot:

@@ -11,6 +11,7 @@ from lookhops.experiments.compare import ALPHA
 from lookhops.experiments.results import CellResult
 from lookhops.experiments.statistics import Pair
 from lookhops.experiments.statistics import mean_std as spread_of
+from lookhops.nn import Architecture
 from lookhops.nn.registry import network_name
 from lookhops.paper.side_by_side import ROW_NAMES
 from lookhops.report.charts import axis, figure, interval, label, marks, rounded, rows_axis
@@ -19,12 +20,14 @@ from lookhops.report.content import Block, Chart, Folded, Note, Section, Subhead
 from lookhops.tables import Table
 from lookhops.words import (
     MINUS,
+    NONE,
     ahead,
     between,
     counted,
     duration,
     joined,
     mean_std,
+    number,
     p_said,
     p_value,
     percent,
@@ -131,7 +134,7 @@ def models_table(group: Group, n: str) -> Table:
     cells = {cell.model: cell for cell in group.cells}
     rows = []
     for name in group.found.scores:
-        cell = cells[name]
+        cell, model = cells[name], cells[name].architecture
         mean, std = cell.mean_std()
         seconds = sum(cell.metrics["seconds"]) / len(cell.seeds)
         rows.append(
@@ -140,9 +143,9 @@ def models_table(group: Group, n: str) -> Table:
                 mean_std(mean / 100, std / 100, len(cell.seeds) > 1),
                 percent(_mean(cell, "val_accuracy")),
                 percent(_mean(cell, "auroc")),
-                f"{cell.metrics['parameters'][0]:,}",
+                number(cell.metrics["parameters"][0]),
                 duration(seconds),
-                network_name(asdict(cell.architecture)),
+                network_name(asdict(model)) if isinstance(model, Architecture) else NONE,
             ]
         )
     head = ("model", "test accuracy", "validation", "AUROC", "parameters", "time a seed")
