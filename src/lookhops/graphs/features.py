@@ -44,13 +44,29 @@ def feature_columns(
     return out
 
 
+def packed_features(
+    of: str, attributes: Tensor | None, labels: Tensor | None, sizes: Sequence[int] | None
+) -> dict[str, Any]:
+    """Features as ``Graphs`` keeps them, under its names for nodes (``""``) or ``"edge_"``.
+
+    Attributes are float32, unless the caller gave floats of another width on purpose.
+    """
+    if attributes is not None and not attributes.is_floating_point():
+        attributes = attributes.float()
+    return {
+        f"{of}attributes": attributes,
+        f"{of}labels": compact(labels),
+        f"{of}label_sizes": sizes_of(labels, sizes),
+    }
+
+
 def sizes_of(labels: Tensor | None, sizes: Sequence[int] | None) -> tuple[int, ...]:
     """How many values each column of labels takes: as given, else one more than the largest."""
     if labels is None:
         return ()
     if not labels.numel():
-        return tuple(sizes) if sizes is not None else (0,) * labels.shape[1]
-    needed = (labels.amax(0) + 1).tolist()
+        return tuple(sizes or (0,) * labels.shape[1])
+    needed = [largest + 1 for largest in labels.amax(0).tolist()]
     if int(labels.min()) < 0 or (sizes and any(n > s for n, s in zip(needed, sizes, strict=True))):
         raise LookHopsError("A label is below 0 or not below its column's number of values.")
     return tuple(sizes or needed)
@@ -64,13 +80,6 @@ def compact(labels: Tensor | None) -> Tensor | None:
     return labels.to(
         torch.uint8 if largest < 2**8 else torch.int16 if largest < 2**15 else torch.int32
     )
-
-
-def as_floats(attributes: Tensor | None) -> Tensor | None:
-    """Float32, unless the caller gave floats of another width on purpose."""
-    if attributes is None or attributes.is_floating_point():
-        return attributes
-    return attributes.float()
 
 
 def feature_fields(

@@ -19,9 +19,9 @@ import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
+from lookhops.graphs import edges, networkx, pyg, storage
 from lookhops.graphs.choosing import Index, as_index, gather
-from lookhops.graphs.edges import undirected
-from lookhops.graphs.features import as_floats, compact, feature_columns, sizes_of, width
+from lookhops.graphs.features import feature_columns, packed_features, width
 from lookhops.graphs.indexing import (
     pair_keys,
     row_offsets,
@@ -200,8 +200,7 @@ class Graphs:
         columns = {key: column[host] for key, column in self.columns.items()}
         return replace(gather(self, index), columns=columns)
 
-    def __getitem__(self, index: Index) -> Graphs:
-        return self.select(index)
+    __getitem__ = select
 
     def __iter__(self) -> Iterator[Graphs]:
         return (self.select(number) for number in range(len(self)))
@@ -228,7 +227,7 @@ class Graphs:
         Of two edges between the same nodes the first in our order gives the features, and an edge
         that was there in one direction lends its features to the other.
         """
-        return undirected(self)
+        return edges.undirected(self)
 
     # ---------------------------------------------------------------- making and storing
 
@@ -264,12 +263,10 @@ class Graphs:
             node_ptr=node_ptr.int(),
             row_ptr=row_offsets(target, num_nodes),
             source=source.int()[order],
-            attributes=as_floats(attributes),
-            labels=compact(labels),
-            label_sizes=sizes_of(labels, label_sizes),
-            edge_attributes=take(as_floats(edge_attributes), order),
-            edge_labels=take(compact(edge_labels), order),
-            edge_label_sizes=sizes_of(edge_labels, edge_label_sizes),
+            **packed_features("", attributes, labels, label_sizes),
+            **packed_features(
+                "edge_", take(edge_attributes, order), take(edge_labels, order), edge_label_sizes
+            ),
             y=None if y is None else y.long(),
             class_names=tuple(class_names or ()),
             **rest,
@@ -277,16 +274,12 @@ class Graphs:
 
     def save(self, path: Path | str) -> None:
         """Write one safetensors file; an interrupted write leaves what was there before."""
-        from lookhops.graphs.storage import save
-
-        save(self, path)
+        storage.save(self, path)
 
     @classmethod
     def load(cls, path: Path | str) -> Graphs:
         """Map a file that :meth:`save` wrote into memory, without copying it."""
-        from lookhops.graphs.storage import load
-
-        return load(path)
+        return storage.load(cls, path)
 
     def _tensors(self) -> dict[str, Tensor]:
         values = ((f.name, getattr(self, f.name)) for f in fields(self))
@@ -301,15 +294,11 @@ class Graphs:
         Uses ``x``, ``edge_index``, ``edge_attr``, ``y`` and ``num_nodes``. Features that are
         one-hot rows are kept as integer labels. ``y`` must be one class number a graph, or absent.
         """
-        from lookhops.graphs.pyg import from_pyg
-
-        return from_pyg(data, **rest)
+        return cls.from_edges(**pyg.edges_of(data, **rest))
 
     def to_pyg(self) -> list[Data]:
         """A list of PyG ``Data``, edges ordered by source and then target as PyG orders them."""
-        from lookhops.graphs.pyg import to_pyg
-
-        return to_pyg(self)
+        return pyg.to_pyg(self)
 
     @classmethod
     def from_networkx(
@@ -331,15 +320,12 @@ class Graphs:
             edge_features: The same for edges.
             rest: ``name`` and other fields.
         """
-        from lookhops.graphs.networkx import from_networkx
-
-        return from_networkx(graphs, y, node_features, edge_features, **rest)
+        found = networkx.edges_of(graphs, y, node_features, edge_features, **rest)
+        return cls.from_edges(**found)
 
     def to_networkx(self) -> list[nx.Graph]:
         """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.
 
         Nodes carry ``x`` (a list of numbers), edges ``edge_attr``, the graph ``y``.
         """
-        from lookhops.graphs.networkx import to_networkx
-
-        return to_networkx(self)
+        return networkx.to_networkx(self)

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs
 from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import feature_fields
 from lookhops.graphs.indexing import spread, to_offsets
@@ -17,9 +16,11 @@ from lookhops.graphs.indexing import spread, to_offsets
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from lookhops.graphs import Graphs
 
-def from_pyg(data: Iterable[Data], **rest: Any) -> Graphs:
-    """Pack a list of PyG ``Data`` or a PyG dataset; see :meth:`Graphs.from_pyg`."""
+
+def edges_of(data: Iterable[Data], **rest: Any) -> dict[str, Any]:
+    """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_pyg`."""
     from torch_geometric.data import Batch, Data
 
     collated = _collated(data)
@@ -36,8 +37,8 @@ def from_pyg(data: Iterable[Data], **rest: Any) -> Graphs:
     _refuse(_not_finite(x), node_ptr, "a node feature that is not a finite number")
     _refuse(_not_finite(edge_attr), edge_ptr, "an edge feature that is not a finite number")
     source, target = edge_index + spread(node_ptr[:-1], edge_ptr, edge_index.shape[1])
-    features = feature_fields("", x) | feature_fields("edge_", edge_attr)
-    return Graphs.from_edges(source, target, nodes, **features, **rest)
+    ends = {"source": source, "target": target, "nodes_per_graph": nodes}
+    return ends | feature_fields("", x) | feature_fields("edge_", edge_attr) | rest
 
 
 _Collated = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Any]
