@@ -16,6 +16,13 @@ def test_labels_outside_their_sizes_are_refused():
             )
 
 
+def test_sizes_are_read_off_labels_of_any_type():
+    none = torch.zeros(0, dtype=torch.long)
+    labels = torch.tensor([[0], [255]], dtype=torch.uint8)
+    graphs = Graphs.from_edges(none, none, torch.tensor([2]), labels=labels)
+    assert graphs.label_sizes == (256,)
+
+
 @pytest.mark.parametrize("dtype", [None, torch.float32, torch.float64])
 def test_columns_are_attributes_and_then_one_hot_labels(dtype: torch.dtype | None):
     attributes = torch.tensor([[0.5], [-1.0]], dtype=torch.float64)

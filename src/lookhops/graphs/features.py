@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
+from lookhops.graphs.indexing import take
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
 
 
 def width(features: Tensor | None) -> int:
@@ -44,20 +48,36 @@ def feature_columns(
     return out
 
 
+def node_columns(
+    graphs: Graphs, node: Tensor | None = None, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Feature columns of all nodes or of some; a set without any feature has a column of ones."""
+    attributes, labels, rows = graphs.attributes, graphs.labels, graphs.num_nodes
+    if node is not None:
+        attributes, labels, rows = take(attributes, node), take(labels, node), node.numel()
+    if not graphs.num_features:
+        return torch.ones(rows, 1, dtype=dtype, device=graphs.device)
+    return feature_columns(attributes, labels, graphs.label_sizes, dtype)
+
+
 def packed_features(
-    of: str, attributes: Tensor | None, labels: Tensor | None, sizes: Sequence[int] | None
+    of: str,
+    attributes: Tensor | None,
+    labels: Tensor | None,
+    sizes: Sequence[int] | None,
+    order: Tensor | None = None,
 ) -> dict[str, Any]:
     """Features as ``Graphs`` keeps them, under its names for nodes (``""``) or ``"edge_"``.
 
-    Attributes are float32, unless the caller gave floats of another width on purpose.
+    Attributes are float32, unless the caller gave floats of another width on purpose. The rows are
+    put in the ``order`` where one is given.
     """
+    sizes, labels = sizes_of(labels, sizes), compact(labels)
     if attributes is not None and not attributes.is_floating_point():
         attributes = attributes.float()
-    return {
-        f"{of}attributes": attributes,
-        f"{of}labels": compact(labels),
-        f"{of}label_sizes": sizes_of(labels, sizes),
-    }
+    if order is not None:
+        attributes, labels = take(attributes, order), take(labels, order)
+    return {f"{of}attributes": attributes, f"{of}labels": labels, f"{of}label_sizes": sizes}
 
 
 def sizes_of(labels: Tensor | None, sizes: Sequence[int] | None) -> tuple[int, ...]:

@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lookhops.errors import LookHopsError
+
 
 def take(tensor: Tensor | None, index: Tensor) -> Tensor | None:
     """Rows of a tensor that may be absent."""
@@ -49,6 +51,13 @@ def stable_argsort(keys: Tensor) -> Tensor:
     return keys.argsort(stable=True)
 
 
+def edge_order(source: Tensor, target: Tensor, num_nodes: int) -> Tensor:
+    """The order of edges by target, then source, and of equal ones as they are given."""
+    return stable_argsort(pair_keys(source, target, num_nodes))
+
+
 def row_offsets(target: Tensor, num_nodes: int) -> Tensor:
     """CSR offsets, 32-bit, of the edges into each node."""
+    if max(num_nodes, target.numel()) >= 2**31:
+        raise LookHopsError("More than 2,147,483,647 nodes or edges do not fit one set.")
     return to_offsets(target.bincount(minlength=num_nodes)).int()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -39,6 +40,16 @@ def save(graphs: Graphs, path: Path | str) -> None:
             save_file(tensors, part, metadata={"format": FORMAT, "rest": json.dumps(rest)})
         except SafetensorError as error:
             raise LookHopsError(f"{path}: cannot be written ({error}).") from error
+
+
+def fingerprint(graphs: Graphs) -> str:
+    """A hash of all tensors and of the labels' sizes."""
+    digest = hashlib.sha256(f"{graphs.label_sizes} {graphs.edge_label_sizes}".encode())
+    for key, tensor in graphs._tensors().items():
+        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        if tensor.numel():
+            digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]
 
 
 def load(kind: type[Graphs], path: Path | str) -> Graphs:
