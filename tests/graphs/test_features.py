@@ -9,7 +9,7 @@ from lookhops.graphs.features import compact, feature_columns, feature_fields
 
 def test_labels_outside_their_sizes_are_refused():
     none = torch.zeros(0, dtype=torch.long)
-    for labels, sizes in (([[3]], (3,)), ([[-1]], None)):
+    for labels, sizes in (([[3]], (3,)), ([[-1]], None), ([[0, 0]], (1,))):
         with pytest.raises(LookHopsError, match="label"):
             Graphs.from_edges(
                 none, none, torch.tensor([1]), labels=torch.tensor(labels), label_sizes=sizes

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -84,12 +85,14 @@ def sizes_of(labels: Tensor | None, sizes: Sequence[int] | None) -> tuple[int, .
     """How many values each column of labels takes: as given, else one more than the largest."""
     if labels is None:
         return ()
-    if not labels.numel():
-        return tuple(sizes or (0,) * labels.shape[1])
-    needed = [largest + 1 for largest in labels.amax(0).tolist()]
-    if int(labels.min()) < 0 or (sizes and any(n > s for n, s in zip(needed, sizes, strict=True))):
+    needed, lowest = [0] * labels.shape[1], 0
+    if labels.numel():
+        needed, lowest = [largest + 1 for largest in labels.amax(0).tolist()], int(labels.min())
+    sizes = tuple(sizes or needed)
+    fits = len(sizes) == len(needed) and all(map(operator.le, needed, sizes))
+    if lowest < 0 or not fits:
         raise LookHopsError("A label is below 0 or not below its column's number of values.")
-    return tuple(sizes or needed)
+    return sizes
 
 
 def compact(labels: Tensor | None) -> Tensor | None:
