@@ -162,15 +162,10 @@ def _table(
     id_column: str | None,
     titles: Sequence[str] = (),
 ) -> MoleculeTable:
-    """Sort out the columns of a file.
-
-    The molecules are in the column ``structure``. Their ids are in ``id_column``, else the titles,
-    else in a column with a usual name; one without an id is called by its number.
-    """
+    """Sort out columns; without an ``id_column``, titles are ids, then columns, then numbers."""
     label = find_column(path, cells, label_column, LABEL_NAMES, "label_column")
-    name = find_column(path, cells, id_column, ID_NAMES, "id_column")
-    if id_column is None and any(titles):
-        name = None
+    usual = () if any(titles) else ID_NAMES
+    name = find_column(path, cells, id_column, usual, "id_column")
     ids = cells[name] if name else titles or [""] * len(where)
     return MoleculeTable(
         origin=str(path),

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from torch import Tensor
 
 from lookhops.datasets.molecule_features import atom_rows, bond_rows, feature_names, pack
 from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
@@ -55,7 +54,7 @@ def from_smiles(
     """
     structures = [str(text) for text in smiles]
     numbers = [str(number) for number in range(1, len(structures) + 1)]
-    plain = y.tolist() if isinstance(y, np.ndarray | Tensor) else y  # numbers as Python has them
+    plain = getattr(y, "tolist", lambda: y)()  # of an array or a tensor
     labels = None if plain is None else [_class_name(value, class_names) for value in plain]
     names = numbers if ids is None else [str(value) for value in ids]
     for what, values in (("classes", labels), ("ids", names)):

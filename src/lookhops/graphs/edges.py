@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
-from lookhops.graphs.indexing import (
-    edge_order,
-    pair_keys,
-    row_offsets,
-    spread,
-    stable_argsort,
-    take,
-)
+from lookhops.graphs.indexing import pair_keys, row_offsets, spread, stable_argsort, take
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -40,21 +33,8 @@ def undirected(graphs: Graphs) -> Graphs:
     )
 
 
-def are_undirected(graphs: Graphs) -> bool:
-    """Whether every edge is there in both directions."""
-    there = pair_keys(graphs.source, graphs.target, graphs.num_nodes)
-    back = pair_keys(graphs.target, graphs.source, graphs.num_nodes)
-    return torch.equal(there[stable_argsort(there)], back[stable_argsort(back)])
-
-
-def count_pairs(graphs: Graphs) -> int:
-    """Pairs of nodes with an edge in one direction or both."""
-    low, high = graphs.source.minimum(graphs.target), graphs.source.maximum(graphs.target)
-    return pair_keys(low, high, graphs.num_nodes).unique().numel()
-
-
 def by_source(graphs: Graphs) -> tuple[Tensor, Tensor]:
     """The edges' order by source, then target, and their nodes' numbers within each graph."""
-    order = edge_order(graphs.target, graphs.source, graphs.num_nodes)
+    order = stable_argsort(pair_keys(graphs.target, graphs.source, graphs.num_nodes))
     start = spread(graphs.node_ptr[:-1], graphs.edge_ptr, graphs.num_edges)
     return order, (graphs.edge_index - start)[:, order]

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from lookhops.graphs import choosing, edges, networkx, pyg, storage
 from lookhops.graphs.features import feature_columns, node_columns, packed_features, width
-from lookhops.graphs.indexing import edge_order, row_offsets, segment_of, to_offsets
+from lookhops.graphs.indexing import pair_keys, row_offsets, segment_of, stable_argsort, to_offsets
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -69,8 +69,6 @@ class Graphs:
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     name: str = "graphs"
     featuriser: str = ""
-
-    # ---------------------------------------------------------------- what is here
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -149,12 +147,15 @@ class Graphs:
     @cached_property
     def is_undirected(self) -> bool:
         """Whether every edge is there in both directions."""
-        return edges.are_undirected(self)
+        there = pair_keys(self.source, self.target, self.num_nodes)
+        back = pair_keys(self.target, self.source, self.num_nodes)
+        return torch.equal(there[stable_argsort(there)], back[stable_argsort(back)])
 
     @cached_property
     def num_undirected_edges(self) -> int:
         """Pairs of nodes with an edge in one direction or both; a self-loop is one pair."""
-        return edges.count_pairs(self)
+        low, high = self.source.minimum(self.target), self.source.maximum(self.target)
+        return pair_keys(low, high, self.num_nodes).unique().numel()
 
     @cached_property
     def fingerprint(self) -> str:
@@ -232,13 +233,12 @@ class Graphs:
         """
         node_ptr = to_offsets(nodes_per_graph.long())
         num_nodes = int(node_ptr[-1])
-        row_ptr = row_offsets(target, num_nodes)
-        order = edge_order(source, target, num_nodes)
+        order = stable_argsort(pair_keys(source, target, num_nodes))
         if y is not None and class_names is None:
             class_names = [str(c) for c in range(int(y.max()) + 1 if y.numel() else 0)]
         return cls(
             node_ptr=node_ptr.int(),
-            row_ptr=row_ptr,
+            row_ptr=row_offsets(target, num_nodes),
             source=source.int()[order],
             **packed_features("", attributes, labels, label_sizes),
             **packed_features("edge_", edge_attributes, edge_labels, edge_label_sizes, order),

@@ -51,11 +51,6 @@ def stable_argsort(keys: Tensor) -> Tensor:
     return keys.argsort(stable=True)
 
 
-def edge_order(source: Tensor, target: Tensor, num_nodes: int) -> Tensor:
-    """The order of edges by target, then source, and of equal ones as they are given."""
-    return stable_argsort(pair_keys(source, target, num_nodes))
-
-
 def row_offsets(target: Tensor, num_nodes: int) -> Tensor:
     """CSR offsets, 32-bit, of the edges into each node."""
     if max(num_nodes, target.numel()) >= 2**31:

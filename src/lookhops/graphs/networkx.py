@@ -50,9 +50,8 @@ def edges_of(
     classes, names = _named_classes(graphs, y, rest.pop("class_names", None))
     counts = {"source": sources, "target": targets, "nodes_per_graph": nodes}
     ends = {key: torch.tensor(values, dtype=torch.long) for key, values in counts.items()}
-    features = _features("", node_data, node_features) | _features(
-        "edge_", edge_data, edge_features
-    )
+    features = _features("", node_data, node_features)
+    features |= _features("edge_", edge_data, edge_features)
     return ends | features | {"y": classes, "class_names": names} | rest
 
 
