@@ -1,7 +1,8 @@
-"""Charts as Plotly's JSON: their one style, and what they share.
+"""Charts as Plotly's JSON: what they share.
 
 Plain dictionaries: Plotly itself is needed in the reader's browser only. Colours are written as CSS
-variables, which the page's script replaces by those of the theme. What comes from the data goes
+variables, which the page's script replaces by those of the theme; it also has the template that
+gives all charts one style. What comes from the data goes
 through :func:`label`, because Plotly reads some HTML in its texts.
 """
 
@@ -66,10 +67,8 @@ def interval(low: Any, middle: Any, high: Any) -> Figure:
 
 
 def axis(title: str, **rest: Any) -> Figure:
-    """An axis in the one style of the page."""
-    plain = {"gridcolor": "var(--line)", "zerolinecolor": "var(--line)", "automargin": True}
-    name = {"text": title, "standoff": 8, "font": {"size": 13, "color": "var(--muted)"}}
-    return {"title": name, "linecolor": "var(--line)", **plain, **rest}
+    """An axis."""
+    return {"title": {"text": title}, **rest}
 
 
 def named_axis(title: str, names: Sequence[str], width: int = 28, **rest: Any) -> Figure:
@@ -79,21 +78,6 @@ def named_axis(title: str, names: Sequence[str], width: int = 28, **rest: Any) -
 
 
 def figure(traces: Sequence[Figure], x: Figure, y: Figure, **layout: Any) -> Figure:
-    """A figure in the one style of the page."""
-    font = {"family": "var(--font)", "color": "var(--ink)"}
-    place = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
-    return {
-        "data": list(traces),
-        "layout": {
-            "font": {**font, "size": 13},
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "margin": {"l": 8, "r": 12, "t": 12, "b": 8},
-            "xaxis": x,
-            "yaxis": y,
-            "legend": {**place, "traceorder": "normal"},
-            "hoverlabel": {"bgcolor": "var(--panel)", "bordercolor": "var(--line)", "font": font},
-            "showlegend": len(traces) > 1,
-            **layout,
-        },
-    }
+    """A figure; the page's script gives it the one style of the page."""
+    shared = {"xaxis": x, "yaxis": y, "showlegend": len(traces) > 1}
+    return {"data": list(traces), "layout": {**shared, **layout}}

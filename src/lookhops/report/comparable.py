@@ -42,7 +42,7 @@ class Group:
     def cells(self) -> dict[str, CellResult]:
         """The models that are compared, best mean first, with the splits that they share."""
         found = {cell.model: cell for cell in self.found.results.cells}
-        return {name: found[name] for name in self.found.scores}
+        return {name: found[name].of_seeds(self.found.seeds) for name in self.found.scores}
 
     @property
     def best(self) -> CellResult:
@@ -104,17 +104,15 @@ def _named_apart(cells: Sequence[CellResult]) -> list[CellResult]:
 
 
 def _sharing(cells: Sequence[CellResult]) -> list[CellResult]:
-    """The cells that share splits, with these: one of too few does not take them from the rest."""
+    """The cells that share splits: one that has too few does not take them from the rest."""
     order = sorted(cells, key=lambda cell: -len(cell.seeds))
-    chosen, shared = [order[0]], set(order[0].seeds)
-    for cell in order[1:]:
+    chosen, shared = set(), set(order[0].seeds)
+    for cell in order:
         common = shared & set(cell.seeds)
         if len(common) >= min(2, len(shared)):
-            chosen.append(cell)
+            chosen.add(cell.model)
             shared = common
-    seeds = [seed for seed in order[0].seeds if seed in shared]
-    names = {cell.model for cell in chosen}
-    return [cell.of_seeds(seeds) for cell in cells if cell.model in names]
+    return [cell for cell in cells if cell.model in chosen]
 
 
 def cell_of(model: ModelFolder) -> CellResult:
