@@ -27,10 +27,9 @@ def plus_minus(value: tuple[float, float], count: int = 2) -> str:
     return f"{value[0]:.1f} ± {value[1]:.1f}" if count > 1 else f"{value[0]:.1f}"
 
 
-def between(ends: Sequence[float], unit: str = " %", digits: int = 1) -> str:
-    """``88.4 to 92.9 %``, with real minus signs."""
-    texts = (f"{value:.{digits}f}".replace("-", MINUS) for value in ends)
-    return f"{' to '.join(texts)}{unit}"
+def between(ends: Sequence[float], digits: int = 1) -> str:
+    """``88.4 to 92.9``, with real minus signs."""
+    return " to ".join(f"{value:.{digits}f}".replace("-", MINUS) for value in ends)
 
 
 def signed(value: float, digits: int = 1) -> str:

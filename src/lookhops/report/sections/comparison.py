@@ -185,7 +185,7 @@ def pairs_table(pairs: Sequence[Pair]) -> Table:
 
 
 def _interval(pair: Pair) -> str:
-    return between((pair.difference.low, pair.difference.high), "")
+    return between((pair.difference.low, pair.difference.high))
 
 
 # -------------------------------------------------------------------- charts

@@ -139,7 +139,7 @@ def _fitted(found: Mapping[str, Any], k: Any) -> Any:
 
 def _gain_rows(found: Mapping[str, Any]) -> list[list[str]]:
     ends = found.get("gain_interval")
-    shown = [between(one, unit="", digits=4) for one in ends] if ends else [NONE] * len(found["k"])
+    shown = [between(one, digits=4) for one in ends] if ends else [NONE] * len(found["k"])
     return [
         [str(k), f"{gain:.4f}", text, f"{_fitted(found, k):.4f}"]
         for k, gain, text in zip(found["k"], found["gain"], shown, strict=True)

@@ -58,23 +58,16 @@ def training_charts(history: History, best: Mapping[int, int], title: str = "") 
     head = ("seed", "epochs", "kept epoch", "training loss", "validation loss", "val. accuracy")
     table = Table(head, rows, "At the epoch that was kept")
     n = counted(len(history), "seed")
-    names = {"train_loss": "training", "val_loss": "validation"}
-    accuracy = {"val_accuracy": "validation"}
+    over, each = f"over the epochs of {n}", f"{n.capitalize()}, a line each."
+    losses = curves(
+        history, best, {"train_loss": "training", "val_loss": "validation"}, "loss (nats)"
+    )
+    accuracy = curves(history, best, {"val_accuracy": "validation"}, "accuracy, %", scale=100)
+    dotted = "Loss a graph: training dotted, validation solid."
+    shown = "Accuracy on the validation graphs, in per cent."
     return [
-        Chart(
-            curves(history, best, names, "loss (nats)"),
-            f"Training and validation loss over the epochs of {n}.",
-            f"{title}Loss a graph: training dotted, validation solid. {n.capitalize()}, a line "
-            "each.",
-            table,
-        ),
-        Chart(
-            curves(history, best, accuracy, "accuracy, %", scale=100),
-            f"Validation accuracy over the epochs of {n}.",
-            f"{title}Accuracy on the validation graphs, in per cent. {n.capitalize()}, a line "
-            "each.",
-            table,
-        ),
+        Chart(losses, f"Training and validation loss {over}.", f"{title}{dotted} {each}", table),
+        Chart(accuracy, f"Validation accuracy {over}.", f"{title}{shown} {each}", table),
     ]
 
 
