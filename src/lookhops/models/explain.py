@@ -152,6 +152,7 @@ def _explain_batch(
     predictor: Predictor, graphs: Graphs, seed: int, ids: list[str]
 ) -> Iterator[Explanation]:
     answers = predictor.predict(graphs)
+    classes = answers.classes
     _, decisions = predictor.classify(graphs, seed)
     own_edges = isinstance(predictor.models[seed].pools[0], NodePooling)
     views = _views(graphs, decisions, own_edges)
@@ -164,7 +165,7 @@ def _explain_batch(
         likely = answers.probabilities[number].tolist()
         yield Explanation(
             ids[number],
-            answers.classes[number],
+            classes[number],
             dict(zip(answers.class_names, likely, strict=True)),
             float(answers.agreement[number]),
             int(last - first),

@@ -184,8 +184,9 @@ def _model_tiles(
     tiles += more
     for metric in task.metrics if len(more) < 2 else ():
         found = config["metrics"]["summary"].get(metric.name, {})
-        if ends := found.get("interval"):
-            note = f"95%: {metric.written(*ends, joint=' to ')}"
+        if "interval" in found:  # of the metrics that are resampled
+            ends = found["interval"]
+            note = f"95%: {metric.written(*ends, joint=' to ')}" if ends else ""
             tiles.append(Tile(metric.title, metric.written(found["mean"]), note))
     classes = counted(len(model.class_names), "class", "classes")
     tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", f"in {classes}"))

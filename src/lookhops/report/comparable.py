@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from lookhops.experiments.compare import Comparison, comparison
@@ -38,7 +39,7 @@ class Group:
     found: Comparison
     quick: bool = False
 
-    @property
+    @cached_property
     def cells(self) -> dict[str, CellResult]:
         """The models that are compared, best mean first, with the splits that they share."""
         found = {cell.model: cell for cell in self.found.results.cells}
@@ -49,7 +50,7 @@ class Group:
         """The model with the best mean."""
         return next(iter(self.cells.values()))
 
-    @property
+    @cached_property
     def scores(self) -> dict[str, str]:
         """Test accuracy of each model, best first, as it is written: mean and spread."""
         count = len(self.found.seeds)

@@ -131,11 +131,8 @@ def _history(path: Path) -> dict[int, dict[str, list[float]]]:
     if not path.is_file():
         return {}
     rows = _table(path, {"seed": int, **dict.fromkeys(COLUMNS, float)})
-    return {
-        seed: {name: own[name].tolist() for name in COLUMNS}
-        for seed in rows["seed"].unique().tolist()
-        for own in [rows[rows["seed"] == seed]]
-    }
+    seeds = rows["seed"].unique().tolist()
+    return {s: {name: rows[name][rows["seed"] == s].tolist() for name in COLUMNS} for s in seeds}
 
 
 def _answers(folder: Path, config: Mapping[str, Any]) -> Answers | None:

@@ -52,16 +52,15 @@ def training_charts(history: History, best: Mapping[int, int], title: str = "") 
     rows = []
     for seed, columns in history.items():
         i = max(best[seed], 1) - 1
-        losses = (f"{columns[name][i]:.4f}" for name in ("train_loss", "val_loss"))
+        at = (f"{columns[name][i]:.4f}" for name in ("train_loss", "val_loss"))
         length, kept = str(len(columns["epoch"])), str(best[seed])
-        rows.append([str(seed), length, kept, *losses, percent(columns["val_accuracy"][i])])
+        rows.append([str(seed), length, kept, *at, percent(columns["val_accuracy"][i])])
     head = ("seed", "epochs", "kept epoch", "training loss", "validation loss", "val. accuracy")
     table = Table(head, rows, "At the epoch that was kept")
     n = counted(len(history), "seed")
     over, each = f"over the epochs of {n}", f"{n.capitalize()}, a line each."
-    losses = curves(
-        history, best, {"train_loss": "training", "val_loss": "validation"}, "loss (nats)"
-    )
+    names = {"train_loss": "training", "val_loss": "validation"}
+    losses = curves(history, best, names, "loss (nats)")
     accuracy = curves(history, best, {"val_accuracy": "validation"}, "accuracy, %", scale=100)
     dotted = "Loss a graph: training dotted, validation solid."
     shown = "Accuracy on the validation graphs, in per cent."
