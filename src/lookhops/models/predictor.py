@@ -13,7 +13,7 @@ from torch import Tensor
 from lookhops.graphs import Graphs
 from lookhops.models.folder import Checkpoint, load_model
 from lookhops.models.folder_tables import graph_ids
-from lookhops.nn import GraphNetwork
+from lookhops.nn import GraphNetwork, Pooled
 from lookhops.training.trainer import choose_device
 
 BATCH_SIZE = 256
@@ -82,12 +82,13 @@ class Predictor:
 
     def probabilities(self, graphs: Graphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
-        model = self.models[seed]
-        dtype = next(model.parameters()).dtype
-        found = [torch.zeros(0, model.out_channels, dtype=dtype)]
-        for batch in graphs.batches(BATCH_SIZE):
-            batch = batch.to(self.device)
-            level = model.level(batch, self.encoding.columns(batch, dtype=dtype))
-            outputs, _ = model.classify(level)
-            found.append(outputs.cpu())
-        return (torch.cat(found).double() / self.checkpoint.temperature(seed)).softmax(-1)
+        found = [self.classify(batch, seed)[0].cpu() for batch in graphs.batches(BATCH_SIZE)]
+        outputs = torch.cat([torch.zeros(0, self.models[seed].out_channels), *found])
+        calibration = {"temperature": self.checkpoint.temperature(seed)}
+        return self.checkpoint.task.answers(outputs, calibration)
+
+    def classify(self, batch: Graphs, seed: int) -> tuple[Tensor, list[Pooled]]:
+        """One seed's outputs, shape (g, outputs), and what its pooling layers decided."""
+        model, batch = self.models[seed], batch.to(self.device)
+        columns = self.encoding.columns(batch, dtype=next(model.parameters()).dtype)
+        return model.classify(model.level(batch, columns))
