@@ -114,7 +114,7 @@ def _density_ratio(upper: np.ndarray) -> float:
     # The entropy does not change when all densities are scaled, nor do they when the two values
     # are moved: 0 and 1 stand for any two.
     count = np.count_nonzero(upper)
-    sample = Sample.counted(np.array([0.0, 1.0]), np.array([upper.size - count, count]))
+    sample = Sample(np.array([0.0, 1.0]), np.array([upper.size - count, count]))
     low, high = evaluate_exactly(sample, sample.values)
     return float(high / low)
 
