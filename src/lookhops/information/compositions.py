@@ -16,10 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lookhops.information.density import Sample
+from lookhops.information.density import Sample, run_bounds
 
-# Keys below this are counted in a table for each k, larger ones by sorting.
-TABLE_KEYS = 1 << 23
+# Keys of a single unit below this are counted in a table for each k, others by sorting.
+TABLE_KEYS = 1 << 22
 # So many sorted keys wait at each k before they are merged.
 PENDING = 1 << 22
 
@@ -60,7 +60,9 @@ class CompositionCounter:
         self._start = np.cumsum(widths)[:-1]  # the column of no ones in each channel
         self._columns = int(widths.sum())
         self._units = units
-        self._counts = [_KeyCounts() for _ in range(max_k)]
+        # All units together have few compositions, which a table counts fastest.
+        self._table_keys = TABLE_KEYS if units == 1 else 0
+        self._counts = [_KeyCounts(self._table_keys) for _ in range(max_k)]
 
     def add(
         self, unit: np.ndarray, size: np.ndarray, channel: np.ndarray, ones: np.ndarray
@@ -82,7 +84,7 @@ class CompositionCounter:
             keys += k_ones if self._units == 1 else k_ones * self._units
             counts.add(first + unit.astype(kind))
             # A table counts those without ones as well, faster than they could be taken out.
-            counts.add(keys.reshape(-1) if keys.max() < TABLE_KEYS else keys[k_ones > 0])
+            counts.add(keys.reshape(-1) if keys.max() < self._table_keys else keys[k_ones > 0])
 
     def entropies(self, ratio: np.ndarray) -> Iterator[list[Entropies]]:
         """For each channel: the entropies for k = 1 to K. It can be asked once.
@@ -123,17 +125,18 @@ class CompositionCounter:
         left = np.flatnonzero(without)
         composition, unit = np.divmod(np.append(keys[left], keys[here]), self._units)
         count = np.append(without[left], counts[here])
-        first = np.flatnonzero(np.diff(composition, prepend=-1))
-        size, column = np.divmod(composition[first], self._columns)
+        bounds = run_bounds(composition[1:] != composition[:-1])
+        size, column = np.divmod(composition[bounds[:-1]], self._columns)
         values = two_valued_entropy(size, np.maximum(column - self._start[channel], 0), ratio)
-        sample = Sample(values, np.add.reduceat(count, first))
-        return Entropies(np.repeat(values, np.diff(first, append=unit.size)), unit, count, sample)
+        sample = Sample(values, np.add.reduceat(count, bounds[:-1]))
+        return Entropies(np.repeat(values, np.diff(bounds)), unit, count, sample)
 
 
 class _KeyCounts:
-    """How often each of many whole numbers was met."""
+    """How often each of many whole numbers was met: a table for those below ``table_keys``."""
 
-    def __init__(self) -> None:
+    def __init__(self, table_keys: int) -> None:
+        self._table_keys = table_keys
         self._table = np.zeros(0, dtype=np.int32)
         self._sorted: list[tuple[np.ndarray, np.ndarray]] = []  # keys and counts
         self._waiting = 0
@@ -141,9 +144,11 @@ class _KeyCounts:
     def add(self, keys: np.ndarray) -> None:
         """Count some more."""
         largest = int(keys.max(initial=0))
-        if largest >= TABLE_KEYS:
-            self._sorted.append(_counted(np.sort(keys)))
-            self._waiting += self._sorted[-1][0].size
+        if keys.size and largest >= self._table_keys:
+            keys = np.sort(keys)
+            bounds = run_bounds(keys[1:] != keys[:-1])
+            self._sorted.append((keys[bounds[:-1]], np.diff(bounds).astype(np.int32)))
+            self._waiting += bounds.size
             if self._waiting > PENDING:
                 self._sorted = [_merged(self._sorted)]
                 self._waiting = 0
@@ -156,23 +161,17 @@ class _KeyCounts:
 
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """The numbers, ascending, and how often each was met."""
-        small = np.flatnonzero(self._table)
+        small = np.flatnonzero(self._table).astype(np.int32)
         return _merged([(small, self._table[small]), *self._sorted])
-
-
-def _counted(keys: np.ndarray, counts: np.ndarray | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Distinct keys of ascending ones, and their counts or the sums of these."""
-    first = np.flatnonzero(np.diff(keys, prepend=-1))
-    if counts is None:
-        return keys[first], np.diff(first, append=keys.size).astype(np.int32)
-    return keys[first], np.add.reduceat(counts, first, dtype=np.int32)
 
 
 def _merged(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """Keys of several parts, ascending, and the sums of their counts."""
     keys, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
     order = np.argsort(keys, kind="stable")
-    return _counted(keys[order], counts[order])
+    keys = keys[order]
+    first = run_bounds(keys[1:] != keys[:-1])[:-1]
+    return keys[first], np.add.reduceat(counts[order], first)
 
 
 def two_valued_entropy(size: np.ndarray, ones: np.ndarray, ratio: np.ndarray | float) -> np.ndarray:

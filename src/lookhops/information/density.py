@@ -43,8 +43,8 @@ class Sample:
     def observed(cls, values: np.ndarray, same: float = SAME) -> Sample:
         """A sample of single observations; values as close as ``same`` count as one."""
         ordered = np.sort(values)
-        first = np.flatnonzero(np.diff(ordered, prepend=-math.inf) > same)
-        return cls(ordered[first], np.diff(first, append=ordered.size))
+        bounds = run_bounds(ordered[1:] - ordered[:-1] > same)
+        return cls(ordered[bounds[:-1]], np.diff(bounds))
 
     @cached_property
     def total(self) -> int:
@@ -81,6 +81,15 @@ class Sample:
         weights = self.counts / self.total
         variance = weights @ (self.values - weights @ self.values) ** 2
         return silverman(self.total) * math.sqrt(variance / (1 - self.concentration))
+
+
+def run_bounds(changes: np.ndarray) -> np.ndarray:
+    """Where runs of equal elements begin, and where the last ends.
+
+    Args:
+        changes: Whether each element but the first differs from the one before.
+    """
+    return np.concatenate(([0], np.flatnonzero(changes) + 1, [changes.size + 1]))
 
 
 def share(position: np.ndarray, counts: np.ndarray, cells: int) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 
@@ -64,7 +63,9 @@ def look(
     if per_class and y is None:
         raise LookHopsError(f"{graphs.name}: the graphs have no classes to measure one by one.")
     scope = Scope.of(graphs, max_k, neighbourhood, block_size)
-    with _one_thread():
+    # Matrix products in one thread: they are small, and threads would only wait for each other.
+    # The module comes with scikit-learn.
+    with import_module("threadpoolctl").threadpool_limits(1, user_api="blas"):
         found = _look(graphs.name, scope, epsilon, bootstrap, seed, report)
         classes = {}
         for number, name in enumerate(graphs.class_names if per_class else ()):
@@ -74,16 +75,6 @@ def look(
                 part = replace(scope, members=members)
                 classes[name] = _look(title, part, epsilon, bootstrap, seed, report)
     return replace(found, per_class=classes)
-
-
-def _one_thread() -> AbstractContextManager[object]:
-    """Matrix products in one thread: they are small, and threads would only wait for each other."""
-    try:
-        control = import_module("threadpoolctl")
-    except ImportError:  # it comes with scikit-learn; without it all is the same, only slower
-        return nullcontext()
-    limited: AbstractContextManager[object] = control.threadpool_limits(1, user_api="blas")
-    return limited
 
 
 def _look(
@@ -113,22 +104,18 @@ def _look(
 
 
 def _check(max_k: int, epsilon: float, bootstrap: int, seed: int) -> None:
-    if max_k < LEAST_K:
-        raise LookHopsError(
-            f"A curve needs gains at 2 and 3 hops at least, so max_k must be {LEAST_K} or more, "
-            f"not {max_k}."
-        )
-    if not 0 < epsilon < 1:
-        raise LookHopsError(
-            f"epsilon is the share of the information that may be lost: between 0 and 1 "
-            f"(0.05 is 5%), not {epsilon}."
-        )
-    if bootstrap != 0 and bootstrap < LEAST_RESAMPLES:
-        raise LookHopsError(
-            f"An interval needs {LEAST_RESAMPLES} resamples or more (0 for none), not {bootstrap}."
-        )
-    if seed < 0:
-        raise LookHopsError(f"The seed must be 0 or more, not {seed}.")
+    wrong = {
+        f"A curve needs gains at 2 and 3 hops at least, so max_k must be {LEAST_K} or more, "
+        f"not {max_k}.": max_k < LEAST_K,
+        f"epsilon is the share of the information that may be lost: between 0 and 1 "
+        f"(0.05 is 5%), not {epsilon}.": not 0 < epsilon < 1,
+        f"An interval needs {LEAST_RESAMPLES} resamples or more (0 for none), "
+        f"not {bootstrap}.": bootstrap != 0 and bootstrap < LEAST_RESAMPLES,
+        f"The seed must be 0 or more, not {seed}.": seed < 0,
+    }
+    for message, is_wrong in wrong.items():
+        if is_wrong:
+            raise LookHopsError(message)
 
 
 def _check_uniform(name: str, k: np.ndarray, gain: np.ndarray) -> None:
