@@ -162,7 +162,8 @@ class _KeyCounts:
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """The numbers, ascending, and how often each was met."""
         small = np.flatnonzero(self._table).astype(np.int32)
-        return _merged([(small, self._table[small]), *self._sorted])
+        parts = [(small, self._table[small]), *self._sorted]
+        return _merged(parts) if self._sorted else parts[0]
 
 
 def _merged(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:

@@ -44,7 +44,7 @@ class Sample:
         """A sample of single observations; values as close as ``same`` count as one."""
         ordered = np.sort(values)
         bounds = run_bounds(ordered[1:] - ordered[:-1] > same)
-        return cls(ordered[bounds[:-1]], np.diff(bounds))
+        return cls(ordered[bounds[:-1]], np.diff(bounds).astype(np.float64))
 
     @cached_property
     def total(self) -> int:
@@ -62,10 +62,14 @@ class Sample:
         return float(self.values.max())
 
     @cached_property
+    def weights(self) -> np.ndarray:
+        """The share of the observations that have each value, :math:`w_j = m_j / n`."""
+        return self.counts / self.total
+
+    @cached_property
     def concentration(self) -> float:
-        r"""The sum of squared weights, :math:`\sum_j w_j^2` with :math:`w_j = m_j / n`."""
-        weights = self.counts / self.total
-        return float(weights @ weights)
+        r"""The sum of squared weights, :math:`\sum_j w_j^2`."""
+        return float(self.weights @ self.weights)
 
     @cached_property
     def bandwidth(self) -> float:
@@ -78,8 +82,7 @@ class Sample:
         """
         if self.high - self.low <= SAME:
             return 0.0
-        weights = self.counts / self.total
-        variance = weights @ (self.values - weights @ self.values) ** 2
+        variance = self.weights @ (self.values - self.weights @ self.values) ** 2
         return silverman(self.total) * math.sqrt(variance / (1 - self.concentration))
 
 
@@ -94,10 +97,10 @@ def run_bounds(changes: np.ndarray) -> np.ndarray:
 
 def share(position: np.ndarray, counts: np.ndarray, cells: int) -> np.ndarray:
     """Share counts at positions from 0 to ``cells`` - 1 between the whole numbers beside them."""
-    left = np.minimum(position.astype(np.int64), cells - 2)
+    left = position.astype(np.int64)
     right_share = (position - left) * counts
-    mass = np.bincount(left, counts - right_share, minlength=cells)
-    mass[1:] += np.bincount(left, right_share, minlength=cells - 1)
+    mass = np.bincount(left, counts - right_share, cells)
+    mass[1:] += np.bincount(left, right_share, cells)[:-1]
     return mass
 
 

@@ -104,18 +104,22 @@ def _look(
 
 
 def _check(max_k: int, epsilon: float, bootstrap: int, seed: int) -> None:
-    wrong = {
-        f"A curve needs gains at 2 and 3 hops at least, so max_k must be {LEAST_K} or more, "
-        f"not {max_k}.": max_k < LEAST_K,
-        f"epsilon is the share of the information that may be lost: between 0 and 1 "
-        f"(0.05 is 5%), not {epsilon}.": not 0 < epsilon < 1,
-        f"An interval needs {LEAST_RESAMPLES} resamples or more (0 for none), "
-        f"not {bootstrap}.": bootstrap != 0 and bootstrap < LEAST_RESAMPLES,
-        f"The seed must be 0 or more, not {seed}.": seed < 0,
-    }
-    for message, is_wrong in wrong.items():
-        if is_wrong:
-            raise LookHopsError(message)
+    if max_k < LEAST_K:
+        raise LookHopsError(
+            f"A curve needs gains at 2 and 3 hops at least, so max_k must be {LEAST_K} or more, "
+            f"not {max_k}."
+        )
+    if not 0 < epsilon < 1:
+        raise LookHopsError(
+            f"epsilon is the share of the information that may be lost: between 0 and 1 "
+            f"(0.05 is 5%), not {epsilon}."
+        )
+    if bootstrap != 0 and bootstrap < LEAST_RESAMPLES:
+        raise LookHopsError(
+            f"An interval needs {LEAST_RESAMPLES} resamples or more (0 for none), not {bootstrap}."
+        )
+    if seed < 0:
+        raise LookHopsError(f"The seed must be 0 or more, not {seed}.")
 
 
 def _check_uniform(name: str, k: np.ndarray, gain: np.ndarray) -> None:
