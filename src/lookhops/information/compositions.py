@@ -21,7 +21,7 @@ from lookhops.information.density import Sample, run_bounds
 # Keys of a single unit below this are counted in a table for each k, others by sorting.
 TABLE_KEYS = 1 << 22
 # So many sorted keys wait at each k before they are merged.
-PENDING = 1 << 22
+PENDING = 1 << 20
 
 
 @dataclass(frozen=True)
