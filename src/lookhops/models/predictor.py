@@ -94,8 +94,8 @@ class Predictor:
 
     def probabilities(self, whole: WholeGraphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
-        model = self.models[seed]
-        inputs = self.inputs(whole, seed)
-        found = [torch.zeros(0, model.out_channels)]
-        found += [model(level).cpu() for level in inputs.levels(model, BATCH_SIZE)]
-        return (torch.cat(found).double() / self.checkpoint.temperature(seed)).softmax(-1)
+        model, inputs = self.models[seed], self.inputs(whole, seed)
+        found = [model(level).cpu() for level in inputs.levels(model, BATCH_SIZE)]
+        outputs = torch.cat([torch.zeros(0, model.out_channels), *found])
+        calibration = {"temperature": self.checkpoint.temperature(seed)}
+        return self.checkpoint.task.answers(outputs, calibration)
