@@ -95,7 +95,8 @@ class Predictor:
     def probabilities(self, whole: WholeGraphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
         outputs = network_outputs(self.models[seed], self.inputs(whole, seed))
-        return (outputs / self.checkpoint.temperature(seed)).softmax(-1)
+        calibration = {"temperature": self.checkpoint.temperature(seed)}
+        return self.checkpoint.task.answers(outputs, calibration)
 
 
 def network_outputs(model: GraphNetwork, inputs: MemberInputs) -> Tensor:

@@ -20,6 +20,7 @@ from lookhops.experiments.rows import StoredRun, read_note, read_runs
 from lookhops.experiments.store import check_version, connect_to_read
 from lookhops.paper.reference import ROWS
 from lookhops.paper.suites import QUICK_EPOCHS, QUICK_GRAPHS
+from lookhops.report.folders import COLUMNS
 from lookhops.training import Protocol
 from lookhops.words import QUICK_MARK
 
@@ -39,11 +40,13 @@ class Snapshot:
     commands: list[str] = field(default_factory=list)
 
     def history(self, cell: CellResult) -> dict[int, dict[str, list[float]]]:
-        """Of each seed of a cell, the columns of its epochs."""
+        """Of each seed of a cell, the columns of its epochs, where it has those that are drawn."""
         stored = self.runs.get(cell.key, {})
         epochs = {seed: stored[seed].history() for seed in cell.seeds if seed in stored}
         return {
-            s: {name: [e[name] for e in one] for name in one[0]} for s, one in epochs.items() if one
+            seed: {name: [epoch[name] for epoch in one] for name in COLUMNS}
+            for seed, one in epochs.items()
+            if one and set(COLUMNS) <= one[0].keys()
         }
 
 
