@@ -55,8 +55,8 @@ class Comparison:
         """The models, best mean first; every number is over the splits that all of them share."""
         cells = {cell.model: cell.of_seeds(self.seeds) for cell in self.results.cells}
         rows, records, count = [], [], len(self.seeds)
-        for name, rank in ((name, self.ranks[name]) for name in self.scores):
-            mean, std = mean_std(self.scores[name])
+        for name, values in self.scores.items():
+            rank, (mean, std) = self.ranks[name], mean_std(values)
             metrics = cells[name].metrics
             shares = ("val_accuracy", "balanced_accuracy", "macro_f1", "auroc")
             known = [key for key in shares if None not in metrics[key]]
