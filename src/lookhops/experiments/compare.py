@@ -70,7 +70,7 @@ class Comparison:
             )
             accuracy = f"**{plus_minus((mean, std), count)}**"
             texts = (name, accuracy, f"{validation:.1f}", f"{rank:.1f}", f"{parameters:,}")
-            rows.append([*texts, f"{seconds:.1f} s"])
+            rows.append([[text] for text in (*texts, f"{seconds:.1f} s")])
         head = ["model", "accuracy, %", "validation, %", "mean rank", "parameters", "time a seed"]
         title = f"{self.dataset}: {counted(count, 'seed')}"
         return Table(head, rows, self._left_out(), "models", title, records)
@@ -95,7 +95,8 @@ class Comparison:
             names = f"{pair.first} against {pair.second}"
             ends = f"{signed(e.low)} to {signed(e.high)}"
             verdict = "differ" if p < ALPHA else "not decidable"
-            rows.append([names, f"**{signed(e.mean)}**", ends, f"{e.p:.2g}", f"{p:.2g}", verdict])
+            texts = (names, f"**{signed(e.mean)}**", ends, f"{e.p:.2g}", f"{p:.2g}", verdict)
+            rows.append([[text] for text in texts])
         head = ["pair", "difference", "95% interval", "p", "Holm's p", "at 5%"]
         note = (
             "Percentage points, paired over the splits that the models share; corrected resampled "
