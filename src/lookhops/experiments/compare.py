@@ -55,8 +55,8 @@ class Comparison:
         """The models, best mean first; every number is over the splits that all of them share."""
         cells = {cell.model: cell.of_seeds(self.seeds) for cell in self.results.cells}
         rows, records, count = [], [], len(self.seeds)
-        for name, rank in ((name, self.ranks[name]) for name in self.scores):
-            mean, std = mean_std(self.scores[name])
+        for name, values in self.scores.items():
+            rank, (mean, std) = self.ranks[name], mean_std(values)
             metrics = cells[name].metrics
             shares = ("val_accuracy", "balanced_accuracy", "macro_f1", "auroc")
             known = [key for key in shares if None not in metrics[key]]
@@ -70,7 +70,7 @@ class Comparison:
             )
             accuracy = f"**{plus_minus((mean, std), count)}**"
             texts = (name, accuracy, f"{validation:.1f}", f"{rank:.1f}", number(parameters))
-            rows.append([*texts, f"{seconds:.1f} s"])
+            rows.append([[text] for text in (*texts, f"{seconds:.1f} s")])
         head = ["model", "accuracy, %", "validation, %", "mean rank", "parameters", "time a seed"]
         title = f"{self.dataset}: {counted(count, 'seed')}"
         return Table(head, rows, self._left_out(), "models", title, records)
@@ -95,7 +95,8 @@ class Comparison:
             names = f"{pair.first} against {pair.second}"
             ends = f"{signed(e.low)} to {signed(e.high)}"
             verdict = "differ" if p < ALPHA else "not decidable"
-            rows.append([names, f"**{signed(e.mean)}**", ends, f"{e.p:.2g}", f"{p:.2g}", verdict])
+            texts = (names, f"**{signed(e.mean)}**", ends, f"{e.p:.2g}", f"{p:.2g}", verdict)
+            rows.append([[text] for text in texts])
         head = ["pair", "difference", "95% interval", "p", "Holm's p", "at 5%"]
         note = (
             "Percentage points, paired over the splits that the models share; corrected resampled "

@@ -88,7 +88,7 @@ class PlanRun:
         queue = _Queue(self, submit, most, alone)
         with self.store.beating():
             while queue.tasks or (queue.waiting and time.monotonic() < deadline):
-                asked = 0  # cells in a row of which nothing was free
+                asked = 0  # cells in a row that others work on
                 while (
                     asked < len(queue.waiting)
                     and len(queue.tasks) < slots()
@@ -146,14 +146,14 @@ class _Queue:
         self.tasks: dict[Future[list[RunRecord]], tuple[Cell, RunKey, list[int], float]] = {}
 
     def begin(self) -> bool:
-        """Begin what is free of the next cell; whether there was anything."""
+        """Begin what is free of the next cell; false where that is all begun elsewhere."""
         cell = self.waiting.popleft()
         graphs = self.plan.source(cell.dataset)
         key, start = cell.key(graphs), time.perf_counter()
         wanted = [seed for seed in cell.protocol.seeds if seed not in self.begun[cell]]
-        seeds = self.plan.store.claim(key, wanted, self.most[cell])
-        self.begun[cell].update(seeds)
+        seeds = self.plan.store.claim(key, wanted, self.most[cell]) if wanted else []
         if seeds:
+            self.begun[cell].update(seeds)
             try:
                 task = self.submit(graphs, cell, seeds)
             except BaseException:
@@ -163,7 +163,8 @@ class _Queue:
             self.waiting.appendleft(cell)
         elif set(wanted) - self.plan.finished(cell):
             self.waiting.append(cell)
-        return bool(seeds)
+            return False
+        return True
 
     def gather(self) -> None:
         """Store what has been trained in the meantime."""
@@ -176,6 +177,8 @@ class _Queue:
             if self.alone and len(seeds) > 1:  # one seed's misfortune is not the others'
                 self.most[cell] = 1
                 self.begun[cell].difference_update(seeds)
+                if cell not in self.waiting:
+                    self.waiting.appendleft(cell)
             else:
                 self.plan.fail(cell, seeds, error)
 
@@ -210,7 +213,7 @@ def run_local(
         try:
             done.set_result(train_records(*what))
         except (LookHopsError, torch.cuda.OutOfMemoryError) as error:
-            done.set_exception(error)
+            done.set_exception(error.with_traceback(None))  # which would keep its tensors alive
         return done
 
     gpu = choose_device(device).type == "cuda"
