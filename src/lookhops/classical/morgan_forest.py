@@ -52,8 +52,8 @@ def fit_morgan_forest(graphs: Graphs, split: Split, seed: int = 0) -> Outputs:
     """
     from sklearn.ensemble import RandomForestClassifier
 
-    check_molecules(graphs)
     y = classes_of(graphs)
+    check_molecules(graphs)
     prints = morgan_counts(graphs.columns["smiles"])
     train, val, test = parts_of(split)
     forest = RandomForestClassifier(TREES, random_state=seed)

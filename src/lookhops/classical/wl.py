@@ -49,8 +49,8 @@ def fit_wl(
     """
     from sklearn.svm import SVC
 
-    check_number(graphs)
     y = classes_of(graphs)
+    check_number(graphs)
     train, val, test = parts_of(split)
     by_hop = _shared_gram(graphs, max_hops, kind)
     kernel = np.zeros_like(by_hop[0])

@@ -135,6 +135,6 @@ def parse_models(text: str) -> dict[str, Model]:
     for name in dict.fromkeys(names):
         model = parse_model(name)
         if same := [other for other, known in models.items() if known == model]:
-            raise LookHopsError(f"{same[0]} and {name} are the same model: name it once.")
+            raise LookHopsError(f"{same[0]} and {name} are the same network: name it once.")
         models[name] = model
     return models
