@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
-from warnings import filterwarnings
 
 import numpy as np
 import torch
@@ -20,9 +19,6 @@ from lookhops.hops.cached import cached
 _FEW = 1 << 12
 #: Entries to gather at once where their rows of features are wanted.
 _BLOCK = {"cpu": 1 << 16, "cuda": 1 << 22}
-
-# PyTorch says so at the first use of its CSR tensors, which here hold nothing but a pattern.
-filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 
 
 class Pattern:

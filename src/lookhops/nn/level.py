@@ -73,26 +73,20 @@ class Level:
         """The same graphs with other features."""
         return replace(self, x=x)
 
-    def keep(self, x: Tensor, node: Tensor, edge: Tensor, masked: bool) -> Level:
-        """The graphs of the kept nodes and edges, with features ``x`` (still of all nodes)."""
-        if masked:
-            x = x * node.view(*x.shape[:-1], 1)
-        return self.with_x(x).drop(node, edge, masked)
-
     def pooled(self, by: Pooled, masked: bool) -> Level:
-        """The next level, given what a pooling answered."""
+        """The next level, given what a pooling answered; in masked form dead nodes are zero."""
         assert by.x is not None
+        level = self.with_x(by.x * by.node.view(*by.x.shape[:-1], 1) if masked else by.x)
         if by.adjacency is None:
-            return self.keep(by.x, by.node, by.edge, masked)
-        level = replace(self, adjacency=by.adjacency, edge_alive=None)
+            return level.drop(by.node, by.edge, masked)
+        level = replace(level, adjacency=by.adjacency, edge_alive=None)
         if masked:
-            x = by.x * by.node.view(*by.x.shape[:-1], 1)
-            return replace(level, x=x, alive=by.node)
+            return replace(level, alive=by.node)
         every = torch.ones_like(by.adjacency.source, dtype=torch.bool)
-        return level.keep(by.x, by.node, every, masked)
+        return level.drop(by.node, every, masked)
 
     def drop(self, node: Tensor, edge: Tensor, masked: bool) -> Level:
-        """As :meth:`keep`, but in masked form the features of dead nodes stay as they are."""
+        """The graphs of these nodes and edges; in masked form all features stay as they are."""
         if masked:
             adjacency = self.adjacency.masked(edge)
             return replace(self, adjacency=adjacency, alive=node, edge_alive=edge)
