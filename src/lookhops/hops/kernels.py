@@ -35,6 +35,11 @@ def available() -> bool:
     return triton is not None and torch.cuda.is_available()
 
 
+def can_run_on(x: Tensor) -> bool:
+    """Whether kernels take ``x``: it has elements, lies on a GPU, and is not double precision."""
+    return x.is_cuda and x.dtype != torch.float64 and available() and x.numel() > 0
+
+
 def merge_fits(x: Tensor, weight: Tensor) -> bool:
     """Whether :func:`merge` can take these tensors: one slice of weights for each block of rows."""
     slices = weight.shape[:-2].numel()

@@ -173,7 +173,7 @@ def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -
     """
     if column.numel() == 0 or x.numel() == 0:
         return x.new_zeros(row_ptr.numel() - 1, x.shape[1])
-    if x.is_cuda and x.dtype != torch.float64 and kernels.available():
+    if kernels.can_run_on(x):
         return kernels.multiply(row_ptr, column, value, x)
     if torch.is_grad_enabled():
         return embedding_bag(

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency
-from lookhops.hops.kernels import available
+from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import group, multiply
 from lookhops.nn import kernels
 
@@ -201,7 +201,7 @@ def _ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, 
 def keep_top(level: Level, score: Tensor, ratio: float) -> Tensor:
     """Which nodes are among the best of their graph by :func:`top_of_each`, shape (n)."""
     score = score.detach()
-    if score.is_cuda and available() and score.dtype != torch.float64 and score.numel():
+    if can_run_on(score):
         start, end = level.bounds
         return kernels.keep_top(score, level.graph, start, end, level.alive, ratio)
     order, kept = top_of_each(score, level.graph, level.num_graphs, ratio, level.alive)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lookhops.hops import Pattern
-from lookhops.hops.kernels import available
+from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import multiply
 from lookhops.nn import kernels
 
@@ -62,7 +62,7 @@ def neighbour_max(pattern: Pattern, x: Tensor) -> Tensor:
         pattern: Row :math:`i` lists the neighbours of node i.
         x: Node features, shape :math:`(n, d)`.
     """
-    if x.is_cuda and x.dtype != torch.float64 and available() and x.numel():
+    if can_run_on(x):
         transpose = pattern.transpose
         return kernels.NeighbourMax.apply(
             x, pattern.row_ptr, pattern.column, transpose.row_ptr, transpose.column
