@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import available
+from lookhops.hops.kernels import can_run_on
 from lookhops.nn import kernels
 from lookhops.nn.kernels.dropout import DRAWS, GAMMA, MIX_1, MIX_2
 
@@ -30,7 +30,7 @@ def dropout(x: Tensor, p: float, key: Tensor, layer: int, place: Tensor) -> Tens
     if threshold == 0 or x.numel() == 0:
         return x
     key, place = key.to(x.device, torch.int64).contiguous(), place.to(torch.int64)
-    if x.is_cuda and available() and x.dtype != torch.float64:
+    if can_run_on(x):
         return kernels.Dropout.apply(x, key, layer, place.contiguous(), threshold)
     keep = kept(x, key, layer, place, threshold)
     return _Scale.apply(x, keep, DRAWS / (DRAWS - threshold))

@@ -121,7 +121,3 @@ class ASAP(Pooling):
         stays = stays if adjacency.present is None else stays & adjacency.present
         x = h * fitness.unsqueeze(-1)
         return Pooled(fitness.flatten(), node, stays, x, coarse), order[kept]
-
-    def extra_repr(self) -> str:
-        """Channels and ratio, as printing the module shows them."""
-        return f"{self.in_channels}, ratio={self.ratio}"

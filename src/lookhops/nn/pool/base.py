@@ -84,6 +84,10 @@ class Pooling(nn.Module):
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
         return Level(x, adjacency, batch, num_graphs)
 
+    def extra_repr(self) -> str:
+        """Channels and ratio, as printing the module shows them."""
+        return f"{self.in_channels}, ratio={self.ratio}"
+
 
 class NodePooling(Pooling):
     r"""Poolings that drop nodes: keep the :math:`\lceil \rho n \rceil` best of each graph.
@@ -171,7 +175,3 @@ class NodePooling(Pooling):
         if node is None:
             node = keep_top(level, flat, self.ratio)
         return Pooled(flat, node, self.connect(level, score, node))
-
-    def extra_repr(self) -> str:
-        """Channels and ratio, as printing the module shows them."""
-        return f"{self.in_channels}, ratio={self.ratio}"
