@@ -20,7 +20,7 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.inputs import Packer, classes_in
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.models.predictor import BATCH_SIZE
+from lookhops.models.predictor import network_outputs
 from lookhops.nn import GraphNetwork
 from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
 from lookhops.tasks import Classification
@@ -131,13 +131,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
             )
         self._encoding.check(graphs)
         device = choose_device(self.device)
-        model = self.model_.to(device)
-        outputs = []
-        for batch in graphs.batches(BATCH_SIZE):
-            batch = batch.to(device)
-            level = model.level(batch, self._encoding.columns(batch))
-            outputs.append(model(level).double().cpu())
-        return (torch.cat(outputs) / self.temperature_).softmax(-1).numpy()
+        outputs = network_outputs(self.model_.to(device), graphs, self._encoding, device)
+        return (outputs / self.temperature_).softmax(-1).numpy()
 
     def predict(self, X: Any) -> Array:
         """The likeliest label of each graph, shape (graphs)."""

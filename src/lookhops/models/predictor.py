@@ -10,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
+from lookhops.models.evaluation import graph_ids
 from lookhops.models.folder import Checkpoint, load_model
-from lookhops.models.folder_tables import graph_ids
 from lookhops.nn import GraphNetwork, Pooled
 from lookhops.training.trainer import choose_device
 
@@ -82,8 +83,7 @@ class Predictor:
 
     def probabilities(self, graphs: Graphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
-        found = [self.classify(batch, seed)[0].cpu() for batch in graphs.batches(BATCH_SIZE)]
-        outputs = torch.cat([torch.zeros(0, self.models[seed].out_channels), *found])
+        outputs = network_outputs(self.models[seed], graphs, self.encoding, self.device)
         calibration = {"temperature": self.checkpoint.temperature(seed)}
         return self.checkpoint.task.answers(outputs, calibration)
 
@@ -92,3 +92,15 @@ class Predictor:
         model, batch = self.models[seed], batch.to(self.device)
         columns = self.encoding.columns(batch, dtype=next(model.parameters()).dtype)
         return model.classify(model.level(batch, columns))
+
+
+def network_outputs(
+    model: GraphNetwork, graphs: Graphs, encoding: Encoding, device: torch.device
+) -> Tensor:
+    """What a network gives for each graph, shape (g, outputs), in main memory."""
+    dtype = next(model.parameters()).dtype
+    found = [torch.zeros(0, model.out_channels, dtype=dtype)]
+    for batch in graphs.batches(BATCH_SIZE):
+        batch = batch.to(device)
+        found.append(model(model.level(batch, encoding.columns(batch, dtype=dtype))).cpu())
+    return torch.cat(found).double()
