@@ -8,13 +8,12 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import safetensors.torch
-from safetensors import SafetensorError
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from lookhops.errors import LookHopsError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @contextmanager
@@ -85,15 +84,20 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def pack_tensors(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> bytes:
     """Tensors and a JSON note as the content of one safetensors file."""
+    from safetensors.torch import save
+
     # Copies, because safetensors refuses slices of one tensor, as stacked seeds are.
     plain = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
-    return safetensors.torch.save(plain, {"note": json.dumps(note)})
+    return save(plain, {"note": json.dumps(note)})
 
 
 def unpack_tensors(content: bytes, path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What :func:`pack_tensors` packed. Only safetensors is read: nothing is ever unpickled."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
     try:
-        tensors = safetensors.torch.load(content)
+        tensors = load(content)
         length = int.from_bytes(content[:8], "little")
         metadata = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
         note = json.loads(metadata.get("note", "{}"))

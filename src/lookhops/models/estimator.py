@@ -145,7 +145,9 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
 
 
 _TEXTS = "".join(f"        {own.name}: {own.help}\n" for own in (*_NETWORK, *_TRAINING))
-LookHopsClassifier.__doc__ = (LookHopsClassifier.__doc__ or "").replace("Args:\n", "Args:\n" + _TEXTS)
+LookHopsClassifier.__doc__ = (LookHopsClassifier.__doc__ or "").replace(
+    "Args:\n", "Args:\n" + _TEXTS
+)
 
 
 def _labels(X: Any, y: ArrayLike | None, graphs: Graphs) -> Array:

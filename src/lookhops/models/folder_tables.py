@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
 
 from lookhops.graphs import Graphs
+from lookhops.tables import csv_text
 from lookhops.tasks import Calibration, Task
 from lookhops.training.trainer import Run
 
@@ -17,7 +15,7 @@ COLUMNS = ("epoch", "train_loss", "val_loss", "val_accuracy", "seconds")
 def history_csv(runs: Sequence[Run]) -> str:
     """Every epoch of every seed, one line each."""
     rows = ((run.seed, *(row[key] for key in COLUMNS)) for run in runs for row in run.history)
-    return _csv(("seed", *COLUMNS), rows)
+    return csv_text(("seed", *COLUMNS), rows)
 
 
 def graph_ids(graphs: Graphs) -> list[str]:
@@ -43,12 +41,4 @@ def predictions_csv(
         for number, row in zip(run.split.test.tolist(), answers.tolist(), strict=True):
             known = (run.seed, number, ids[number], task.label(target[number]))
             rows.append((*known, *(f"{value:.6g}" for value in row)))
-    return _csv(("seed", "graph", "id", *task.columns), rows)
-
-
-def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text(("seed", "graph", "id", *task.columns), rows)
