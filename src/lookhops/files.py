@@ -6,7 +6,7 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,15 +22,12 @@ def replacing(path: Path | str) -> Iterator[Path]:
 
     An interrupted or failing block leaves what was there before, and no temporary file.
     """
-    path = Path(path)
+    path, part = Path(path), None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
         os.close(handle)
-    except OSError as error:
-        raise LookHopsError(f"{path}: cannot be written ({error.strerror or error}).") from error
-    part = Path(name)
-    try:
+        part = Path(name)
         yield part
         umask = os.umask(0)
         os.umask(umask)
@@ -39,8 +36,8 @@ def replacing(path: Path | str) -> Iterator[Path]:
     except OSError as error:
         raise LookHopsError(f"{path}: cannot be written ({error.strerror or error}).") from error
     finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
+        if part is not None:
+            part.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

@@ -45,14 +45,6 @@ class Experiments:
     store: Path | None = None
     precision: str = "float32"
 
-    def suite(self, data_dir: Path | None) -> Suite:
-        """The data sets and the protocol."""
-        from lookhops.paper.suites import paper_suite
-
-        seeds = parse_seeds(self.seeds) if self.seeds else None
-        names = _split(self.datasets) or None
-        return paper_suite(names, seeds, self.precision, quick=self.quick, data_dir=data_dir)
-
 
 @with_options
 def paper(
@@ -98,7 +90,7 @@ def paper(
         results, left = _exported(stored, experiments), Left()
     else:
         path = experiments.store or output / "runs.sqlite"
-        results, left = _run(path, experiments, experiments.suite(data_dir), parts, options)
+        results, left = _run(path, experiments, data_dir, parts, options)
     paths = write_paper(results, output, *parts)
     if export is not None:
         write_export(results, export)
@@ -122,11 +114,9 @@ def _names(text: str, known: Sequence[str], what: str) -> list[str]:
     if text in ("all", "none"):
         return list(known) if text == "all" else []
     names = _split(text)
-    for name in names:
-        if name not in known:
-            raise LookHopsError(
-                f"There is no {what} {name!r}; there are {', '.join(known)}, or all, or none."
-            )
+    if unknown := [name for name in names if name not in known]:
+        listed = f"{', '.join(known)}, or all, or none"
+        raise LookHopsError(f"There is no {what} {unknown[0]!r}; there are {listed}.")
     return [name for name in known if name in names]
 
 
@@ -153,7 +143,7 @@ def _exported(path: Path, experiments: Experiments) -> Results:
 def _run(
     path: Path,
     experiments: Experiments,
-    suite: Suite,
+    data_dir: Path | None,
     parts: tuple[Sequence[str], Sequence[str]],
     options: Runner,
 ) -> tuple[Results, Left]:
@@ -161,7 +151,11 @@ def _run(
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
     from lookhops.paper.reference import chosen_rows, paper_plan
+    from lookhops.paper.suites import paper_suite
 
+    names, quick = _split(experiments.datasets), experiments.quick
+    seeds = parse_seeds(experiments.seeds) if experiments.seeds else None
+    suite = paper_suite(names, seeds, experiments.precision, quick=quick, data_dir=data_dir)
     options.check()
     rows = chosen_rows(*parts, _split(experiments.rows) or None)
     cells = paper_plan(rows, suite.datasets, suite.protocol)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -150,7 +151,7 @@ def _train(
     run: TrainingRun,
 ) -> dict[str, Any]:
     """Train, with a progress bar and an orderly end when the user asks for one."""
-    from lookhops.cli.shared.progress import Stopped, epoch_display, stoppable
+    from lookhops.cli.shared.progress import epoch_display, stoppable
     from lookhops.models import train_into
 
     options = asdict(run)
@@ -165,9 +166,9 @@ def _train(
 
             options |= {"splits": splits, "on_epoch": on_epoch, "command": command_line()}
             return train_into(output, graphs, network, protocol, **options)
-    except (Stopped, KeyboardInterrupt) as stop:
+    except KeyboardInterrupt as stop:
         print_line(f"lookhops: interrupted; go on with: {command_line()} --resume", err)
-        sys.exit(getattr(stop, "exit_code", 130))
+        sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
 
 
 def _print(config: dict[str, Any], output: Path) -> None:

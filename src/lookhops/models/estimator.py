@@ -83,7 +83,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
         generator = check_random_state(self.random_state)
         train_part, val_part = _hold_out(codes.reshape(-1), self.validation_fraction, generator)
         seed = int(generator.randint(2**31 - 1))
-        architecture, protocol = self._architecture(), self._protocol(seed)
+        architecture = self._architecture()
+        protocol = Protocol((seed,), **{own.name: getattr(self, own.name) for own in _TRAINING})
         part = Split(train_part, val_part, val_part)
         encoding = Encoding.fit(graphs, train_part)
         task = Classification.of(graphs, self.class_weights)
@@ -133,9 +134,6 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
 
     def _architecture(self) -> Architecture:
         return replace(RECOMMENDED, **{own.name: getattr(self, own.name) for own in _NETWORK})
-
-    def _protocol(self, seed: int) -> Protocol:
-        return Protocol((seed,), **{own.name: getattr(self, own.name) for own in _TRAINING})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

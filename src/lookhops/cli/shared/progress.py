@@ -75,19 +75,12 @@ def _ending(run: Run) -> str:
     )
 
 
-class Stopped(Exception):
-    """The user, or the system, asked the training to stop."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__(signal_number)
-        self.exit_code = 128 + signal_number
-
-
 @contextmanager
 def stoppable() -> Iterator[Callable[[], None]]:
     """Make Ctrl-C and a polite kill wait for the end of the epoch; a second one does not wait.
 
-    Yields a function to call after each epoch, which raises :class:`Stopped` if asked to stop.
+    Yields a function to call after each epoch: if asked to stop, it raises ``KeyboardInterrupt``
+    with the number of the signal.
     """
     asked: list[int] = []
 
@@ -98,7 +91,7 @@ def stoppable() -> Iterator[Callable[[], None]]:
 
     def check() -> None:
         if asked:
-            raise Stopped(asked[0])
+            raise KeyboardInterrupt(asked[0])
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
