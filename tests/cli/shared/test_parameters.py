@@ -61,7 +61,7 @@ def test_a_dataclass_is_its_options_to_the_user_and_one_object_to_the_command():
         "The tea",
         "Lumps of sugar.",
         "Another cup.",
-        "a GPU where there is one",
+        "auto: a GPU",
         "--hot",
         "[default: 4]",
     ):

@@ -47,10 +47,8 @@ def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epo
         going = [run for run in progress.runs if not run.done(protocol)] or progress.runs
         last = [run.history[-1] for run in going]
         epoch = max(len(run.history) for run in progress.runs)
-        loss = {
-            key: sum(row[key] for row in last) / len(last) for key in ("train_loss", "val_loss")
-        }
-        figures = "epoch {}  train {:.3f}  validation {:.3f}".format(epoch, *loss.values())
+        means = [sum(row[key] for row in last) / len(last) for key in ("train_loss", "val_loss")]
+        figures = "epoch {}  train {:.3f}  validation {:.3f}".format(epoch, *means)
         seeds = ", ".join(str(run.seed) for run in going[:3]) + ("…" if len(going) > 3 else "")
         bar.update(task, completed=epoch, description=f"{title}seed {seeds}", figures=figures)
         if not err.is_terminal and time.monotonic() - spoken > QUIET:
