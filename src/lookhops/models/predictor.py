@@ -12,13 +12,11 @@ from torch import Tensor
 
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
+from lookhops.models.evaluation import graph_ids
 from lookhops.models.folder import Checkpoint, load_model
-from lookhops.models.folder_tables import graph_ids
 from lookhops.nn import GraphNetwork
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.trainer import choose_device
-
-BATCH_SIZE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +92,6 @@ class Predictor:
 
     def probabilities(self, whole: WholeGraphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
-        model, inputs = self.models[seed], self.inputs(whole, seed)
-        found = [model(level).cpu() for level in inputs.levels(model, BATCH_SIZE)]
-        outputs = torch.cat([torch.zeros(0, model.out_channels), *found])
+        outputs = self.inputs(whole, seed).outputs(self.models[seed])
         calibration = {"temperature": self.checkpoint.temperature(seed)}
         return self.checkpoint.task.answers(outputs, calibration)

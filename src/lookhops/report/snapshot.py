@@ -16,13 +16,8 @@ from typing import Any
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import RunKey
 from lookhops.experiments.results import CellResult, Results, by_key
-from lookhops.experiments.sqlite import (
-    StoredRun,
-    check_version,
-    connect_to_read,
-    read_note,
-    read_runs,
-)
+from lookhops.experiments.rows import StoredRun, read_note, read_runs
+from lookhops.experiments.store import check_version, connect_to_read
 from lookhops.paper.reference import ROWS
 from lookhops.paper.suites import QUICK_EPOCHS, QUICK_GRAPHS
 from lookhops.report.folders import COLUMNS
