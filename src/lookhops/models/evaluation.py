@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from lookhops.graphs import Graphs
 from lookhops.models.records import record_run
+from lookhops.tables import csv_text
 from lookhops.tasks import Calibration, Task
 from lookhops.tasks.metrics import interval
 from lookhops.training.trainer import Run
@@ -71,7 +70,7 @@ def summarise(
 def history_csv(runs: Sequence[Run]) -> str:
     """Every epoch of every seed, one line each."""
     rows = ((run.seed, *(row[key] for key in COLUMNS)) for run in runs for row in run.history)
-    return _csv(("seed", *COLUMNS), rows)
+    return csv_text(("seed", *COLUMNS), rows)
 
 
 def graph_ids(graphs: Graphs) -> list[str]:
@@ -97,12 +96,4 @@ def predictions_csv(
         for number, row in zip(run.split.test.tolist(), answers.tolist(), strict=True):
             known = (run.seed, number, ids[number], task.label(target[number]))
             rows.append((*known, *(f"{value:.6g}" for value in row)))
-    return _csv(("seed", "graph", "id", *task.columns), rows)
-
-
-def _csv(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(head)
-    writer.writerows(rows)
-    return text.getvalue()
+    return csv_text(("seed", "graph", "id", *task.columns), rows)

@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from lookhops.drawing.svg import LayeredGraph, panels
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.models.predictor import BATCH_SIZE, Predictor, graph_ids
+from lookhops.models.predictor import Predictor, graph_ids
 from lookhops.nn import NodePooling, Pooled
+from lookhops.training.inputs import BATCH_SIZE
 
 Array = NDArray[Any]
 

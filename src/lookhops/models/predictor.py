@@ -18,8 +18,6 @@ from lookhops.nn import GraphNetwork
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.trainer import choose_device
 
-BATCH_SIZE = 256
-
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
@@ -94,13 +92,6 @@ class Predictor:
 
     def probabilities(self, whole: WholeGraphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
-        outputs = network_outputs(self.models[seed], self.inputs(whole, seed))
+        outputs = self.inputs(whole, seed).outputs(self.models[seed])
         calibration = {"temperature": self.checkpoint.temperature(seed)}
         return self.checkpoint.task.answers(outputs, calibration)
-
-
-def network_outputs(model: GraphNetwork, inputs: MemberInputs) -> Tensor:
-    """What a network gives for each graph, shape (g, outputs), in main memory."""
-    found = [torch.zeros(0, model.out_channels)]
-    found += [model(level).cpu() for level in inputs.levels(model, BATCH_SIZE)]
-    return torch.cat(found).double()

@@ -15,6 +15,8 @@ from torch import Tensor
 from lookhops.graphs import Graphs
 from lookhops.words import MINUS, NONE
 
+#: A tensor that may be left out.
+Maybe = Tensor | None
 #: What turns outputs into answers, learnt from a validation part; JSON can hold it.
 Calibration = Mapping[str, float]
 
@@ -104,11 +106,7 @@ class Task(ABC):
 
     @abstractmethod
     def losses(
-        self,
-        output: Tensor,
-        target: Tensor,
-        fitted: Tensor | None = None,
-        real: Tensor | None = None,
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
         """Mean loss over the graphs, and the weight of that mean, shapes (...).
 
