@@ -7,14 +7,18 @@ import torch
 from hypothesis import given
 
 from lookhops.neighbourhoods import graph_totals
+from lookhops.neighbourhoods.totals import DEGREES
 from strategies import graph_sets
 
 
 @given(graph_sets())
 def test_totals_are_those_of_a_plain_count(graphs):
     found = graph_totals(graphs)
+    labels = graphs.row_ptr.diff().clamp(max=DEGREES - 1)[:, None]
+    if graphs.labels is not None:
+        labels = torch.cat((labels, graphs.labels), 1)
     parts = (
-        (graphs.batch, graphs.labels, graphs.label_sizes, graphs.attributes),
+        (graphs.batch, labels, (DEGREES, *graphs.label_sizes), graphs.attributes),
         (
             graphs.batch[graphs.target],
             graphs.edge_labels,
