@@ -45,7 +45,7 @@ def label_accuracy(told: Mapping[str, Any]) -> Chart:
     return Chart(
         figure(
             [drawn],
-            axis("hops h", dtick=1, zeroline=False),
+            axis("hops h", dtick=1, showgrid=False),
             axis("% right", range=[0, 105]),
             shapes=[commonest],
         ),
@@ -53,6 +53,7 @@ def label_accuracy(told: Mapping[str, Any]) -> Chart:
         f"From the classes: held-out graphs that a linear model puts in the right class by what "
         f"lies within h hops of their nodes, mean and standard deviation of "
         f"{counted(told['splits'], 'split')}. Dashed: the commonest class, "
-        f"{percent(told['majority'])}. n = {counted(told['graphs'], 'graph')}.",
+        f"{percent(told['majority'])}. n = {counted(told['graphs'], 'graph')}."
+        + ("" if enough is None else " Green: the fewest hops that lose nothing beyond noise."),
         Table(("hops h", "% right", "below the best, points", "95% interval"), rows),
     )
