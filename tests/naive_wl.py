@@ -1,6 +1,6 @@
-"""The Weisfeiler-Lehman test in a few lines, node by node, to compare with."""
+"""Neighbourhoods and shells in a few lines, node by node, to compare with."""
 
-from itertools import count
+from itertools import count, pairwise
 
 from lookhops import Graphs
 
@@ -33,6 +33,27 @@ def naive_colours(graphs: Graphs, hops: int, bins: list | None = None) -> list[l
     return colours
 
 
-def same_partition(ours: list[int], theirs: list[int]) -> bool:
+def naive_shells(graphs: Graphs, hops: int) -> list[list[tuple]]:
+    """Label and sorted labels where walks of 1 to h steps begin, one list of n a step."""
+    row_ptr, source = graphs.row_ptr.tolist(), graphs.source.tolist()
+    into = [source[i:j] for i, j in pairwise(row_ptr)]
+    labels = [()] * len(into) if graphs.labels is None else graphs.labels.tolist()
+    walks = [[(first, node) for first in into[node]] for node in range(len(into))]
+    found = []
+    for _ in range(hops):
+        found.append(
+            [
+                (tuple(labels[node]), *sorted(tuple(labels[first]) for first, _ in own))
+                for node, own in enumerate(walks)
+            ]
+        )
+        walks = [
+            [(first, next_) for next_, last in own for first in into[next_] if first != last]
+            for own in walks
+        ]
+    return found
+
+
+def same_partition(ours: list, theirs: list) -> bool:
     """Whether two lists are equal up to the names of their values."""
     return len(set(zip(ours, theirs, strict=True))) == len(set(ours)) == len(set(theirs))

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from lookhops.datasets import load
     from lookhops.errors import LookHopsError
     from lookhops.graphs import Graphs
-    from lookhops.information import look
+    from lookhops.information import look, look_labels
     from lookhops.models import Predictor, train_into
     from lookhops.models.estimator import LookHopsClassifier
     from lookhops.nn import Architecture, GraphNetwork
@@ -27,6 +27,7 @@ _HOMES = {
     "Protocol": "lookhops.training",
     "load": "lookhops.datasets",
     "look": "lookhops.information",
+    "look_labels": "lookhops.information",
     "train": "lookhops.training",
     "train_into": "lookhops.models",
 }
@@ -42,6 +43,7 @@ __all__ = [
     "Protocol",
     "load",
     "look",
+    "look_labels",
     "train",
     "train_into",
 ]

@@ -8,9 +8,9 @@ import torch
 from lookhops.cli.compare import OF_PAIRS
 from lookhops.datasets import load
 from lookhops.experiments.compare import compare
-from lookhops.experiments.statistics import corrected_t
 from lookhops.experiments.store import Store
 from lookhops.nn import Architecture, registry
+from lookhops.paired import corrected_t
 from lookhops.training import Protocol
 from lookhops.words import NONE
 

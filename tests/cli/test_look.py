@@ -1,5 +1,6 @@
 """`lookhops look`: whole commands."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -18,19 +19,27 @@ TASK = ("hops-2", "--task-size", 80, "--bootstrap", 40)
 
 
 def test_the_answer(lookhops: Run):
-    code, out, err = lookhops("look", *TASK)
+    code, out, err = lookhops("look", "hops-2", "--task-size", 300, "--bootstrap", 40)
     assert (code, err) == (0, "")
     assert max(map(len, out.splitlines())) <= 80
-    found = package.look(package.load("hops-2", size=80), bootstrap=40)
-    assert out.splitlines()[0] == f"hops-2: 80 graphs, {found.nodes:,} nodes, 4 features"
+    graphs = package.load("hops-2", size=300)
+    found = package.look(graphs, bootstrap=40)
+    assert out.splitlines()[0] == f"hops-2: 300 graphs, {found.nodes:,} nodes, 4 features"
+    gains, answer = out.split("hops 0 to h")
     rows = {
-        line.split()[0]: line.split() for line in out.splitlines() if line[:8].strip().isdigit()
+        line.split()[0]: line.split() for line in gains.splitlines() if line[:8].strip().isdigit()
     }
     assert list(rows) == [str(k) for k in range(1, 10)]
     assert rows["1"][1] == "-"
     for k, gain, (low, high) in zip(found.k, found.gain, found.gain_interval, strict=True):
         assert rows[str(k)][1:5] == [f"{gain:.4f}", f"{low:.4f}", "to", f"{high:.4f}"]
     assert [k for k, row in rows.items() if "enough" in row] == [str(found.suggested_k)]
+    labels = package.look_labels(graphs)
+    told = {line.split()[0]: line.split() for line in answer.splitlines()[1:] if "±" in line}
+    assert list(told) == [str(h) for h in range(7)]
+    assert [row[1] for row in told.values()] == [f"{100 * mean:.1f}" for mean in labels.mean]
+    assert [h for h, row in told.items() if "enough" in row] == ["2"]
+    assert labels.sentence() in " ".join(answer.split())
     text = " ".join(out.split())
     assert found.sentence() in text
     assert f"b = {found.decay.b:.3f} (" in text
@@ -39,11 +48,29 @@ def test_the_answer(lookhops: Run):
 
 
 def test_as_json(lookhops: Run):
-    code, out, err = lookhops("look", *TASK, "--max-k", 5, "--seed", 3, "--json")
+    options = ("--max-k", 5, "--seed", 3, "--max-hops", 2, "--seeds", "1,2,3", "--json")
+    code, out, err = lookhops("look", *TASK, *options)
     assert (code, err) == (0, "")
     told = json.loads(out)
-    found = package.look(package.load("hops-2", size=80), 5, bootstrap=40, seed=3)
+    graphs = package.load("hops-2", size=80)
+    assert told.pop("labels") == package.look_labels(graphs, 2, [1, 2, 3]).to_dict()
+    found = package.look(graphs, 5, bootstrap=40, seed=3)
     assert told == json.loads(json.dumps(found.to_dict()))
+
+
+def test_without_labels(lookhops: Run, tmp_path: Path):
+    code, out, _ = lookhops("look", *TASK, "--no-labels")
+    assert code == 0
+    assert "% right" not in out
+    _, out, _ = lookhops("look", *TASK, "--no-labels", "--json")
+    assert json.loads(out)["labels"] is None
+    few = package.load("hops-2", size=80).select(range(30))
+    bare = dataclasses.replace(few, y=None, class_names=())
+    for graphs, said in ((few, "30 graphs are too few"), (bare, "the graphs have no classes")):
+        graphs.save(tmp_path / "set.graphs")
+        code, out, err = lookhops("look", tmp_path / "set.graphs")
+        assert (code, err) == (0, "")
+        assert said in " ".join(out.split())
 
 
 def test_options_arrive(lookhops: Run):
@@ -123,6 +150,8 @@ def test_pictures(lookhops: Run, tmp_path: Path, suffix: str):
         (("hops-2", "--neighbourhood", "cube"), "walk or ball"),
         (("hops-2", "--bootstrap", "5"), "20 resamples or more"),
         (("hops-2", "--plot", "gains.bmp"), "a picture ends in .png, .svg, .pdf, .html"),
+        (("hops-2", "--max-hops", "-1"), "max_hops is a whole number from 0"),
+        (("hops-2", "--seeds", "1"), "at least 2 seeds"),
         (("hops-9",), "hops-1 to hops-6"),
     ],
 )
@@ -163,4 +192,6 @@ def test_as_a_process():
 def test_nci1(lookhops: Run, data_dir: Path):
     code, out, err = lookhops("look", "NCI1", "--data-dir", data_dir)
     assert (code, err) == (0, "")
-    assert "k = 2 keeps 97.9% of the information" in " ".join(out.split())
+    text = " ".join(out.split())
+    assert "k = 2 keeps 97.9% of the information" in text
+    assert "Your classes are decided within 3 hops: 85." in text

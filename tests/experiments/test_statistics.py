@@ -4,66 +4,21 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from lookhops.experiments.statistics import (
     cliques,
     compare_pairs,
-    corrected_t,
     holm,
     mean_ranks,
     mean_std,
     over_datasets,
 )
-
-numbers = st.lists(st.floats(-5, 5).map(lambda x: round(x, 3)), min_size=3, max_size=12)
+from lookhops.paired import Estimate, corrected_t
 
 
 def test_mean_and_sample_deviation():
     assert mean_std([1, 2, 3, 4]) == (2.5, pytest.approx(np.sqrt(5 / 3)))
     assert mean_std([7]) == (7, 0)
-
-
-def test_corrected_t_by_hand():
-    # d = 1, 2, 3: mean 2, s² = 1; factor 1/3 + 1/6 = 1/2, so t = 2 / sqrt(0.5) with 2 d.o.f.
-    found = corrected_t([1, 2, 3], 1 / 6)
-    t = 2 / np.sqrt(0.5)
-    # With 2 degrees of freedom: p = 1 - t / sqrt(t² + 2), and the 97.5% point is 4.30265.
-    assert found.p == pytest.approx(1 - t / np.sqrt(t**2 + 2))
-    assert found.low == pytest.approx(2 - 4.302653 * np.sqrt(0.5), abs=1e-5)
-    assert found.high == pytest.approx(2 + 4.302653 * np.sqrt(0.5), abs=1e-5)
-    assert (found.mean, found.n, found.freedom) == (2, 3, 2)
-
-
-@given(numbers)
-def test_without_the_correction_it_is_the_usual_paired_test(differences):
-    array = np.array(differences)
-    found = corrected_t(array, 0.0)
-    if array.std() < 1e-9:
-        assert found.low == found.high == pytest.approx(array.mean())
-        return
-    usual = stats.ttest_1samp(array, 0)
-    interval = usual.confidence_interval()
-    assert found.p == pytest.approx(usual.pvalue, rel=1e-6, abs=1e-12)
-    assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
-
-
-@given(numbers, st.floats(0.01, 1))
-def test_the_correction_widens(differences, ratio):
-    plain, corrected = corrected_t(differences, 0.0), corrected_t(differences, ratio)
-    assert corrected.high - corrected.low >= plain.high - plain.low
-    assert corrected.p >= plain.p - 1e-12
-
-
-def test_equal_scores_and_constant_differences():
-    assert corrected_t([0, 0, 0], 0.125).p == 1
-    always = corrected_t([2, 2, 2], 0.125)
-    assert (always.p, always.low, always.high) == (0, 2, 2)
-
-
-def test_one_difference_is_no_test():
-    with pytest.raises(ValueError, match="two"):
-        corrected_t([1.0], 0.125)
 
 
 def test_holm_by_hand():
@@ -119,7 +74,7 @@ def test_pairs_are_ordered_by_mean_and_adjusted_together():
 
 
 def test_cliques_may_overlap():
-    from lookhops.experiments.statistics import Estimate, Pair
+    from lookhops.experiments.statistics import Pair
 
     def pair(a, b, p):
         return Pair(a, b, Estimate(0, 0, 0, p, 10, 0, 9), p)

@@ -7,14 +7,21 @@ import torch
 from hypothesis import given
 
 from lookhops.neighbourhoods import graph_totals
+from lookhops.neighbourhoods.totals import DEGREES
 from strategies import graph_sets
 
 
 @given(graph_sets())
 def test_totals_are_those_of_a_plain_count(graphs):
     found = graph_totals(graphs)
+    degree = [
+        min(graphs.target.tolist().count(node), DEGREES - 1) for node in range(graphs.num_nodes)
+    ]
+    labels = torch.tensor(degree).view(-1, 1)
+    if graphs.labels is not None:
+        labels = torch.cat((labels, graphs.labels.long()), 1)
     parts = (
-        (graphs.batch, graphs.labels, graphs.label_sizes, graphs.attributes),
+        (graphs.batch, labels, (DEGREES, *graphs.label_sizes), graphs.attributes),
         (
             graphs.batch[graphs.target],
             graphs.edge_labels,

@@ -11,8 +11,8 @@ import pytest
 
 from lookhops.experiments.keys import RunKey
 from lookhops.experiments.results import CellResult, Results
-from lookhops.experiments.statistics import corrected_t
 from lookhops.models.records import Machine
+from lookhops.paired import corrected_t
 from lookhops.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, judge
 from lookhops.paper.figures import accuracy_by_k_figure, gain_figure, rank_figure, save
 from lookhops.paper.page import write_page

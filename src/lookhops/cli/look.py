@@ -15,10 +15,10 @@ from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
 from lookhops.files import replacing
-from lookhops.words import compact_percent
+from lookhops.words import compact_percent, counted, plus_minus
 
 if TYPE_CHECKING:
-    from lookhops.information import HopInformation
+    from lookhops.information import HopInformation, LabelInformation
 
 PICTURES = (".png", ".svg", ".pdf", ".html")
 # More classes than this do not fit beside one another in 80 columns.
@@ -34,15 +34,19 @@ def look(
     per_class: bool = False,
     bootstrap: int = 200,
     seed: int = 0,
+    labels: bool = True,
+    max_hops: int = 6,
+    seeds: str = "10",
     plot: Path | None = None,
     report: ReportFile = None,
     as_json: Json = False,
     *,
     reading: Reading,
 ) -> None:
-    """See, before any training, how much each further hop can tell, and which k that suggests.
+    """See, before any training, how many hops are worth looking at.
 
-    The classes of the graphs are not looked at, save with --per-class to choose graphs.
+    First, how much each further hop can tell, whatever the classes of the graphs, and which k that
+    suggests. Then, from the classes, how well what lies within so many hops tells them.
 
     Args:
         max_k: The most hops to look at.
@@ -52,9 +56,14 @@ def look(
         per_class: Measure the graphs of each class as well.
         bootstrap: Resamples of the graphs for the intervals; 0: none.
         seed: Of the resamples.
+        labels: Look at the classes too.
+        max_hops: The most hops to tell the classes by.
+        seeds: Splits to tell them on: a count or a list.
         plot: Draw it to a file: .png .svg .pdf or .html.
     """
     from lookhops.information import look as measure
+    from lookhops.information import look_labels
+    from lookhops.information.labels import why_not
 
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise LookHopsError(f"{plot}: a picture ends in {', '.join(PICTURES)}.")
@@ -67,18 +76,26 @@ def look(
 
         asked = (max_k, neighbourhood, epsilon, bootstrap, seed, per_class)
         found = measure(graphs, *asked, progress=progress)
+        told, reason = None, why_not(graphs)
+        if labels and reason is None:
+            told = look_labels(graphs, max_hops, seeds, progress)
+    everything = {**found.to_dict(), "labels": told and told.to_dict()}
     if plot is not None:
         _draw(found, plot)
     if as_json:
-        print_json(found.to_dict())
+        print_json(everything)
     else:
         _print(found)
+        if told is not None:
+            _print_labels(told)
+        elif labels:
+            out.print(f"\n{escape(str(reason))}", width=80)
     if report is not None:
         from lookhops.models.graph_counts import graph_counts
         from lookhops.report.build import look_report
 
         again = [("Measure", command_line())]
-        made = look_report(found.to_dict(), graph_counts(graphs), again)
+        made = look_report(everything, graph_counts(graphs), again)
         write_page(made, report, quiet=as_json)
 
 
@@ -165,3 +182,23 @@ def _gain(found: HopInformation, i: int) -> str:
     if found.gain_interval is None:
         return f"{found.gain[i]:.4f}"
     return "{:.3f} ({:.3f} to {:.3f})".format(found.gain[i], *found.gain_interval[i])
+
+
+def _print_labels(told: LabelInformation) -> None:
+    """How well the classes are told by what lies within 0, 1, ... hops."""
+    rows = []
+    for hops, (mean, std) in enumerate(zip(told.mean, told.std, strict=True)):
+        row = [str(hops), plus_minus((100 * mean, 100 * std)), bar(float(mean), 40)]
+        if hops == told.enough:
+            row = [f"[bold green]{cell}[/]" for cell in (*row[:-1], f"{row[-1]} <- enough")]
+        rows.append(row)
+    out.print()
+    out.print(grid(rows, ("hops 0 to h", "% right", ""), ("right", "right", "left")))
+    out.print(
+        f"\nThis table looks at the classes: of the graphs held out in each of "
+        f"{counted(told.majority.size, 'split')}, how many a linear model puts in the right class "
+        f"by what lies within h hops of their nodes; the commonest class alone is right for "
+        f"{compact_percent(told.majority.mean())}.",
+        width=80,
+    )
+    out.print(f"\n[bold]{escape(told.sentence())}[/]", width=80)

@@ -1,68 +1,22 @@
-"""Statistics over seeds: paired differences, intervals, and tests that know splits overlap."""
+"""Statistics over seeds: spreads, pairs of models, ranks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata, t
+from scipy.stats import rankdata
 
-CONFIDENCE = 0.95
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A mean with its interval and the test that it is zero.
-
-    Args:
-        mean: The estimate.
-        low, high: Its 95% interval.
-        p: Two-sided p-value of "it is zero".
-        n: How many values it is the mean of.
-        variance: Of the estimate: the square of its standard error.
-        freedom: Degrees of freedom.
-    """
-
-    mean: float
-    low: float
-    high: float
-    p: float
-    n: int
-    variance: float
-    freedom: float
+from lookhops.paired import Estimate, corrected_t
 
 
 def mean_std(values: ArrayLike) -> tuple[float, float]:
     """Mean and sample standard deviation; of one value the latter is 0."""
     array = np.asarray(values, dtype=float)
     return float(array.mean()), float(array.std(ddof=1)) if array.size > 1 else 0.0
-
-
-def corrected_t(differences: ArrayLike, test_to_train: float) -> Estimate:
-    r"""The corrected resampled t-test of Nadeau and Bengio, on paired differences.
-
-    Training parts drawn from one set overlap, so the differences :math:`d_1, \ldots, d_n` are not
-    independent and :math:`s^2 / n` is too small. Their correction:
-
-    .. math::
-        t = \bar d \Big/ \sqrt{\Bigl(\tfrac1n + \tfrac{n_{test}}{n_{train}}\Bigr) s^2}
-
-    with :math:`n - 1` degrees of freedom.
-
-    Args:
-        differences: One for each split, shape (n), n at least 2.
-        test_to_train: Test graphs over training graphs: 1/8 for the paper's splits.
-    """
-    array = np.asarray(differences, dtype=float)
-    n = array.size
-    if n < 2:
-        raise ValueError("A test needs two differences or more.")
-    variance = (1 / n + test_to_train) * float(array.var(ddof=1))
-    return _estimate(float(array.mean()), variance, n - 1, n)
 
 
 def over_datasets(estimates: Sequence[Estimate]) -> Estimate:
@@ -76,16 +30,7 @@ def over_datasets(estimates: Sequence[Estimate]) -> Estimate:
     parts = sum(e.variance**2 / e.freedom for e in estimates)
     freedom = total**2 / parts if parts > 0 else sum(e.freedom for e in estimates)
     mean = sum(e.mean for e in estimates) / m
-    return _estimate(mean, total / m**2, freedom, sum(e.n for e in estimates))
-
-
-def _estimate(mean: float, variance: float, freedom: float, n: int) -> Estimate:
-    error = sqrt(variance)
-    if error == 0:
-        return Estimate(mean, mean, mean, 1.0 if mean == 0 else 0.0, n, 0.0, freedom)
-    half = float(t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
-    p = float(2 * t.sf(abs(mean) / error, freedom))
-    return Estimate(mean, mean - half, mean + half, p, n, variance, freedom)
+    return Estimate.of(mean, total / m**2, freedom, sum(e.n for e in estimates))
 
 
 def holm(p: ArrayLike) -> np.ndarray:

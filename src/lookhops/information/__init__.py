@@ -2,7 +2,17 @@
 
 from lookhops.information.entropy import kinfo
 from lookhops.information.fit import Decay, fit_decay, smallest_k
+from lookhops.information.labels import LabelInformation, look_labels
 from lookhops.information.result import HopInformation
 from lookhops.information.suggestion import look
 
-__all__ = ["Decay", "HopInformation", "fit_decay", "kinfo", "look", "smallest_k"]
+__all__ = [
+    "Decay",
+    "HopInformation",
+    "LabelInformation",
+    "fit_decay",
+    "kinfo",
+    "look",
+    "look_labels",
+    "smallest_k",
+]

@@ -4,6 +4,7 @@ from lookhops.neighbourhoods.bins import Bins
 from lookhops.neighbourhoods.counts import SparseRows, Vocabulary, unary_codes
 from lookhops.neighbourhoods.gram import gram_by_hop
 from lookhops.neighbourhoods.identities import identities
+from lookhops.neighbourhoods.shells import shells
 from lookhops.neighbourhoods.totals import graph_totals
 
 __all__ = [
@@ -13,5 +14,6 @@ __all__ = [
     "gram_by_hop",
     "graph_totals",
     "identities",
+    "shells",
     "unary_codes",
 ]

@@ -51,12 +51,12 @@ def identities(
         messages = current.index_select(0, graphs.source)
         if edge_hash is not None:
             messages = combine(edge_hash, messages)
-        current = combine(current, _sum_rows(messages, graphs.row_ptr))
+        current = combine(current, sum_rows(messages, graphs.row_ptr))
         found.append(current)
     return torch.stack(found, 1)
 
 
-def _sum_rows(values: Tensor, row_ptr: Tensor) -> Tensor:
+def sum_rows(values: Tensor, row_ptr: Tensor) -> Tensor:
     """Sums over the segments of a CSR, modulo 2^64.
 
     Differences of one running sum are exact here, since int64 wraps around; they need no atomics.

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from lookhops.experiments.results import Results, shared_seeds
-from lookhops.experiments.statistics import Estimate, corrected_t, holm, over_datasets
+from lookhops.experiments.statistics import holm, over_datasets
+from lookhops.paired import Estimate, corrected_t
 from lookhops.paper.reference import DATASETS, ROWS, rows_of
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lookhops.experiments.results import CellResult, Results
-from lookhops.experiments.statistics import Estimate
 from lookhops.files import write_text
+from lookhops.paired import Estimate
 from lookhops.paper.claims import CLAIMS, Answer, Verdict, judge
 from lookhops.paper.figures import FIGURE_MAKERS, save
 from lookhops.paper.reference import COST_DATASET, DATASETS, ROWS, rows_of

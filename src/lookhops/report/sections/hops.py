@@ -21,6 +21,7 @@ from lookhops.report.charts import (
     series,
 )
 from lookhops.report.content import Block, Chart, Section, Tile
+from lookhops.report.sections.label_hops import label_accuracy
 from lookhops.tables import Table
 from lookhops.words import MINUS, NONE, between, counted, percent
 
@@ -45,6 +46,9 @@ def information_section(found: Mapping[str, Any]) -> Section:
         f"of the nodes changes when each looks at k hops ({seen}) instead of k {MINUS} 1."
     )
     blocks: list[Block] = [gains(found), lost(found)]
+    if told := found.get("labels"):
+        lead += f" From the classes: {told['sentence'][0].lower()}{told['sentence'][1:]}"
+        blocks.append(label_accuracy(told))
     if 1 < len(found.get("per_class") or {}) <= MOST_CLASSES:
         blocks.append(class_gains(found))
     return Section("hops", "How many hops matter", lead, blocks)

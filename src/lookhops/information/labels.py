@@ -1,0 +1,269 @@
+"""Which k, from the labels: how well what lies within h hops tells the class of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+
+from lookhops.datasets.splits import Split, split
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.neighbourhoods import Bins, Vocabulary, identities, shells, unary_codes
+from lookhops.neighbourhoods.ridge import ridge_predictions
+from lookhops.options import parse_seeds
+from lookhops.paired import Estimate, corrected_t
+from lookhops.words import compact_percent, counted
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Array = NDArray[Any]
+
+#: With fewer graphs the validation parts are too small to tell anything.
+LEAST_GRAPHS = 50
+MAX_HOPS = 6
+#: A feature is in at least so many graphs.
+MIN_GRAPHS = 2
+#: Bins of each numeric attribute.
+BINS = 8
+#: Of ridge regression. NCI1 changes by a point at most from 0.1 to 1; hop tasks, with few decisive
+#: features among thousands, want a small one.
+PENALTY = 0.2
+#: A smaller p-value is beyond noise.
+LEVEL = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class LabelInformation:
+    """What h hops tell about the classes.
+
+    Args:
+        name: The data set.
+        graphs: How many graphs were looked at.
+        accuracy: Validation accuracy with 0 to H hops on each split, shape (H + 1, splits).
+        majority: That of the commonest class, shape (splits).
+        validation_to_train: Validation graphs over training graphs.
+    """
+
+    name: str
+    graphs: int
+    accuracy: np.ndarray
+    majority: np.ndarray
+    validation_to_train: float
+
+    @property
+    def max_hops(self) -> int:
+        """The most hops that were looked at."""
+        return len(self.accuracy) - 1
+
+    @property
+    def mean(self) -> np.ndarray:
+        """Mean accuracy over the splits, shape (H + 1)."""
+        return self.accuracy.mean(1)
+
+    @property
+    def std(self) -> np.ndarray:
+        """Sample standard deviation over the splits, shape (H + 1)."""
+        return self.accuracy.std(1, ddof=1)
+
+    @property
+    def best(self) -> int:
+        """The hops with the highest mean accuracy, the fewest of them."""
+        return int(self.mean.argmax())
+
+    @cached_property
+    def lost(self) -> list[Estimate]:
+        """How far h hops are below the best number of hops, paired over splits."""
+        return [self._paired(self.accuracy[self.best] - one) for one in self.accuracy]
+
+    @cached_property
+    def gained(self) -> list[Estimate]:
+        """How far h hops are above the commonest class, paired over splits."""
+        return [self._paired(one - self.majority) for one in self.accuracy]
+
+    @property
+    def enough(self) -> int | None:
+        """The fewest hops that lose nothing beyond noise, or none where no hops tell the class.
+
+        Beyond noise is a difference with p < 0.05 in the corrected resampled t-test, p multiplied
+        by the number of depths compared (Bonferroni). What h hops lose against the best number of
+        hops must not be beyond noise, and what they gain on the commonest class must be.
+        """
+        hops = range(self.max_hops + 1)
+        fits = (h for h in hops if self._real(self.gained[h]) and not self._real(self.lost[h]))
+        return next(fits, None)
+
+    def _real(self, difference: Estimate) -> bool:
+        """Whether a difference is above 0 beyond noise."""
+        return difference.mean > 0 and difference.p * len(self.accuracy) < LEVEL
+
+    def _paired(self, differences: np.ndarray) -> Estimate:
+        return corrected_t(differences, self.validation_to_train)
+
+    # ---------------------------------------------------------------- as text and numbers
+
+    def sentence(self) -> str:
+        """The answer in words."""
+        h, chance = self.enough, compact_percent(self.majority.mean())
+        if h is None:
+            return (
+                f"What lies within {counted(self.max_hops, 'hop')} does not tell your classes: no "
+                f"number of hops does better, beyond noise, than always naming the commonest class "
+                f"({chance})."
+            )
+        reached = f"{compact_percent(self.mean[h])} right, against {chance} for the commonest class"
+        if h == 0:
+            said = f"Your classes are told by the nodes alone, without any edge: {reached}."
+        else:
+            said = (
+                f"Your classes are decided within {counted(h, 'hop')}: {reached} and "
+                f"{compact_percent(self.mean[h - 1])} within {counted(h - 1, 'hop')}."
+            )
+        if h == self.max_hops == 0:
+            return said
+        if h == self.max_hops:
+            return f"{said} The last hop still helped: look farther (--max-hops {h + 2})."
+        most = f" (at most {compact_percent(self.mean[self.best])}, with {self.best})"
+        return f"{said} More hops gain nothing beyond noise{most if self.best > h else ''}."
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row a number of hops: accuracy, its spread, what is lost against the best."""
+        return pd.DataFrame(
+            {
+                "hops": range(self.max_hops + 1),
+                "accuracy": self.mean,
+                "std": self.std,
+                "lost": [lost.mean for lost in self.lost],
+                "low": [lost.low for lost in self.lost],
+                "high": [lost.high for lost in self.lost],
+            }
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything a report needs, as plain numbers and text that JSON can hold."""
+        return {
+            "graphs": self.graphs,
+            "splits": self.majority.size,
+            "hops": list(range(self.max_hops + 1)),
+            "accuracy": self.mean.tolist(),
+            "std": self.std.tolist(),
+            "lost": [lost.mean for lost in self.lost],
+            "lost_interval": [[lost.low, lost.high] for lost in self.lost],
+            "majority": float(self.majority.mean()),
+            "enough": self.enough,
+            "sentence": self.sentence(),
+        }
+
+
+def look_labels(
+    graphs: Graphs,
+    max_hops: int = MAX_HOPS,
+    seeds: int | str | Sequence[int] = 10,
+    progress: Callable[[str, float], None] | None = None,
+) -> LabelInformation:
+    r"""See how well what lies within h hops tells the classes, for each h, and which h is enough.
+
+    A graph is read as what lies around its nodes: the exact neighbourhoods within 0 to h hops
+    (:func:`~lookhops.neighbourhoods.identities`) and the labels exactly 1 to h hops away
+    (:func:`~lookhops.neighbourhoods.shells`), counted in unary, those in at least two graphs, as a
+    vector of length 1. Ridge regression on the classes of the training part, with one penalty for
+    all, then names the class of each validation graph. Features and bins come from all graphs,
+    without their classes; the classes of the test parts are not looked at.
+
+    Args:
+        graphs: The graphs, with classes. Numeric attributes are cut into bins.
+        max_hops: The most hops to look at, H.
+        seeds: Of the splits, at least two: a count, or the seeds themselves.
+        progress: Called with what is being done, and how much of it from 0 to 1.
+    """
+    if reason := why_not(graphs):
+        raise LookHopsError(reason)
+    if max_hops < 0:
+        raise LookHopsError(f"max_hops is a whole number from 0, not {max_hops}.")
+    chosen = parse_seeds(seeds)
+    if len(chosen) < 2:
+        raise LookHopsError("What is noise shows on two splits or more: give at least 2 seeds.")
+    report = progress or (lambda _what, _share: None)
+    graphs = graphs.to("cpu")
+    assert graphs.y is not None
+    y = graphs.y.numpy()
+    splits = [split(graphs, seed, stratify=True) for seed in chosen]
+    train, targets, common = _regressions(y, graphs.num_classes, splits)
+    accuracy = []
+    for hops, rows in enumerate(_rows_by_depth(graphs, max_hops)):
+        report("reading neighbourhoods", hops / (max_hops + 1))
+        scores = ridge_predictions(rows, targets - common, train, PENALTY) + common
+        accuracy.append(_accuracies(scores, y, splits))
+    one = splits[0]
+    return LabelInformation(
+        graphs.name,
+        len(graphs),
+        np.array(accuracy),
+        np.array(_accuracies(np.broadcast_to(common, targets.shape), y, splits)),
+        len(one.val) / len(one.train),
+    )
+
+
+def why_not(graphs: Graphs) -> str | None:
+    """Why the classes cannot be looked at, or none where they can."""
+    if graphs.y is None:
+        return f"{graphs.name}: the graphs have no classes, so what hops tell of them is not known."
+    if graphs.y.unique().numel() < 2:
+        return f"{graphs.name}: all graphs are of one class, so there is nothing to tell."
+    if len(graphs) < LEAST_GRAPHS:
+        return (
+            f"{graphs.name}: {counted(len(graphs), 'graph')} are too few to see what hops tell of "
+            f"the classes; it takes {LEAST_GRAPHS}."
+        )
+    return None
+
+
+def _rows_by_depth(graphs: Graphs, max_hops: int) -> Iterator[csr_array]:
+    """The graphs as rows of length 1 of what lies within 0, 1, ... hops."""
+    from scipy.sparse import diags_array, hstack
+
+    bins = None
+    if graphs.attributes is not None:
+        bins = Bins.learn(graphs.attributes, BINS)(graphs.attributes)
+    within = identities(graphs, max_hops, bins)
+    exactly = shells(graphs, within[:, 0], max_hops)
+    blocks = []
+    for hop in range(max_hops + 1):
+        seen = torch.cat((within[:, hop : hop + 1], exactly[:, max(hop - 1, 0) : hop]), 1)
+        codes = unary_codes(graphs, seen)
+        vocabulary = Vocabulary.choose(graphs, codes, min_graphs=MIN_GRAPHS)
+        blocks.append(vocabulary.rows(graphs, codes).to_scipy())
+        rows = hstack(blocks, format="csr")
+        lengths = np.sqrt(np.maximum(np.diff(rows.indptr), 1)).astype(np.float32)
+        yield (diags_array(1 / lengths) @ rows).tocsr()
+
+
+def _regressions(y: Array, classes: int, splits: Sequence[Split]) -> tuple[Array, ...]:
+    """Training parts, targets and their means: a column for each split and each class but the last.
+
+    Targets are 1 for the class and 0 for others. Those of all classes sum to 1, and so do their
+    predictions: the last class needs no regression.
+    """
+    train = np.zeros((len(y), len(splits)), np.float32)
+    for column, one in enumerate(splits):
+        train[one.train.numpy(), column] = 1
+    train = train.repeat(classes - 1, axis=1)
+    targets = np.tile(np.eye(classes, dtype=np.float32)[y, :-1], len(splits))
+    return train, targets, (train * targets).sum(0) / train.sum(0)
+
+
+def _accuracies(scores: Array, y: Array, splits: Sequence[Split]) -> list[float]:
+    """How many of the validation graphs of each split get the highest score for their class."""
+    shares = []
+    for one, part in zip(splits, np.split(scores, len(splits), axis=1), strict=True):
+        val = one.val.numpy()
+        last = 1 - part[val].sum(1, keepdims=True)
+        shares.append(float((np.hstack((part[val], last)).argmax(1) == y[val]).mean()))
+    return shares

@@ -1,0 +1,67 @@
+"""Means of paired differences over splits, with tests that know that splits overlap."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.stats import t
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean with its interval and the test that it is zero.
+
+    Args:
+        mean: The estimate.
+        low, high: Its 95% interval.
+        p: Two-sided p-value of "it is zero".
+        n: How many values it is the mean of.
+        variance: Of the estimate: the square of its standard error.
+        freedom: Degrees of freedom.
+    """
+
+    mean: float
+    low: float
+    high: float
+    p: float
+    n: int
+    variance: float
+    freedom: float
+
+    @classmethod
+    def of(cls, mean: float, variance: float, freedom: float, n: int) -> Estimate:
+        """The estimate with this mean and variance, by Student's t."""
+        error = sqrt(variance)
+        if error == 0:
+            return cls(mean, mean, mean, 1.0 if mean == 0 else 0.0, n, 0.0, freedom)
+        half = float(t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
+        p = float(2 * t.sf(abs(mean) / error, freedom))
+        return cls(mean, mean - half, mean + half, p, n, variance, freedom)
+
+
+def corrected_t(differences: ArrayLike, test_to_train: float) -> Estimate:
+    r"""The corrected resampled t-test of Nadeau and Bengio, on paired differences.
+
+    Training parts drawn from one set overlap, so the differences :math:`d_1, \ldots, d_n` are not
+    independent and :math:`s^2 / n` is too small. Their correction:
+
+    .. math::
+        t = \bar d \Big/ \sqrt{\Bigl(\tfrac1n + \tfrac{n_{test}}{n_{train}}\Bigr) s^2}
+
+    with :math:`n - 1` degrees of freedom.
+
+    Args:
+        differences: One for each split, shape (n), n at least 2.
+        test_to_train: Test graphs over training graphs: 1/8 for the paper's splits.
+    """
+    array = np.asarray(differences, dtype=float)
+    n = array.size
+    if n < 2:
+        raise ValueError("A test needs two differences or more.")
+    variance = (1 / n + test_to_train) * float(array.var(ddof=1))
+    return Estimate.of(float(array.mean()), variance, n - 1, n)

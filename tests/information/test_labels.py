@@ -1,0 +1,141 @@
+"""What hops tell about the classes."""
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from lookhops import Graphs, LookHopsError, load, look_labels
+from lookhops.datasets.splits import split
+from lookhops.information import LabelInformation
+from lookhops.information.labels import PENALTY
+from lookhops.neighbourhoods import ridge
+from naive_wl import naive_colours, naive_shells
+
+
+@pytest.mark.parametrize("k", range(1, 7))
+def test_hop_tasks_are_decided_within_k_hops(k: int):
+    found = look_labels(load(f"hops-{k}"))
+    assert found.enough == k
+    assert (found.mean[:k] < 0.6).all()
+    assert (found.mean[k:] > 0.9).all()
+    assert f"decided within {k} hop" in found.sentence()
+    assert ("still helped" in found.sentence()) == (k == 6)
+
+
+def test_other_graphs_and_splits_give_the_same():
+    assert look_labels(load("hops-3", seed=4), seeds=range(400, 410)).enough == 3
+
+
+def test_shuffled_classes_are_not_told():
+    graphs = load("hops-2", size=300)
+    order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))
+    found = look_labels(replace(graphs, y=graphs.y[order]))
+    assert found.enough is None
+    assert found.to_dict()["enough"] is None
+    assert "does not tell your classes" in found.sentence()
+
+
+def naive_accuracies(graphs: Graphs, hops: int, seeds: list[int]) -> list[float]:
+    """The whole of it, graph by graph, by dense matrices."""
+    colours = [*naive_colours(graphs, hops)[: hops + 1], *naive_shells(graphs, hops)]
+    graph = graphs.batch.tolist()
+    features, seen = defaultdict(set), Counter()
+    for family, column in enumerate(colours):
+        for node, colour in enumerate(column):
+            what = (family, colour)
+            features[graph[node]].add((what, seen[graph[node], what]))
+            seen[graph[node], what] += 1
+    often = Counter(feature for own in features.values() for feature in own)
+    kept = sorted((f for f in often if often[f] > 1), key=repr)
+    x = np.array([[f in features[g] for f in kept] for g in range(len(graphs))], float)
+    x /= np.linalg.norm(x, axis=1, keepdims=True)
+    y, shares = graphs.y.numpy(), []
+    for seed in seeds:
+        parts = split(graphs, seed, stratify=True)
+        train, val = parts.train.numpy(), parts.val.numpy()
+        targets = np.eye(graphs.num_classes)[y]
+        mean = targets[train].mean(0)
+        gram = x[train] @ x[train].T + PENALTY * np.eye(len(train))
+        scores = x[val] @ x[train].T @ np.linalg.solve(gram, targets[train] - mean) + mean
+        shares.append((scores.argmax(1) == y[val]).mean())
+    return shares
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_agrees_with_a_naive_version(classes: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(ridge, "TOLERANCE", 1e-5)
+    graphs = load("hops-2", size=120)
+    if classes == 3:
+        y = torch.where(graphs.nodes_per_graph > graphs.nodes_per_graph.median(), 2, graphs.y)
+        graphs = replace(graphs, y=y, class_names=("a", "b", "c"))
+    found = look_labels(graphs, 2, [1, 2, 3])
+    naive = [naive_accuracies(graphs, hops, [1, 2, 3]) for hops in range(3)]
+    np.testing.assert_allclose(found.accuracy, naive)
+
+
+def test_numbers_are_read_in_bins():
+    graphs = load("hops-1", size=200)
+    value = torch.where(graphs.labels.float() > 1, graphs.labels * 10.0, 0.0)
+    plain = replace(graphs, labels=(graphs.labels == 1).to(graphs.labels), label_sizes=(2,))
+    assert look_labels(plain, 2).enough is None
+    assert look_labels(replace(plain, attributes=value), 2).enough == 1
+
+
+def information(*accuracy: float, majority: float = 0.5) -> LabelInformation:
+    noise = np.array([0.01, -0.01, 0.0, 0.02, -0.02])
+    rows = np.array(
+        [one + noise[[(i + j) % 5 for j in range(5)]] for i, one in enumerate(accuracy)]
+    )
+    return LabelInformation("made up", 100, rows, np.full(5, majority), 0.125)
+
+
+@pytest.mark.parametrize(
+    ("accuracy", "enough", "said"),
+    [
+        ((0.5, 0.5, 0.5), None, "does not tell"),
+        ((0.8,), 0, "without any edge: 80.0% right, against 50.0% for the commonest class."),
+        ((0.8, 0.8, 0.81), 0, "(at most 81.0%, with 2)"),
+        ((0.5, 0.8, 0.8), 1, "decided within 1 hop: 80.0% right, against 50.0%"),
+        ((0.5, 0.7, 0.9), 2, "The last hop still helped"),
+    ],
+)
+def test_the_fewest_hops_within_noise_of_the_best(accuracy, enough, said):
+    found = information(*accuracy)
+    assert found.enough == enough
+    assert said in found.sentence()
+
+
+def test_as_numbers(tasks):
+    found = look_labels(tasks, 2, 3)
+    told = found.to_dict()
+    assert json.loads(json.dumps(told)) == told
+    assert told["hops"] == [0, 1, 2]
+    assert told["splits"] == 3
+    assert found.to_frame()["accuracy"].tolist() == told["accuracy"]
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        (lambda g: replace(g, y=None, class_names=()), {}, "have no classes"),
+        (lambda g: replace(g, y=g.y * 0), {}, "of one class"),
+        (lambda g: g.select(range(30)), {}, "30 graphs are too few"),
+        (lambda g: g, {"max_hops": -1}, "from 0, not -1"),
+        (lambda g: g, {"seeds": [1]}, "at least 2 seeds"),
+    ],
+)
+def test_what_cannot_be_told(tasks, change, options, message):
+    with pytest.raises(LookHopsError, match=message):
+        look_labels(change(tasks), **options)
+
+
+@pytest.mark.data
+def test_nci1_climbs(data_dir):
+    found = look_labels(load("NCI1", data_dir=data_dir), max_hops=5)
+    assert found.mean[0] < 0.68
+    assert found.mean[-1] > 0.84
+    assert found.enough in (3, 4)
