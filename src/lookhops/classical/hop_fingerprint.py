@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import Bins, Vocabulary, identities, unary_codes
 
 
+@dataclass(eq=False, repr=False)
 class HopFingerprint(TransformerMixin, BaseEstimator):
     """Graphs as sparse rows: what exactly lies within ``h`` hops of their nodes, counted in unary.
 
@@ -43,21 +45,12 @@ class HopFingerprint(TransformerMixin, BaseEstimator):
         (2, 9)
     """
 
-    def __init__(
-        self,
-        h: int = 5,
-        min_graphs: int = 2,
-        max_features: int | None = None,
-        bins: int = 0,
-        edge_labels: bool = True,
-        normalize: bool = True,
-    ) -> None:
-        self.h = h
-        self.min_graphs = min_graphs
-        self.max_features = max_features
-        self.bins = bins
-        self.edge_labels = edge_labels
-        self.normalize = normalize
+    h: int = 5
+    min_graphs: int = 2
+    max_features: int | None = None
+    bins: int = 0
+    edge_labels: bool = True
+    normalize: bool = True
 
     def fit(self, X: Any, y: Any = None) -> HopFingerprint:
         """Choose the columns, and learn the bins, on graphs ``X``; ``y`` is not looked at."""

@@ -28,9 +28,9 @@ OF_PAIRS = ("pairs.md", "pairs.tex", "pairs.csv", "ranks.svg", "ranks.png")
 def compare(
     source: Source,
     models: str = "recommended,licheb+lookhops,licheb,cheb,gcn",
-    seeds: str = "10",
-    store: Path | None = None,
     output: Path | None = None,
+    store: Path | None = None,
+    seeds: str = "10",
     report: ReportFile = None,
     as_json: Json = False,
     *,

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 def predict(
     model: Model,
     source: Input,
-    output: Path | None = None,
     device: str = "auto",
+    output: Path | None = None,
     as_json: Json = False,
     *,
     reading: Reading,

@@ -80,11 +80,7 @@ class ASAP(Pooling):
         return self._coarsen(level)[0]
 
     def forward(
-        self,
-        x: Tensor,
-        edge_index: Edges,
-        edge_weight: Maybe = None,
-        batch: Maybe = None,
+        self, x: Tensor, edge_index: Edges, edge_weight: Maybe = None, batch: Maybe = None
     ) -> PyGPooled:
         """Pool as PyG's other poolings do; arguments as for :class:`~lookhops.nn.NodePooling`."""
         level = self._level(x, edge_index, batch, edge_weight)

@@ -39,8 +39,7 @@ def label_accuracy(told: Mapping[str, Any]) -> Chart:
     }
     said = "no number of hops tells them" if enough is None else f"{enough} are enough"
     rows = [
-        [str(h), plus_minus((mean[h], std[h])), f"{lost[h]:.1f}", between(ends[h])]
-        for h in hops
+        [str(h), plus_minus((mean[h], std[h])), f"{lost[h]:.1f}", between(ends[h])] for h in hops
     ]
     return Chart(
         figure(
