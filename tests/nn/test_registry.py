@@ -17,7 +17,7 @@ from lookhops.nn import (
 )
 from lookhops.nn.conv import Convolution
 from lookhops.nn.pool import Pooling
-from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find, reads_k
+from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find, network_name, reads_k
 
 
 def test_the_names_of_the_command_line():
@@ -151,3 +151,12 @@ def test_a_users_pooling_that_reads_anchors_may_reduce_its_own_way(monkeypatch):
     level = make_batch(0, sizes=[9, 6, 12], dtype=torch.float64).level()
     for masked in (False, True):
         torch.testing.assert_close(own.classify(level, masked)[0], plain.classify(level, masked)[0])
+
+
+def test_a_network_is_called_by_all_that_it_reads():
+    beside = {"pool": "lookhops", "k": 3, "fingerprint": 5, "totals": True}
+    said = network_name({"conv": "licheb", **beside})
+    assert said == "licheb + lookhops, k = 3, fingerprint of 5 hops, totals"
+    alone = {"conv": "none", "pool": "none", "k": 2, "fingerprint": 1, "totals": False}
+    assert network_name(alone) == "fingerprint of 1 hop"
+    assert network_name({"conv": "gcn", "pool": "none", "k": 2}) == "gcn"
