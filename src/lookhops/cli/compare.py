@@ -27,7 +27,7 @@ OF_PAIRS = ("pairs.md", "pairs.tex", "pairs.csv", "ranks.svg", "ranks.png")
 @with_options
 def compare(
     source: Source,
-    models: str = "recommended,licheb+lookhops,licheb,cheb,gcn",
+    models: str = "recommended,fingerprint,baseline,licheb,gcn",
     output: Path | None = None,
     store: Path | None = None,
     seeds: str = "10",
