@@ -147,7 +147,7 @@ def compare(architecture: Architecture, epochs: int, device: torch.device) -> tu
     graphs = load("NCI1")
     part = split(graphs, SEED)
     protocol = Protocol(seeds=(SEED,))
-    engine = EagerEngine(graphs, task_of(graphs), part, SEED, architecture, protocol, device)
+    engine = EagerEngine(graphs, task_of(graphs), [part], [SEED], architecture, protocol, device)
     data = graphs.select(part.train).to_pyg()
     plain = PlainNetwork(graphs.num_features, graphs.num_classes, architecture).to(device)
     plain.copy_weights(engine.model)

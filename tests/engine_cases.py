@@ -26,6 +26,8 @@ WHOLE = Architecture(
     edge_ratio=0.8,
     readout="max+mean+sum",
     dropout=0.3,
+    fingerprint=2,
+    totals=True,
 )
 #: Losses after some epochs, where sums are taken in another order: in single precision, and in
 #: double precision, which shows a single element that was dropped in one engine only.
@@ -65,7 +67,7 @@ class StackedCases:
         """The plain engine of each seed, on the CPU."""
         task = task_of(graphs, protocol.class_weights)
         return [
-            EagerEngine(graphs, task, split(graphs, seed), seed, architecture, protocol, CPU)
+            EagerEngine(graphs, task, [split(graphs, seed)], [seed], architecture, protocol, CPU)
             for seed in protocol.seeds
         ]
 
@@ -103,6 +105,12 @@ class StackedCases:
         # After a second ASAP pooling clusters coincide, and rounding would choose between them.
         architecture = replace(WHOLE, pool=pool, layers=2 if pool == "asap" else 3)
         protocol = exactly(seeds=(11, 22, 33), class_weights=True)
+        stack = self.stack(noisy, architecture, protocol)
+        self.assert_same(stack, self.alone(noisy, architecture, protocol), close=EXACT)
+
+    def test_readings_of_whole_graphs_alone(self, noisy):
+        architecture = Architecture(conv="none", fingerprint=3, totals=True)
+        protocol = exactly(seeds=(11, 22, 33))
         stack = self.stack(noisy, architecture, protocol)
         self.assert_same(stack, self.alone(noisy, architecture, protocol), close=EXACT)
 

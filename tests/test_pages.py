@@ -1,8 +1,10 @@
 """What the guide shows runs as it stands."""
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 
+from lookhops import Architecture, LookHopsClassifier
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -18,7 +20,7 @@ def run_blocks(page: Path) -> dict:
 
 
 def test_layers(monkeypatch):
-    for name, table in (("sage", CONVOLUTIONS), ("longest", POOLINGS)):
+    for name, table in (("graphconv", CONVOLUTIONS), ("longest", POOLINGS)):
         monkeypatch.setitem(table, name, None)  # to be taken out again
     names = run_blocks(DOCS / "layers.md")
     assert sum(p.numel() for p in names["after"].parameters()) == 5_376
@@ -29,6 +31,13 @@ def test_every_layer_is_in_the_table():
     text = (DOCS / "layers.md").read_text("utf-8")
     for name in (*CONVOLUTIONS, *POOLINGS):
         assert f"| `{name}` |" in text
+
+
+def test_the_api_names_every_parameter_of_the_classifier_that_is_not_in_its_source():
+    text = (DOCS / "api.md").read_text("utf-8")
+    own = {"validation_fraction", "random_state", "device"}
+    for name in LookHopsClassifier().get_params().keys() - asdict(Architecture()).keys() - own:
+        assert f"`{name}`" in text
 
 
 def test_graphs_of_ones_own(monkeypatch, tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lookhops.errors import LookHopsError
 from lookhops.nn import Architecture
-from lookhops.schema import Count, Share, UnknownEntry, check, decode, located, read
+from lookhops.schema import AtLeast, Count, Share, UnknownEntry, decode, located, read
 from lookhops.training import Protocol
 
 
@@ -89,9 +89,9 @@ def test_paths_and_what_a_class_refuses():
 
 
 def test_entries_at_least():
-    types = {"a": int, "b?": str, "c": {"d": float}}
-    check(types, {"a": 1, "c": {"d": 2.5, "e": None}, "more": 1})
-    check(types, {"a": 1, "b": "text", "c": {"d": 2}})
+    types = AtLeast({"a": int, "b?": str, "c": AtLeast({"d": float})})
+    read(types, {"a": 1, "c": {"d": 2.5, "e": None}, "more": 1})
+    read(types, {"a": 1, "b": "text", "c": {"d": 2}})
     for value, sentence in (
         ({"a": 1}, "c is missing"),
         ({"a": 1, "c": {}}, r"c\.d is missing"),
@@ -99,7 +99,7 @@ def test_entries_at_least():
         ([], r"the content is \[\], not an object"),
     ):
         with pytest.raises(LookHopsError, match=f"^{sentence}$"):
-            check(types, value)
+            read(types, value)
 
 
 JSON = st.recursive(

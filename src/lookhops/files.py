@@ -6,15 +6,14 @@ import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
-
-import safetensors.torch
-from safetensors import SafetensorError
-from torch import Tensor
+from typing import TYPE_CHECKING, Any
 
 from lookhops.errors import LookHopsError
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @contextmanager
@@ -23,15 +22,12 @@ def replacing(path: Path | str) -> Iterator[Path]:
 
     An interrupted or failing block leaves what was there before, and no temporary file.
     """
-    path = Path(path)
+    path, part = Path(path), None
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
         os.close(handle)
-    except OSError as error:
-        raise LookHopsError(f"{path}: cannot be written ({error.strerror or error}).") from error
-    part = Path(name)
-    try:
+        part = Path(name)
         yield part
         umask = os.umask(0)
         os.umask(umask)
@@ -40,8 +36,8 @@ def replacing(path: Path | str) -> Iterator[Path]:
     except OSError as error:
         raise LookHopsError(f"{path}: cannot be written ({error.strerror or error}).") from error
     finally:
-        with suppress(FileNotFoundError):
-            part.unlink()
+        if part is not None:
+            part.unlink(missing_ok=True)
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -85,15 +81,20 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def pack_tensors(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> bytes:
     """Tensors and a JSON note as the content of one safetensors file."""
+    from safetensors.torch import save
+
     # Copies, because safetensors refuses slices of one tensor, as stacked seeds are.
     plain = {key: value.detach().cpu().contiguous().clone() for key, value in tensors.items()}
-    return safetensors.torch.save(plain, {"note": json.dumps(note)})
+    return save(plain, {"note": json.dumps(note)})
 
 
 def unpack_tensors(content: bytes, path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What :func:`pack_tensors` packed. Only safetensors is read: nothing is ever unpickled."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
     try:
-        tensors = safetensors.torch.load(content)
+        tensors = load(content)
         length = int.from_bytes(content[:8], "little")
         metadata = json.loads(content[8 : 8 + length]).get("__metadata__") or {}
         note = json.loads(metadata.get("note", "{}"))

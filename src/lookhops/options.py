@@ -49,7 +49,7 @@ def option(default: Any, *, flag: str | None = None, least: float | None = None)
 def options_of(config: Any) -> list[Option]:
     """The options of a configuration: its fields but the tuples, with its values as defaults."""
     types = get_type_hints(type(config), include_extras=True)
-    texts = argument_texts(type(config))
+    texts = SHARED_TEXTS | argument_texts(type(config))
     return [
         Option(
             own.name,
@@ -77,8 +77,8 @@ class Architecture:
     """Everything that shapes a :class:`~lookhops.nn.GraphNetwork` but its input and its outputs.
 
     Args:
-        conv: Name of the convolution, such as ``licheb``, ``cheb`` or ``gcn``.
-        pool: Name of the pooling, such as ``lookhops``, ``topk`` or ``none``.
+        conv: Name of the convolution: ``licheb``, ``cheb``, ``gcn``, ... (all: docs/layers.md).
+        pool: Name of the pooling: ``lookhops``, ``topk``, ... (all: docs/layers.md), or ``none``.
         k: Hops that each layer looks.
         hidden: Channels of each layer.
         layers: Number of layers.
@@ -172,6 +172,13 @@ class Protocol:
             raise LookHopsError(
                 f"precision is one of {', '.join(PRECISIONS)}, not {self.precision!r}."
             )
+
+
+#: What options mean that stand in several places; a docstring there need not say it again.
+SHARED_TEXTS = {
+    "device": "cpu, cuda, or auto: a GPU where there is one.",
+    "precision": argument_texts(Protocol)["precision"],
+}
 
 
 def parse_seeds(text: str | int | Sequence[int]) -> tuple[int, ...]:

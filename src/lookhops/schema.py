@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import MISSING, dataclass, fields, is_dataclass
-from functools import cache, partial
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
 from math import inf, isfinite
 from numbers import Real
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -44,36 +44,49 @@ PLAIN: Mapping[Any, tuple[str, tuple[type, ...]]] = {
 }
 
 
+class AtLeast:
+    """An object that has some entries at least; it is read as it is.
+
+    Args:
+        entries: The type of each; a name that ends in ``?`` may be missing.
+    """
+
+    def __init__(self, entries: Mapping[str, Any]) -> None:
+        self.entries = {name.removesuffix("?"): kind for name, kind in entries.items()}
+        self.optional = {name[:-1] for name in entries if name.endswith("?")}
+
+
 class UnknownEntry(LookHopsError):
     """An entry that a format does not have: it may be of a later version."""
 
 
-def read(kind: type[T], value: Any, path: str = "") -> T:
+class _Misfit(Exception):
+    """What does not fit; who reads the entries around it says on the way out where it stands."""
+
+    def __init__(self, text: str, error: type[LookHopsError] = LookHopsError) -> None:
+        self.text, self.error, self.place = text, error, ""
+
+    def at(self, place: str) -> _Misfit:
+        """The same, one level further out."""
+        self.place = place + self.place
+        return self
+
+
+def read(kind: type[T] | AtLeast, value: Any, path: str = "") -> T:
     """A value as this type, or a sentence that says where it is not.
 
     Args:
         kind: A dataclass (no other entries are allowed; those with defaults may be missing),
-            ``Mapping[str, T]``, ``Sequence[T]``, ``tuple[...]``, ``T | None``, a number with a
-            :class:`Range`, a plain type or ``Any``.
+            :class:`AtLeast`, ``Mapping[str, T]``, ``Sequence[T]``, ``tuple[...]``, ``T | None``, a
+            number with a :class:`Range`, a plain type or ``Any``.
         value: What ``json.loads`` gave.
         path: Where it stands, for the sentence: ``runs[3].metrics``.
     """
-    return _read(kind, value, path)
-
-
-def check(entries: Mapping[str, Any], value: Any, path: str = "") -> None:
-    """That an object has these entries at least, or a sentence that says which is wrong.
-
-    Args:
-        entries: The type of each as for :func:`read`, or such a mapping again; a name that ends in
-            ``?`` may be missing.
-        value: What ``json.loads`` gave.
-        path: Where it stands, for the sentence.
-    """
-    found = _object(value, path)
-    for name, kind in entries.items():
-        if not name.endswith("?") or name[:-1] in found:
-            _entry(found, name.removesuffix("?"), kind, path)
+    try:
+        return _reader(kind)(value)  # type: ignore[arg-type]
+    except _Misfit as misfit:
+        place = f"{path}{misfit.place}".lstrip(".") or "the content"
+        raise misfit.error(f"{place}{misfit.text}".removeprefix("the content: ")) from None
 
 
 def decode(text: Any, path: str) -> Any:
@@ -90,90 +103,116 @@ def located(where: str) -> Iterator[None]:
     try:
         yield
     except LookHopsError as error:
-        text = str(error).rstrip(".")
-        raise type(error)(f"{where}: {text}" if where else text) from error
-
-
-def _read(kind: Any, value: Any, path: str) -> Any:
-    if isinstance(kind, dict):
-        return check(kind, value, path)
-    if kind in PLAIN:
-        return _read_plain(kind, value, path)
-    if kind is Any:
-        return value
-    origin, inner = _parts(kind)
-    if origin in (Union, types.UnionType):
-        return None if value is None else _read(inner[0], value, path)
-    if origin is Annotated:
-        low, high = inner[1].low, inner[1].high
-        if not low <= _read(inner[0], value, path) <= high:
-            to = "" if high == inf else f" to {high:g}"
-            raise _wrong(value, path, f"{PLAIN[inner[0]][0]} from {low:g}{to}")
-        return value
-    if is_dataclass(kind):
-        return _read_dataclass(kind, value, path)
-    if origin is Mapping and inner[1] is Any:
-        return _object(value, path)
-    if origin is Mapping:
-        return {name: _entry(value, name, inner[1], path) for name in _object(value, path)}
-    return _read_list(inner, value, path)
-
-
-def _read_plain(kind: Any, value: Any, path: str) -> Any:
-    name, allowed = PLAIN[kind]
-    fits = isinstance(value, allowed) and (kind is bool or not isinstance(value, bool))
-    if not fits or (kind is float and not isfinite(value)):
-        raise _wrong(value, path, name)
-    return value
-
-
-def _read_dataclass(kind: Any, value: Any, path: str) -> Any:
-    hints = _hints(kind)
-    for name in _object(value, path):
-        if name not in hints:
-            where = f"{path}.{name}".lstrip(".")
-            raise UnknownEntry(f"{where} is not known to this version of LookHops")
-    given = {
-        field.name: _entry(value, field.name, hints[field.name], path)
-        for field in fields(kind)
-        if field.name in value or (field.default is field.default_factory is MISSING)
-    }
-    with located(path):
-        return kind(**given)
-
-
-def _read_list(inner: tuple[Any, ...], value: Any, path: str) -> tuple[Any, ...]:
-    if not isinstance(value, list):
-        raise _wrong(value, path, "a list")
-    kinds = (inner[0],) * len(value) if len(inner) == 1 or inner[1] is Ellipsis else inner
-    if len(kinds) != len(value):
-        raise _wrong(value, path, f"a list of {len(kinds)}")
-    pairs = zip(kinds, value, strict=True)
-    return tuple(_read(of, each, f"{path}[{i}]") for i, (of, each) in enumerate(pairs))
-
-
-def _entry(entries: Mapping[str, Any], name: str, kind: Any, path: str) -> Any:
-    where = f"{path}.{name}".lstrip(".")
-    if name not in entries:
-        raise LookHopsError(f"{where} is missing")
-    return _read(kind, entries[name], where)
-
-
-def _object(value: Any, path: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _wrong(value, path, "an object")
-    return value
-
-
-def _wrong(value: Any, path: str, name: str) -> LookHopsError:
-    text = json.dumps(value, default=str)
-    shown = text if len(text) <= 40 else f"{text[:39]}…"
-    return LookHopsError(f"{path or 'the content'} is {shown}, not {name}")
+        raise type(error)(f"{where}: {str(error).rstrip('.')}") from error
 
 
 @cache
-def _parts(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    return get_origin(kind), get_args(kind)
+def _reader(kind: Any) -> Callable[[Any], Any]:
+    """What reads values of a type; made once, because stores have many."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return lambda value: value
+    if kind in PLAIN:
+        return _plain_reader(kind)
+    if origin in (Union, types.UnionType):
+        some = _reader(inner[0])
+        return lambda value: None if value is None else some(value)
+    if origin is Annotated:
+        return _range_reader(inner[0], inner[1])
+    if origin is None:
+        return _entries_reader(kind)
+    return _mapping_reader(inner[1]) if origin is Mapping else _list_reader(inner)
 
 
-_hints = cache(partial(get_type_hints, include_extras=True))
+def _plain_reader(kind: Any) -> Callable[[Any], Any]:
+    name, allowed = PLAIN[kind]
+    refused = () if kind is bool else (bool,)
+    finite = kind is float
+
+    def plain(value: Any) -> Any:
+        fits = isinstance(value, allowed) and not isinstance(value, refused)
+        if not fits or (finite and not isfinite(value)):
+            raise _wrong(value, name)
+        return value
+
+    return plain
+
+
+def _range_reader(kind: Any, bounds: Range) -> Callable[[Any], Any]:
+    number, low, high = _reader(kind), bounds.low, bounds.high
+
+    def ranged(value: Any) -> Any:
+        if not low <= number(value) <= high:
+            to = "" if high == inf else f" to {high:g}"
+            raise _wrong(value, f"{PLAIN[kind][0]} from {low:g}{to}")
+        return value
+
+    return ranged
+
+
+def _entries_reader(kind: Any) -> Callable[[Any], Any]:
+    """A dataclass from an object with its entries, or an object as it is."""
+    if closed := not isinstance(kind, AtLeast):
+        kinds = get_type_hints(kind, include_extras=True)
+        optional = {f.name for f in fields(kind) if not f.default is f.default_factory is MISSING}
+    else:
+        kinds, optional = kind.entries, kind.optional
+    readers = {name: _reader(each) for name, each in kinds.items()}
+
+    def entries(value: Any) -> Any:
+        for name in _object(value) if closed else ():
+            if name not in readers:
+                text = " is not known to this version of LookHops"
+                raise _Misfit(text, UnknownEntry).at(f".{name}")
+        found = {}
+        for name, reader in readers.items():
+            if name in _object(value):
+                found[name] = _entry(reader, value[name], f".{name}")
+            elif name not in optional:
+                raise _Misfit(" is missing").at(f".{name}")
+        try:
+            return kind(**found) if closed else value
+        except LookHopsError as error:
+            raise _Misfit(f": {str(error).rstrip('.')}", type(error)) from error
+
+    return entries
+
+
+def _mapping_reader(kind: Any) -> Callable[[Any], Any]:
+    reader = _reader(kind)
+    return lambda value: {
+        name: _entry(reader, each, f".{name}") for name, each in _object(value).items()
+    }
+
+
+def _list_reader(inner: tuple[Any, ...]) -> Callable[[Any], Any]:
+    alike = len(inner) == 1 or inner[1] is Ellipsis
+    readers = [_reader(kind) for kind in (inner[:1] if alike else inner)]
+
+    def entries(value: Any) -> tuple[Any, ...]:
+        if not isinstance(value, list):
+            raise _wrong(value, "a list")
+        if not alike and len(value) != len(readers):
+            raise _wrong(value, f"a list of {len(readers)}")
+        pairs = zip(readers * len(value) if alike else readers, value, strict=True)
+        return tuple(_entry(reader, each, f"[{i}]") for i, (reader, each) in enumerate(pairs))
+
+    return entries
+
+
+def _entry(reader: Callable[[Any], Any], value: Any, place: str) -> Any:
+    try:
+        return reader(value)
+    except _Misfit as misfit:
+        raise misfit.at(place) from None
+
+
+def _object(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _wrong(value, "an object")
+    return value
+
+
+def _wrong(value: Any, name: str) -> _Misfit:
+    text = json.dumps(value, default=str)
+    return _Misfit(f" is {text if len(text) <= 40 else f'{text[:39]}…'}, not {name}")

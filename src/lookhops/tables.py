@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import zip_longest
@@ -96,14 +96,17 @@ def lines_of(cell: Cell) -> Sequence[str]:
     return [cell] if isinstance(cell, str) else cell
 
 
+def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Rows as CSV, below the names of their columns."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    return text.getvalue()
+
+
 def to_csv(records: Sequence[Mapping[str, Any]]) -> str:
     """Records as CSV; a column for every key that any of them has."""
     names = list(dict.fromkeys(name for record in records for name in record))
-    text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
-    return text.getvalue()
+    return csv_text(names, ([record.get(name, "") for name in names] for record in records))
 
 
 def _latex(text: str) -> str:

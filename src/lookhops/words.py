@@ -33,20 +33,9 @@ def plus_minus(value: tuple[float, float], count: int = 2) -> str:
     return f"{value[0]:.1f} ± {value[1]:.1f}" if count > 1 else f"{value[0]:.1f}"
 
 
-def mean_std(mean: float, std: float, several: bool = True) -> str:
-    """Two shares as ``77.5 ± 1.3 %``; without the spread where there is one value only."""
-    return f"{100 * mean:.1f} ± {100 * std:.1f} %" if several else f"{100 * mean:.1f} %"
-
-
-def between(ends: Sequence[float], unit: str = " %", digits: int = 1) -> str:
-    """``88.4 to 92.9 %``, with real minus signs."""
-    texts = (f"{value:.{digits}f}".replace("-", MINUS) for value in ends)
-    return f"{' to '.join(texts)}{unit}"
-
-
-def share_between(ends: Sequence[float] | None) -> str:
-    """Two shares as ``88.4 to 92.9 %``; a dash where there are none."""
-    return between([100 * share for share in ends]) if ends else NONE
+def between(ends: Sequence[float], digits: int = 1) -> str:
+    """``88.4 to 92.9``, with real minus signs."""
+    return " to ".join(f"{value:.{digits}f}".replace("-", MINUS) for value in ends)
 
 
 def signed(value: float, digits: int = 1) -> str:

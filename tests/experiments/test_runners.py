@@ -26,8 +26,9 @@ def test_what_is_stored_is_what_training_gives(run, cells, graphs):
 
 def test_a_second_run_trains_nothing(run, cells, monkeypatch):
     run(cells[:1])
-    outcome, _, _ = run(cells)
+    outcome, events, _ = run(cells)
     assert (outcome.trained, outcome.found) == (3, 3)
+    assert not any("another process" in text for text, _ in events)
     monkeypatch.setattr(runners, "train_records", lambda *_: pytest.fail("trained again"))
     outcome, events, _ = run(cells)
     assert (outcome.trained, outcome.found, outcome.left) == (0, 6, 0)

@@ -17,8 +17,7 @@ from lookhops.errors import LookHopsError
 from lookhops.experiments import store as store_module
 from lookhops.experiments.keys import RunKey
 from lookhops.experiments.plan import parse_model
-from lookhops.experiments.sqlite import retry_locked
-from lookhops.experiments.store import Store
+from lookhops.experiments.store import Store, retry_locked
 from lookhops.nn import Architecture
 from lookhops.training import Protocol
 

@@ -9,11 +9,18 @@ from lookhops.graphs.features import compact, feature_columns, feature_fields
 
 def test_labels_outside_their_sizes_are_refused():
     none = torch.zeros(0, dtype=torch.long)
-    for labels, sizes in (([[3]], (3,)), ([[-1]], None)):
+    for labels, sizes in (([[3]], (3,)), ([[-1]], None), ([[0, 0]], (1,))):
         with pytest.raises(LookHopsError, match="label"):
             Graphs.from_edges(
                 none, none, torch.tensor([1]), labels=torch.tensor(labels), label_sizes=sizes
             )
+
+
+def test_sizes_are_read_off_labels_of_any_type():
+    none = torch.zeros(0, dtype=torch.long)
+    labels = torch.tensor([[0], [255]], dtype=torch.uint8)
+    graphs = Graphs.from_edges(none, none, torch.tensor([2]), labels=labels)
+    assert graphs.label_sizes == (256,)
 
 
 @pytest.mark.parametrize("dtype", [None, torch.float32, torch.float64])

@@ -4,7 +4,6 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from scipy import sparse
 
 from lookhops.information.compositions import CompositionCounter, two_valued_entropy
 
@@ -22,15 +21,14 @@ def test_column_sums_and_rows(units: int, largest: int):
     counter = CompositionCounter(most, units, max_k=2)
     for part in (slice(0, 100), slice(100, n)):
         counter.add(unit[part], size[:, part], channel[part], ones[:, part])
-    for k, found in enumerate(counter.compositions()):
-        for c, ratio in enumerate((0.5, 2.0, 3.0)):
+    ratios = np.array([0.5, 2.0, 3.0])
+    for c, hops in enumerate(counter.entropies(ratios)):
+        for k, entropies in enumerate(hops):
+            ratio = ratios[c]
             held = np.where(channel == c, ones[k], 0).sum(axis=1)
             expected = Counter(zip(unit.tolist(), size[k].tolist(), held.tolist(), strict=True))
-            entropies = found.entropies(c, ratio)
-            shape = (units, entropies.values.size)
-            matrix = sparse.csc_array(entropies.entries, shape).tocoo()
-            values = entropies.values[matrix.col]
-            rows = sorted(zip(matrix.row, values, matrix.data, strict=True))
+            entries = (entropies.unit, entropies.values, entropies.counts)
+            rows = sorted(zip(*entries, strict=True))
             naive = [
                 (u, two_valued_entropy(np.array(s), np.array(m), ratio), times)
                 for (u, s, m), times in expected.items()

@@ -16,6 +16,7 @@ from lookhops.information.density import (
     evaluate,
     evaluate_exactly,
     global_density,
+    share,
 )
 
 
@@ -30,7 +31,7 @@ def observations(seed: int, size: int) -> np.ndarray:
 
 def samples(values: np.ndarray) -> list[Sample]:
     distinct, counts = np.unique(values, return_counts=True)
-    return [Sample.observed(values), Sample.counted(distinct, counts)]
+    return [Sample.observed(values), Sample(distinct, counts)]
 
 
 @pytest.mark.parametrize("size", [7, 60, 3000])
@@ -67,14 +68,14 @@ def test_a_lattice_much_finer_than_the_points():
     np.testing.assert_allclose(evaluate(sample, -1, 11), exact, rtol=1e-2, atol=1e-12)
 
 
-def test_both_kinds_of_sample_share_out_alike():
+def test_sharing_out_keeps_the_sum_and_the_mean():
     values = observations(3, 500)
-    observed, counted = samples(values)
     for cell, cells in ((0.01, 2000), (0.37, 40), (values.max(), 2)):
-        mass = observed.spread(0.0, cell, cells)
-        np.testing.assert_allclose(mass, counted.spread(0.0, cell, cells), atol=1e-8)
+        mass = share(values / cell, np.ones(500), cells)
         assert mass.min() >= 0
         assert mass.sum() == pytest.approx(500)
+        assert cell * (mass @ np.arange(cells)) == pytest.approx(values.sum())
+        assert np.array_equal(np.flatnonzero(share(np.array([3.25]), np.ones(1), 9)), [3, 4])
 
 
 @pytest.mark.parametrize("every", [1, 3])

@@ -9,11 +9,11 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_wl import naive_colours, same_partition
 
 from lookhops import Graphs, LookHopsError
+from lookhops.hashing import mix
 from lookhops.neighbourhoods import identities
-from lookhops.neighbourhoods.hashing import mix
+from naive_wl import naive_colours, same_partition
 from strategies import graph_sets
 
 HOPS = 3

@@ -133,6 +133,33 @@ def test_a_folder_from_before_these_files_has_fewer_sections(model_folder, tmp_p
     assert len([b for b in section(report, "results").blocks if isinstance(b, Chart)]) == 1
 
 
+def test_validation_of_a_folder_from_before_the_run_record(two_folders, tmp_path):
+    folder = shutil.copytree(two_folders, tmp_path / "old")
+    for path in folder.glob("*/config.json"):
+        config = json.loads(path.read_text())
+        for metrics in config["metrics"]["seeds"].values():
+            del metrics["val_accuracy"], metrics["val_loss"]
+        path.write_text(json.dumps(config))
+    tables = [section(report_on(one), "comparison").blocks[0] for one in (two_folders, folder)]
+    assert tables[1].rows == tables[0].rows
+    assert all(row[2].endswith(" %") for row in tables[1].rows)
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (slice(0, 2), "fewer epochs"),
+        (slice(1, None), "not a table"),
+        (slice(0, 0), "not a table"),
+    ],
+)
+def test_a_history_that_somebody_edited_is_a_sentence(model_folder, tmp_path, lines, words):
+    path = shutil.copytree(model_folder, tmp_path / "model") / "history.csv"
+    path.write_text("".join(path.read_text().splitlines(keepends=True)[lines]))
+    with pytest.raises(LookHopsError, match=words):
+        report_on(path.parent)
+
+
 def test_answers_of_another_training_are_not_mixed_in(model_folder, tmp_path):
     folder = shutil.copytree(model_folder, tmp_path / "model")
     with (folder / "predictions.csv").open("a") as file:

@@ -20,7 +20,7 @@ from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.report.build import report_on
 from lookhops.report.comparable import grouped
 from lookhops.report.content import Chart, Folded, Note
-from lookhops.report.rerun import spelled
+from lookhops.report.sections.reproduce import spelled
 from lookhops.report.snapshot import read_store
 from lookhops.tables import Table
 from lookhops.training import Protocol

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import signal
 import sys
 from typing import Any, NoReturn
 
@@ -56,6 +55,8 @@ def _options(
     pass
 
 
+#: What PyTorch says on a GPU and on a CPU.
+NO_MEMORY = ("out of memory", "can't allocate memory")
 DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 #: What Typer raises for options that cannot be read.
 OptionError: Any = typer.BadParameter.__mro__[2]
@@ -63,14 +64,6 @@ OptionError: Any = typer.BadParameter.__mro__[2]
 
 def main() -> None:
     """Run the command: an error that the user can mend is one line on stderr and exit code 2."""
-    interrupts: list[int] = []
-
-    def interrupt(number: int, frame: object) -> None:
-        interrupts.append(number)
-        raise KeyboardInterrupt
-
-    if signal.getsignal(signal.SIGINT) != signal.SIG_IGN:  # as in a shell's background
-        signal.signal(signal.SIGINT, interrupt)
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
@@ -79,7 +72,7 @@ def main() -> None:
     except OptionError as error:
         _option_error(error)
     except (MemoryError, RuntimeError) as error:
-        if not _out_of_memory(error):
+        if not (isinstance(error, MemoryError) or any(said in str(error) for said in NO_MEMORY)):
             raise
         _say("out of memory; fewer seeds at a time, a smaller --batch-size or network need less.")
     except KeyboardInterrupt:
@@ -92,7 +85,7 @@ def main() -> None:
             raise
         _drop_output()
         _say(f"{error.filename or 'the output'} cannot be written ({error.strerror}).")
-    if code == 130 and interrupts:  # not where the command has said so itself
+    if code == 130:  # Typer's own for Ctrl-C
         _say("interrupted; what was already written is kept.", 130)
     sys.exit(code)
 
@@ -115,12 +108,3 @@ def _option_error(error: Any) -> NoReturn:
 def _drop_output() -> None:
     """Let what is still to be written vanish, so that nobody fails at it again on the way out."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _out_of_memory(error: BaseException) -> bool:
-    """Whether Python, or PyTorch on a CPU or a GPU, found no more memory."""
-    return (
-        isinstance(error, MemoryError)
-        or type(error).__name__ == "OutOfMemoryError"
-        or "can't allocate memory" in str(error)
-    )

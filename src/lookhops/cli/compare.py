@@ -99,8 +99,7 @@ def _keep_notes(store: Store, graphs: Graphs) -> None:
 
     where = (graphs.name, graphs.fingerprint)
     store.note(*where, "graphs", lambda: graph_counts(graphs))
-    command = command_line()
-    store.note(*where, f"command {command}", lambda: command)
+    store.note(*where, f"command {command_line()}", command_line)
 
 
 def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:

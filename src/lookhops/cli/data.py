@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 app = typer.Typer(help="List, describe, convert and fetch sets of graphs.", no_args_is_help=True)
 
 
-# -------------------------------------------------------------------- list
-
-
 @app.command("list")
 def list_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the sets that have a name, and which of them are in the data folder."""
@@ -36,14 +33,13 @@ def list_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
     known = {name for names in TU_NAMES.values() for name in names}
     fields = {"in the data folder": tuple(name for name in local if name not in known), **TU_NAMES}
     if as_json:
-        own = [{"name": name, "field": "bundled", "local": True} for name in ("solubility",)]
-        own += [{"name": name, "field": "generated", "local": True} for name in GENERATED]
-        tu = [
-            {"name": name, "field": field, "local": name in local}
-            for field, names in fields.items()
+        own = {"bundled": ("solubility",), "generated": GENERATED}
+        sets = [
+            {"name": name, "field": field, "local": field in own or name in local}
+            for field, names in (own | fields).items()
             for name in names
         ]
-        print_json({"data_dir": str(folder), "sets": own + tu})
+        print_json({"data_dir": str(folder), "sets": sets})
         return
     rows = [
         ("solubility", "bundled: molecules and their measured solubility in water"),
@@ -66,9 +62,6 @@ def _marked(names: Sequence[str], local: Sequence[str]) -> list[str]:
     targets, parts = (dict.fromkeys(words) for words in list(zip(*tox, strict=True))[1:])
     named = ["Tox21_TARGET_PART with", *targets, "and", *parts]
     return named + [name for name in shown if not name.startswith("Tox21_")]
-
-
-# -------------------------------------------------------------------- info
 
 
 @app.command()
@@ -132,14 +125,9 @@ def _panel(graphs: Graphs, facts: dict[str, Any]) -> Panel:
         rows.append(("columns", f"{len(facts['columns'])}", escape(", ".join(facts["columns"]))))
     parts = [grid(rows, columns=("", "right bold", "wrap dim"))]
     if balance := facts["class_balance"]:
-        most = max(balance.values()) or 1
+        all_graphs, most = max(facts["graphs"], 1), max(balance.values()) or 1
         bars = (
-            (
-                escape(name),
-                f"{count:,}",
-                f"{count / max(facts['graphs'], 1):.1%}",
-                bar(count / most, 24),
-            )
+            (escape(name), f"{count:,}", f"{count / all_graphs:.1%}", bar(count / most, 24))
             for name, count in balance.items()
         )
         columns = ("left wrap", "right bold", "right", "cyan")
@@ -153,9 +141,6 @@ def _features(facts: dict[str, Any]) -> str:
         sizes = " + ".join(str(size) for size in facts["label_sizes"])
         parts.append(f"one-hot labels ({sizes})")
     return " and ".join(parts) or "none: a model sees a column of ones"
-
-
-# -------------------------------------------------------------------- convert and fetch
 
 
 @app.command()

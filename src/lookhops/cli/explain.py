@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.progress import track
 
-from lookhops.cli.shared.parameters import Device, Json, with_options
-from lookhops.cli.shared.pictures import with_pictures
-from lookhops.cli.shared.printing import err, print_json, print_line
+from lookhops.cli.shared.parameters import Json, with_options
+from lookhops.cli.shared.printing import print_json, print_line
+from lookhops.cli.shared.progress import progress_bar
 from lookhops.cli.shared.reading import Input, Model, Reading
 from lookhops.errors import LookHopsError
+from lookhops.files import write_text
 from lookhops.words import counted
+
+if TYPE_CHECKING:
+    from lookhops.models.explain import Explanation
 
 
 @with_options
@@ -26,7 +31,7 @@ def explain(
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Draw each graph (SVG).")
     ] = True,
-    device: Device = "auto",
+    device: str = "auto",
     as_json: Json = False,
     *,
     reading: Reading,
@@ -41,7 +46,6 @@ def explain(
         output: Folder for explanations.json and the pictures.
         seed: Which of the model's seeds to look into; by default its first.
     """
-    from lookhops.files import write_text
     from lookhops.models.explain import explain as explain_graphs
     from lookhops.models.predictor import Predictor
 
@@ -49,15 +53,10 @@ def explain(
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
     predictor = Predictor(model, device)
     graphs = reading.load_input(source)
-    found = track(
-        explain_graphs(predictor, graphs, seed),
-        "explaining",
-        total=len(graphs),
-        console=err,
-        transient=True,
-        disable=not err.is_terminal,
-    )
-    records = list(with_pictures(found, output if pictures else None))
+    with progress_bar() as bar:
+        explained = explain_graphs(predictor, graphs, seed)
+        found = bar.track(explained, len(graphs), description="explaining")
+        records = list(with_pictures(found, output if pictures else None))
     chosen = predictor.checkpoint.seeds[0] if seed is None else seed
     content = {"model": str(model), "seed": chosen, "graphs": records}
     if output is not None:
@@ -67,3 +66,24 @@ def explain(
     else:
         drawn = f" and {counted(len(records), 'picture')}" if pictures and records else ""
         print_line(f"{output}: explanations.json{drawn}")
+
+
+def with_pictures(found: Iterable[Explanation], folder: Path | None) -> Iterator[dict[str, Any]]:
+    """Explanations as JSON can hold them; where there is a folder, with a ``picture`` in it."""
+    taken: set[str] = set()
+    for explanation in found:
+        record = explanation.as_json()
+        if folder is not None:
+            record["picture"] = _new_name(explanation.id, taken)
+            write_text(folder / record["picture"], explanation.picture())
+        yield record
+
+
+def _new_name(graph_id: str, taken: set[str]) -> str:
+    """A file name from an id: safe on every system, and not among those that are taken."""
+    stem = re.sub(r"[^\w.+-]+", "-", graph_id).strip("-.")[:80] or "graph"
+    name, number = f"{stem}.svg", 2
+    while name.lower() in taken:
+        name, number = f"{stem}-{number}.svg", number + 1
+    taken.add(name.lower())
+    return name

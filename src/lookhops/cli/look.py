@@ -14,6 +14,7 @@ from lookhops.cli.shared.progress import progress_bar
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
+from lookhops.files import replacing
 from lookhops.words import compact_percent, counted, plus_minus
 
 if TYPE_CHECKING:
@@ -99,8 +100,6 @@ def look(
 
 
 def _draw(found: HopInformation, path: Path) -> None:
-    from lookhops.files import replacing
-
     kind = path.suffix.lower()[1:]
     with replacing(path) as part:
         if kind == "html":
@@ -109,9 +108,6 @@ def _draw(found: HopInformation, path: Path) -> None:
         else:
             found.plot().savefig(part, format=kind, dpi=150)
     print_line(f"drawn to {path}", err)
-
-
-# -------------------------------------------------------------------- the answer as text
 
 
 def _print(found: HopInformation) -> None:
@@ -151,51 +147,41 @@ def _gains(found: HopInformation) -> Table:
 
 def _explanation(found: HopInformation) -> str:
     """What the columns say and where the last one comes from."""
-    decay = found.decay
-    rate = f"{decay.b:.3f}"
-    if found.b_interval is not None:
-        rate += " ({:.3f} to {:.3f})".format(*found.b_interval)
+    decay, interval = found.decay, found.b_interval
+    rate = f"{decay.b:.3f}" + ("" if interval is None else " ({:.3f} to {:.3f})".format(*interval))
     seen = "a walk of k steps leads to" if found.neighbourhood == "walk" else "lie within k steps"
+    chosen = "choose the graphs measured below, and nothing else"
+    classes = chosen if found.per_class else "of the graphs were not looked at"
     return (
         f"IG(k), the information gain, is how much the view of the nodes changes when they look k "
         f"hops far instead of k - 1. (At k hops a node sees the nodes that {seen}.) The gains fall "
         f"like {decay.a:.4g} e^(-b k) with b = {rate}, R² = {decay.r2:.4f}, MSE = "
         f"{decay.mse:.2g}; by that curve, e^(-b k) of all there is to see lies beyond k hops and "
-        "is lost. "
-        + (
-            "The classes choose the graphs measured below, and nothing else."
-            if found.per_class
-            else "The classes of the graphs were not looked at."
-        )
+        f"is lost. The classes {classes}."
     )
 
 
 def _classes(found: HopInformation) -> Table:
     """Few classes side by side, a row for each k; many below one another."""
-    classes = found.per_class
-    if len(classes) <= SIDE_BY_SIDE:
-        titles = (f"class {escape(name)} ({one.graphs:,})" for name, one in classes.items())
-        rows = [
-            (str(k), *(_gain(one, i) for one in classes.values())) for i, k in enumerate(found.k)
-        ]
-        rows.append(("b", *(f"{one.decay.b:.3f}" for one in classes.values())))
-        rows.append(("enough", *(_enough(one) for one in classes.values())))
+    names, each = [escape(name) for name in found.per_class], list(found.per_class.values())
+    rates = [f"{one.decay.b:.3f}" for one in each]
+    enough = ["-" if one.suggested_k is None else f"k = {one.suggested_k}" for one in each]
+    if len(each) <= SIDE_BY_SIDE:
+        titles = (f"class {name} ({one.graphs:,})" for name, one in zip(names, each, strict=True))
+        rows = [(str(k), *(_gain(one, i) for one in each)) for i, k in enumerate(found.k)]
+        rows += [("b", *rates), ("enough", *enough)]
         return grid(rows, ("hops k", *titles), ("right",))
-    rows = []
-    for name, one in classes.items():
-        shown = [f"{gain:.4f}" for gain in one.gain[:3]] + ["-"] * (3 - len(one.gain[:3]))
-        rows.append((escape(name), f"{one.graphs:,}", *shown, f"{one.decay.b:.3f}", _enough(one)))
-    return grid(rows, ("class", "graphs", "IG(2)", "IG(3)", "IG(4)", "b", "enough"))
+    gains = [[*(f"{gain:.4f}" for gain in one.gain[:3]), "-", "-"][:3] for one in each]
+    graphs = (f"{one.graphs:,}" for one in each)
+    columns = names, graphs, *zip(*gains, strict=True), rates, enough
+    head = ("class", "graphs", "IG(2)", "IG(3)", "IG(4)", "b", "enough")
+    return grid(zip(*columns, strict=True), head)
 
 
 def _gain(found: HopInformation, i: int) -> str:
     if found.gain_interval is None:
         return f"{found.gain[i]:.4f}"
     return "{:.3f} ({:.3f} to {:.3f})".format(found.gain[i], *found.gain_interval[i])
-
-
-def _enough(found: HopInformation) -> str:
-    return "-" if found.suggested_k is None else f"k = {found.suggested_k}"
 
 
 def _print_labels(told: LabelInformation) -> None:

@@ -13,16 +13,16 @@ import typer
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import err, out, print_json, print_line, print_table
 from lookhops.cli.shared.reading import DataDir
-from lookhops.cli.shared.running import Left, Runner, Running, choose_names, names_in, run_plan
+from lookhops.cli.shared.running import Left, Runner, Running, run_plan
 from lookhops.cli.shared.writing import ReportFile, check_folder, command_line, write_page
 from lookhops.errors import LookHopsError
 from lookhops.options import parse_seeds
+from lookhops.tables import Table
 
 if TYPE_CHECKING:
     from lookhops.experiments.results import Results
     from lookhops.experiments.store import Store
     from lookhops.paper.suites import Suite
-    from lookhops.tables import Table
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,6 @@ class Experiments:
         seeds: How many, or which (11,22); by default 10.
         quick: Minutes on a CPU: few graphs, two seeds, a few epochs.
         store: SQLite file of finished runs; by default OUTPUT/runs.sqlite.
-        precision: float32, tf32, bfloat16 or float64.
     """
 
     datasets: str | None = None
@@ -45,14 +44,6 @@ class Experiments:
     quick: bool = False
     store: Path | None = None
     precision: str = "float32"
-
-    def suite(self, data_dir: Path | None) -> Suite:
-        """The data sets and the protocol."""
-        from lookhops.paper.suites import paper_suite
-
-        seeds = parse_seeds(self.seeds) if self.seeds else None
-        names = names_in(self.datasets) or None
-        return paper_suite(names, seeds, self.precision, quick=self.quick, data_dir=data_dir)
 
 
 @with_options
@@ -88,7 +79,7 @@ def paper(
     from lookhops.paper.page import write_page as write_paper
     from lookhops.paper.reference import FIGURES, TABLES
 
-    parts = choose_names(tables, TABLES, "table"), choose_names(figures, FIGURES, "figure")
+    parts = _names(tables, TABLES, "table"), _names(figures, FIGURES, "figure")
     if not any(parts):
         raise LookHopsError("There is nothing to make: name a table or a figure.")
     check_folder(output)
@@ -96,21 +87,42 @@ def paper(
         check_suffix(export)
         check_folder(export.parent)
     if stored is not None:
-        results, left = _exported(stored, experiments), Left([], [])
+        results, left = _exported(stored, experiments), Left()
     else:
         path = experiments.store or output / "runs.sqlite"
-        results, left = _run(path, experiments, experiments.suite(data_dir), parts, options)
+        results, left = _run(path, experiments, data_dir, parts, options)
     paths = write_paper(results, output, *parts)
     if export is not None:
         write_export(results, export)
         paths.append(export)
     if as_json:
-        print_json({"files": [str(path) for path in paths], "left": left.said, **_summary(results)})
+        about = {"quick": results.quick, "claims": _claims(results), "results": results.to_json()}
+        print_json({"files": [str(path) for path in paths], "left": left.said, **about})
     else:
         _print(results, parts[0], paths[0])
     if report is not None:
-        _report(results, report, quiet=as_json)
+        from lookhops.report.runs import runs_report
+        from lookhops.report.snapshot import Snapshot
+
+        made = runs_report(Snapshot(results, commands=[command_line()]), paper=True)
+        write_page(made, report, quiet=as_json)
     left.tell()
+
+
+def _names(text: str, known: Sequence[str], what: str) -> list[str]:
+    """Names with commas between, ``all`` or ``none``, in the order in which they are known."""
+    if text in ("all", "none"):
+        return list(known) if text == "all" else []
+    names = _split(text)
+    if unknown := [name for name in names if name not in known]:
+        listed = f"{', '.join(known)}, or all, or none"
+        raise LookHopsError(f"There is no {what} {unknown[0]!r}; there are {listed}.")
+    return [name for name in known if name in names]
+
+
+def _split(text: str | None) -> list[str]:
+    """Names with commas between."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 def _exported(path: Path, experiments: Experiments) -> Results:
@@ -132,7 +144,7 @@ def _exported(path: Path, experiments: Experiments) -> Results:
 def _run(
     path: Path,
     experiments: Experiments,
-    suite: Suite,
+    data_dir: Path | None,
     parts: tuple[Sequence[str], Sequence[str]],
     options: Runner,
 ) -> tuple[Results, Left]:
@@ -140,9 +152,13 @@ def _run(
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
     from lookhops.paper.reference import chosen_rows, paper_plan
+    from lookhops.paper.suites import paper_suite
 
+    names, quick = _split(experiments.datasets), experiments.quick
+    seeds = parse_seeds(experiments.seeds) if experiments.seeds else None
+    suite = paper_suite(names, seeds, experiments.precision, quick=quick, data_dir=data_dir)
     options.check()
-    rows = chosen_rows(*parts, names_in(experiments.rows) or None)
+    rows = chosen_rows(*parts, _split(experiments.rows) or None)
     cells = paper_plan(rows, suite.datasets, suite.protocol)
     with Store(path) as store:
         left = run_plan(cells, suite.graphs, store, options)
@@ -166,34 +182,21 @@ def _notes(suite: Suite, store: Store, wanted: set[str]) -> dict[str, dict[str, 
     return notes
 
 
-def _summary(results: Results) -> dict[str, Any]:
+def _claims(results: Results) -> dict[str, str]:
     from lookhops.paper.claims import CLAIMS, judge
 
-    return {
-        "quick": results.quick,
-        "claims": {claim.title: judge(claim, results).said for claim in CLAIMS},
-        "results": results.to_json(),
-    }
-
-
-def _report(results: Results, path: Path, quiet: bool) -> None:
-    from lookhops.report.runs import runs_report
-    from lookhops.report.snapshot import Snapshot
-
-    made = runs_report(Snapshot(results, commands=[command_line()]), paper=True)
-    write_page(made, path, quiet)
+    return {claim.title: judge(claim, results).said for claim in CLAIMS}
 
 
 def _print(results: Results, tables: Sequence[str], page: Path) -> None:
-    from lookhops.paper.claims import CLAIMS, judge
     from lookhops.paper.side_by_side import make_tables
 
     mark = " (quick version: says nothing about the models)" if results.quick else ""
     for table in make_tables(results, tables):
         print_table(_narrow(replace(table, title=table.title + mark)))
     if {"conv", "pool"} <= {*tables}:
-        for claim in CLAIMS:
-            out.print(f"{claim.title}: [bold]{judge(claim, results).said}[/]{mark}", soft_wrap=True)
+        for claim, said in _claims(results).items():
+            out.print(f"{claim}: [bold]{said}[/]{mark}", soft_wrap=True)
         out.print()
     print_line(f"written: {page}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -33,17 +34,13 @@ def params(
     whole = WholeGraphs.of(graphs, network.fingerprint, network.totals)
     sizes = WholeEncoding.fit(whole).sizes
     model = GraphNetwork.from_architecture(features, outputs, network, **sizes)
-    parts = [
-        {"part": part, "layer": layer, "parameters": _count(module)}
-        for part, layer, module in _parts(model)
-    ]
     result = {
         "source": graphs.name,
         "features": features,
         "classes": outputs,
         "architecture": asdict(network),
         "parameters": _count(model),
-        "parts": parts,
+        "parts": list(_parts(model)),
     }
     if json:
         print_json(result)
@@ -55,27 +52,21 @@ def _count(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def _parts(model: GraphNetwork) -> list[tuple[str, str, nn.Module]]:
-    """The modules that hold parameters: what each is for, what it is, and it."""
-    found = []
-    for number, conv in enumerate(model.convs, start=1):
-        found.append((f"convolution {number}", _name(conv), conv))
+def _parts(model: GraphNetwork) -> Iterator[dict[str, Any]]:
+    """The modules that hold parameters: what each is for, what it is, and how many they are."""
     shared = len(model.pools) < len(model.convs)
-    for number, pool in enumerate(model.pools, start=1):
-        found.append(("pooling" if shared else f"pooling {number}", _name(pool), pool))
     dense = [layer for layer in model.mlp if _count(layer)]
-    for number, layer in enumerate(dense, start=1):
-        found.append(
-            (f"dense {number}", f"Linear({layer.in_features}, {layer.out_features})", layer)
-        )
+    for part, modules in (("convolution", model.convs), ("pooling", model.pools), ("dense", dense)):
+        for number, module in enumerate(modules, start=1):
+            name = part if part == "pooling" and shared else f"{part} {number}"
+            sizes = module.extra_repr().split(", ratio=")[0]  # what follows has no parameters
+            if part == "dense":
+                sizes = f"{module.in_features}, {module.out_features}"
+            layer = f"{type(module).__name__}({sizes})"
+            yield {"part": name, "layer": layer, "parameters": _count(module)}
     for name, reading in model.readings.items():
-        found.append((name, _name(reading), reading))
-    return found
-
-
-def _name(module: nn.Module) -> str:
-    size = module.extra_repr().split(", ratio=")[0]  # what follows has no parameters
-    return f"{type(module).__name__}({size})"
+        layer = f"{type(reading).__name__}({reading.extra_repr()})"
+        yield {"part": name, "layer": layer, "parameters": _count(reading)}
 
 
 def _print(result: dict[str, Any]) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from lookhops.cli.shared.parameters import Device, Json, with_options
+from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import err, print_json, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading
+from lookhops.files import write_text
+from lookhops.tables import csv_text
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -23,7 +24,7 @@ def predict(
     model: Model,
     source: Input,
     output: Path | None = None,
-    device: Device = "auto",
+    device: str = "auto",
     as_json: Json = False,
     *,
     reading: Reading,
@@ -36,7 +37,6 @@ def predict(
     Args:
         output: CSV file to write; by default standard output.
     """
-    from lookhops.files import write_text
     from lookhops.models.predictor import Predictor
 
     predictor = Predictor(model, device)
@@ -54,20 +54,9 @@ def predict(
     _compare(graphs, answers)
 
 
-def as_csv(answers: Predictions) -> str:
-    """``id,class,p_<class>,...,agreement``, one line a graph."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("id", "class", *(f"p_{name}" for name in answers.class_names), "agreement"))
-    for record in as_records(answers):
-        p = (f"{p:.4f}" for p in record["probabilities"].values())
-        writer.writerow((record["id"], record["class"], *p, f"{record['agreement']:.2f}"))
-    return text.getvalue()
-
-
 def as_records(answers: Predictions) -> list[dict[str, Any]]:
     """One JSON object a graph."""
-    rows = zip(answers.ids, answers.classes, answers.probabilities, answers.agreement, strict=True)
+    columns = answers.ids, answers.classes, answers.probabilities, answers.agreement
     return [
         {
             "id": name,
@@ -75,8 +64,21 @@ def as_records(answers: Predictions) -> list[dict[str, Any]]:
             "probabilities": dict(zip(answers.class_names, p.tolist(), strict=True)),
             "agreement": float(agreement),
         }
-        for name, predicted, p, agreement in rows
+        for name, predicted, p, agreement in zip(*columns, strict=True)
     ]
+
+
+def as_rows(answers: Predictions, p: str, agreement: str) -> Iterator[tuple[str, ...]]:
+    """The id, the class, the probabilities and the agreement of each graph, in these formats."""
+    for record in as_records(answers):
+        shares = (format(share, p) for share in record["probabilities"].values())
+        yield record["id"], record["class"], *shares, format(record["agreement"], agreement)
+
+
+def as_csv(answers: Predictions) -> str:
+    """``id,class,p_<class>,...,agreement``, one line a graph."""
+    head = ("id", "class", *(f"p_{name}" for name in answers.class_names), "agreement")
+    return csv_text(head, as_rows(answers, ".4f", ".2f"))
 
 
 def _compare(graphs: Graphs, answers: Predictions) -> None:

@@ -48,7 +48,5 @@ def report(
     write_page(made, output, quiet=as_json)
     if as_json:
         sections = {section.name: section.title for section in made.sections}
-        size = output.stat().st_size
-        print_json(
-            {"report": str(output), "title": made.title, "bytes": size} | {"sections": sections}
-        )
+        written = {"report": str(output), "title": made.title, "bytes": output.stat().st_size}
+        print_json({**written, "sections": sections})

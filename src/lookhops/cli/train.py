@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
 
 from lookhops.cli.shared.parameters import Json, Network, Training, with_options
@@ -16,6 +18,7 @@ from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
+from lookhops.files import write_json
 from lookhops.options import RECOMMENDED, Architecture, Protocol, option, parse_seeds
 
 if TYPE_CHECKING:
@@ -33,7 +36,6 @@ class TrainingRun:
     """How a training is run and kept.
 
     Args:
-        device: cpu, cuda, or auto: a GPU where there is one.
         resume: Go on with the training that was begun there.
         overwrite: Train anew although the folder is not empty.
         save_every: Seconds between two writes of the state.
@@ -119,7 +121,6 @@ def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
 
 def _keep_information(folder: Path, information: HopInformation | None) -> None:
     """Keep what chose k beside the model; what chose an earlier model's goes."""
-    from lookhops.files import write_json
     from lookhops.report.folders import INFORMATION
 
     if information is None:
@@ -150,37 +151,24 @@ def _train(
     run: TrainingRun,
 ) -> dict[str, Any]:
     """Train, with a progress bar and an orderly end when the user asks for one."""
-    from lookhops.cli.shared.progress import EpochDisplay, Stopped, stoppable
+    from lookhops.cli.shared.progress import epoch_display, stoppable
     from lookhops.models import train_into
 
+    options = asdict(run)
+    logs = _tensorboard(options.pop("tensorboard"))
     try:
-        with ExitStack() as stack:
-            log = stack.enter_context(_Logs(run.tensorboard)) if run.tensorboard else None
-            check = stack.enter_context(stoppable())
-            show = stack.enter_context(EpochDisplay(protocol))
+        with logs as log, stoppable() as check, epoch_display(protocol) as show:
 
             def on_epoch(progress: Progress) -> None:
                 show(progress)
-                if log is not None:
-                    log(progress)
+                log(progress)
                 check()
 
-            return train_into(
-                output,
-                graphs,
-                network,
-                protocol,
-                splits=splits,
-                device=run.device,
-                resume=run.resume,
-                overwrite=run.overwrite,
-                save_every=run.save_every,
-                on_epoch=on_epoch,
-                command=command_line(),
-            )
-    except (Stopped, KeyboardInterrupt) as stop:
+            options |= {"splits": splits, "on_epoch": on_epoch, "command": command_line()}
+            return train_into(output, graphs, network, protocol, **options)
+    except KeyboardInterrupt as stop:
         print_line(f"lookhops: interrupted; go on with: {command_line()} --resume", err)
-        raise typer.Exit(getattr(stop, "exit_code", 130)) from None
+        sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
 
 
 def _print(config: dict[str, Any], output: Path) -> None:
@@ -194,31 +182,27 @@ def _print(config: dict[str, Any], output: Path) -> None:
     out.print(f"[dim]next:[/] lookhops predict {escape(shown)} INPUT", soft_wrap=True)
 
 
-class _Logs:
-    """TensorBoard logs: losses and accuracy of each seed."""
+@contextmanager
+def _tensorboard(folder: Path | None) -> Iterator[Callable[[Progress], None]]:
+    """A function that logs the losses and the accuracy of each seed; without a folder, nothing."""
+    writers: dict[int, Any] = {}
 
-    def __init__(self, folder: Path) -> None:
+    def log(progress: Progress) -> None:
+        for run in progress.runs if folder else ():
+            if run.seed not in writers:
+                writers[run.seed] = SummaryWriter(f"{folder}/seed-{run.seed}")
+            row = run.history[-1]
+            for name in ("train_loss", "val_loss", "val_accuracy"):
+                writers[run.seed].add_scalar(name, row[name], int(row["epoch"]))
+
+    if folder:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError as error:
-            raise LookHopsError(
-                "TensorBoard logs need a package more: pip install tensorboard."
-            ) from error
-        self.make = SummaryWriter
-        self.folder = folder
-        self.writers: dict[int, Any] = {}
-
-    def __enter__(self) -> _Logs:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        for writer in self.writers.values():
+            message = "TensorBoard logs need a package more: pip install tensorboard."
+            raise LookHopsError(message) from error
+    try:
+        yield log
+    finally:
+        for writer in writers.values():
             writer.close()
-
-    def __call__(self, progress: Progress) -> None:
-        for run in progress.runs:
-            row = run.history[-1]
-            if run.seed not in self.writers:
-                self.writers[run.seed] = self.make(str(self.folder / f"seed-{run.seed}"))
-            for name in ("train_loss", "val_loss", "val_accuracy"):
-                self.writers[run.seed].add_scalar(name, row[name], int(row["epoch"]))

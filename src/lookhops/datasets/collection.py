@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import io
 import os
+import shutil
 import sys
-import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Iterator
 from contextlib import suppress
 from difflib import get_close_matches
 from pathlib import Path
 
 from lookhops.datasets.tu import VERSION, read_tu
 from lookhops.errors import LookHopsError
-from lookhops.files import replacing
+from lookhops.files import write_bytes
 from lookhops.graphs import SUFFIX, Graphs
 from lookhops.graphs.storage import FORMAT
 
@@ -70,12 +70,10 @@ def data_folder(given: Path | str | None = None) -> Path:
 def local_names(folder: Path) -> list[str]:
     """Names of the sets that a folder holds as ``NAME.zip`` or ``NAME/``."""
     try:
-        entries = list(folder.iterdir())
+        names = {entry.name.removesuffix(".zip") for entry in folder.iterdir()}
     except OSError:
         return []
-    found = {entry.stem for entry in entries if entry.suffix == ".zip"}
-    found |= {entry.name for entry in entries if find(entry.name, folder)}
-    return sorted(found, key=str.lower)
+    return sorted((name for name in names if find(name, folder)), key=str.lower)
 
 
 def find(name: str, folder: Path) -> Path | None:
@@ -98,10 +96,15 @@ def fetch(name: str, folder: Path, others: tuple[str, ...] = ()) -> Path:
     if here is not None:
         return here
     if name not in _KNOWN:
-        raise LookHopsError(unknown(name, (*others, *local_names(folder))))
+        names = {known.lower(): known for known in (*_KNOWN, *others, *local_names(folder))}
+        near = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+        hint = f"did you mean {names[near[0]]}?" if near else "`lookhops data list` names all."
+        raise LookHopsError(
+            f"{name!r} is neither a set of graphs that is known nor a file or folder: {hint}"
+        )
     target = folder / f"{name}.zip"
     try:
-        _download(f"{SITE}/{name}.zip", target)
+        _download(name, target)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise LookHopsError(
@@ -111,44 +114,21 @@ def fetch(name: str, folder: Path, others: tuple[str, ...] = ()) -> Path:
     return target
 
 
-def unknown(name: str, others: tuple[str, ...] = ()) -> str:
-    """The sentence for a name that is no set's, with the nearest one that is."""
-    names = {known.lower(): known for known in (*_KNOWN, *others)}
-    near = get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-    hint = f"did you mean {names[near[0]]}?" if near else "`lookhops data list` names those known."
-    return f"{name!r} is neither a set of graphs that is known nor a file or folder: {hint}"
-
-
-def _download(url: str, target: Path) -> None:
+def _download(name: str, target: Path) -> None:
     from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TransferSpeedColumn
+    from rich.progress import wrap_file
 
-    request = urllib.request.Request(url, headers={"User-Agent": "lookhops"})
+    request = urllib.request.Request(f"{SITE}/{name}.zip", headers={"User-Agent": "lookhops"})
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with (
-        urllib.request.urlopen(request, timeout=30) as answer,
-        replacing(target) as part,
-        Progress(
-            *columns, TransferSpeedColumn(), console=console, disable=not console.is_terminal
-        ) as progress,
-    ):
-        total = int(answer.headers.get("Content-Length") or 0) or None
-        task = progress.add_task(target.name, total=total)
-        with part.open("wb") as file:
-            for block in _blocks(answer):
-                file.write(block)
-                progress.advance(task, len(block))
-        if total not in (None, part.stat().st_size) or not zipfile.is_zipfile(part):
-            raise http.client.HTTPException("what came is not a whole zip archive")
-
-
-def _blocks(answer: http.client.HTTPResponse) -> Iterator[bytes]:
-    try:
-        while block := answer.read(1 << 16):
-            yield block
-    except OSError as error:  # told apart from a disk that is full
-        raise http.client.HTTPException(str(error)) from error
+    quiet = not console.is_terminal
+    content = io.BytesIO()
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        total = int(answer.headers.get("Content-Length") or 0)
+        with wrap_file(answer, total, description=name, console=console, disable=quiet) as file:
+            shutil.copyfileobj(file, content)
+    if total not in (0, content.tell()) or not zipfile.is_zipfile(content):
+        raise http.client.HTTPException("what came is not a whole zip archive")
+    write_bytes(target, content.getvalue())
 
 
 # -------------------------------------------------------------------- the packed cache
@@ -179,10 +159,8 @@ def read_tu_cached(path: Path) -> Graphs:
 def _packed_path(path: Path) -> Path:
     files = sorted(path.rglob("*.txt")) if path.is_dir() else [path]
     stats = [(file.name, file.stat().st_size, file.stat().st_mtime_ns) for file in files]
-    place = _short_hash(str(path.resolve()))
-    stamp = _short_hash(f"{FORMAT} {VERSION} {stats}")
+    place, stamp = (
+        hashlib.sha256(text.encode()).hexdigest()[:12]
+        for text in (str(path.resolve()), f"{FORMAT} {VERSION} {stats}")
+    )
     return cache_folder() / "packed" / f"{path.stem}-{place}-{stamp}{SUFFIX}"
-
-
-def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -21,6 +21,7 @@ other features each time its SMILES begins at another atom.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -95,7 +96,7 @@ def bond_rows(molecule: Any) -> np.ndarray:
 
 
 def pack(
-    atoms: list[np.ndarray], bonds: list[np.ndarray], y: np.ndarray | None, **rest: Any
+    atoms: Sequence[np.ndarray], bonds: Sequence[np.ndarray], y: np.ndarray | None, **rest: Any
 ) -> Graphs:
     """Turn RDKit's numbers into labels, and pack all molecules at once.
 
@@ -110,17 +111,10 @@ def pack(
     raw = np.concatenate(atoms)
     element = np.full(256, len(ELEMENTS))
     element[list(ELEMENTS.values())] = np.arange(len(ELEMENTS))
-    labels = np.stack(
-        (
-            element[raw[:, 0]],
-            np.minimum(raw[:, 1], 6),
-            np.clip(raw[:, 2], -2, 2) + 2,
-            np.minimum(raw[:, 3], 4),
-            raw[:, 4],
-            raw[:, 5],
-        ),
-        axis=1,
-    )
+    raw[:, 0] = element[raw[:, 0]]
+    raw[:, 2] += ATOM_FEATURES["charge"].index("0")
+    sizes = [len(values) for values in ATOM_FEATURES.values()]
+    labels = np.clip(raw, 0, np.array(sizes) - 1)  # the ends of a vocabulary hold all beyond
     ends = np.concatenate(bonds)
     shift = np.repeat(np.cumsum(counts) - counts, [len(rows) for rows in bonds])
     begin = torch.from_numpy(ends[:, 0] + shift)
@@ -132,7 +126,7 @@ def pack(
         torch.cat((end, begin)),
         torch.from_numpy(counts),
         labels=torch.from_numpy(labels),
-        label_sizes=[len(values) for values in ATOM_FEATURES.values()],
+        label_sizes=sizes,
         edge_labels=torch.from_numpy(kind[ends[:, 2]]).repeat(2)[:, None],
         edge_label_sizes=[len(BOND_TYPES)],
         y=None if y is None else torch.from_numpy(y),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lookhops.datasets.molecule_table import MoleculeTable
@@ -79,21 +79,11 @@ def read_csv(
             f"{path}, line {lines[0]}: no column of SMILES; the columns are {_listed(header)}. "
             "Name one with smiles_column (--smiles-column)."
         )
-    label = find_column(path, header, label_column, LABEL_NAMES, "label_column")
-    name = find_column(path, header, id_column, ID_NAMES, "id_column")
     cells = {
         column: [row[j].strip() for row in rows[1:]] for j, column in enumerate(header) if column
     }
-    numbers = [str(number) for number in lines[1:]]
-    return MoleculeTable(
-        origin=str(path),
-        where=[f"line {number}" for number in numbers],
-        structures=cells[smiles],
-        ids=_ids(cells[name] if name else numbers, numbers),
-        labels=cells[label] if label else None,
-        label_column=label or "",
-        columns={key: cells[key] for key in cells if key not in (smiles, label, name)},
-    )
+    where = [f"line {line}" for line in lines[1:]]
+    return _table(path, where, cells, smiles, lines[1:], label_column, id_column)
 
 
 def _csv_rows(path: Path) -> tuple[list[int], list[list[str]]]:
@@ -137,23 +127,11 @@ def read_sdf(
             fields.append(_data_fields(lines[begin:]))
             where.append(f"record {number} (line {first})")
         first += len(lines) + 1
-    names = list(dict.fromkeys(name for data in fields for name in data))
-    cells = {name: [data.get(name, "") for data in fields] for name in names}
-    label = find_column(path, names, label_column, LABEL_NAMES, "label_column")
+    names = dict.fromkeys(name for data in fields for name in data)
+    cells = {name: [data.get(name, "") for data in fields] for name in names} | {"": blocks}
     titles = [block.split("\n", 1)[0].strip() for block in blocks]
-    name = find_column(path, names, id_column, ID_NAMES, "id_column")
-    if id_column is None and any(titles):
-        name = None
-    numbers = [str(number) for number in range(1, len(blocks) + 1)]
-    return MoleculeTable(
-        origin=str(path),
-        where=where,
-        structures=blocks,
-        ids=_ids(cells[name] if name else titles, numbers),
-        labels=cells[label] if label else None,
-        label_column=label or "",
-        columns={key: cells[key] for key in names if key not in (label, name)},
-    )
+    numbers = range(1, len(blocks) + 1)
+    return _table(path, where, cells, "", numbers, label_column, id_column, titles)
 
 
 def _data_fields(lines: list[str]) -> dict[str, str]:
@@ -174,24 +152,47 @@ def _data_fields(lines: list[str]) -> dict[str, str]:
 # -------------------------------------------------------------------- columns
 
 
+def _table(
+    path: Path,
+    where: list[str],
+    cells: dict[str, list[str]],
+    structure: str,
+    numbers: Sequence[int],
+    label_column: str | None,
+    id_column: str | None,
+    titles: Sequence[str] = (),
+) -> MoleculeTable:
+    """Sort out columns; without an ``id_column``, titles are ids, then columns, then numbers."""
+    label = find_column(path, cells, label_column, LABEL_NAMES, "label_column")
+    usual = () if any(titles) else ID_NAMES
+    name = find_column(path, cells, id_column, usual, "id_column")
+    ids = cells[name] if name else titles or [""] * len(where)
+    return MoleculeTable(
+        origin=str(path),
+        where=where,
+        structures=cells[structure],
+        ids=[given or str(number) for given, number in zip(ids, numbers, strict=True)],
+        labels=cells[label] if label else None,
+        label_column=label or "",
+        columns={key: cells[key] for key in cells if key not in (structure, label, name)},
+    )
+
+
 def find_column(
-    path: Path, header: Sequence[str], wanted: str | None, names: Sequence[str], option: str
+    path: Path, header: Iterable[str], wanted: str | None, names: Sequence[str], option: str
 ) -> str | None:
     """The column called ``wanted``, else the first that has one of the usual names, else none."""
-    lower = {column.lower(): column for column in reversed(header) if column}
+    named = [column for column in header if column]
+    lower = {column.lower(): column for column in reversed(named)}
     if wanted is None:
         return next((lower[name] for name in names if name in lower), None)
-    found = wanted if wanted in header else lower.get(wanted.strip().lower())
+    found = wanted if wanted in named else lower.get(wanted.strip().lower())
     if not found:
         raise LookHopsError(
-            f"{path}: no column is called {wanted!r}; the columns are {_listed(header)}. "
+            f"{path}: no column is called {wanted!r}; the columns are {_listed(named)}. "
             f"Choose one of them for {option} (--{option.replace('_', '-')})."
         )
     return found
-
-
-def _ids(names: Sequence[str], numbers: Sequence[str]) -> list[str]:
-    return [name or number for name, number in zip(names, numbers, strict=True)]
 
 
 def _listed(header: Sequence[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -40,21 +40,6 @@ class MoleculeTable:
         """Where a molecule stands: ``"set.csv, line 12"``."""
         return f"{self.origin}, {self.where[index]}" if self.origin else self.where[index]
 
-    def select(self, index: Sequence[int]) -> MoleculeTable:
-        """The molecules at ``index`` alone."""
-
-        def pick(values: list[str]) -> list[str]:
-            return [values[i] for i in index]
-
-        return replace(
-            self,
-            where=pick(self.where),
-            structures=pick(self.structures),
-            ids=pick(self.ids),
-            labels=None if self.labels is None else pick(self.labels),
-            columns={key: pick(cells) for key, cells in self.columns.items()},
-        )
-
 
 def as_column(cells: Sequence[str]) -> np.ndarray:
     """Whole numbers or numbers where all cells are (an empty one is NaN), else the text."""
@@ -70,15 +55,17 @@ def as_column(cells: Sequence[str]) -> np.ndarray:
 
 
 def classes_of(
-    table: MoleculeTable, class_names: Sequence[str] | None = None
-) -> tuple[np.ndarray, list[str]]:
-    """The class number of each molecule and the classes' names.
+    table: MoleculeTable, kept: Sequence[int], class_names: Sequence[str] | None = None
+) -> tuple[np.ndarray | None, Sequence[str] | None]:
+    """The class number of each molecule at ``kept`` and the classes' names, if there are any.
 
     The classes are ``class_names`` where given, else those found: numbers in order, or text sorted.
     """
-    labels = [label.strip() for label in table.labels or ()]
+    if table.labels is None:
+        return None, None
+    labels = [table.labels[index].strip() for index in kept]
     column = f"the label column {table.label_column!r}" if table.label_column else "y"
-    for index, label in enumerate(labels):
+    for index, label in zip(kept, labels, strict=True):
         if label.lower() in (*MISSING, "inf", "-inf") or (class_names and label not in class_names):
             known = f"; the classes are {', '.join(class_names)}" if class_names else ""
             raise LookHopsError(
@@ -86,7 +73,7 @@ def classes_of(
                 "molecule its class, or take it out."
             )
     if class_names is not None:
-        return np.array([class_names.index(label) for label in labels]), list(class_names)
+        return np.array([class_names.index(label) for label in labels]), class_names
     numbers = [_number(label) for label in labels]
     numeric = None not in numbers
     names, y = np.unique(np.array(numbers if numeric else labels), return_inverse=True)

@@ -54,7 +54,8 @@ def from_smiles(
     """
     structures = [str(text) for text in smiles]
     numbers = [str(number) for number in range(1, len(structures) + 1)]
-    labels = None if y is None else [_class_name(value, class_names) for value in _items(y)]
+    plain = getattr(y, "tolist", lambda: y)()  # of an array or a tensor
+    labels = None if plain is None else [_class_name(value, class_names) for value in plain]
     names = numbers if ids is None else [str(value) for value in ids]
     for what, values in (("classes", labels), ("ids", names)):
         if values is not None and len(values) != len(structures):
@@ -124,21 +125,17 @@ def featurise(
     check_invalid(invalid)
     if not table.structures:
         raise LookHopsError(f"{table.origin or 'from_smiles'}: there are no molecules.")
-    kept, smiles, atoms, bonds = _parse(table, invalid, mol_blocks)
-    table = table.select(kept)
-    y, names = (None, None) if table.labels is None else classes_of(table, class_names)
+    parsed = _parse(table, invalid, mol_blocks)
+    kept = list(parsed)
+    smiles, atoms, bonds = zip(*parsed.values(), strict=True)
+    y, names = classes_of(table, kept, class_names)
     columns = {
-        "id": np.array(table.ids, dtype=object),
+        "id": np.array(table.ids, dtype=object)[kept],
         "smiles": np.array(smiles, dtype=object),
     }
     for key, cells in table.columns.items():
-        columns.setdefault(key, as_column(cells))
+        columns.setdefault(key, as_column([cells[index] for index in kept]))
     return pack(atoms, bonds, y=y, class_names=names, columns=columns, name=name)
-
-
-def _items(values: Iterable[Any]) -> list[Any]:
-    """A list of plain Python values, from a tensor or an array too."""
-    return values.tolist() if hasattr(values, "tolist") else list(values)
 
 
 def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
@@ -154,61 +151,48 @@ def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
 
 def _parse(
     table: MoleculeTable, invalid: str, mol_blocks: bool
-) -> tuple[list[int], list[str], list[np.ndarray], list[np.ndarray]]:
-    """Which molecules parse, and of each its SMILES, its atoms (n, 6) and its bonds (e, 3)."""
+) -> dict[int, tuple[str, np.ndarray, np.ndarray]]:
+    """The SMILES, atoms (n, 6) and bonds (e, 3) of each molecule that parses, by its number."""
     try:
         from rdkit import rdBase
     except ImportError as error:
         raise LookHopsError("Molecules are read with RDKit: pip install rdkit.") from error
-    read = _read_mol_block if mol_blocks else _read_smiles
-    kept, smiles, atoms, bonds, failures = [], [], [], [], []
+    parsed, failures = {}, []
     with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
         for index, structure in enumerate(table.structures):
-            text, molecule = read(structure)
+            smiles, molecule = _read(structure, mol_blocks)
             if molecule is not None and molecule.GetNumAtoms():
-                kept.append(index)
-                smiles.append(text)
-                atoms.append(atom_rows(molecule))
-                bonds.append(bond_rows(molecule))
+                parsed[index] = smiles, atom_rows(molecule), bond_rows(molecule)
                 continue
-            shown = table.ids[index] if mol_blocks else structure
-            what = f"{shown if len(shown) <= 60 else shown[:57] + '...'!r} does not parse"
             reason = _reason(structure, mol_blocks)
-            if invalid == "raise":
-                raise LookHopsError(
-                    f"{table.place(index)}: {what} ({reason}); mend it, or leave such molecules "
-                    "out with invalid='skip' (--invalid skip)."
-                )
             failures.append(f"{table.where[index]} ({reason})")
+            if invalid == "raise":
+                shown = table.ids[index] if mol_blocks else structure
+                shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+                raise LookHopsError(
+                    f"{table.place(index)}: {shown!r} does not parse ({reason}); mend it, or leave "
+                    "such molecules out with invalid='skip' (--invalid skip)."
+                )
     if failures:
         total = len(table.structures)
         listed = ", ".join(failures[:_SHOWN])
-        more = f" and {len(failures) - _SHOWN} more" if len(failures) > _SHOWN else ""
+        listed += f" and {len(failures) - _SHOWN} more" if len(failures) > _SHOWN else ""
         origin = f"{table.origin}: " if table.origin else ""
-        if not kept:
-            raise LookHopsError(f"{origin}none of the {total} molecules parses: {listed}{more}.")
-        warnings.warn(
-            f"{origin}{len(failures)} of {total} molecules do not parse and are left out: "
-            f"{listed}{more}.",
-            SkippedMolecules,
-            stacklevel=4,
-        )
-    return kept, smiles, atoms, bonds
+        if not parsed:
+            raise LookHopsError(f"{origin}none of the {total} molecules parses: {listed}.")
+        said = f"{len(failures)} of {total} molecules do not parse and are left out: {listed}."
+        warnings.warn(f"{origin}{said}", SkippedMolecules, stacklevel=4)
+    return parsed
 
 
-def _read_smiles(text: str) -> tuple[str, Any]:
+def _read(structure: str, mol_block: bool) -> tuple[str, Any]:
+    """SMILES and molecule, whose atoms stand in the order of the SMILES: a mol block's may not."""
     from rdkit import Chem
 
-    return text, Chem.MolFromSmiles(text)
-
-
-def _read_mol_block(text: str) -> tuple[str, Any]:
-    """The molecule is read once more from its SMILES, so that its atoms stand in that order."""
-    from rdkit import Chem
-
-    molecule = Chem.MolFromMolBlock(text)
-    smiles = "" if molecule is None else Chem.MolToSmiles(molecule)
-    return smiles, Chem.MolFromSmiles(smiles)
+    if mol_block:
+        molecule = Chem.MolFromMolBlock(structure)
+        structure = "" if molecule is None else Chem.MolToSmiles(molecule)
+    return structure, Chem.MolFromSmiles(structure)
 
 
 def _reason(structure: str, mol_block: bool) -> str:

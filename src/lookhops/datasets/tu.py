@@ -12,9 +12,8 @@ from __future__ import annotations
 import zipfile
 import zlib
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import NoReturn
 
 import numpy as np
 import torch
@@ -23,8 +22,7 @@ from torch import Tensor
 from lookhops.datasets.number_files import parse_table
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.edges import stay_within
-from lookhops.graphs.indexing import row_offsets
+from lookhops.graphs.indexing import row_offsets, take
 
 VERSION = 1  # of what `read_tu` makes of the files: packed copies of another version are not used
 PARTS = (
@@ -45,40 +43,32 @@ def read_tu(path: Path | str) -> Graphs:
     files = _open(Path(path))
     indicator = files.numbers("graph_indicator", columns=1)[:, 0]
     _check_indicator(indicator, files.where("graph_indicator"))
-    nodes, graphs = len(indicator), int(indicator[-1])
-    edges = files.numbers("A", columns=2)
-    _check_edges(edges, nodes, files.where("A"))
-    if "graph_labels" not in files.texts and "graph_attributes" not in files.texts:
-        raise LookHopsError(f"{files.where('graph_labels')}: this file of the set is missing.")
-
-    labels, label_sizes = files.labels("node_labels", nodes, "nodes")
-    edge_labels, edge_label_sizes = files.labels("edge_labels", len(edges), "edges")
-    edge_attributes = files.attributes("edge_attributes", len(edges), "edges")
-    y, class_names = files.classes(graphs)
-    source, target = torch.from_numpy(np.ascontiguousarray(edges.T) - 1)
-    loops = source == target
-    if bool(loops.any()):
-        source, target = source[~loops], target[~loops]
-        edge_attributes = None if edge_attributes is None else edge_attributes[~loops]
-        edge_labels = None if edge_labels is None else edge_labels[~loops]
+    ends = np.ascontiguousarray(files.numbers("A", columns=2).T) - 1
+    _check_edges(ends, indicator, files.where("A"))
+    if "graph_attributes" not in files.texts:
+        files.require("graph_labels")
+    files.rows.update(node=len(indicator), edge=ends.shape[1], graph=int(indicator[-1]))
+    labels, label_sizes = files.labels("node_labels")
+    edge_labels, edge_label_sizes = files.labels("edge_labels")
+    y, class_names = files.classes()
+    source, target = torch.from_numpy(ends)
+    kept = (source != target).nonzero().flatten()
     packed = Graphs.from_edges(
-        source,
-        target,
+        source[kept],
+        target[kept],
         torch.from_numpy(np.bincount(indicator - 1)),
-        attributes=files.attributes("node_attributes", nodes, "nodes"),
+        attributes=files.attributes("node_attributes"),
         labels=labels,
         label_sizes=label_sizes,
-        edge_attributes=edge_attributes,
-        edge_labels=edge_labels,
+        edge_attributes=take(files.attributes("edge_attributes"), kept),
+        edge_labels=take(edge_labels, kept),
         edge_label_sizes=edge_label_sizes,
         y=y,
         class_names=class_names,
-        columns=files.columns(graphs),
+        columns=files.columns(),
         name=files.name,
         featuriser="tu",
     )
-    if not stay_within(packed.node_ptr, packed.row_ptr, packed.source):
-        _blame_edge_between(edges, indicator, files.where("A"))
     return _merge_repeated(packed)
 
 
@@ -92,56 +82,59 @@ class _Files:
     name: str
     folder: Path
     texts: dict[str, bytes]
+    rows: dict[str, int] = field(default_factory=dict)  # nodes, edges and graphs, once known
 
     def where(self, part: str) -> Path:
         return self.folder / f"{self.name}_{part}.txt"
 
-    def numbers(
-        self, part: str, rows: int | None = None, of: str = "", columns: int | None = None
-    ) -> np.ndarray:
-        """The numbers of one file, checked to have as many rows and columns as must be."""
+    def require(self, part: str) -> None:
         if part not in self.texts:
             raise LookHopsError(f"{self.where(part)}: this file of the set is missing.")
+
+    def numbers(self, part: str, columns: int | None = None) -> np.ndarray:
+        """The numbers of one file, checked to have as many rows and columns as must be."""
+        self.require(part)
         kind = np.float64 if part.endswith("attributes") else np.int64
         values = parse_table(self.texts[part], self.where(part), kind)
         if columns not in (None, values.shape[1]):
             raise LookHopsError(
                 f"{self.where(part)}, line 1: {values.shape[1]} values, expected {columns}."
             )
-        if rows not in (None, len(values)):
+        of = part.partition("_")[0]
+        rows = self.rows.get(of, len(values))
+        if len(values) != rows:
             line = min(len(values), rows) + 1
             raise LookHopsError(
-                f"{self.where(part)}, line {line}: {len(values)} lines, but {rows} {of}."
+                f"{self.where(part)}, line {line}: {len(values)} lines, but {rows} {of}s."
             )
         return values
 
-    def attributes(self, part: str, rows: int, of: str) -> Tensor | None:
+    def attributes(self, part: str) -> Tensor | None:
         if part not in self.texts:
             return None
-        return torch.from_numpy(self.numbers(part, rows, of).astype(np.float32))
+        return torch.from_numpy(self.numbers(part).astype(np.float32))
 
-    def labels(self, part: str, rows: int, of: str) -> tuple[Tensor | None, list[int] | None]:
+    def labels(self, part: str) -> tuple[Tensor | None, list[int] | None]:
         """Labels, each column counted from its smallest value, and how many values it spans."""
         if part not in self.texts:
             return None, None
-        values = self.numbers(part, rows, of)
+        values = self.numbers(part)
         low = values.min(0)
         sizes = [int(b) - int(a) + 1 for a, b in zip(low, values.max(0), strict=True)]
         if max(sizes) >= 2**31:
             raise LookHopsError(f"{self.where(part)}: labels {max(sizes)} apart are too far apart.")
         return torch.from_numpy(values - low), sizes
 
-    def classes(self, graphs: int) -> tuple[Tensor | None, list[str] | None]:
+    def classes(self) -> tuple[Tensor | None, list[str] | None]:
         if "graph_labels" not in self.texts:
             return None, None
-        values = self.numbers("graph_labels", graphs, "graphs", columns=1)[:, 0]
-        names, y = np.unique(values, return_inverse=True)
-        return torch.from_numpy(y.reshape(-1)), [str(name) for name in names]
+        names, y = np.unique(self.numbers("graph_labels", columns=1)[:, 0], return_inverse=True)
+        return torch.from_numpy(y), [str(name) for name in names]
 
-    def columns(self, graphs: int) -> dict[str, np.ndarray]:
+    def columns(self) -> dict[str, np.ndarray]:
         if "graph_attributes" not in self.texts:
             return {}
-        values = self.numbers("graph_attributes", graphs, "graphs")
+        values = self.numbers("graph_attributes")
         if values.shape[1] == 1:
             return {"graph_attribute": values[:, 0]}
         return {f"graph_attribute_{j}": column for j, column in enumerate(values.T)}
@@ -211,22 +204,25 @@ def _check_indicator(indicator: np.ndarray, where: Path) -> None:
         )
 
 
-def _check_edges(edges: np.ndarray, nodes: int, where: Path) -> None:
-    if edges.min() < 1 or edges.max() > nodes:
-        line = int(((edges < 1) | (edges > nodes)).any(1).argmax())
-        bad = next(node for node in edges[line].tolist() if not 1 <= node <= nodes)
+def _check_edges(ends: np.ndarray, indicator: np.ndarray, where: Path) -> None:
+    """Each edge must join two nodes of one graph; ``ends``, shape (2, e), count from 0."""
+    nodes = len(indicator)
+    if ends.min() < 0 or ends.max() >= nodes:
+        bad = (ends < 0) | (ends >= nodes)
+        line = int(bad.any(0).argmax())
+        node = ends[bad[:, line].argmax(), line] + 1
         raise LookHopsError(
-            f"{where}, line {line + 1}: an edge to node {bad}; the nodes are 1 to {nodes}."
+            f"{where}, line {line + 1}: an edge to node {node}; the nodes are 1 to {nodes}."
         )
-
-
-def _blame_edge_between(edges: np.ndarray, indicator: np.ndarray, where: Path) -> NoReturn:
-    graph = indicator[edges - 1]
-    line = int((graph[:, 0] != graph[:, 1]).argmax())
-    raise LookHopsError(
-        f"{where}, line {line + 1}: an edge between two graphs, node {edges[line, 0]} of graph "
-        f"{graph[line, 0]} and node {edges[line, 1]} of graph {graph[line, 1]}."
-    )
+    graph = indicator[ends]
+    across = graph[0] != graph[1]
+    if across.any():
+        line = int(across.argmax())
+        (a, b), (first, second) = ends[:, line] + 1, graph[:, line]
+        raise LookHopsError(
+            f"{where}, line {line + 1}: an edge between two graphs, node {a} of graph {first} and "
+            f"node {b} of graph {second}."
+        )
 
 
 def _merge_repeated(graphs: Graphs) -> Graphs:

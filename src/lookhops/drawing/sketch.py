@@ -24,11 +24,13 @@ class Shape:
 
     Args:
         kind: ``edge``; of a molecule ``bond`` (a stroke) or ``ink`` (letters).
-        geometry: Its SVG element without its look: ``line x1="0" ...``.
+        element: Its SVG element: ``line``, ``path`` or ``ellipse``.
+        geometry: The attributes that say where it is: ``x1="0" ...``.
         nodes: Nodes that it belongs to, in order: one or two.
     """
 
     kind: str
+    element: str
     geometry: str
     nodes: tuple[int, ...]
 
@@ -38,7 +40,6 @@ class Sketch:
     """Where the parts of a graph are drawn.
 
     Args:
-        width, height: Of the picture.
         place: Of each node, shape (n, 2).
         radius: Of the disc that shows a node's score.
         names: What each node is called.
@@ -46,8 +47,6 @@ class Sketch:
         molecule: Whether it is drawn as one: the discs lie behind the shapes then.
     """
 
-    width: int
-    height: int
     place: Array
     radius: float
     names: Sequence[str]
@@ -69,12 +68,12 @@ def sketch(num_nodes: int, edges: Array, smiles: str | None, width: int, height:
         return _sketch_molecule(molecule, width, height)
     place = fit(layout(num_nodes, edges), width, height)
     lines = [
-        Shape("edge", f'line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"', (i, j))
+        Shape("edge", "line", f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"', (i, j))
         for (i, j), ((x1, y1), (x2, y2)) in zip(edges.tolist(), place[edges].tolist(), strict=True)
     ]
     radius = float(np.clip(0.36 * _length(place, edges, width), 1.5, width * 9 / 320))
     names = [f"node {i}" for i in range(num_nodes)]
-    return Sketch(width, height, place, radius, names, lines)
+    return Sketch(place, radius, names, lines)
 
 
 def _length(place: Array, edges: Array, otherwise: float) -> float:
@@ -120,8 +119,7 @@ def _sketch_molecule(molecule: Any, width: int, height: int) -> Sketch:
     length = _length(place, np.array(bonds, dtype=int).reshape(-1, 2), width / 11.2)
     radius = float(np.clip(0.42 * length, 3, width * 14 / 320))
     names = [f"{atom.GetSymbol()} (atom {atom.GetIdx()})" for atom in molecule.GetAtoms()]
-    shapes = _shapes(drawer.GetDrawingText())
-    return Sketch(width, height, place, radius, names, shapes, molecule=True)
+    return Sketch(place, radius, names, _shapes(drawer.GetDrawingText()), molecule=True)
 
 
 def _shapes(text: str) -> list[Shape]:
@@ -136,6 +134,6 @@ def _shapes(text: str) -> list[Shape]:
         if width and width.group(1) != "2.0":
             parts.append(f'style="stroke-width:{width.group(1)}"')
         kind = "ink" if re.search(r"fill:#|fill='#", shape) else "bond"
-        geometry = " ".join([shape[1 : shape.index(" ")], *parts]).replace("\n", " ")
-        found.append(Shape(kind, geometry, tuple(atoms)))
+        element, geometry = shape[1 : shape.index(" ")], " ".join(parts).replace("\n", " ")
+        found.append(Shape(kind, element, geometry, tuple(atoms)))
     return found

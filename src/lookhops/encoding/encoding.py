@@ -11,8 +11,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.features import feature_columns
-from lookhops.graphs.indexing import take
+from lookhops.graphs.features import node_columns
 
 
 @dataclass(frozen=True)
@@ -82,12 +81,7 @@ class Encoding:
         Returns:
             Shape (m, width).
         """
-        attributes, labels, rows = graphs.attributes, graphs.labels, graphs.num_nodes
-        if node is not None:
-            attributes, labels, rows = take(attributes, node), take(labels, node), node.numel()
-        if not graphs.num_features:
-            return torch.ones(rows, 1, dtype=dtype, device=graphs.device)
-        return feature_columns(attributes, labels, graphs.label_sizes, dtype)
+        return node_columns(graphs, node, dtype)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON can hold them."""

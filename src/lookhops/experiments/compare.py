@@ -9,7 +9,7 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.plan import cross, parse_models
-from lookhops.experiments.results import Results, collect
+from lookhops.experiments.results import Results, collect, shared_seeds
 from lookhops.experiments.runners import Tell, run_local
 from lookhops.experiments.statistics import (
     Pair,
@@ -53,26 +53,24 @@ class Comparison:
 
     def models_table(self) -> Table:
         """The models, best mean first; every number is over the splits that all of them share."""
-        cells = {cell.model: cell for cell in self.results.cells}
+        cells = {cell.model: cell.of_seeds(self.seeds) for cell in self.results.cells}
         rows, records, count = [], [], len(self.seeds)
-        for name in self.scores:
-            metrics = cells[name].of_seeds(self.seeds).metrics
-            parameters, seconds = metrics["parameters"][0], sum(metrics["seconds"]) / count
-            mean, std = mean_std(self.scores[name])
-            validation = 100 * sum(metrics["val_accuracy"]) / count
-            accuracy = f"**{plus_minus((mean, std), count)}**"
-            texts = (name, accuracy, f"{validation:.1f}", f"{self.ranks[name]:.1f}")
-            rows.append([[text] for text in (*texts, f"{parameters:,}", f"{seconds:.1f} s")])
-            others = {
-                key: 100 * sum(metrics[key]) / count
-                for key in ("balanced_accuracy", "macro_f1", "auroc")
-                if None not in metrics[key]
-            }
+        for name, values in self.scores.items():
+            rank, (mean, std) = self.ranks[name], mean_std(values)
+            metrics = cells[name].metrics
+            shares = ("val_accuracy", "balanced_accuracy", "macro_f1", "auroc")
+            known = [key for key in shares if None not in metrics[key]]
+            validation, *others = (100 * sum(metrics[key]) / count for key in known)
+            parameters, seconds = cells[name].parameters, sum(metrics["seconds"]) / count
             records.append(
-                {"model": name, "mean": mean, "std": std, "validation": validation, **others}
-                | {"rank": self.ranks[name], "parameters": parameters}
+                {"model": name, "mean": mean, "std": std, "validation": validation}
+                | dict(zip(known[1:], others, strict=True))
+                | {"rank": rank, "parameters": parameters}
                 | {"seconds_a_seed": seconds, "seeds": count}
             )
+            accuracy = f"**{plus_minus((mean, std), count)}**"
+            texts = (name, accuracy, f"{validation:.1f}", f"{rank:.1f}", f"{parameters:,}")
+            rows.append([[text] for text in (*texts, f"{seconds:.1f} s")])
         head = ["model", "accuracy, %", "validation, %", "mean rank", "parameters", "time a seed"]
         title = f"{self.dataset}: {counted(count, 'seed')}"
         return Table(head, rows, self._left_out(), "models", title, records)
@@ -89,22 +87,16 @@ class Comparison:
         """The paired differences."""
         rows, records = [], []
         for pair in self.pairs:
-            e = pair.difference
-            verdict = "differ" if pair.adjusted_p < ALPHA else "not decidable"
-            rows.append(
-                [
-                    [f"{pair.first} against {pair.second}"],
-                    [f"**{signed(e.mean)}**"],
-                    [f"{signed(e.low)} to {signed(e.high)}"],
-                    [f"{e.p:.2g}"],
-                    [f"{pair.adjusted_p:.2g}"],
-                    [verdict],
-                ]
-            )
+            e, p = pair.difference, pair.adjusted_p
             records.append(
                 {"first": pair.first, "second": pair.second, "difference": e.mean}
-                | {"low": e.low, "high": e.high, "p": e.p, "adjusted_p": pair.adjusted_p}
+                | {"low": e.low, "high": e.high, "p": e.p, "adjusted_p": p}
             )
+            names = f"{pair.first} against {pair.second}"
+            ends = f"{signed(e.low)} to {signed(e.high)}"
+            verdict = "differ" if p < ALPHA else "not decidable"
+            texts = (names, f"**{signed(e.mean)}**", ends, f"{e.p:.2g}", f"{p:.2g}", verdict)
+            rows.append([[text] for text in texts])
         head = ["pair", "difference", "95% interval", "p", "Holm's p", "at 5%"]
         note = (
             "Percentage points, paired over the splits that the models share; corrected resampled "
@@ -164,16 +156,13 @@ def comparison(dataset: str, results: Results) -> Comparison:
     """Compare the models of finished cells over the splits that they share."""
     if not results.cells:
         raise LookHopsError("No run is finished yet: there is nothing to compare.")
-    first = results.cells[0]
-    seeds = tuple(s for s in first.seeds if all(s in cell.seeds for cell in results.cells))
+    seeds = shared_seeds(results.cells)
     if not seeds:
         raise LookHopsError("The models have no finished split in common yet.")
     tables = {cell.model: cell.accuracy() for cell in results.cells}
     scores = {name: [table[seed] for seed in seeds] for name, table in tables.items()}
     scores = {name: scores[name] for name in by_mean(scores)}
-    pairs = compare_pairs(scores, first.test_to_train) if len(seeds) > 1 else []
+    pairs = compare_pairs(scores, results.cells[0].test_to_train) if len(seeds) > 1 else []
     ranks = mean_ranks(scores)
-    order = sorted(ranks, key=lambda name: ranks[name])
-    return Comparison(
-        dataset, results, scores, seeds, pairs, ranks, cliques(order, pairs) if pairs else []
-    )
+    groups = cliques(sorted(ranks, key=ranks.__getitem__), pairs) if pairs else []
+    return Comparison(dataset, results, scores, seeds, pairs, ranks, groups)

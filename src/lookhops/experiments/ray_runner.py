@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import socket
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from math import inf
@@ -13,10 +13,11 @@ from types import ModuleType
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.keys import RunKey
 from lookhops.experiments.plan import Cell
-from lookhops.experiments.runners import PAUSE, PlanRun, Source, Tell, train_records
+from lookhops.experiments.runners import PlanRun, Source, Tell, train_records
 from lookhops.experiments.store import Store
+from lookhops.graphs import Graphs
+from lookhops.models.records import RunRecord
 
 #: A task whose worker or machine dies is begun again so often.
 RETRIES = 3
@@ -49,79 +50,21 @@ def run_ray(
         device: What a task trains on.
     """
     ray = _import_ray()
-    plan = PlanRun(cells, source, store, device, tell)
-    plan.begin()
-    with _connected(ray, address), store.beating():
+    shared: dict[str, Any] = {}  # each data set goes to the cluster once
+
+    def submit(graphs: Graphs, cell: Cell, seeds: list[int]) -> Future[list[RunRecord]]:
+        if cell.dataset not in shared:
+            shared[cell.dataset] = ray.put(graphs)
+        what = (shared[cell.dataset], cell.architecture, cell.protocol, seeds, device)
+        return task.remote(*what).future()
+
+    with _connected(ray, address):
         _check_resources(ray, cpus_per_task, gpus_per_task)
         task = ray.remote(train_records).options(
             num_cpus=cpus_per_task, num_gpus=gpus_per_task, max_retries=RETRIES
         )
         slots = partial(_slots, ray, cpus_per_task, gpus_per_task)
-        _Driver(ray, task, plan).run(time.monotonic() + time_limit, slots)
-    return plan.end()
-
-
-class _Driver:
-    """Hands out cells and stores what comes back."""
-
-    def __init__(self, ray: ModuleType, task: Any, plan: PlanRun) -> None:
-        self.ray, self.task, self.plan = ray, task, plan
-        self.shared: dict[str, Any] = {}  # each data set goes to the cluster once
-        self.flying: dict[Any, tuple[Cell, RunKey, list[int], float]] = {}
-        self.failed: set[Cell] = set()
-
-    def run(self, deadline: float, slots: Callable[[], int]) -> None:
-        """Until every cell is stored, has failed, or the time is up."""
-        waiting = list(self.plan.cells)
-        while waiting or self.flying:
-            room = slots() + AHEAD - len(self.flying)
-            elsewhere = []
-            if time.monotonic() >= deadline:
-                waiting = []
-            while waiting and room > 0:
-                cell = waiting.pop(0)
-                if self.begin(cell):
-                    room -= 1
-                elif not self.finished(cell):
-                    elsewhere.append(cell)
-            waiting += elsewhere
-            self.gather()
-            if waiting and not self.flying:
-                time.sleep(PAUSE)  # another process has begun all that is left
-
-    def begin(self, cell: Cell) -> bool:
-        """Hand out what is free of a cell; whether there was anything."""
-        key = self.plan.key(cell)
-        seeds = self.plan.store.claim(key, cell.protocol.seeds)
-        if not seeds:
-            return False
-        if cell.dataset not in self.shared:
-            self.shared[cell.dataset] = self.ray.put(self.plan.source(cell.dataset))
-        what = (self.shared[cell.dataset], cell.architecture, cell.protocol, seeds)
-        reference = self.task.remote(*what, self.plan.device)
-        self.flying[reference] = (cell, key, seeds, time.perf_counter())
-        return True
-
-    def finished(self, cell: Cell) -> bool:
-        """Whether nothing of a cell is left to do, here or elsewhere."""
-        flying = {s for other, _, seeds, _ in self.flying.values() if other == cell for s in seeds}
-        return cell in self.failed or set(cell.protocol.seeds) <= self.plan.finished(cell) | flying
-
-    def gather(self) -> None:
-        """Store what has come back in the meantime."""
-        if not self.flying:
-            return
-        ready, _ = self.ray.wait(list(self.flying), num_returns=1, timeout=PAUSE)
-        for reference in ready:
-            cell, key, seeds, start = self.flying.pop(reference)
-            try:
-                records = self.ray.get(reference)
-            except self.ray.exceptions.RayError as error:
-                self.plan.store.release(key, seeds)
-                self.failed.add(cell)
-                self.plan.fail(f"{cell.dataset}, {cell.model}", _reason(error))
-                continue
-            self.plan.keep(cell, key, records, time.perf_counter() - start)
+        return PlanRun(cells, source, store, tell).run(submit, time_limit, slots=slots)
 
 
 def _import_ray() -> ModuleType:
@@ -181,14 +124,7 @@ def _check_resources(ray: ModuleType, cpus: float, gpus: float) -> None:
 
 
 def _slots(ray: ModuleType, cpus: float, gpus: float) -> int:
-    """How many tasks fit the cluster as it is now."""
+    """How many tasks fit the cluster as it is now, and a few that wait for their turn."""
     there = ray.cluster_resources()
     room = [there.get(k, 0) / want for k, want in (("CPU", cpus), ("GPU", gpus)) if want > 0]
-    return max(1, int(min(room))) if room else 1
-
-
-def _reason(error: Exception) -> str:
-    """What went wrong in a task, in a line."""
-    cause = getattr(error, "cause", None)
-    lines = str(cause or error).strip().splitlines()
-    return lines[-1] if lines else type(error).__name__
+    return max(1, int(min(room, default=1))) + AHEAD

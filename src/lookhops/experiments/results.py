@@ -11,9 +11,8 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import RunKey
-from lookhops.experiments.notes import check_note
 from lookhops.experiments.plan import Cell
-from lookhops.experiments.sqlite import StoredRun
+from lookhops.experiments.rows import StoredRun, check_note
 from lookhops.experiments.statistics import mean_std
 from lookhops.experiments.store import Store
 from lookhops.files import read_json
@@ -81,10 +80,20 @@ class CellResult:
         return Counter(str(run.machine) for run in self.runs).most_common(1)[0][0]
 
     @property
+    def parameters(self) -> int:
+        """Of the network."""
+        return self.runs[0].metrics["parameters"]
+
+    @property
     def test_to_train(self) -> float:
         """Test graphs over training graphs."""
         first = self.runs[0].metrics
         return first["test_graphs"] / first["train_graphs"]
+
+
+def shared_seeds(cells: Sequence[CellResult]) -> tuple[int, ...]:
+    """The seeds that all of these have finished, in the order of the first."""
+    return tuple(s for s in cells[0].seeds if all(s in c.seeds for c in cells)) if cells else ()
 
 
 @dataclass(frozen=True)
@@ -242,8 +251,7 @@ def _protocol(protocol: Protocol) -> dict[str, Any]:
 
 
 def _environment(run: RunRecord) -> dict[str, Any]:
-    values = run.to_dict()
-    return {name: values[name] for name in ("versions", "machine")}
+    return {"versions": dict(run.versions), "machine": asdict(run.machine)}
 
 
 # -------------------------------------------------------------------- out of a store

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -25,11 +27,11 @@ from lookhops.words import counted
 
 #: Gives the graphs of a data set by its name.
 Source = Callable[[str], Graphs]
-PAUSE = 0.5  # seconds between two looks at what other processes do
-
-
 #: Called with something worth telling, and how many runs it brings the plan nearer to its end.
 Tell = Callable[[str, int], None]
+#: Begins to train seeds of a cell on its graphs.
+Submit = Callable[[Graphs, Cell, list[int]], "Future[list[RunRecord]]"]
+PAUSE = 0.5  # seconds between two looks at what other processes do
 
 
 @dataclass
@@ -40,7 +42,6 @@ class PlanRun:
         cells: What is wanted.
         source: Gives the graphs of a data set.
         store: Where runs are kept.
-        device: What to train on.
         tell: Called with each thing worth telling.
         found: Runs that the store had already.
         trained: Runs that were trained now.
@@ -51,33 +52,58 @@ class PlanRun:
     cells: Sequence[Cell]
     source: Source
     store: Store
-    device: str
     tell: Tell
     found: int = 0
     trained: int = 0
     left: int = 0
     failures: list[str] = field(default_factory=list)
 
-    def key(self, cell: Cell) -> RunKey:
-        """What a cell's runs are stored under."""
-        return cell.key(self.source(cell.dataset))
+    def run(
+        self,
+        submit: Submit,
+        time_limit: float,
+        *,
+        slots: Callable[[], int] = lambda: 1,
+        most: int | None = None,
+        alone: bool = False,
+    ) -> PlanRun:
+        """Until every cell is stored or has failed, or the time is up.
+
+        Cells of which another process has begun what is left are asked for again later.
+
+        Args:
+            submit: Begins to train claimed seeds of a cell.
+            time_limit: Seconds after which nothing new is begun.
+            slots: How many tasks there may be at a time.
+            most: Seeds of a cell that make a task; none is all of them.
+            alone: Whether seeds that failed together are tried again one by one.
+        """
+        deadline, told = time.monotonic() + time_limit, False
+        self._tell_found()
+        queue = _Queue(self, submit, most, alone)
+        with self.store.beating():
+            while queue.tasks or (queue.waiting and time.monotonic() < deadline):
+                asked = 0  # cells in a row that others work on
+                while (
+                    asked < len(queue.waiting)
+                    and len(queue.tasks) < slots()
+                    and time.monotonic() < deadline
+                ):
+                    asked = 0 if queue.begin() else asked + 1
+                if queue.tasks:
+                    queue.gather()
+                elif queue.waiting:
+                    if not told:
+                        self.tell("waiting for runs that another process has begun", 0)
+                    told = True
+                    time.sleep(PAUSE)
+        self.left = sum(len(c.protocol.seeds) - len(self.finished(c)) for c in self.cells)
+        return self
 
     def finished(self, cell: Cell) -> set[int]:
         """The seeds of a cell that the store has."""
-        return self.store.finished(self.key(cell)) & set(cell.protocol.seeds)
-
-    def begin(self) -> None:
-        """Count the runs that are there already."""
-        self.found = sum(len(self.finished(cell)) for cell in self.cells)
-        if self.found:
-            were = "was" if self.found == 1 else "were"
-            self.tell(f"{counted(self.found, 'run')} {were} in the store already", self.found)
-
-    def end(self) -> PlanRun:
-        """Count the runs that are still missing."""
-        missing = (len(cell.protocol.seeds) - len(self.finished(cell)) for cell in self.cells)
-        self.left = sum(missing)
-        return self
+        key = cell.key(self.source(cell.dataset))
+        return self.store.finished(key) & set(cell.protocol.seeds)
 
     def keep(self, cell: Cell, key: RunKey, records: Sequence[RunRecord], seconds: float) -> None:
         """Store the records of a cell and tell of it."""
@@ -89,10 +115,67 @@ class PlanRun:
         said = f"{cell.dataset}, {cell.model}, {which}: test accuracy {accuracy:.1f} %"
         self.tell(f"{said}, {seconds:.1f} s", added)
 
-    def fail(self, which: str, reason: str) -> None:
-        """Note that a run failed, and tell of it."""
-        self.failures.append(f"{which}: {reason}")
-        self.tell(f"failed: {which}: {reason}", 0)
+    def fail(self, cell: Cell, seeds: Sequence[int], error: BaseException) -> None:
+        """Note that runs failed, and tell of it."""
+        seed = f", seed {seeds[0]}" if len(seeds) == 1 else ""
+        reason = str(getattr(error, "cause", None) or error).strip().splitlines()
+        which = f"{cell.dataset}, {cell.model}{seed}: {[*reason, type(error).__name__][0]}"
+        self.failures.append(which)
+        self.tell(f"failed: {which}", 0)
+
+    def _tell_found(self) -> None:
+        self.found = sum(len(self.finished(cell)) for cell in self.cells)
+        if self.found:
+            were = "was" if self.found == 1 else "were"
+            self.tell(f"{counted(self.found, 'run')} {were} in the store already", self.found)
+
+
+class _Queue:
+    """Cells that wait to be begun, and the tasks that were."""
+
+    def __init__(self, plan: PlanRun, submit: Submit, most: int | None, alone: bool) -> None:
+        self.plan, self.submit, self.alone = plan, submit, alone
+        self.waiting = deque(plan.cells)
+        self.most = dict.fromkeys(plan.cells, most)
+        self.begun = {cell: set[int]() for cell in plan.cells}
+        self.tasks: dict[Future[list[RunRecord]], tuple[Cell, RunKey, list[int], float]] = {}
+
+    def begin(self) -> bool:
+        """Begin what is free of the next cell; false where that is all begun elsewhere."""
+        cell = self.waiting.popleft()
+        graphs = self.plan.source(cell.dataset)
+        key, start = cell.key(graphs), time.perf_counter()
+        wanted = [seed for seed in cell.protocol.seeds if seed not in self.begun[cell]]
+        seeds = self.plan.store.claim(key, wanted, self.most[cell]) if wanted else []
+        if seeds:
+            self.begun[cell].update(seeds)
+            try:
+                task = self.submit(graphs, cell, seeds)
+            except BaseException:
+                self.plan.store.release(key, seeds)
+                raise
+            self.tasks[task] = (cell, key, seeds, start)
+            self.waiting.appendleft(cell)
+        elif set(wanted) - self.plan.finished(cell):
+            self.waiting.append(cell)
+            return False
+        return True
+
+    def gather(self) -> None:
+        """Store what has been trained in the meantime."""
+        for task in wait(self.tasks, PAUSE, FIRST_COMPLETED).done:
+            cell, key, seeds, start = self.tasks.pop(task)
+            if (error := task.exception()) is None:
+                self.plan.keep(cell, key, task.result(), time.perf_counter() - start)
+                continue
+            self.plan.store.release(key, seeds)
+            if self.alone and len(seeds) > 1:  # one seed's misfortune is not the others'
+                self.most[cell] = 1
+                self.begun[cell].difference_update(seeds)
+                if cell not in self.waiting:
+                    self.waiting.appendleft(cell)
+            else:
+                self.plan.fail(cell, seeds, error)
 
 
 def run_local(
@@ -118,64 +201,18 @@ def run_local(
         time_limit: Seconds after which nothing new is begun.
         tell: Called with each thing worth telling.
     """
-    deadline = time.monotonic() + time_limit
-    at_once = None if choose_device(device).type == "cuda" else 1
-    plan = PlanRun(cells, source, store, device, tell)
-    plan.begin()
-    pending, told = list(cells), False
-    with store.beating():
-        while pending and time.monotonic() < deadline:
-            before = plan.trained
-            pending = _one_round(plan, pending, at_once, deadline)
-            if pending and plan.trained == before and time.monotonic() < deadline:
-                if not told:
-                    tell("waiting for runs that another process has begun", 0)
-                told = True
-                time.sleep(PAUSE)
-    return plan.end()
 
+    def submit(graphs: Graphs, cell: Cell, seeds: list[int]) -> Future[list[RunRecord]]:
+        done: Future[list[RunRecord]] = Future()
+        what = (graphs, cell.architecture, cell.protocol, seeds, device)
+        try:
+            done.set_result(train_records(*what))
+        except (LookHopsError, torch.cuda.OutOfMemoryError) as error:
+            done.set_exception(error.with_traceback(None))  # which would keep its tensors alive
+        return done
 
-def _one_round(
-    plan: PlanRun, cells: Sequence[Cell], at_once: int | None, deadline: float
-) -> list[Cell]:
-    """Train what is free of each cell; the cells that others work on."""
-    elsewhere: list[Cell] = []
-    for number, cell in enumerate(cells):
-        key = plan.key(cell)
-        wanted = list(cell.protocol.seeds)
-        while time.monotonic() < deadline:
-            seeds = plan.store.claim(key, wanted, at_once)
-            if not seeds:
-                break
-            if not _train_claimed(plan, cell, key, seeds):
-                wanted = [seed for seed in wanted if seed not in seeds]  # do not try again now
-        else:
-            return [*elsewhere, *cells[number:]]
-        if set(wanted) - plan.store.finished(key):
-            elsewhere.append(replace(cell, protocol=replace(cell.protocol, seeds=tuple(wanted))))
-    return elsewhere
-
-
-def _train_claimed(plan: PlanRun, cell: Cell, key: RunKey, seeds: list[int]) -> bool:
-    """Train claimed seeds of a cell and store them; whether that went well."""
-    start = time.perf_counter()
-    graphs = plan.source(cell.dataset)
-    try:
-        records = train_records(graphs, cell.architecture, cell.protocol, seeds, plan.device)
-    except (LookHopsError, torch.cuda.OutOfMemoryError) as error:
-        plan.store.release(key, seeds)
-        if len(seeds) > 1:  # one seed's misfortune is not the others'
-            each = [plan.store.claim(key, [seed]) for seed in seeds]
-            went = [_train_claimed(plan, cell, key, free) for free in each if free]
-            return all(went)
-        which = f"{cell.dataset}, {cell.model}, seed {seeds[0]}"
-        plan.fail(which, str(error).splitlines()[0])
-        return False
-    except BaseException:
-        plan.store.release(key, seeds)
-        raise
-    plan.keep(cell, key, records, time.perf_counter() - start)
-    return True
+    most = None if choose_device(device).type == "cuda" else 1
+    return PlanRun(cells, source, store, tell).run(submit, time_limit, most=most, alone=True)
 
 
 def train_records(

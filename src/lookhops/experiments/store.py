@@ -16,28 +16,37 @@ import time
 import uuid
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import RunKey
-from lookhops.experiments.sqlite import (
-    APPLICATION,
-    SCHEMA,
-    VERSION,
-    StoredRun,
-    alive,
-    check_version,
-    connect,
-    read_note,
-    read_runs,
-    retry_locked,
-)
+from lookhops.experiments.rows import StoredRun, read_note, read_runs
 from lookhops.models.records import RunRecord
 
+APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others
+WAIT = 60.0  # seconds to wait for another process's transaction
 BEAT, EXPIRY = 5.0, 60.0  # seconds between signs of life, and without one until a claim lapses
 
+SCHEMA = """
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY,
+    dataset TEXT NOT NULL, fingerprint TEXT NOT NULL,
+    model TEXT NOT NULL, architecture TEXT NOT NULL,
+    seed INTEGER NOT NULL, protocol TEXT NOT NULL,
+    metrics TEXT NOT NULL, history BLOB NOT NULL,
+    versions TEXT NOT NULL, machine TEXT NOT NULL,
+    finished TEXT NOT NULL,
+    UNIQUE (fingerprint, architecture, protocol, seed));
+CREATE TABLE claims (
+    fingerprint TEXT NOT NULL, architecture TEXT NOT NULL, protocol TEXT NOT NULL,
+    seed INTEGER NOT NULL, owner TEXT NOT NULL, beat REAL NOT NULL,
+    UNIQUE (fingerprint, architecture, protocol, seed));
+CREATE TABLE facts (
+    dataset TEXT NOT NULL, fingerprint TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL,
+    UNIQUE (fingerprint, kind));
+"""
 WHERE = "fingerprint = ? AND architecture = ? AND protocol = ?"
 
 
@@ -65,20 +74,17 @@ class Store:
 
     def close(self) -> None:
         """Give back what this process has claimed and close the file."""
-        with self._explained():
-            if self.db.in_transaction:
-                self.db.rollback()
-            with self._transaction():
-                self.db.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
-            self.db.close()
+        if self.db.in_transaction:
+            self.db.rollback()
+        with self._transaction():
+            self.db.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
+        self.db.close()
 
     # ---------------------------------------------------------------- runs
 
     def finished(self, key: RunKey) -> set[int]:
         """Seeds whose runs are here."""
-        with self._explained():
-            found = self.db.execute(f"SELECT seed FROM runs WHERE {WHERE}", key.texts)
-            return {seed for (seed,) in found}
+        return self._seeds("runs", key)
 
     def claim(self, key: RunKey, seeds: Sequence[int], most: int | None = None) -> list[int]:
         """Of these seeds, those that are neither finished nor begun elsewhere: now ours to run.
@@ -88,10 +94,9 @@ class Store:
             seeds: The seeds wanted.
             most: Claim no more than so many.
         """
-        with self._explained(), self._transaction():
+        with self._transaction():
             self._drop_dead_claims()
-            begun = self.db.execute(f"SELECT seed FROM claims WHERE {WHERE}", key.texts)
-            taken = {seed for (seed,) in begun} | self.finished(key)
+            taken = self._seeds("claims", key) | self.finished(key)
             free = [seed for seed in seeds if seed not in taken][:most]
             self.db.executemany(
                 "INSERT INTO claims VALUES (?, ?, ?, ?, ?, ?)",
@@ -101,13 +106,13 @@ class Store:
 
     def release(self, key: RunKey, seeds: Sequence[int]) -> None:
         """Give back claims of runs that were not finished."""
-        with self._explained(), self._transaction():
+        with self._transaction():
             self._unclaim(key, seeds)
 
     def add(self, dataset: str, model: str, key: RunKey, records: Sequence[RunRecord]) -> int:
         """Keep finished runs, all or none; how many of them were not here before."""
         now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        with self._explained(), self._transaction():
+        with self._transaction():
             before = self.db.total_changes
             for record in records:
                 values = record.to_dict()
@@ -137,13 +142,15 @@ class Store:
             found = self.db.execute(query, (fingerprint, kind)).fetchone()
         if found is not None:
             return read_note(self.path, found[0], dataset, kind, found[1])
-        value = _text(make())
-        with self._explained(), self._transaction():
-            self.db.execute(
-                "INSERT OR IGNORE INTO facts VALUES (?, ?, ?, ?)",
-                (dataset, fingerprint, kind, value),
-            )
-        return json.loads(value)
+        row = (dataset, fingerprint, kind, _text(make()))
+        with self._transaction():
+            self.db.execute("INSERT OR IGNORE INTO facts VALUES (?, ?, ?, ?)", row)
+        return json.loads(row[-1])
+
+    def _seeds(self, table: str, key: RunKey) -> set[int]:
+        with self._explained():
+            found = self.db.execute(f"SELECT seed FROM {table} WHERE {WHERE}", key.texts)
+            return {seed for (seed,) in found}
 
     # ---------------------------------------------------------------- claims
 
@@ -151,17 +158,13 @@ class Store:
     def beating(self) -> Iterator[None]:
         """While the block runs, say every few seconds that our claims are alive."""
         stop = threading.Event()
+        update = "UPDATE claims SET beat = ? WHERE owner = ?"
 
         def beat() -> None:
-            db = connect(self.path)
-            while not stop.wait(BEAT):
-                try:
-                    db.execute(
-                        "UPDATE claims SET beat = ? WHERE owner = ?", (time.time(), self.owner)
-                    )
-                except sqlite3.Error:
-                    continue  # the next beat may do; at worst a run is computed twice, kept once
-            db.close()
+            with closing(connect(self.path)) as db:
+                while not stop.wait(BEAT):
+                    with suppress(sqlite3.Error):  # at worst a run is computed twice, kept once
+                        db.execute(update, (time.time(), self.owner))
 
         thread = threading.Thread(target=beat, daemon=True)
         thread.start()
@@ -187,10 +190,10 @@ class Store:
 
     def _prepare(self) -> None:
         """Make the tables of a new file; refuse a file that is not ours."""
-        if self._state() == (0, 0, 0):
+        if _state(self.db) == (0, 0, 0):
             retry_locked(lambda: self.db.execute("PRAGMA journal_mode = WAL"), self.path)
             with self._transaction():
-                if self._state() == (0, 0, 0):  # nobody else has made them meanwhile
+                if _state(self.db) == (0, 0, 0):  # nobody else has made them meanwhile
                     for statement in SCHEMA.strip().rstrip(";").split(";"):
                         self.db.execute(statement)
                     self.db.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -199,40 +202,27 @@ class Store:
         self._complete()
         self.runs()  # what is damaged is said now, not after hours of training
 
-    def _state(self) -> tuple[int, int, int]:
-        """Application, version, and how many tables there are."""
-        return (
-            self.db.execute("PRAGMA application_id").fetchone()[0],
-            self.db.execute("PRAGMA user_version").fetchone()[0],
-            self.db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0],
-        )
-
     def _complete(self) -> None:
         """Rows from before an option existed are given its default, so that they are found."""
         query = "SELECT DISTINCT fingerprint, architecture, protocol FROM runs"
         for texts in self.db.execute(query).fetchall():
-            try:
-                now = RunKey.from_texts(*texts).texts
-            except LookHopsError:
-                continue  # of a later version, or damaged
-            if now != texts:
-                with self._transaction():
-                    self.db.execute(
-                        "UPDATE OR IGNORE runs SET fingerprint = ?, architecture = ?, protocol = ?"
-                        f" WHERE {WHERE}",
-                        (*now, *texts),
-                    )
+            with suppress(LookHopsError):  # of a later version, or damaged
+                if (now := RunKey.from_texts(*texts).texts) != texts:
+                    names = "fingerprint = ?, architecture = ?, protocol = ?"
+                    update = f"UPDATE OR IGNORE runs SET {names} WHERE {WHERE}"
+                    self.db.execute(update, (*now, *texts))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
         """All of the block or nothing; other processes wait."""
-        self.db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self.db.rollback()
-            raise
-        self.db.commit()
+        with self._explained():
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self.db.rollback()
+                raise
+            self.db.commit()
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -242,6 +232,81 @@ class Store:
             raise LookHopsError(
                 f"{self.path}: cannot be used as a store of results ({error})."
             ) from error
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that waits for others and does not lose what was committed."""
+    db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
+    db.execute("PRAGMA synchronous = FULL")
+    return db
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    address = path.resolve().as_uri()
+    db = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=WAIT, isolation_level=None)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return db
+    except sqlite3.OperationalError:
+        db.close()
+        if path.with_name(f"{path.name}-wal").exists():
+            raise
+    # On a disk that nobody can write to, SQLite must be told that nobody does.
+    return sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None)
+
+
+def check_version(db: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is not a store, or one of another version."""
+    application, version, _ = _state(db)
+    if application != APPLICATION:
+        raise LookHopsError(f"{path}: an SQLite file, but not a store of LookHops.")
+    if version != VERSION:
+        raise LookHopsError(f"{path}: a store of version {version}; this LookHops reads {VERSION}.")
+
+
+def retry_locked(attempt: Callable[[], Any], path: Path, seconds: float = WAIT) -> None:
+    """Try again while the database is locked: SQLite does not wait where the journal changes.
+
+    Args:
+        attempt: What to do.
+        path: The file, to be named.
+        seconds: How long to try.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            attempt()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            if time.monotonic() >= end:
+                raise LookHopsError(
+                    f"{path}: locked by another process for {seconds:g} seconds; end that process, "
+                    "or try again later."
+                ) from error
+        time.sleep(0.1)
+
+
+def alive(owner: str) -> bool:
+    """Whether a process may still live: on this machine we know, of others we assume it."""
+    node, pid, _ = owner.rsplit(":", 2)
+    if node != platform.node() or os.name != "posix":  # elsewhere signal 0 is not a question
+        return True
+    with suppress(PermissionError):
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            return False
+    return True
+
+
+def _state(db: sqlite3.Connection) -> tuple[int, int, int]:
+    """Application, version, and how many tables there are."""
+    queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+    application, version, tables = (db.execute(query).fetchone()[0] for query in queries)
+    return application, version, tables
 
 
 def _text(value: Any) -> str:

@@ -38,6 +38,14 @@ def as_index(index: Index, count: int, device: torch.device) -> Tensor:
     return torch.where(given < 0, given + count, given)
 
 
+def select(graphs: Graphs, index: Index) -> Graphs:
+    """The graphs at ``index`` with their columns; see :meth:`Graphs.select`."""
+    chosen = as_index(index, len(graphs), graphs.device)
+    host = chosen.cpu().numpy() if graphs.columns else None
+    columns = {key: column[host] for key, column in graphs.columns.items()}
+    return replace(gather(graphs, chosen), columns=columns)
+
+
 def gather(graphs: Graphs, index: Tensor) -> Graphs:
     """The graphs with these numbers, without their columns."""
     node, node_ptr, node_shift = elements_of(graphs.node_ptr, index)

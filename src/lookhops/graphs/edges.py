@@ -38,10 +38,3 @@ def by_source(graphs: Graphs) -> tuple[Tensor, Tensor]:
     order = stable_argsort(pair_keys(graphs.target, graphs.source, graphs.num_nodes))
     start = spread(graphs.node_ptr[:-1], graphs.edge_ptr, graphs.num_edges)
     return order, (graphs.edge_index - start)[:, order]
-
-
-def stay_within(node_ptr: Tensor, row_ptr: Tensor, source: Tensor) -> bool:
-    """Whether every edge comes from a node of its own graph."""
-    edge_ptr, total = row_ptr[node_ptr], source.numel()
-    first, end = (spread(bound, edge_ptr, total) for bound in (node_ptr[:-1], node_ptr[1:]))
-    return bool(((source >= first) & (source < end)).all())

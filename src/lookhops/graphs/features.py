@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
+from lookhops.graphs.indexing import take
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
 
 
 def width(features: Tensor | None) -> int:
@@ -44,16 +49,50 @@ def feature_columns(
     return out
 
 
+def node_columns(
+    graphs: Graphs, node: Tensor | None = None, dtype: torch.dtype | None = None
+) -> Tensor:
+    """Feature columns of all nodes or of some; a set without any feature has a column of ones."""
+    attributes, labels, rows = graphs.attributes, graphs.labels, graphs.num_nodes
+    if node is not None:
+        attributes, labels, rows = take(attributes, node), take(labels, node), node.numel()
+    if not graphs.num_features:
+        return torch.ones(rows, 1, dtype=dtype, device=graphs.device)
+    return feature_columns(attributes, labels, graphs.label_sizes, dtype)
+
+
+def packed_features(
+    of: str,
+    attributes: Tensor | None,
+    labels: Tensor | None,
+    sizes: Sequence[int] | None,
+    order: Tensor | None = None,
+) -> dict[str, Any]:
+    """Features as ``Graphs`` keeps them, under its names for nodes (``""``) or ``"edge_"``.
+
+    Attributes are float32, unless the caller gave floats of another width on purpose. The rows are
+    put in the ``order`` where one is given.
+    """
+    sizes, labels = sizes_of(labels, sizes), compact(labels)
+    if attributes is not None and not attributes.is_floating_point():
+        attributes = attributes.float()
+    if order is not None:
+        attributes, labels = take(attributes, order), take(labels, order)
+    return {f"{of}attributes": attributes, f"{of}labels": labels, f"{of}label_sizes": sizes}
+
+
 def sizes_of(labels: Tensor | None, sizes: Sequence[int] | None) -> tuple[int, ...]:
     """How many values each column of labels takes: as given, else one more than the largest."""
     if labels is None:
         return ()
-    if not labels.numel():
-        return tuple(sizes) if sizes is not None else (0,) * labels.shape[1]
-    needed = (labels.amax(0) + 1).tolist()
-    if int(labels.min()) < 0 or (sizes and any(n > s for n, s in zip(needed, sizes, strict=True))):
+    needed, lowest = [0] * labels.shape[1], 0
+    if labels.numel():
+        needed, lowest = [largest + 1 for largest in labels.amax(0).tolist()], int(labels.min())
+    sizes = tuple(sizes or needed)
+    fits = len(sizes) == len(needed) and all(map(operator.le, needed, sizes))
+    if lowest < 0 or not fits:
         raise LookHopsError("A label is below 0 or not below its column's number of values.")
-    return tuple(sizes or needed)
+    return sizes
 
 
 def compact(labels: Tensor | None) -> Tensor | None:
@@ -64,13 +103,6 @@ def compact(labels: Tensor | None) -> Tensor | None:
     return labels.to(
         torch.uint8 if largest < 2**8 else torch.int16 if largest < 2**15 else torch.int32
     )
-
-
-def as_floats(attributes: Tensor | None) -> Tensor | None:
-    """Float32, unless the caller gave floats of another width on purpose."""
-    if attributes is None or attributes.is_floating_point():
-        return attributes
-    return attributes.float()
 
 
 def feature_fields(

@@ -1,13 +1,11 @@
 """Many graphs in a few flat tensors.
 
-Everything in LookHops starts from :class:`Graphs`. Selecting, batching, moving, saving and loading
-are index arithmetic on whole tensors: nothing here loops over graphs in Python, save the
-conversions from and to lists of PyG or NetworkX objects, which are lists of Python objects.
+Everything in LookHops starts from :class:`Graphs`. All is index arithmetic on whole tensors: only
+the conversions from and to lists of PyG or NetworkX objects loop over graphs in Python.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -18,18 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
-from lookhops.graphs.choosing import Index, as_index, gather
-from lookhops.graphs.edges import undirected
-from lookhops.graphs.features import as_floats, compact, feature_columns, sizes_of, width
-from lookhops.graphs.indexing import (
-    pair_keys,
-    row_offsets,
-    segment_of,
-    stable_argsort,
-    take,
-    to_offsets,
-)
+from lookhops.graphs import choosing, edges, networkx, pyg, storage
+from lookhops.graphs.features import feature_columns, node_columns, packed_features, width
+from lookhops.graphs.indexing import pair_keys, row_offsets, segment_of, stable_argsort, to_offsets
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -80,8 +69,6 @@ class Graphs:
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     name: str = "graphs"
     featuriser: str = ""
-
-    # ---------------------------------------------------------------- what is here
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -148,9 +135,7 @@ class Graphs:
         Made anew at each call: a set of one-hot labels takes a byte a node, its ``x`` hundreds.
         A set without any feature has one column of ones.
         """
-        if self.num_features == 0:
-            return torch.ones(self.num_nodes, 1, device=self.device)
-        return feature_columns(self.attributes, self.labels, self.label_sizes)
+        return node_columns(self)
 
     @property
     def edge_attr(self) -> Tensor | None:
@@ -175,12 +160,7 @@ class Graphs:
     @cached_property
     def fingerprint(self) -> str:
         """A hash of all tensors: two sets with the same graphs in the same order share it."""
-        digest = hashlib.sha256(f"{self.label_sizes} {self.edge_label_sizes}".encode())
-        for key, tensor in self._tensors().items():
-            digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
-            if tensor.numel():
-                digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
-        return digest.hexdigest()[:16]
+        return storage.fingerprint(self)
 
     def __repr__(self) -> str:
         return (
@@ -188,20 +168,16 @@ class Graphs:
             f"edges={self.num_edges}, features={self.num_features}, classes={self.num_classes})"
         )
 
-    # ---------------------------------------------------------------- choosing graphs
+    # ---------------------------------------------------------------- choosing and changing
 
-    def select(self, index: Index) -> Graphs:
+    def select(self, index: choosing.Index) -> Graphs:
         """The graphs at ``index`` (numbers, a mask or a slice), in that order, repeats allowed.
 
         It is also how a batch is made: a batch is a small ``Graphs``.
         """
-        index = as_index(index, len(self), self.device)
-        host = index.cpu().numpy() if self.columns else None
-        columns = {key: column[host] for key, column in self.columns.items()}
-        return replace(gather(self, index), columns=columns)
+        return choosing.select(self, index)
 
-    def __getitem__(self, index: Index) -> Graphs:
-        return self.select(index)
+    __getitem__ = select
 
     def __iter__(self) -> Iterator[Graphs]:
         return (self.select(number) for number in range(len(self)))
@@ -213,9 +189,7 @@ class Graphs:
         count = len(self)
         order = torch.randperm(count, generator=generator) if shuffle else torch.arange(count)
         for index in order.to(self.device).split(min(size, count)) if count else ():
-            yield gather(self, index)
-
-    # ---------------------------------------------------------------- changing all graphs
+            yield choosing.gather(self, index)
 
     def to(self, device: torch.device | str) -> Graphs:
         """The same graphs with their tensors on ``device``."""
@@ -228,9 +202,13 @@ class Graphs:
         Of two edges between the same nodes the first in our order gives the features, and an edge
         that was there in one direction lends its features to the other.
         """
-        return undirected(self)
+        return edges.undirected(self)
 
-    # ---------------------------------------------------------------- making and storing
+    def _tensors(self) -> dict[str, Tensor]:
+        values = ((f.name, getattr(self, f.name)) for f in fields(self))
+        return {key: value for key, value in values if isinstance(value, Tensor)}
+
+    # ---------------------------------------------------------------- making, storing, converting
 
     @classmethod
     def from_edges(
@@ -255,8 +233,6 @@ class Graphs:
         """
         node_ptr = to_offsets(nodes_per_graph.long())
         num_nodes = int(node_ptr[-1])
-        if max(num_nodes, source.numel()) >= 2**31:
-            raise LookHopsError("More than 2,147,483,647 nodes or edges do not fit one set.")
         order = stable_argsort(pair_keys(source, target, num_nodes))
         if y is not None and class_names is None:
             class_names = [str(c) for c in range(int(y.max()) + 1 if y.numel() else 0)]
@@ -264,12 +240,8 @@ class Graphs:
             node_ptr=node_ptr.int(),
             row_ptr=row_offsets(target, num_nodes),
             source=source.int()[order],
-            attributes=as_floats(attributes),
-            labels=compact(labels),
-            label_sizes=sizes_of(labels, label_sizes),
-            edge_attributes=take(as_floats(edge_attributes), order),
-            edge_labels=take(compact(edge_labels), order),
-            edge_label_sizes=sizes_of(edge_labels, edge_label_sizes),
+            **packed_features("", attributes, labels, label_sizes),
+            **packed_features("edge_", edge_attributes, edge_labels, edge_label_sizes, order),
             y=None if y is None else y.long(),
             class_names=tuple(class_names or ()),
             **rest,
@@ -277,22 +249,12 @@ class Graphs:
 
     def save(self, path: Path | str) -> None:
         """Write one safetensors file; an interrupted write leaves what was there before."""
-        from lookhops.graphs.storage import save
-
-        save(self, path)
+        storage.save(self, path)
 
     @classmethod
     def load(cls, path: Path | str) -> Graphs:
         """Map a file that :meth:`save` wrote into memory, without copying it."""
-        from lookhops.graphs.storage import load
-
-        return load(path)
-
-    def _tensors(self) -> dict[str, Tensor]:
-        values = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {key: value for key, value in values if isinstance(value, Tensor)}
-
-    # ---------------------------------------------------------------- PyG and NetworkX
+        return storage.load(cls, path)
 
     @classmethod
     def from_pyg(cls, data: Iterable[Data], **rest: Any) -> Graphs:
@@ -301,15 +263,11 @@ class Graphs:
         Uses ``x``, ``edge_index``, ``edge_attr``, ``y`` and ``num_nodes``. Features that are
         one-hot rows are kept as integer labels. ``y`` must be one class number a graph, or absent.
         """
-        from lookhops.graphs.pyg import from_pyg
-
-        return from_pyg(data, **rest)
+        return cls.from_edges(**pyg.edges_of(data, **rest))
 
     def to_pyg(self) -> list[Data]:
         """A list of PyG ``Data``, edges ordered by source and then target as PyG orders them."""
-        from lookhops.graphs.pyg import to_pyg
-
-        return to_pyg(self)
+        return pyg.to_pyg(self)
 
     @classmethod
     def from_networkx(
@@ -331,15 +289,11 @@ class Graphs:
             edge_features: The same for edges.
             rest: ``name`` and other fields.
         """
-        from lookhops.graphs.networkx import from_networkx
-
-        return from_networkx(graphs, y, node_features, edge_features, **rest)
+        return cls.from_edges(**networkx.edges_of(graphs, y, node_features, edge_features, **rest))
 
     def to_networkx(self) -> list[nx.Graph]:
         """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.
 
         Nodes carry ``x`` (a list of numbers), edges ``edge_attr``, the graph ``y``.
         """
-        from lookhops.graphs.networkx import to_networkx
-
-        return to_networkx(self)
+        return networkx.to_networkx(self)

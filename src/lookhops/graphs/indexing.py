@@ -6,6 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lookhops.errors import LookHopsError
+
 
 def take(tensor: Tensor | None, index: Tensor) -> Tensor | None:
     """Rows of a tensor that may be absent."""
@@ -51,4 +53,6 @@ def stable_argsort(keys: Tensor) -> Tensor:
 
 def row_offsets(target: Tensor, num_nodes: int) -> Tensor:
     """CSR offsets, 32-bit, of the edges into each node."""
+    if max(num_nodes, target.numel()) >= 2**31:
+        raise LookHopsError("More than 2,147,483,647 nodes or edges do not fit one set.")
     return to_offsets(target.bincount(minlength=num_nodes)).int()

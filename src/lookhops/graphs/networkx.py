@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs
 from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import feature_fields
 from lookhops.graphs.indexing import pair_keys
@@ -18,20 +17,22 @@ from lookhops.graphs.indexing import pair_keys
 if TYPE_CHECKING:
     import networkx as nx
 
+    from lookhops.graphs import Graphs
+
 # Names of features, each with the texts that are known of it, or none where it is numbers.
 Vocabulary = Mapping[str, Sequence[str] | None]
 # Nodes or edges with their features, each with what to call it in an error.
 _Places = list[tuple[str, dict[Any, Any]]]
 
 
-def from_networkx(
+def edges_of(
     graphs: Iterable[nx.Graph],
     y: Sequence[Any] | Tensor | None = None,
     node_features: Vocabulary | Sequence[str] | None = None,
     edge_features: Sequence[str] | None = None,
     **rest: Any,
-) -> Graphs:
-    """Pack a list of NetworkX graphs; see :meth:`Graphs.from_networkx`."""
+) -> dict[str, Any]:
+    """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_networkx`."""
     graphs = list(graphs)
     node_data: _Places = []
     edge_data: _Places = []
@@ -47,16 +48,11 @@ def from_networkx(
                 targets.append(place[b])
                 edge_data.append((f"Graph {number}, edge {u!r} to {v!r}", data))
     classes, names = _named_classes(graphs, y, rest.pop("class_names", None))
-    return Graphs.from_edges(
-        torch.tensor(sources, dtype=torch.long),
-        torch.tensor(targets, dtype=torch.long),
-        torch.tensor(nodes, dtype=torch.long),
-        **_features("", node_data, node_features),
-        **_features("edge_", edge_data, edge_features),
-        y=classes,
-        class_names=names,
-        **rest,
-    )
+    counts = {"source": sources, "target": targets, "nodes_per_graph": nodes}
+    ends = {key: torch.tensor(values, dtype=torch.long) for key, values in counts.items()}
+    features = _features("", node_data, node_features)
+    features |= _features("edge_", edge_data, edge_features)
+    return ends | features | {"y": classes, "class_names": names} | rest
 
 
 def vocabulary(graphs: Iterable[nx.Graph]) -> dict[str, list[str] | None]:

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs
 from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import feature_fields
 from lookhops.graphs.indexing import spread, to_offsets
@@ -17,9 +16,11 @@ from lookhops.graphs.indexing import spread, to_offsets
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+    from lookhops.graphs import Graphs
 
-def from_pyg(data: Iterable[Data], **rest: Any) -> Graphs:
-    """Pack a list of PyG ``Data`` or a PyG dataset; see :meth:`Graphs.from_pyg`."""
+
+def edges_of(data: Iterable[Data], **rest: Any) -> dict[str, Any]:
+    """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_pyg`."""
     from torch_geometric.data import Batch, Data
 
     collated = _collated(data)
@@ -33,11 +34,12 @@ def from_pyg(data: Iterable[Data], **rest: Any) -> Graphs:
     node_ptr, edge_ptr = to_offsets(nodes), to_offsets(edges)
     local_size = spread(nodes, edge_ptr, edge_index.shape[1])
     _refuse(((edge_index < 0) | (edge_index >= local_size)).any(0), edge_ptr, "an edge to no node")
-    _refuse(_not_finite(x), node_ptr, "a node feature that is not a finite number")
-    _refuse(_not_finite(edge_attr), edge_ptr, "an edge feature that is not a finite number")
+    for features, ptr, of in ((x, node_ptr, "a node"), (edge_attr, edge_ptr, "an edge")):
+        if features is not None:
+            _refuse(~features.isfinite().all(1), ptr, f"{of} feature that is not a finite number")
     source, target = edge_index + spread(node_ptr[:-1], edge_ptr, edge_index.shape[1])
-    features = feature_fields("", x) | feature_fields("edge_", edge_attr)
-    return Graphs.from_edges(source, target, nodes, **features, **rest)
+    ends = {"source": source, "target": target, "nodes_per_graph": nodes}
+    return ends | feature_fields("", x) | feature_fields("edge_", edge_attr) | rest
 
 
 _Collated = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Any]
@@ -114,13 +116,9 @@ def _classes(y: Any, count: int) -> Tensor | None:
     return torch.tensor(classes, dtype=torch.long)
 
 
-def _not_finite(features: Tensor | None) -> Tensor | None:
-    return None if features is None else ~features.isfinite().all(1)
-
-
-def _refuse(wrong: Tensor | None, ptr: Tensor, what: str) -> None:
+def _refuse(wrong: Tensor, ptr: Tensor, what: str) -> None:
     """Name the first graph with something wrong."""
-    if wrong is not None and bool(wrong.any()):
+    if bool(wrong.any()):
         place = wrong.int().argmax()
         number = int(torch.searchsorted(ptr, place, right=True)) - 1
         raise LookHopsError(f"Graph {number} has {what}.")

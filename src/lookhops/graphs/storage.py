@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,8 +15,11 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.files import replacing
-from lookhops.graphs import Graphs
-from lookhops.graphs.edges import stay_within
+from lookhops.graphs.features import sizes_of
+from lookhops.graphs.indexing import spread
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
 
 FORMAT = "lookhops-graphs-1"
 _TUPLES = ("class_names", "label_sizes", "edge_label_sizes")
@@ -38,7 +42,17 @@ def save(graphs: Graphs, path: Path | str) -> None:
             raise LookHopsError(f"{path}: cannot be written ({error}).") from error
 
 
-def load(path: Path | str) -> Graphs:
+def fingerprint(graphs: Graphs) -> str:
+    """A hash of all tensors and of the labels' sizes."""
+    digest = hashlib.sha256(f"{graphs.label_sizes} {graphs.edge_label_sizes}".encode())
+    for key, tensor in graphs._tensors().items():
+        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+        if tensor.numel():
+            digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+def load(kind: type[Graphs], path: Path | str) -> Graphs:
     """Map a file that :func:`save` wrote."""
     path = Path(path)
     if not path.is_file():
@@ -60,7 +74,7 @@ def load(path: Path | str) -> Graphs:
         stored = {key: tensors.pop(f"column.{key}").numpy() for key in rest.pop("columns")}
         rest |= {key: tuple(rest[key]) for key in _TUPLES}
         columns = {key: _to_texts(v) if key in texts else v for key, v in stored.items()}
-        graphs = Graphs(**tensors, **rest, columns=columns)
+        graphs = kind(**tensors, **rest, columns=columns)
         sound = _is_sound(graphs)
     except (KeyError, ValueError, TypeError, IndexError, RuntimeError, AttributeError) as error:
         raise LookHopsError(f"{path}: damaged packed graphs ({error!r}).") from error
@@ -71,48 +85,42 @@ def load(path: Path | str) -> Graphs:
 
 def _is_sound(graphs: Graphs) -> bool:
     """Whether the tensors describe graphs: a file may have been sent by anybody."""
-    nodes, edges, count = graphs.num_nodes, graphs.num_edges, len(graphs)
+    nodes, edges, count, y = graphs.num_nodes, graphs.num_edges, len(graphs), graphs.y
     return (
         _are_offsets(graphs.node_ptr, nodes)
         and _are_offsets(graphs.row_ptr, edges)
-        and graphs.source.dtype == torch.int32
-        and stay_within(graphs.node_ptr, graphs.row_ptr, graphs.source)
-        and _has_rows(graphs.attributes, nodes, None)
-        and _has_rows(graphs.edge_attributes, edges, None)
-        and _has_rows(graphs.labels, nodes, graphs.label_sizes)
-        and _has_rows(graphs.edge_labels, edges, graphs.edge_label_sizes)
-        and (graphs.y is None or _are_below(graphs.y, graphs.num_classes))
-        and (graphs.y is None or graphs.y.shape == (count,))
+        and _stay_within(graphs)
+        and _are_rows(graphs.attributes, nodes, whole=False)
+        and _are_rows(graphs.edge_attributes, edges, whole=False)
+        and _are_rows(graphs.labels, nodes, whole=True)
+        and _are_rows(graphs.edge_labels, edges, whole=True)
+        and sizes_of(graphs.labels, graphs.label_sizes) == graphs.label_sizes
+        and sizes_of(graphs.edge_labels, graphs.edge_label_sizes) == graphs.edge_label_sizes
+        and (y is None or (y.shape == (count,) and _are_rows(y[:, None], count, whole=True)))
+        and (y is None or bool(sizes_of(y[:, None], [graphs.num_classes])))
         and all(column.shape == (count,) for column in graphs.columns.values())
     )
 
 
 def _are_offsets(ptr: Tensor, total: int) -> bool:
-    offsets = ptr.numpy()
-    whole = offsets.dtype == np.int32 and offsets.ndim == 1 and len(offsets) > 0
-    return bool(
-        whole and offsets[0] == 0 and offsets[-1] == total and (offsets[1:] >= offsets[:-1]).all()
+    ends = ptr.dtype == torch.int32 and ptr[[0, -1]].tolist() == [0, total]
+    return ends and bool((ptr[1:] >= ptr[:-1]).all())
+
+
+def _stay_within(graphs: Graphs) -> bool:
+    """Whether every edge comes from a node of its own graph."""
+    node_ptr, source = graphs.node_ptr, graphs.source
+    first, end = (
+        spread(bound, graphs.edge_ptr, graphs.num_edges) for bound in (node_ptr[:-1], node_ptr[1:])
     )
+    return source.dtype == torch.int32 and bool(((source >= first) & (source < end)).all())
 
 
-def _are_below(values: Tensor, size: int) -> bool:
-    array = values.numpy()
-    return array.dtype.kind in "iu" and (
-        not array.size or bool(array.min() >= 0 and array.max() < size)
-    )
-
-
-def _has_rows(features: Tensor | None, rows: int, sizes: tuple[int, ...] | None) -> bool:
-    """One row each; of labels also one column a size, with values below it."""
+def _are_rows(features: Tensor | None, rows: int, whole: bool) -> bool:
+    """One row each, of whole numbers or of floats, where there are any."""
     if features is None:
-        return not sizes
-    if features.dim() != 2 or features.shape[0] != rows:
-        return False
-    if sizes is None:
-        return features.is_floating_point()
-    return features.shape[1] == len(sizes) and all(
-        _are_below(column, size) for column, size in zip(features.unbind(1), sizes, strict=True)
-    )
+        return True
+    return features.dim() == 2 and len(features) == rows and features.is_floating_point() != whole
 
 
 def _from_texts(column: np.ndarray) -> np.ndarray:

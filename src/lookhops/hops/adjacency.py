@@ -164,14 +164,8 @@ class Adjacency:
     @cached
     def with_loops(self) -> Pattern:
         """The pattern with one more entry at the start of each row: the node itself."""
-        number = torch.arange(
-            self.num_nodes + 1, dtype=self.source.dtype, device=self.source.device
-        )
-        row_ptr = self.pattern.row_ptr + number
-        column = self.source.new_empty(self.num_edges + self.num_nodes)
-        column = column.index_copy(0, self._places_with_loops, self.source)
-        column = column.index_copy(0, row_ptr[:-1].long(), number[:-1])
-        return Pattern(row_ptr, column)
+        number = torch.arange(self.num_nodes + 1, device=self.source.device).to(self.source)
+        return Pattern(self.pattern.row_ptr + number, self._join_loops(number[:-1], self.source))
 
     def weight_with_loops(self, dtype: torch.dtype) -> Tensor:
         """Weight of each entry of :attr:`with_loops`.
@@ -179,22 +173,26 @@ class Adjacency:
         A node's loop has the weight of its own loops where it has any, else one; these have zero.
         """
         weight = self._weight(dtype).masked_fill(self.is_loop, 0)
-        value = torch.empty(self.num_edges + self.num_nodes, dtype=dtype, device=weight.device)
-        value = value.index_copy(0, self._places_with_loops, weight)
-        start = self.with_loops.row_ptr[:-1].long()
-        return value.index_copy(0, start, self._loop_weight(dtype))
+        return self._join_loops(self._loop_weight(dtype), weight)
 
     @cached
     def counted_with_loops(self) -> Tensor:
         """Which entries of :attr:`with_loops` count: nodes themselves, and edges between two."""
         edge = ~self.is_loop if self.present is None else ~self.is_loop & self.present
-        counted = edge.new_ones(self.num_edges + self.num_nodes)
-        return counted.index_copy(0, self._places_with_loops, edge)
+        return self._join_loops(edge.new_ones(self.num_nodes), edge)
+
+    def _join_loops(self, loop: Tensor, edge: Tensor) -> Tensor:
+        """A value for each loop and one for each edge, in the order of :attr:`with_loops`."""
+        loops, edges = self._places_with_loops
+        both = edge.new_empty(self.num_edges + self.num_nodes)
+        return both.index_copy(0, edges, edge).index_copy(0, loops, loop)
 
     @cached
-    def _places_with_loops(self) -> Tensor:
-        """Where each edge stands once every row begins with a loop."""
-        return torch.arange(self.num_edges, device=self.source.device) + self.target + 1
+    def _places_with_loops(self) -> tuple[Tensor, Tensor]:
+        """Where the loops stand, at the start of every row, and where the edges do."""
+        row_ptr, device = self.pattern.row_ptr, self.source.device
+        loops = torch.arange(self.num_nodes, device=device) + row_ptr[:-1]
+        return loops, torch.arange(self.num_edges, device=device) + self.target + 1
 
     # ---------------------------------------------------------------- smaller graphs
 

@@ -35,6 +35,11 @@ def available() -> bool:
     return triton is not None and torch.cuda.is_available()
 
 
+def can_run_on(x: Tensor) -> bool:
+    """Whether kernels take ``x``: it has elements, lies on a GPU, and is not double precision."""
+    return x.is_cuda and x.dtype != torch.float64 and available() and x.numel() > 0
+
+
 def merge_fits(x: Tensor, weight: Tensor) -> bool:
     """Whether :func:`merge` can take these tensors: one slice of weights for each block of rows."""
     slices = weight.shape[:-2].numel()
@@ -284,8 +289,11 @@ if triton is not None:
                 if j < K:  # written out before
                     there = hops + (j - 1) * size + place
                     now = tl.load(there, mask=mask, other=0.0).to(tl.float32)
-                elif K > 1:
-                    last = hops + (K - 2) * size
+                else:
+                    if K == 1:
+                        last, by = x, shift
+                    else:
+                        last, by = hops + (K - 2) * size, shift * 0
                     now = _gather(
                         row_ptr,
                         column,
@@ -296,25 +304,11 @@ if triton is not None:
                         channel,
                         inside,
                         width,
-                        shift * 0,
+                        by,
                         HAS_VALUE,
                     )
-                    if CHEBYSHEV:
+                    if CHEBYSHEV and K > 1:
                         now = 2 * now - before
-                else:
-                    now = _gather(
-                        row_ptr,
-                        column,
-                        value,
-                        x,
-                        row,
-                        live,
-                        channel,
-                        inside,
-                        width,
-                        shift,
-                        HAS_VALUE,
-                    )
                 before = hop
                 hop = now
             factor = tl.load(weight + j * width, mask=inside, other=0.0).to(tl.float32)

@@ -107,7 +107,7 @@ def merge_hops(
     elif offset is not None:
         x = x + offset.unsqueeze(-2)
     total: Tensor | None = None
-    sums = [] if other is None else [x.sum(-2)]
+    sums: list[Tensor] = []
 
     def step(x: Tensor) -> Tensor:
         flat, restore = as_matrix(x, row_ptr.numel() - 1)
@@ -115,6 +115,8 @@ def merge_hops(
 
     for part, hop in zip(weight.unbind(-2), recurrence(step, x, weight.shape[-2] - 1), strict=True):
         part = part.unsqueeze(-2)
+        if other is not None:
+            sums += _node_sums(hop, other, with_own=total is None)
         if total is not None and torch.compiler.is_compiling():
             # PyTorch 2.11 loses the gradient of what a compiled forward changes in place.
             total = torch.addcmul(total, part, hop)
@@ -124,8 +126,6 @@ def merge_hops(
             total = torch.addcmul(bias.unsqueeze(-2), part, hop)
         else:
             total = part * hop
-        if other is not None:
-            sums.append(_sum_of_products(other, hop))
     assert total is not None
     if other is not None:
         # Without an offset nobody asks for the sum of the result.
@@ -133,18 +133,20 @@ def merge_hops(
     return total, torch.stack(sums, dim=-2) if sums else None
 
 
-def _sum_of_products(x: Tensor, y: Tensor) -> Tensor:
-    r"""The sum over nodes of :math:`x \odot y`, shape (..., d').
+def _node_sums(x: Tensor, other: Tensor, with_own: bool) -> list[Tensor]:
+    r"""The sums over nodes of :math:`x`, where that is wanted, and of :math:`x \odot` ``other``.
 
-    The same sum is the gradient of a layer norm's weight, for which there is a kernel that makes no
-    (n, d') product on the way: with mean zero and deviation one nothing else is in it.
+    These are the gradients of a layer norm's bias and weight, for which there is a kernel that
+    reads x once and makes no product on the way: mean zero and deviation one leave nothing else.
     """
     on_cpu = x.device.type == "cpu" and x.dtype in (torch.float32, torch.float64)
     second = torch.is_grad_enabled()  # a second derivative is wanted, which the kernel has not
-    if second or torch.compiler.is_compiling() or not on_cpu or x.dim() != 2 or x.shape != y.shape:
-        return (x * y).sum(-2)
-    mean, one = x.new_zeros(len(x), 1), x.new_ones(len(x), 1)
-    weight = x.new_ones(x.shape[1])
-    return torch.ops.aten.native_layer_norm_backward(
-        y, x, x.shape[1:], mean, one, weight, weight, [False, True, False]
-    )[1]
+    fits = on_cpu and x.dim() == 2 and x.shape == other.shape
+    if second or torch.compiler.is_compiling() or not fits:
+        own = [x.sum(-2)] if with_own else []
+        return [*own, (x * other).sum(-2)]
+    mean, one, weight = x.new_zeros(len(x), 1), x.new_ones(len(x), 1), x.new_ones(x.shape[1])
+    _, products, own_sum = torch.ops.aten.native_layer_norm_backward(
+        x, other, x.shape[1:], mean, one, weight, weight, [False, True, with_own]
+    )
+    return [own_sum, products] if with_own else [products]

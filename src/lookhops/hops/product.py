@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from typing import Any
-from warnings import filterwarnings
 
 import numpy as np
 import torch
@@ -20,9 +19,6 @@ from lookhops.hops.cached import cached
 _FEW = 1 << 12
 #: Entries to gather at once where their rows of features are wanted.
 _BLOCK = {"cpu": 1 << 16, "cuda": 1 << 22}
-
-# PyTorch says so at the first use of its CSR tensors, which here hold nothing but a pattern.
-filterwarnings("ignore", "Sparse CSR tensor support is in beta")
 
 
 class Pattern:
@@ -177,7 +173,7 @@ def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -
     """
     if column.numel() == 0 or x.numel() == 0:
         return x.new_zeros(row_ptr.numel() - 1, x.shape[1])
-    if x.is_cuda and x.dtype != torch.float64 and kernels.available():
+    if kernels.can_run_on(x):
         return kernels.multiply(row_ptr, column, value, x)
     if torch.is_grad_enabled():
         return embedding_bag(

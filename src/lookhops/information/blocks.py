@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from lookhops.graphs import Graphs
+from lookhops.information.density import run_bounds
 
 
 @dataclass(frozen=True)
@@ -18,26 +19,17 @@ class Structure:
         node_ptr: Node offsets of the graphs, shape (g + 1).
         row_ptr: Offsets of the edges into each node, shape (n + 1).
         source: Source of each edge, shape (e).
-        label: One label of each node, shape (n), that is to be counted; all 0 if there is none.
     """
 
     node_ptr: np.ndarray
     row_ptr: np.ndarray
     source: np.ndarray
-    label: np.ndarray
 
     @classmethod
-    def of(cls, graphs: Graphs, label: np.ndarray | None = None) -> Structure:
-        """Take the structure of graphs, and the label to count."""
-        arrays = (graphs.node_ptr, graphs.row_ptr, graphs.source)
-        node_ptr, row_ptr, source = (tensor.cpu().numpy().astype(np.int64) for tensor in arrays)
-        if label is None:
-            label = np.zeros(graphs.num_nodes, dtype=np.int64)
-        return cls(node_ptr, row_ptr, source, label)
-
-    def without_label(self) -> Structure:
-        """The same with one label for all nodes, which takes the fewest bits."""
-        return replace(self, label=np.zeros_like(self.label))
+    def of(cls, graphs: Graphs) -> Structure:
+        """Take the structure of graphs."""
+        tensors = (graphs.node_ptr, graphs.row_ptr, graphs.source)
+        return cls(*(tensor.cpu().numpy().astype(np.int64) for tensor in tensors))
 
 
 @dataclass(frozen=True)
@@ -70,11 +62,14 @@ class Block:
     ends: np.ndarray
 
 
-def blocks(structure: Structure, block_size: int, members: np.ndarray) -> Iterator[Block]:
+def blocks(
+    structure: Structure, label: np.ndarray, members: np.ndarray, block_size: int
+) -> Iterator[Block]:
     """Blocks of at most ``block_size`` nodes, or of one graph, that hold the graphs ``members``.
 
     Graphs of about one size come together: all rows of a block are as wide as its largest graph.
-    Graphs without nodes are in no block.
+    Graphs without nodes are in no block. ``label``, one of each node, shape (n), is to be counted;
+    equal labels take the fewest bits.
     """
     nodes = np.diff(structure.node_ptr)
     order = members[np.argsort(-nodes[members], kind="stable")]
@@ -84,25 +79,27 @@ def blocks(structure: Structure, block_size: int, members: np.ndarray) -> Iterat
     while start < order.size:
         before = filled[start - 1] if start else 0
         stop = max(start + 1, int(np.searchsorted(filled, before + block_size, side="right")))
-        yield _block(structure, order[start:stop])
+        yield _block(structure, label, order[start:stop])
         start = stop
 
 
-def _block(structure: Structure, graphs: np.ndarray) -> Block:
-    nodes, graph = _ranges(structure.node_ptr, graphs)
+def _block(structure: Structure, label: np.ndarray, graphs: np.ndarray) -> Block:
+    length = np.diff(structure.node_ptr)[graphs]
+    graph = np.repeat(np.arange(graphs.size), length)
+    place = np.cumsum(length) - length - structure.node_ptr[graphs]  # of a node, less its number
+    nodes = np.arange(graph.size) - place[graph]
     degree = structure.row_ptr[nodes + 1] - structure.row_ptr[nodes]
     order = np.argsort(-degree, kind="stable")
     nodes, graph, degree = nodes[order], graph[order], degree[order]
     row = np.empty(nodes.size, dtype=np.int64)  # by place among the block's nodes in graph order
     row[order] = np.arange(nodes.size)
-    place = _starts(np.diff(structure.node_ptr)[graphs])[:-1] - structure.node_ptr[graphs]
     first = structure.row_ptr[nodes]
     slots = []
     for j in range(int(degree[0])):
         having = np.searchsorted(-degree, -j)  # rows with more than j neighbours
         source = structure.source[first[:having] + j]
         slots.append(row[source + place[graph[:having]]])
-    position, words, labels, ends = _layout(graph, structure.label[nodes], graphs.size)
+    position, words, labels, ends = _layout(graph, label[nodes], graphs.size)
     return Block(graphs, nodes, graph, position, words, slots, labels, ends)
 
 
@@ -111,16 +108,15 @@ def _layout(
 ) -> tuple[np.ndarray, int, np.ndarray, np.ndarray]:
     """Give each node a bit position: label after label, each from a new byte on."""
     order = np.lexsort((label, graph))
-    new = np.ones(order.size, dtype=bool)
-    new[1:] = (np.diff(graph[order]) != 0) | (np.diff(label[order]) != 0)
-    start = np.flatnonzero(new)  # of runs: the nodes of one label in one graph
-    length = np.diff(start, append=order.size)
+    bounds = run_bounds((np.diff(graph[order]) != 0) | (np.diff(label[order]) != 0))
+    start, length = bounds[:-1], np.diff(bounds)  # of runs: the nodes of one label in one graph
     run_graph, run_label = graph[order][start], label[order][start]
     size = -(-length // 8)
     runs = np.bincount(run_graph, minlength=graphs)
-    rank = np.arange(start.size) - np.repeat(_starts(runs)[:-1], runs)
+    first_run = np.repeat(np.cumsum(runs) - runs, runs)  # of the same graph
+    rank = np.arange(start.size) - first_run
     end = np.cumsum(size)
-    end -= np.repeat(_starts(np.bincount(run_graph, size, graphs).astype(np.int64))[:-1], runs)
+    end -= (end - size)[first_run]
     position = np.empty(order.size, dtype=np.int64)
     position[order] = np.repeat((end - size) * 8 - start, length) + np.arange(order.size)
     labels = np.full((graphs, runs.max()), -1)
@@ -129,16 +125,3 @@ def _layout(
     ends[run_graph, rank + 1] = end
     np.maximum.accumulate(ends, axis=1, out=ends)
     return position, -(-int(end.max()) // 8), labels, ends
-
-
-def _ranges(pointer: np.ndarray, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The elements of the segments at ``index``, and which of them each one belongs to."""
-    length = np.diff(pointer)[index]
-    segment = np.repeat(np.arange(index.size), length)
-    shift = pointer[index] - _starts(length)[:-1]
-    return np.arange(segment.size) + shift[segment], segment
-
-
-def _starts(lengths: np.ndarray) -> np.ndarray:
-    """Offsets of segments of these lengths: 0, l_0, l_0 + l_1, ..."""
-    return np.concatenate((np.zeros(1, dtype=lengths.dtype), np.cumsum(lengths)))

@@ -81,10 +81,12 @@ def sort_channels(graphs: Graphs) -> Channels:
         ratio.append(_density_ratio(upper))
         most.append(int(np.bincount(graph[upper]).max()))
     if not counted and not summed:
+        features = {0: "the nodes have no features", 1: "the only feature of the nodes is constant"}
+        all_constant = f"all {graphs.num_features} features are constant"
         raise LookHopsError(
-            f"{graphs.name}: {_no_feature_varies(graphs.num_features)}, so every neighbourhood "
-            "looks the same and hops have nothing to tell. Give the nodes features that differ, "
-            "such as a label or their degree."
+            f"{graphs.name}: {features.get(graphs.num_features, all_constant)}, so every "
+            "neighbourhood looks the same and hops have nothing to tell. Give the nodes features "
+            "that differ, such as a label or their degree."
         )
     return Channels(
         counted=np.array(counted, dtype=np.int64),
@@ -114,7 +116,7 @@ def _density_ratio(upper: np.ndarray) -> float:
     # The entropy does not change when all densities are scaled, nor do they when the two values
     # are moved: 0 and 1 stand for any two.
     count = np.count_nonzero(upper)
-    sample = Sample.counted(np.array([0.0, 1.0]), np.array([upper.size - count, count]))
+    sample = Sample(np.array([0.0, 1.0]), np.array([upper.size - count, count]))
     low, high = evaluate_exactly(sample, sample.values)
     return float(high / low)
 
@@ -134,11 +136,3 @@ def _attributes(graphs: Graphs) -> np.ndarray:
             "fill them in or leave those graphs out."
         )
     return attributes
-
-
-def _no_feature_varies(columns: int) -> str:
-    if columns == 0:
-        return "the nodes have no features"
-    if columns == 1:
-        return "the only feature of the nodes is constant"
-    return f"all {columns} features are constant"

@@ -1,27 +1,27 @@
-"""What nodes see in two-valued channels: for each k a sparse matrix, units by compositions.
+"""What nodes see in two-valued channels, counted: how often each composition was met.
 
 A composition is how many nodes a neighbourhood has, and how many of them hold the upper value of a
 channel. It is a pair of whole numbers, so that nothing here depends on rounding: neighbourhoods
 that are made up differently are two values of the density even where their entropies agree, as
 those of all-lower and all-upper neighbourhoods of one size do.
 
-A unit is what the bootstrap draws: a graph, or a bundle of graphs. Column sums of the matrix are
-the counts of the whole set; weights times the matrix are those of a resample.
+For each k the counts are a sparse matrix, compositions by units. A unit is what the bootstrap
+draws: a graph, or a bundle of graphs. Sums over the units are the counts of the whole set.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
-from lookhops.information.density import Sample
+from lookhops.information.density import Sample, run_bounds
 
-# Compositions are counted in a table of at most this many cells for each k, or sorted.
-TABLE_KEYS = 1 << 23
-# Compositions of this many neighbourhoods wait at each k before they are sorted and counted.
-PENDING = 1 << 23
+# Keys of a single unit below this are counted in a table for each k, others by sorting.
+TABLE_KEYS = 1 << 22
+# So many sorted keys wait at each k before they are merged.
+PENDING = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -29,69 +29,25 @@ class Entropies:
     """The entropies of the nodes in one channel at one k, unit by unit.
 
     Args:
-        values: The entropies, shape (m).
-        entries: How many nodes of a unit have one of them, the unit, and where the entries of each
-            entropy begin: a sparse matrix (u, m) by columns, without empty rows.
+        values: Entropies, shape (e).
+        unit: A unit with nodes of that entropy, shape (e).
+        counts: How many nodes of that unit have it, shape (e).
         sample: The same for all units together.
     """
 
     values: np.ndarray
-    entries: tuple[np.ndarray, np.ndarray, np.ndarray]
+    unit: np.ndarray
+    counts: np.ndarray
     sample: Sample
-
-
-@dataclass(frozen=True)
-class Compositions:
-    """The compositions that were met at one k, channel by channel.
-
-    Those without upper values are not stored, as in most graphs most labels are absent: they are
-    what is left of the nodes that see so many nodes.
-
-    Args:
-        matrix: How many nodes of each unit have each composition, shape (u, m).
-        size: How many nodes the neighbourhood has, shape (m).
-        ones: How many of them hold the upper value, 1 or more, shape (m).
-        start: Where the compositions of each channel begin, and where the last ends, shape (c + 1).
-        seen: The distinct numbers of nodes seen, ascending, shape (s).
-        by_size: How many nodes of each unit see so many nodes, shape (u, s).
-    """
-
-    matrix: sparse.csc_array
-    size: np.ndarray
-    ones: np.ndarray
-    start: np.ndarray
-    seen: np.ndarray
-    by_size: np.ndarray
-
-    def entropies(self, channel: int, ratio: float) -> Entropies:
-        """The entropies in one channel, given the ratio of its two global densities."""
-        first, last = self.start[channel : channel + 2]
-        size, ones = self.size[first:last], self.ones[first:last]
-        pointer = self.matrix.indptr[first : last + 1]
-        unit = self.matrix.indices[pointer[0] : pointer[-1]]
-        count = self.matrix.data[pointer[0] : pointer[-1]]
-        place = np.repeat(np.searchsorted(self.seen, size), np.diff(pointer))
-        cells = unit * np.int64(self.seen.size) + place
-        with_ones = np.bincount(cells, count, self.by_size.size).reshape(self.by_size.shape)
-        without = (self.by_size - with_ones).T
-        rest, rest_unit = np.nonzero(without)
-        held = np.bincount(rest, minlength=self.seen.size)  # in how many units
-        left = np.flatnonzero(held)
-        values = np.concatenate((np.log(self.seen[left]), two_valued_entropy(size, ones, ratio)))
-        entries = (
-            np.concatenate((without[rest, rest_unit], count)),
-            np.concatenate((rest_unit, unit)),
-            np.concatenate(([0], np.cumsum(held[left]), pointer[1:] - pointer[0] + rest.size)),
-        )
-        counts = np.add.reduceat(entries[0], entries[2][:-1])
-        return Entropies(values, entries, Sample.counted(values, counts))
 
 
 class CompositionCounter:
     """Counts compositions for k = 1 to K, block by block.
 
-    Each is one whole number: its size, then its channel and ones, then the unit. The size alone,
-    which all nodes have, stands before the first channel.
+    Each is one whole number, its key: the size, then the column, then the unit. Column 0 stands for
+    the size alone, which all nodes have; then come the numbers of ones in the first channel, from 0
+    on, those in the second, and so on. Compositions without ones are not stored, as in most graphs
+    most labels are absent: they are what is left of the nodes that see so many nodes.
 
     Args:
         most: The most upper values that a neighbourhood can hold in each channel, shape (c).
@@ -102,9 +58,11 @@ class CompositionCounter:
     def __init__(self, most: np.ndarray, units: int, max_k: int) -> None:
         widths = np.append(1, most + 1)
         self._start = np.cumsum(widths)[:-1]  # the column of no ones in each channel
-        self._channel = np.repeat(np.arange(-1, most.size), widths)  # of each column
+        self._columns = int(widths.sum())
         self._units = units
-        self._counts = [_KeyCounts() for _ in range(max_k)]
+        # All units together have few compositions, which a table counts fastest.
+        self._table_keys = TABLE_KEYS if units == 1 else 0
+        self._counts = [_KeyCounts(self._table_keys) for _ in range(max_k)]
 
     def add(
         self, unit: np.ndarray, size: np.ndarray, channel: np.ndarray, ones: np.ndarray
@@ -117,102 +75,104 @@ class CompositionCounter:
             channel: Channels, shape (n, l); any where there are no ones.
             ones: How many of the nodes seen hold the upper value there, shape (K, n, l).
         """
-        row = self._channel.size * self._units
+        row = self._columns * self._units
         kind = np.int32 if (int(size.max()) + 1) * row < 2**31 else np.int64
         column = (self._start[channel] * self._units + unit[:, None]).astype(kind)
         for counts, k_size, k_ones in zip(self._counts, size.astype(kind), ones, strict=True):
             first = k_size * row
             keys = column + first[:, None]
             keys += k_ones if self._units == 1 else k_ones * self._units
-            # All units together have few compositions, which a table counts fastest.
-            if self._units == 1 and (int(k_size.max()) + 1) * row <= TABLE_KEYS:
-                counts.add_to_table(first)
-                counts.add_to_table(keys.reshape(-1))
-            else:
-                counts.add(first + unit.astype(kind))
-                counts.add(keys[k_ones > 0])
+            counts.add(first + unit.astype(kind))
+            # A table counts those without ones as well, faster than they could be taken out.
+            counts.add(keys.reshape(-1) if keys.max() < self._table_keys else keys[k_ones > 0])
 
-    def compositions(self) -> list[Compositions]:
-        """What was counted, for k = 1 to K; it can be asked once."""
-        found = []
+    def entropies(self, ratio: np.ndarray) -> Iterator[list[Entropies]]:
+        """For each channel: the entropies for k = 1 to K. It can be asked once.
+
+        Args:
+            ratio: Global density at the upper value over that at the lower, of each channel.
+        """
+        hops = []
         while self._counts:
-            found.append(self._compositions(*self._counts.pop(0).result()))
-        return found
+            hops.append(self._by_channel(*self._counts.pop(0).result()))
+        for channel, one in enumerate(ratio):
+            yield [self._entropies(channel, one, *hop) for hop in hops]
 
-    def _compositions(self, keys: np.ndarray, counts: np.ndarray) -> Compositions:
-        composition, unit = np.divmod(keys, self._units)
-        first = np.flatnonzero(np.diff(composition, prepend=-1))
-        size, column = np.divmod(composition[first], self._channel.size)
-        pointer = np.append(first, keys.size)
-        matrix = sparse.csc_array((counts, unit, pointer), (self._units, first.size))
-        sizes = np.flatnonzero(column == 0)
-        # As small integers, which NumPy sorts in one sweep.
-        kind = np.int16 if self._start.size < 2**15 else np.int64
-        channel = self._channel.astype(kind)[column]
-        ones = column - np.append(self._start, 0)[channel]
-        order = np.argsort(channel, kind="stable")
-        order = order[ones[order] > 0]
-        return Compositions(
-            matrix=matrix[:, order],
-            size=size[order],
-            ones=ones[order],
-            start=np.searchsorted(channel[order], np.arange(self._start.size + 1)),
-            seen=size[sizes],
-            by_size=matrix[:, sizes].toarray(),
-        )
+    def _by_channel(
+        self, keys: np.ndarray, counts: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Keys and counts, sizes alone first, then by channel, and where each channel begins."""
+        first = np.zeros(self._columns, dtype=bool)
+        first[self._start] = True
+        # As small integers, which NumPy sorts in one sweep; -1: without ones, to be left out.
+        channels = self._start.size
+        kind = np.int16 if channels < 2**15 else np.int64
+        group_of_column = np.where(first, -1, np.cumsum(first)).astype(kind)
+        group = group_of_column[keys // self._units % self._columns]
+        order = np.argsort(group, kind="stable")
+        start = np.searchsorted(group[order], np.arange(channels + 2))
+        order = order[start[0] :]
+        return keys[order], counts[order], start - start[0]
+
+    def _entropies(
+        self, channel: int, ratio: float, keys: np.ndarray, counts: np.ndarray, start: np.ndarray
+    ) -> Entropies:
+        """The entropies in one channel at one k."""
+        alone, here = slice(start[1]), slice(*start[channel + 1 : channel + 3])
+        column = keys[here] // self._units % self._columns
+        same_size = np.searchsorted(keys[alone], keys[here] - column * self._units)
+        without = counts[alone] - np.bincount(same_size, counts[here], start[1])
+        left = np.flatnonzero(without)
+        composition, unit = np.divmod(np.append(keys[left], keys[here]), self._units)
+        count = np.append(without[left], counts[here])
+        bounds = run_bounds(composition[1:] != composition[:-1])
+        size, column = np.divmod(composition[bounds[:-1]], self._columns)
+        values = two_valued_entropy(size, np.maximum(column - self._start[channel], 0), ratio)
+        sample = Sample(values, np.add.reduceat(count, bounds[:-1]))
+        return Entropies(np.repeat(values, np.diff(bounds)), unit, count, sample)
 
 
 class _KeyCounts:
-    """How often each of many whole numbers was met."""
+    """How often each of many whole numbers was met: a table for those below ``table_keys``."""
 
-    def __init__(self) -> None:
-        self._table = self._keys = self._counts = np.zeros(0, dtype=np.int32)
-        # One array for all that wait: many small ones would leave holes in the memory.
-        self._pending = np.empty(PENDING, dtype=np.int32)
+    def __init__(self, table_keys: int) -> None:
+        self._table_keys = table_keys
+        self._table = np.zeros(0, dtype=np.int32)
+        self._sorted: list[tuple[np.ndarray, np.ndarray]] = []  # keys and counts
         self._waiting = 0
 
-    def add_to_table(self, keys: np.ndarray) -> None:
-        """Count small numbers, in a table."""
-        largest = int(keys.max())
+    def add(self, keys: np.ndarray) -> None:
+        """Count some more."""
+        largest = int(keys.max(initial=0))
+        if keys.size and largest >= self._table_keys:
+            keys = np.sort(keys)
+            bounds = run_bounds(keys[1:] != keys[:-1])
+            self._sorted.append((keys[bounds[:-1]], np.diff(bounds).astype(np.int32)))
+            self._waiting += bounds.size
+            if self._waiting > PENDING:
+                self._sorted = [_merged(self._sorted)]
+                self._waiting = 0
+            return
         if largest >= self._table.size:
             grown = np.zeros(largest + 1 + largest // 2, dtype=np.int32)
             grown[: self._table.size] = self._table
             self._table = grown
         np.add.at(self._table, keys, np.int32(1))
 
-    def add(self, keys: np.ndarray) -> None:
-        """Count any numbers, by sorting them."""
-        for start in range(0, keys.size, PENDING):
-            part = keys[start : start + PENDING]
-            if self._waiting + part.size > PENDING:
-                self._count_pending()
-            if part.dtype != self._pending.dtype:
-                self._pending = self._pending.astype(np.int64)
-            self._pending[self._waiting : self._waiting + part.size] = part
-            self._waiting += part.size
-
-    def _count_pending(self) -> None:
-        keys = self._pending[: self._waiting]
-        keys.sort()
-        first = np.flatnonzero(np.diff(keys, prepend=-1))
-        self._merge(keys[first], np.diff(first, append=keys.size))
-        self._waiting = 0
-
-    def _merge(self, keys: np.ndarray, counts: np.ndarray) -> None:
-        if self._keys.size:
-            weights = np.concatenate((self._counts, counts))
-            keys, which = np.unique(np.concatenate((self._keys, keys)), return_inverse=True)
-            counts = np.bincount(which, weights, keys.size)
-        self._keys, self._counts = keys, counts.astype(np.int32)
-
     def result(self) -> tuple[np.ndarray, np.ndarray]:
         """The numbers, ascending, and how often each was met."""
-        small = np.flatnonzero(self._table)
-        if small.size:
-            self._merge(small, self._table[small])
-        if self._waiting:
-            self._count_pending()
-        return self._keys, self._counts
+        small = np.flatnonzero(self._table).astype(np.int32)
+        parts = [(small, self._table[small]), *self._sorted]
+        return _merged(parts) if self._sorted else parts[0]
+
+
+def _merged(parts: list[tuple[np.ndarray, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    """Keys of several parts, ascending, and the sums of their counts."""
+    keys, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
+    order = np.argsort(keys, kind="stable")
+    keys = keys[order]
+    first = run_bounds(keys[1:] != keys[:-1])[:-1]
+    return keys[first], np.add.reduceat(counts[order], first)
 
 
 def two_valued_entropy(size: np.ndarray, ones: np.ndarray, ratio: np.ndarray | float) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -28,46 +29,47 @@ SAME = 1e-11
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    r"""Values :math:`v_j`, each met :math:`m_j` times: what a density is made of.
+    r"""Distinct values :math:`v_j`, each met :math:`m_j` times: what a density is made of.
 
     Args:
-        values: Shape :math:`(m)`; ascending where there are no counts.
-        counts: How often each was met, shape :math:`(m)`; none: each is one observation.
-        concentration: :math:`\sum_j w_j^2` over distinct values, with :math:`w_j = m_j / n`.
+        values: Shape :math:`(m)`.
+        counts: How often each was met, shape :math:`(m)`.
     """
 
     values: np.ndarray
-    counts: np.ndarray | None
-    concentration: float
-
-    @classmethod
-    def counted(cls, values: np.ndarray, counts: np.ndarray) -> Sample:
-        """A sample of distinct values with their counts."""
-        weights = counts / counts.sum()
-        return cls(values, counts, float(weights @ weights))
+    counts: np.ndarray
 
     @classmethod
     def observed(cls, values: np.ndarray, same: float = SAME) -> Sample:
         """A sample of single observations; values as close as ``same`` count as one."""
         ordered = np.sort(values)
-        starts = np.concatenate(([0], np.flatnonzero(np.diff(ordered) > same) + 1, [ordered.size]))
-        weights = np.diff(starts) / ordered.size
-        return cls(ordered, None, float(weights @ weights))
+        bounds = run_bounds(ordered[1:] - ordered[:-1] > same)
+        return cls(ordered[bounds[:-1]], np.diff(bounds).astype(np.float64))
 
     @cached_property
     def total(self) -> int:
         """How many observations there are, n."""
-        return self.values.size if self.counts is None else int(self.counts.sum())
+        return int(self.counts.sum())
 
     @cached_property
     def low(self) -> float:
         """The smallest value."""
-        return float(self.values[0] if self.counts is None else self.values.min())
+        return float(self.values.min())
 
     @cached_property
     def high(self) -> float:
         """The largest value."""
-        return float(self.values[-1] if self.counts is None else self.values.max())
+        return float(self.values.max())
+
+    @cached_property
+    def weights(self) -> np.ndarray:
+        """The share of the observations that have each value, :math:`w_j = m_j / n`."""
+        return self.counts / self.total
+
+    @cached_property
+    def concentration(self) -> float:
+        r"""The sum of squared weights, :math:`\sum_j w_j^2`."""
+        return float(self.weights @ self.weights)
 
     @cached_property
     def bandwidth(self) -> float:
@@ -78,56 +80,33 @@ class Sample:
 
         It is that of SciPy's ``gaussian_kde`` for distinct values with their counts as weights.
         """
-        if self.high - self.low <= SAME or self.concentration == 1:
+        if self.high - self.low <= SAME:
             return 0.0
-        if self.counts is None:
-            centred = self.values - self.values.mean()
-            variance = centred @ centred / self.total
-        else:
-            weights = self.counts / self.total
-            variance = weights @ (self.values - weights @ self.values) ** 2
+        variance = self.weights @ (self.values - self.weights @ self.values) ** 2
         return silverman(self.total) * math.sqrt(variance / (1 - self.concentration))
 
-    @cached_property
-    def _running(self) -> np.ndarray:
-        """Sums of the first 0, 1, 2, ... values."""
-        return np.concatenate((np.zeros(1), np.cumsum(self.values)))
 
-    def spread(self, low: float, cell: float, cells: int) -> np.ndarray:
-        """Share each value between the two points beside it, by nearness.
+def run_bounds(changes: np.ndarray) -> np.ndarray:
+    """Where runs of equal elements begin, and where the last ends.
 
-        Args:
-            low: The first point.
-            cell: From one point to the next.
-            cells: How many points there are; all values lie between the first and the last.
-
-        Returns:
-            What each point got, shape (cells).
-        """
-        if self.counts is not None:
-            return share((self.values - low) / cell, self.counts, cells)
-        # Of ascending values, each cell holds a run: its sums are differences of running sums.
-        points = np.arange(cells)
-        start = np.searchsorted(self.values, low + cell * points[1:-1])
-        start = np.concatenate(([0], start, [self.values.size]))
-        count = np.diff(start)
-        right = (np.diff(self._running[start]) - low * count) / cell - points[:-1] * count
-        right = np.clip(right, 0, count)
-        return np.append(count - right, 0) + np.append(0, right)
+    Args:
+        changes: Whether each element but the first differs from the one before.
+    """
+    return np.concatenate(([0], np.flatnonzero(changes) + 1, [changes.size + 1]))
 
 
 def share(position: np.ndarray, counts: np.ndarray, cells: int) -> np.ndarray:
     """Share counts at positions from 0 to ``cells`` - 1 between the whole numbers beside them."""
-    left = np.minimum(position.astype(np.int64), cells - 2)
+    left = position.astype(np.int64)
     right_share = (position - left) * counts
-    mass = np.bincount(left, counts - right_share, minlength=cells)
-    mass[1:] += np.bincount(left, right_share, minlength=cells - 1)
+    mass = np.bincount(left, counts - right_share, cells)
+    mass[1:] += np.bincount(left, right_share, cells)[:-1]
     return mass
 
 
-def silverman(total: float) -> float:
+def silverman(total: np.ndarray | float) -> Any:
     """Silverman's factor for this many observations of one dimension."""
-    return float((0.75 * total) ** -0.2)
+    return (0.75 * total) ** -0.2
 
 
 def evaluate(sample: Sample, low: float, high: float) -> np.ndarray:
@@ -141,7 +120,7 @@ def evaluate(sample: Sample, low: float, high: float) -> np.ndarray:
     if sample.values.size <= FEW_VALUES or finer > FINEST:
         return evaluate_exactly(sample, np.linspace(low, high, POINTS))
     cell = step / finer
-    mass = sample.spread(low, cell, (POINTS - 1) * finer + 1)
+    mass = share((sample.values - low) / cell, sample.counts, (POINTS - 1) * finer + 1)
     # Sharing a value between its two neighbours widens it; the kernel is narrowed by as much.
     width = math.sqrt(sample.bandwidth**2 - cell**2 / 6)
     return convolve(mass, width / cell, finer) / (sample.total * width * math.sqrt(2 * math.pi))
@@ -150,11 +129,10 @@ def evaluate(sample: Sample, low: float, high: float) -> np.ndarray:
 def evaluate_exactly(sample: Sample, points: np.ndarray) -> np.ndarray:
     """The density of a sample at any points, shape (p): the plain sum, a slice at a time."""
     density = np.zeros(points.size)
-    counts = np.ones(sample.values.size) if sample.counts is None else sample.counts
     for start in range(0, sample.values.size, 1024):
         part = slice(start, start + 1024)
         distance = (points[:, None] - sample.values[part]) / sample.bandwidth
-        density += np.exp(-0.5 * distance**2) @ counts[part]
+        density += np.exp(-0.5 * distance**2) @ sample.counts[part]
     return density / (sample.total * sample.bandwidth * math.sqrt(2 * math.pi))
 
 
@@ -168,14 +146,14 @@ def global_density(values: np.ndarray) -> np.ndarray:
     low, scale = values.min(), np.ptp(values)
     values = (values - low) / scale  # features come in any unit
     sample = Sample.observed(values, same=0.0)
-    if np.count_nonzero(np.diff(sample.values)) < FEW_PAIRED:
-        few, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
-        return evaluate_exactly(Sample.counted(few, counts), few)[inverse.reshape(-1)] / scale
+    if sample.values.size <= FEW_PAIRED:
+        which = np.searchsorted(sample.values, values)
+        return evaluate_exactly(sample, sample.values)[which] / scale
     cell = sample.bandwidth / FINENESS
-    cells = int(1 / cell) + 2
+    mass = share(sample.values / cell, sample.counts, int(1 / cell) + 2)
     # The lattice widens a value once when it is shared out and once when it is read between points.
     width = math.sqrt(sample.bandwidth**2 - cell**2 / 3)
-    density = convolve(sample.spread(0.0, cell, cells), width / cell)
+    density = convolve(mass, width / cell)
     density /= sample.total * scale * width * math.sqrt(2 * math.pi)
     position = values / cell
     left = position.astype(np.int64)

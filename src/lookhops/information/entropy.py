@@ -58,18 +58,17 @@ class Scope:
         if block_size < 1:
             raise LookHopsError(f"A block holds 1 node or more, not {block_size}.")
         channels = sort_channels(graphs)
-        structure = Structure.of(graphs, channels.label)
         members = np.arange(len(graphs))
-        return cls(structure, channels, members, max_k, neighbourhood, block_size)
+        return cls(Structure.of(graphs), channels, members, max_k, neighbourhood, block_size)
 
     @property
     def num_nodes(self) -> int:
         """Nodes of the graphs to look at."""
         return int(np.diff(self.structure.node_ptr)[self.members].sum())
 
-    @property
-    def _summed_block_size(self) -> int:
-        return min(self.block_size, SUMMED_BLOCK_SIZE)
+    def _blocks(self, label: np.ndarray, summed: bool) -> Iterator[Block]:
+        block_size = min(self.block_size, SUMMED_BLOCK_SIZE) if summed else self.block_size
+        return blocks(self.structure, label, self.members, block_size)
 
     def counted(self) -> Iterator[tuple[Block, np.ndarray, np.ndarray, np.ndarray]]:
         """For each block: how many nodes each node sees, and how many upper values among them.
@@ -83,8 +82,7 @@ class Scope:
         of_label = np.append(self.channels.channel_of_label, -1)  # a block's label -1 is none
         # Either all labels that occur are channels or, with only one label, none is.
         labels = np.s_[:] if (of_label >= 0).any() else np.s_[:0]
-        block_size = self._summed_block_size if flags.size else self.block_size
-        for block in blocks(self.structure, block_size, self.members):
+        for block in self._blocks(self.channels.label, summed=flags.size > 0):
             values = flags[block.nodes].astype(np.float64) if flags.size else None
             size, ones, sums = reach(block, self.max_k, self.neighbourhood, values)
             channel, ones = of_label[block.labels][block.graph][:, labels], ones[:, :, labels]
@@ -101,7 +99,7 @@ class Scope:
         Yields:
             Columns of ``x``, shape (c); nodes in some order, shape (n); entropies, (K, c, n).
         """
-        structure = self.structure.without_label()
+        no_label = np.zeros_like(self.channels.label)
         some = max(1, HELD_BYTES // (8 * self.max_k * max(1, self.num_nodes)))
         held = np.empty((self.max_k, min(some, self.channels.summed.size), self.num_nodes))
         for start in range(0, self.channels.summed.size, some):
@@ -111,7 +109,7 @@ class Scope:
             entropy = held[:, : columns.size]
             nodes = np.empty(self.num_nodes, dtype=np.int64)
             done = 0
-            for block in blocks(structure, self._summed_block_size, self.members):
+            for block in self._blocks(no_label, summed=True):
                 here = slice(done, done + block.nodes.size)
                 nodes[here] = block.nodes
                 entropy[:, :, here] = self._entropy(block, density[block.nodes])

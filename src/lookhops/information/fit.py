@@ -8,6 +8,8 @@ import numpy as np
 
 # Rates of decay that are tried: from a gain that grows to one that is gone after a hop.
 SLOWEST, FASTEST = -1.0, 20.0
+# Grids that are searched, each ten times finer than the one before: beyond this is rounding.
+ROUNDS = 13
 
 
 @dataclass(frozen=True)
@@ -44,36 +46,24 @@ def fit_rates(k: np.ndarray, gain: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     r"""Fit many curves at once: gains (m, len(k)), heights and rates (m).
 
     For a given :math:`b` the best :math:`a` is known, :math:`\sum y e^{-bk} / \sum e^{-2bk}`, which
-    leaves one number to search: on a grid first, as there may be more than one valley, then by
-    narrowing the interval around its lowest point.
+    leaves one number to search: on a grid first, as there may be more than one valley, then on
+    ever finer grids around its lowest point.
     """
-    grid = np.linspace(FASTEST, SLOWEST, 421)  # of curves that fit alike, the one that falls faster
-    lowest = np.argmin(_misfit(k, gain, np.broadcast_to(grid, (len(gain), grid.size))), axis=1)
-    left = grid[np.minimum(lowest + 1, grid.size - 1)]
-    right = grid[np.maximum(lowest - 1, 0)]
-    golden = (np.sqrt(5) - 1) / 2
-    for _ in range(60):
-        width = golden * (right - left)
-        inner = np.stack((right - width, left + width), axis=1)
-        misfit = _misfit(k, gain, inner)
-        take_left = misfit[:, 0] < misfit[:, 1]
-        left = np.where(take_left, left, inner[:, 0])
-        right = np.where(take_left, inner[:, 1], right)
-    b = (left + right) / 2
-    return _height(k, gain, b[:, None])[:, 0], b
-
-
-def _height(k: np.ndarray, gain: np.ndarray, b: np.ndarray) -> np.ndarray:
-    # Measured from the first k, so that nothing overflows or vanishes at the ends of the search.
-    curve = np.exp(-b[:, :, None] * (k - k[0]))
-    at_first = (gain[:, None] * curve).sum(axis=2) / (curve**2).sum(axis=2)
-    return at_first * np.exp(b * k[0])
-
-
-def _misfit(k: np.ndarray, gain: np.ndarray, b: np.ndarray) -> np.ndarray:
-    curve = np.exp(-b[:, :, None] * (k - k[0]))
-    height = (gain[:, None] * curve).sum(axis=2) / (curve**2).sum(axis=2)
-    return ((gain[:, None] - height[:, :, None] * curve) ** 2).sum(axis=2)
+    # From the fastest on: of curves that fit alike, the one that falls faster.
+    rates = np.linspace(FASTEST, SLOWEST, 421)[None]
+    step = (FASTEST - SLOWEST) / 420
+    every = np.arange(len(gain))
+    for _ in range(ROUNDS):
+        # From the first k on, so that nothing overflows or vanishes at the ends of the search.
+        curve = np.exp(-rates[:, :, None] * (k - k[0]))
+        height = (gain[:, None] * curve).sum(axis=2) / (curve**2).sum(axis=2)
+        misfit = ((gain[:, None] - height[:, :, None] * curve) ** 2).sum(axis=2)
+        lowest = np.argmin(misfit, axis=1)
+        b = np.broadcast_to(rates, misfit.shape)[every, lowest]
+        a = height[every, lowest] * np.exp(b * k[0])
+        rates = np.clip(b[:, None] + step * np.linspace(1, -1, 21), SLOWEST, FASTEST)
+        step /= 10
+    return a, b
 
 
 def smallest_k(b: np.ndarray | float, epsilon: float) -> np.ndarray:

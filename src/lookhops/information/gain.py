@@ -65,18 +65,16 @@ def _counted(scope: Scope, resampling: Resampling, progress: Progress) -> Iterat
         counter.add(resampling.unit[block.graphs][block.graph], size, channel, ones)
         done += block.nodes.size
         progress("neighbourhoods", done / scope.num_nodes)
-    compositions = counter.compositions()
-    for c, ratio in enumerate(scope.channels.ratio):
-        yield [one.entropies(c, ratio) for one in compositions]
+    yield from counter.entropies(scope.channels.ratio)
 
 
 def _summed(scope: Scope, resampling: Resampling) -> Iterator[list[Entropies]]:
     """For each summed channel: the entropies of all nodes for k = 1 to K."""
     unit_of_node = np.repeat(resampling.unit, np.diff(scope.structure.node_ptr))
     for columns, nodes, entropy in scope.summed():
-        entries = np.ones(nodes.size), unit_of_node[nodes], np.arange(nodes.size + 1)
+        unit, counts = unit_of_node[nodes], np.ones(nodes.size)
         for c in range(columns.size):
-            yield [Entropies(values, entries, Sample.observed(values)) for values in entropy[:, c]]
+            yield [Entropies(h, unit, counts, Sample.observed(h)) for h in entropy[:, c]]
 
 
 def _mean(values: np.ndarray, axis: int) -> np.ndarray:

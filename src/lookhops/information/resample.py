@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lookhops.information.compositions import Entropies
-from lookhops.information.density import CUT, FLOOR, POINTS, Sample, share, silverman
+from lookhops.information.density import CUT, FLOOR, POINTS, share, silverman
 from lookhops.information.entropy import Scope
 
 # More graphs than this are drawn in as many random bundles: as good a bootstrap, and no slower for
@@ -54,40 +54,6 @@ class Resampling:
         return self.weights.shape[1]
 
 
-@dataclass(frozen=True)
-class Lattice:
-    """Even cells over the entropies of one channel at all k.
-
-    Args:
-        low: The first point.
-        cell: From one point to the next.
-        cells: How many points there are.
-    """
-
-    low: float
-    cell: float
-    cells: int
-
-    @classmethod
-    def over(cls, samples: Sequence[Sample]) -> Lattice:
-        """A lattice over all values, fine enough for the narrowest density."""
-        low, high = min(s.low for s in samples), max(s.high for s in samples)
-        narrowest = min((s.bandwidth for s in samples if s.bandwidth > 0), default=1.0)
-        cell = max(narrowest / CELLS_PER_BANDWIDTH, (high - low) / (MOST_CELLS - 2))
-        return cls(low, cell, int((high - low) / cell) + 2)
-
-    def histograms(self, entropies: Entropies, units: int) -> np.ndarray:
-        """Each unit's nodes, shared between the two points beside their entropies, (u, cells)."""
-        count, unit, start = entropies.entries
-        place = (entropies.values - self.low) / self.cell
-        left = np.minimum(place.astype(np.int64), self.cells - 2)
-        right_share = np.repeat(place - left, np.diff(start)) * count
-        cell = np.repeat(left, np.diff(start)) + unit * np.int64(self.cells)
-        mass = np.bincount(cell, count - right_share, units * self.cells)
-        mass[1:] += np.bincount(cell, right_share, units * self.cells - 1)
-        return mass.reshape(units, self.cells)
-
-
 def resampled_divergences(hops: Sequence[Entropies], weights: np.ndarray) -> np.ndarray:
     """KL of each hop's density from the one before in each resample, shape (r, K - 1).
 
@@ -96,11 +62,24 @@ def resampled_divergences(hops: Sequence[Entropies], weights: np.ndarray) -> np.
         weights: How often each unit was drawn, shape (r, u).
     """
     samples = [one.sample for one in hops]
-    lattice = Lattice.over(samples)
-    by_unit = [lattice.histograms(one, weights.shape[1]) for one in hops]
+    # Even cells over the entropies at all k, fine enough for the narrowest density.
+    low, high = min(s.low for s in samples), max(s.high for s in samples)
+    narrowest = min((s.bandwidth for s in samples if s.bandwidth > 0), default=1.0)
+    cell = max(narrowest / CELLS_PER_BANDWIDTH, (high - low) / (MOST_CELLS - 2))
+    cells = int((high - low) / cell) + 2
+    units = weights.shape[1]
+    by_unit = [
+        share((one.values - low) / cell + one.unit * cells, one.counts, units * cells)
+        for one in hops
+    ]
     # One product for all k: many small ones make the threads of a busy machine wait for each other.
-    drawn = np.split(weights @ np.hstack(by_unit), len(hops), axis=1)
-    densities = [_densities(*one, lattice) for one in zip(drawn, samples, strict=True)]
+    drawn = weights @ np.hstack([mass.reshape(units, cells) for mass in by_unit])
+    densities = [
+        _densities(mass, whole.reshape(units, cells).sum(axis=0), sample.concentration) / cell
+        for mass, whole, sample in zip(
+            np.split(drawn, len(hops), axis=1), by_unit, samples, strict=True
+        )
+    ]
     ends = np.array([_ends(one, weights > 0) for one in hops])  # (K, 2, r)
     found = np.full((len(weights), len(hops) - 1), np.nan)
     for k in range(1, len(hops)):
@@ -108,48 +87,47 @@ def resampled_divergences(hops: Sequence[Entropies], weights: np.ndarray) -> np.
             continue
         p, q = densities[k], densities[k - 1]
         summand = p * np.log((p + FLOOR) / (q + FLOOR))
-        low, high = ends[k - 1 : k + 1, 0].min(axis=0), ends[k - 1 : k + 1, 1].max(axis=0)
+        lowest, highest = ends[k - 1 : k + 1, 0].min(axis=0), ends[k - 1 : k + 1, 1].max(axis=0)
         # Most resamples have the same smallest and largest value.
-        distinct, which = np.unique(np.stack((low, high)), axis=1, return_inverse=True)
+        distinct, which = np.unique(np.stack((lowest, highest)), axis=1, return_inverse=True)
         for i, (a, b) in enumerate(distinct.T):
             # The sum over 1,000 points, read between the cells, is a weighted sum of the cells.
-            points = (np.linspace(a, b, POINTS) - lattice.low) / lattice.cell
-            times = share(points, np.ones(POINTS), lattice.cells)
-            rows = np.flatnonzero(which.reshape(-1) == i)
+            points = (np.linspace(a, b, POINTS) - low) / cell
+            rows = which.reshape(-1) == i
+            times = share(points, np.ones(POINTS), cells)
             found[rows, k - 1] = summand[rows] @ times * ((b - a) / POINTS)
     return found
 
 
 def _ends(entropies: Entropies, drawn: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The smallest and the largest entropy of each resample, given which units it drew (r, u)."""
-    _, unit, start = entropies.entries
-    values = np.repeat(entropies.values, np.diff(start))
     low = np.full(drawn.shape[1], math.inf)
     high = -low
-    np.minimum.at(low, unit, values)
-    np.maximum.at(high, unit, values)
-    return (
-        np.where(drawn, low, math.inf).min(axis=1),
-        np.where(drawn, high, -math.inf).max(axis=1),
-    )
+    np.minimum.at(low, entropies.unit, entropies.values)
+    np.maximum.at(high, entropies.unit, entropies.values)
+    return np.where(drawn, low, math.inf).min(axis=1), np.where(drawn, high, -math.inf).max(axis=1)
 
 
-def _densities(mass: np.ndarray, sample: Sample, lattice: Lattice) -> np.ndarray:
-    """Each resample's kernel density, with its own bandwidth, at the lattice's points."""
+def _densities(mass: np.ndarray, whole: np.ndarray, concentration: float) -> np.ndarray:
+    """Each resample's kernel density over cells of width 1, with its own bandwidth.
+
+    Args:
+        mass: What the resamples hold in each cell, shape (r, cells).
+        whole: What the whole sample holds there, shape (cells).
+        concentration: That of the whole sample.
+    """
     total = mass.sum(axis=1)
-    share = mass / total[:, None]
-    place = np.arange(lattice.cells)
-    mean = share @ place
+    held = mass / total[:, None]
+    place = np.arange(whole.size)
     # Sharing values out to two points has widened them by 1/6 of a squared cell.
-    variance = np.maximum(share @ place**2 - mean**2 - 1 / 6, 1e-6)
+    variance = np.maximum(held @ place**2 - (held @ place) ** 2 - 1 / 6, 1e-6)
     # How many values agree is known for the sample; for a resample it is scaled by the cells'.
-    whole = sample.spread(lattice.low, lattice.cell, lattice.cells) / sample.total
-    concentration = sample.concentration * (share**2).sum(axis=1) / (whole @ whole)
-    variance /= np.maximum(1 - concentration, 1e-6)
-    width = np.array([silverman(n) for n in total]) * np.sqrt(variance)
-    width = np.sqrt(np.maximum(width**2 - 1 / 6, 1 / 16))
-    reach = min(math.ceil(CUT * width.max()), lattice.cells)
-    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / width[:, None]) ** 2)
-    kernel /= lattice.cell * width[:, None] * math.sqrt(2 * math.pi)
-    wide = [np.correlate(s, one, "full") for s, one in zip(share, kernel, strict=True)]
+    whole = whole / whole.sum()
+    variance /= np.maximum(1 - concentration * (held**2).sum(axis=1) / (whole @ whole), 1e-6)
+    width = silverman(total) * np.sqrt(variance)
+    width = np.sqrt(np.maximum(width**2 - 1 / 6, 1 / 16))[:, None]
+    reach = min(math.ceil(CUT * width.max()), whole.size)
+    kernel = np.exp(-0.5 * (np.arange(-reach, reach + 1) / width) ** 2)
+    kernel /= width * math.sqrt(2 * math.pi)
+    wide = [np.correlate(one, near, "full") for one, near in zip(held, kernel, strict=True)]
     return np.stack(wide)[:, reach:-reach]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -145,10 +145,8 @@ class HopInformation:
             "lost": self.lost(self.k).tolist(),
             "lost_measured": self.lost_measured(self.k).tolist(),
             "fit": {
-                "a": self.decay.a,
-                "b": self.decay.b,
+                **asdict(self.decay),
                 "r2": self.decay.r2 if math.isfinite(self.decay.r2) else None,
-                "mse": self.decay.mse,
                 "b_interval": self.b_interval,
             },
             "resamples": len(self.resampled_b),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from lookhops.words import compact_percent
 
@@ -72,33 +71,22 @@ def _certainty(found: HopInformation) -> list[str]:
 
 def classes_sentence(found: HopInformation) -> str:
     """Where the classes differ most beyond what resampling them explains."""
-    best = None
-    names = list(found.per_class)
-    for i, first in enumerate(names):
-        for second in names[:i]:
-            gap = _largest_gap(found.per_class[first], found.per_class[second])
-            if gap and (best is None or gap[0] > best[0]):
-                best = (*gap, first, second)
-    if best is None:
+    gaps = []
+    for one, other in combinations(found.per_class, 2):
+        first, second = found.per_class[one], found.per_class[other]
+        if first.gain_interval is None or second.gain_interval is None:
+            continue
+        intervals = zip(
+            found.k, first.gain, second.gain, first.gain_interval, second.gain_interval, strict=True
+        )
+        for k, a, b, (a_low, a_high), (b_low, b_high) in intervals:
+            if a_low > b_high or b_low > a_high:
+                (more, more_name), (less, less_name) = sorted([(a, one), (b, other)], reverse=True)
+                gaps.append((more - less, k, more, more_name, less, less_name))
+    if not gaps:
         return "The classes' intervals overlap at every k: hops tell about as much in each."
-    _, k, first, second = best
-    i = int(k - found.k[0])
-    gains = [(found.per_class[name].gain[i], name) for name in (first, second)]
-    (more, more_name), (less, less_name) = sorted(gains, reverse=True)
+    _, k, more, more_name, less, less_name = max(gaps, key=lambda gap: gap[0])
     return (
         f"The classes differ most at k = {k}, where IG is {more:.4g} in class {more_name} and "
         f"{less:.4g} in class {less_name}, and their intervals do not overlap."
     )
-
-
-def _largest_gap(one: HopInformation, other: HopInformation) -> tuple[float, int] | None:
-    """The largest difference of gains where the intervals do not overlap, and its k."""
-    if one.gain_interval is None or other.gain_interval is None:
-        return None
-    apart = (one.gain_interval[:, 0] > other.gain_interval[:, 1]) | (
-        other.gain_interval[:, 0] > one.gain_interval[:, 1]
-    )
-    if not apart.any():
-        return None
-    gap = np.where(apart, np.abs(one.gain - other.gain), 0)
-    return float(gap.max()), int(one.k[np.argmax(gap)])

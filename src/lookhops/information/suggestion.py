@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from importlib import import_module
 
@@ -64,7 +63,9 @@ def look(
     if per_class and y is None:
         raise LookHopsError(f"{graphs.name}: the graphs have no classes to measure one by one.")
     scope = Scope.of(graphs, max_k, neighbourhood, block_size)
-    with _one_thread():
+    # Matrix products in one thread: they are small, and threads would only wait for each other.
+    # The module comes with scikit-learn.
+    with import_module("threadpoolctl").threadpool_limits(1, user_api="blas"):
         found = _look(graphs.name, scope, epsilon, bootstrap, seed, report)
         classes = {}
         for number, name in enumerate(graphs.class_names if per_class else ()):
@@ -74,16 +75,6 @@ def look(
                 part = replace(scope, members=members)
                 classes[name] = _look(title, part, epsilon, bootstrap, seed, report)
     return replace(found, per_class=classes)
-
-
-def _one_thread() -> AbstractContextManager[object]:
-    """Matrix products in one thread: they are small, and threads would only wait for each other."""
-    try:
-        control = import_module("threadpoolctl")
-    except ImportError:  # it comes with scikit-learn; without it all is the same, only slower
-        return nullcontext()
-    limited: AbstractContextManager[object] = control.threadpool_limits(1, user_api="blas")
-    return limited
 
 
 def _look(

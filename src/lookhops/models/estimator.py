@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import replace
-from textwrap import fill
+from dataclasses import dataclass, make_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +19,6 @@ from lookhops.encoding.inputs import Packer, classes_in
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.models.predictor import BATCH_SIZE
 from lookhops.nn import GraphNetwork
 from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
 from lookhops.tasks import Classification
@@ -35,24 +32,11 @@ Array = NDArray[Any]
 _NETWORK = options_of(RECOMMENDED)
 _TRAINING = options_of(Protocol(max_epochs=200, batch_size=64))
 _TRAINING = [option for option in _TRAINING if option.name != "stratify"]
+_Options: Any = make_dataclass("_Options", [own[:3] for own in (*_NETWORK, *_TRAINING)], eq=False)
 
 
-def _signature() -> inspect.Signature:
-    """What scikit-learn reads of ``__init__``: every parameter with its type and default."""
-    own = (
-        ("validation_fraction", float, 0.1),
-        ("random_state", int | np.random.RandomState | None, 0),
-        ("device", str, "auto"),
-    )
-    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    parameters = [
-        inspect.Parameter(name, kind, default=default, annotation=annotation)
-        for name, annotation, default in (*(option[:3] for option in (*_NETWORK, *_TRAINING)), *own)
-    ]
-    return inspect.Signature([inspect.Parameter("self", kind), *parameters])
-
-
-class LookHopsClassifier(ClassifierMixin, BaseEstimator):
+@dataclass(eq=False, repr=False)
+class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
     """Classify whole graphs, as scikit-learn's classifiers do.
 
     ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
@@ -61,9 +45,9 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
 
     A part of the training graphs is held out to stop by and to calibrate the probabilities.
 
-    The parameters are the options of :class:`~lookhops.nn.Architecture`, by default the recommended
-    network, and those of :class:`~lookhops.Protocol`, with at most 200 epochs and batches of 64
-    graphs, and a few of its own.
+    Its parameters are the fields of :class:`~lookhops.Architecture`, by default the recommended
+    network; those of :class:`~lookhops.Protocol` that are not about splits and seeds, by default
+    with at most 200 epochs and batches of 64 graphs; and these:
 
     Args:
         validation_fraction: Of the training graphs, to stop by.
@@ -84,13 +68,9 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         LookHopsClassifier()
     """
 
-    def __init__(self, *values: Any, **named: Any) -> None:
-        given = inspect.signature(LookHopsClassifier.__init__).bind(self, *values, **named)
-        given.apply_defaults()
-        for name, value in list(given.arguments.items())[1:]:
-            setattr(self, name, value)
-
-    __init__.__signature__ = _signature()  # type: ignore[attr-defined]
+    validation_fraction: float = 0.1
+    random_state: int | np.random.RandomState | None = 0
+    device: str = "auto"
 
     def fit(self, X: Any, y: ArrayLike | None = None) -> LookHopsClassifier:
         """Train on graphs ``X`` with labels ``y``."""
@@ -104,7 +84,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         generator = check_random_state(self.random_state)
         train_part, val_part = _hold_out(codes.reshape(-1), self.validation_fraction, generator)
         seed = int(generator.randint(2**31 - 1))
-        architecture, protocol = self._architecture(), self._protocol(seed)
+        architecture = self._architecture()
+        protocol = Protocol((seed,), **{own.name: getattr(self, own.name) for own in _TRAINING})
         part = Split(train_part, val_part, val_part)
         encoding = Encoding.fit(graphs, train_part)
         task = Classification.of(graphs, self.class_weights)
@@ -134,11 +115,10 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
             )
         self._encoding.check(graphs)
         device = choose_device(self.device)
-        model, graphs = self.model_.to(device), graphs.to(device)
-        whole = WholeGraphs.of(graphs, self.fingerprint, self.totals)
+        whole = WholeGraphs.of(graphs.to(device), self.fingerprint, self.totals)
         inputs = MemberInputs(whole, self._encoding, self._learnt)
-        outputs = [model(level).double().cpu() for level in inputs.levels(model, BATCH_SIZE)]
-        return (torch.cat(outputs) / self.temperature_).softmax(-1).numpy()
+        outputs = inputs.outputs(self.model_.to(device)).double()
+        return (outputs / self.temperature_).softmax(-1).numpy()
 
     def predict(self, X: Any) -> Array:
         """The likeliest label of each graph, shape (graphs)."""
@@ -154,9 +134,6 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
     def _architecture(self) -> Architecture:
         return replace(RECOMMENDED, **{own.name: getattr(self, own.name) for own in _NETWORK})
 
-    def _protocol(self, seed: int) -> Protocol:
-        return Protocol((seed,), **{own.name: getattr(self, own.name) for own in _TRAINING})
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False
@@ -164,16 +141,9 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
+_TEXTS = "".join(f"        {own.name}: {own.help}\n" for own in (*_NETWORK, *_TRAINING))
 LookHopsClassifier.__doc__ = (LookHopsClassifier.__doc__ or "").replace(
-    "Args:\n",
-    "Args:\n"
-    + "".join(
-        fill(
-            f"{option.name}: {option.help}", 96, initial_indent=" " * 8, subsequent_indent=" " * 12
-        )
-        + "\n"
-        for option in (*_NETWORK, *_TRAINING)
-    ),
+    "Args:\n", "Args:\n" + _TEXTS
 )
 
 

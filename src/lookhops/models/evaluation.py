@@ -1,4 +1,4 @@
-"""What is said about finished runs: each seed, and all of them together."""
+"""What is said about finished runs: metrics of each seed and of all, and tables of a folder."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 
 from lookhops.graphs import Graphs
 from lookhops.models.records import record_run
-from lookhops.tasks import Task
+from lookhops.tables import csv_text
+from lookhops.tasks import Calibration, Task
 from lookhops.tasks.metrics import interval
 from lookhops.training.trainer import Run
+
+COLUMNS = ("epoch", "train_loss", "val_loss", "val_accuracy", "seconds")
 
 
 def evaluate_runs(
@@ -62,3 +65,35 @@ def summarise(
             if name in draws[0]:
                 found[name]["interval"] = interval(np.mean([one[name] for one in draws], axis=0))
     return found
+
+
+def history_csv(runs: Sequence[Run]) -> str:
+    """Every epoch of every seed, one line each."""
+    rows = ((run.seed, *(row[key] for key in COLUMNS)) for run in runs for row in run.history)
+    return csv_text(("seed", *COLUMNS), rows)
+
+
+def graph_ids(graphs: Graphs) -> list[str]:
+    """What each graph is called: its ``id`` column, else its number from 0."""
+    known = graphs.columns.get("id")
+    return [str(value) for value in (range(len(graphs)) if known is None else known)]
+
+
+def predictions_csv(
+    runs: Sequence[Run], graphs: Graphs, task: Task, calibrations: Mapping[int, Calibration]
+) -> str:
+    """The answers to the test part of every seed, one line a graph.
+
+    Columns: seed, graph (its number from 0), id, and the task's: of classes, ``class`` (the true
+    one) and the calibrated probability of each, ``p(NAME)``.
+    """
+    target, ids = task.targets(graphs).tolist(), graph_ids(graphs)
+    rows = []
+    for run in runs:
+        if "test" not in run.predictions:  # its training was stopped before its time
+            continue
+        answers = task.answers(run.predictions["test"], calibrations[run.seed])
+        for number, row in zip(run.split.test.tolist(), answers.tolist(), strict=True):
+            known = (run.seed, number, ids[number], task.label(target[number]))
+            rows.append((*known, *(f"{value:.6g}" for value in row)))
+    return csv_text(("seed", "graph", "id", *task.columns), rows)

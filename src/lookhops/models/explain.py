@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from lookhops.drawing.svg import LayeredGraph, panels
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.models.predictor import BATCH_SIZE, Predictions, Predictor, graph_ids
+from lookhops.models.predictor import Predictor, graph_ids
 from lookhops.nn import NodePooling, Pooled
+from lookhops.training.inputs import BATCH_SIZE
 
 Array = NDArray[Any]
 
@@ -141,11 +142,10 @@ def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> It
             "alike; train one with `--pool lookhops` and two layers or more."
         )
     predictor.check(graphs)
+    ids = graph_ids(graphs)
     for start in range(0, len(graphs), BATCH_SIZE):
-        part = graphs.select(slice(start, start + BATCH_SIZE))
-        named = "id" in graphs.columns
-        ids = graph_ids(part) if named else [str(start + i) for i in range(len(part))]
-        yield from _explain_batch(predictor, part, seed, ids)
+        part = slice(start, start + BATCH_SIZE)
+        yield from _explain_batch(predictor, graphs.select(part), seed, ids[part])
 
 
 @torch.inference_mode()
@@ -153,7 +153,7 @@ def _explain_batch(
     predictor: Predictor, graphs: Graphs, seed: int, ids: list[str]
 ) -> Iterator[Explanation]:
     answers = predictor.predict(graphs)
-    model = predictor.models[seed]
+    classes, model = answers.classes, predictor.models[seed]
     [level] = predictor.inputs(predictor.whole(graphs), seed).levels(model, len(graphs))
     _, decisions = model.classify(level)
     views = _views(graphs, decisions, isinstance(model.pools[0], NodePooling))
@@ -163,20 +163,17 @@ def _explain_batch(
     for number in range(len(graphs)):
         first, last = node_ptr[number], node_ptr[number + 1]
         own = slice(edge_ptr[number], edge_ptr[number + 1])
+        likely = answers.probabilities[number].tolist()
         yield Explanation(
             ids[number],
-            *_answer(answers, number),
+            classes[number],
+            dict(zip(answers.class_names, likely, strict=True)),
+            float(answers.agreement[number]),
             int(last - first),
             _pairs(source[own], target[own]) - first,
             [_cut(view, first, last) for view in views],
             None if smiles is None else str(smiles[number]),
         )
-
-
-def _answer(answers: Predictions, number: int) -> tuple[str, dict[str, float], float]:
-    p = answers.probabilities[number]
-    named = dict(zip(answers.class_names, p.tolist(), strict=True))
-    return answers.class_names[int(p.argmax())], named, float(answers.agreement[number])
 
 
 def _views(graphs: Graphs, decisions: list[Pooled], own_edges: bool) -> list[LayerView]:

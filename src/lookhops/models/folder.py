@@ -31,13 +31,12 @@ from lookhops.files import (
     write_json,
 )
 from lookhops.graphs import Graphs
-from lookhops.models.evaluation import evaluate_runs
-from lookhops.models.folder_tables import history_csv, predictions_csv
+from lookhops.models.evaluation import evaluate_runs, history_csv, predictions_csv
 from lookhops.models.graph_counts import check_graph_counts, graph_counts
 from lookhops.models.records import Machine, RunRecord, versions
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import Protocol
-from lookhops.schema import Count, NotNegative, check, located, read
+from lookhops.schema import AtLeast, Count, NotNegative, located, read
 from lookhops.tasks import Classification, Task, task_from_dict
 from lookhops.training.trainer import Run
 
@@ -48,30 +47,32 @@ PREDICTIONS = "predictions.csv"
 LEARNT = "learnt."
 
 #: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
-CONFIG_TYPES: Mapping[str, Any] = {
-    "format": str,
-    "architecture": Architecture,
-    "protocol": Protocol,
-    "data": {
-        **dict.fromkeys(("name", "featuriser", "fingerprint", "splits"), str),
-        **dict.fromkeys(("graphs", "num_features"), Count),
-        "label_sizes": Sequence[Count],
-        "class_names": Sequence[str],
-    },
-    "task?": Mapping[str, Any],
-    "versions": Mapping[str, str],
-    "machine": Machine,
-    "parameters": Count,
-    "seconds_per_epoch": NotNegative | None,
-    "epochs": Mapping[str, Count],
-    "best_epoch": Mapping[str, Count],
-    "metrics": {
-        **dict.fromkeys(("seeds", "summary"), Mapping[str, Mapping[str, Any]]),
-        "confusion?": Sequence[Sequence[Count]],
-    },
-    "weights_sha256": str,
-    **dict.fromkeys(("predictions_sha256?", "stopped?", "command?"), str),
+DATA = {
+    **dict.fromkeys(("name", "featuriser", "fingerprint", "splits"), str),
+    **dict.fromkeys(("graphs", "num_features"), Count),
+    "label_sizes": Sequence[Count],
+    "class_names": Sequence[str],
 }
+METRICS = {
+    **dict.fromkeys(("seeds", "summary"), Mapping[str, Mapping[str, Any]]),
+    "confusion?": Sequence[Sequence[Count]],
+}
+CONFIG_TYPE = AtLeast(
+    {
+        "architecture": Architecture,
+        "protocol": Protocol,
+        "data": AtLeast(DATA),
+        "task?": Mapping[str, Any],
+        "versions": Mapping[str, str],
+        "machine": Machine,
+        "parameters": Count,
+        "seconds_per_epoch": NotNegative | None,
+        **dict.fromkeys(("epochs", "best_epoch"), Mapping[str, Count]),
+        "metrics": AtLeast(METRICS),
+        **dict.fromkeys(("format", "weights_sha256"), str),
+        **dict.fromkeys(("predictions_sha256?", "stopped?", "command?"), str),
+    }
+)
 
 
 # -------------------------------------------------------------------- what decides a run
@@ -278,7 +279,7 @@ def read_config(folder: Path) -> dict[str, Any]:
             f"LookHops ({__version__}) reads {FORMAT!r}."
         )
     try:
-        check(CONFIG_TYPES, config)
+        read(CONFIG_TYPE, config)
         if "facts" in config:
             check_graph_counts(config["facts"], "facts")
         classes, confusion = len(config["data"]["class_names"]), config["metrics"].get("confusion")

@@ -9,19 +9,21 @@ import numpy as np
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.schema import Count, check
+from lookhops.schema import AtLeast, Count, read
 
 #: Bars of the distribution of sizes.
 SIZE_BINS = 30
 SIZE: Mapping[str, Any] = dict.fromkeys(("graphs", "nodes", "edges", "features"), Count)
 #: What :func:`graph_counts` gives.
-GRAPH_COUNTS: Mapping[str, Any] = {
-    **SIZE,
-    "nodes_range": tuple[Count, Count],
-    "class_names": Sequence[str],
-    "class_counts": Sequence[Count],
-    "sizes": {"edges": Sequence[float], "counts": Sequence[Sequence[Count]]},
-}
+GRAPH_COUNTS = AtLeast(
+    {
+        **SIZE,
+        "nodes_range": tuple[Count, Count],
+        "class_names": Sequence[str],
+        "class_counts": Sequence[Count],
+        "sizes": AtLeast({"edges": Sequence[float], "counts": Sequence[Sequence[Count]]}),
+    }
+)
 
 
 def graph_counts(graphs: Graphs) -> dict[str, Any]:
@@ -53,7 +55,7 @@ def graph_counts(graphs: Graphs) -> dict[str, Any]:
 
 def check_graph_counts(value: Any, path: str) -> None:
     """That a value is what :func:`graph_counts` gave, or a sentence that says where it is not."""
-    check(GRAPH_COUNTS, value, path)
+    read(GRAPH_COUNTS, value, path)
     bins = len(value["sizes"]["edges"]) - 1
     if len(value["class_names"]) != len(value["class_counts"]):
         raise LookHopsError(f"{path}.class_counts has not one count for each class")

@@ -12,13 +12,11 @@ from torch import Tensor
 
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
+from lookhops.models.evaluation import graph_ids
 from lookhops.models.folder import Checkpoint, load_model
-from lookhops.models.folder_tables import graph_ids
 from lookhops.nn import GraphNetwork
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.trainer import choose_device
-
-BATCH_SIZE = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,8 +92,6 @@ class Predictor:
 
     def probabilities(self, whole: WholeGraphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
-        model = self.models[seed]
-        inputs = self.inputs(whole, seed)
-        found = [torch.zeros(0, model.out_channels)]
-        found += [model(level).cpu() for level in inputs.levels(model, BATCH_SIZE)]
-        return (torch.cat(found).double() / self.checkpoint.temperature(seed)).softmax(-1)
+        outputs = self.inputs(whole, seed).outputs(self.models[seed])
+        calibration = {"temperature": self.checkpoint.temperature(seed)}
+        return self.checkpoint.task.answers(outputs, calibration)

@@ -14,7 +14,7 @@ import torch
 
 from lookhops import __version__
 from lookhops.graphs import Graphs
-from lookhops.schema import Count, NotNegative, Positive, Share, check, read
+from lookhops.schema import AtLeast, Count, NotNegative, Positive, Share, read
 from lookhops.tasks import Classification, Task
 from lookhops.training import Run
 
@@ -33,10 +33,12 @@ def _metric_types(task: type[Task]) -> dict[str, Any]:
 
 
 #: What every record must hold, whatever else there is.
-REQUIRED = {
-    "metrics": _metric_types(Classification),
-    "versions": dict.fromkeys(("lookhops", "torch"), str),
-}
+REQUIRED = AtLeast(
+    {
+        "metrics": AtLeast(_metric_types(Classification)),
+        "versions": AtLeast(dict.fromkeys(("lookhops", "torch"), str)),
+    }
+)
 #: One row an epoch; losses may be infinite.
 HISTORY: Any = Sequence[Mapping[str, Real]]
 
@@ -88,7 +90,7 @@ class RunRecord:
     def from_dict(cls, values: Any, path: str = "") -> RunRecord:
         """The record that :meth:`to_dict` wrote, checked; ``path`` is said in errors."""
         found = read(cls, values, path)
-        check(REQUIRED, values, path)
+        read(REQUIRED, values, path)
         return found
 
     def to_dict(self) -> dict[str, Any]:

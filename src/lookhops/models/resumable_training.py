@@ -1,23 +1,32 @@
-"""Training into a folder: every interruption leaves it resumable or complete."""
+"""Training into a folder: every interruption leaves it resumable or complete.
+
+The state of an unfinished training lies in ``FOLDER/resume``: ``settings.json``, written before
+training begins, and one file for each stack of seeds that an engine trains, replaced in one rename.
+What finished stacks predicted is computed again from their state.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
+from lookhops import files
 from lookhops.datasets.splits import Split
 from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
-from lookhops.models.resume import ResumeState
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import Protocol
 from lookhops.tasks import task_of
-from lookhops.training.trainer import NotFinite, Progress, choose_device, draw_splits, train
+from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
+
+_FIELDS = ("seed", "history", "best_epoch", "best_loss")
 
 
 def train_into(
@@ -62,7 +71,7 @@ def train_into(
     GraphNetwork.from_architecture(width, task.out_channels, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
     state = ResumeState(folder, settings, save_every)
-    if (config := _prepare(folder, state, settings, resume, overwrite)) is not None:
+    if (config := state.prepare(resume, overwrite)) is not None:
         return config
 
     def after_epoch(progress: Progress) -> None:
@@ -96,29 +105,93 @@ def train_into(
     return config
 
 
-def _prepare(
-    folder: Path, state: ResumeState, settings: dict[str, Any], resume: bool, overwrite: bool
-) -> dict[str, Any] | None:
-    """Make the folder ready; the config of a training that was complete already, else none."""
-    if resume and overwrite:
-        raise LookHopsError("A training is either resumed or overwritten, not both.")
-    if resume and state.exists():
-        state.check()
+class ResumeState:
+    """The state of one training, so that it can go on as if it had not been interrupted.
+
+    Args:
+        folder: The model's folder.
+        settings: What :func:`~lookhops.models.folder.settings_of` gave.
+        every: Seconds between two writes.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any], every: float) -> None:
+        self.model, self.folder = folder, folder / "resume"
+        self.begun_with = self.folder / "settings.json"
+        self.settings, self.every = settings, every
+        self._written: dict[int, float] = {}
+
+    def prepare(self, resume: bool, overwrite: bool) -> dict[str, Any] | None:
+        """Make the folder ready; the config of a training that was complete already, else none."""
+        if resume and overwrite:
+            raise LookHopsError("A training is either resumed or overwritten, not both.")
+        begun = self.begun_with.exists()
+        if resume and begun:
+            if different := difference(files.read_json(self.begun_with), self.settings):
+                raise LookHopsError(
+                    f"{self.begun_with}: the training began with other settings ({different}); "
+                    "resume it with the same, or begin anew with --overwrite."
+                )
+            return None
+        if resume and (self.model / CONFIG).exists():
+            config = load_model(self.model).config
+            if different := difference(config, self.settings):
+                raise LookHopsError(
+                    f"{self.model}: holds a finished model with other settings ({different}); "
+                    "train into another folder, or anew with --overwrite."
+                )
+            return config
+        if not overwrite and not resume and _has_files(self.model):
+            unfinished = "an unfinished training" if begun else "files"
+            advice = "go on with --resume, or begin anew with --overwrite"
+            raise LookHopsError(f"{self.model}: has {unfinished} in it already; {advice}.")
+        self.clear()  # and fail here, not hours later, where the folder is not writable
+        files.write_json(self.begun_with, self.settings)
         return None
-    if resume and (folder / CONFIG).exists():
-        config = load_model(folder).config
-        if different := difference(config, settings):
-            raise LookHopsError(
-                f"{folder}: holds a finished model with other settings ({different}); "
-                "train into another folder, or anew with --overwrite."
-            )
-        return config
-    if not overwrite and not resume and _has_files(folder):
-        unfinished = "an unfinished training" if state.exists() else "files"
-        advice = "go on with --resume, or begin anew with --overwrite"
-        raise LookHopsError(f"{folder}: has {unfinished} in it already; {advice}.")
-    state.begin()
-    return None
+
+    def save(self, progress: Progress, now: bool = True) -> None:
+        """Write the state of a stack; with ``now`` false only if the last write was long ago."""
+        stack = progress.runs[0].seed
+        moment = time.monotonic()
+        if not now and moment - self._written.get(stack, -float("inf")) < self.every:
+            return
+        runs = [{key: getattr(run, key) for key in _FIELDS} for run in progress.runs]
+        content = files.pack_tensors(progress.engine.state(), {"runs": runs})
+        files.write_bytes(self._file(stack), content)
+        self._written[stack] = moment
+
+    def load(
+        self, seeds: Sequence[int], splits: Mapping[int, Split]
+    ) -> tuple[list[Run], dict[str, Tensor]] | None:
+        """The runs and the engine's state of a stack, or none if it was not begun."""
+        path = self._file(seeds[0])
+        if not path.exists():
+            return None
+        state, note = files.unpack_tensors(files.read_bytes(path), path)
+        try:
+            runs = [
+                Run(split=splits[run["seed"]], **{key: run[key] for key in _FIELDS})
+                for run in note["runs"]
+            ]
+        except (KeyError, TypeError) as error:
+            raise LookHopsError(f"{path}: damaged ({error!r}); use --overwrite.") from error
+        # Another machine may stack other seeds together: then the stack begins anew.
+        return (runs, state) if [run.seed for run in runs] == list(seeds) else None
+
+    def clear(self) -> None:
+        """Remove the state, the settings first: without them nothing is resumed by halves."""
+        if not self.folder.is_dir():
+            return
+        try:
+            for file in sorted(self.folder.iterdir(), key=lambda file: file != self.begun_with):
+                if file.suffix in (".safetensors", ".part") or file == self.begun_with:
+                    file.unlink()
+            if not any(self.folder.iterdir()):
+                self.folder.rmdir()
+        except OSError as error:
+            raise LookHopsError(f"{self.folder}: cannot be removed ({error.strerror}).") from error
+
+    def _file(self, seed: int) -> Path:
+        return self.folder / f"{seed}.safetensors"
 
 
 def _has_files(folder: Path) -> bool:

@@ -12,7 +12,7 @@ from torch import Tensor
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import elements_of, stable_argsort
-from lookhops.neighbourhoods.hashing import combine
+from lookhops.hashing import combine
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

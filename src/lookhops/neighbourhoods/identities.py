@@ -7,7 +7,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.neighbourhoods.hashing import combine, hash_rows
+from lookhops.hashing import combine, hash_rows
 
 
 def identities(

@@ -8,7 +8,7 @@ from torch import Tensor
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import pair_keys, stable_argsort
-from lookhops.neighbourhoods.hashing import combine, mix
+from lookhops.hashing import combine, mix
 from lookhops.neighbourhoods.identities import sum_rows
 
 

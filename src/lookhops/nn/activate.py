@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import available
+from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import multiply
 from lookhops.nn import kernels
 from lookhops.nn.gate import gate
@@ -25,7 +25,7 @@ def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level
         normalize: Whether to divide by the norm (NF).
     """
     z = level.x
-    if z.is_cuda and available() and z.shape[-1] <= 256 and z.dtype != torch.float64 and z.numel():
+    if can_run_on(z) and z.shape[-1] <= 256:
         start, end = level.bounds
         flat_score = None if score is None else score.flatten()
         x, read = kernels.Activate.apply(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import available
+from lookhops.hashing import GAMMA, GOLDEN, mix_, signed
+from lookhops.hops.kernels import can_run_on
 from lookhops.nn import kernels
-from lookhops.nn.kernels.dropout import DRAWS, GAMMA, MIX_1, MIX_2
+from lookhops.nn.kernels.dropout import DRAWS
 
 
 def dropout(x: Tensor, p: float, key: Tensor, layer: int, place: Tensor) -> Tensor:
@@ -30,7 +31,7 @@ def dropout(x: Tensor, p: float, key: Tensor, layer: int, place: Tensor) -> Tens
     if threshold == 0 or x.numel() == 0:
         return x
     key, place = key.to(x.device, torch.int64).contiguous(), place.to(torch.int64)
-    if x.is_cuda and available() and x.dtype != torch.float64:
+    if can_run_on(x):
         return kernels.Dropout.apply(x, key, layer, place.contiguous(), threshold)
     keep = kept(x, key, layer, place, threshold)
     return _Scale.apply(x, keep, DRAWS / (DRAWS - threshold))
@@ -38,25 +39,12 @@ def dropout(x: Tensor, p: float, key: Tensor, layer: int, place: Tensor) -> Tens
 
 def kept(x: Tensor, key: Tensor, layer: int, place: Tensor, threshold: int) -> Tensor:
     """Which elements stay, shaped like ``x``; those of ``threshold`` in 65,536 are dropped."""
-    member = _mix(key + _signed(layer * GAMMA)).unsqueeze(-1)
-    node = _mix(member + place.view(x.shape[:-1]))
+    member = mix_(key + signed(layer * GAMMA)).unsqueeze(-1)
+    node = mix_(member + place.view(x.shape[:-1]))
     groups = -(-x.shape[-1] // 4)
-    step = torch.arange(1, groups + 1, device=x.device) * _signed(GAMMA)
-    bits = _mix(node.unsqueeze(-1) + step).view(torch.int16)[..., : x.shape[-1]]
+    step = torch.arange(1, groups + 1, device=x.device) * GOLDEN
+    bits = mix_(node.unsqueeze(-1) + step).view(torch.int16)[..., : x.shape[-1]]
     return bits >= threshold - DRAWS // 2  # 16 bits, read with a sign
-
-
-def _mix(bits: Tensor) -> Tensor:
-    """The finaliser of SplitMix64, on 64-bit integers that wrap around; changes ``bits``."""
-    for shift, factor in ((30, MIX_1), (27, MIX_2)):
-        bits ^= (bits >> shift).bitwise_and_((1 << (64 - shift)) - 1)  # a shift without the sign
-        bits *= _signed(factor)
-    return bits.bitwise_xor_((bits >> 31).bitwise_and_((1 << 33) - 1))
-
-
-def _signed(number: int) -> int:
-    """The signed 64-bit integer of the same bits."""
-    return (number + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 class _Scale(torch.autograd.Function):

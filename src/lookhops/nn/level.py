@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency
-from lookhops.hops.kernels import available
+from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import group, multiply
 from lookhops.nn import kernels
 from lookhops.nn.whole import WholeInputs
@@ -76,26 +76,20 @@ class Level:
         """The same graphs with other features."""
         return replace(self, x=x)
 
-    def keep(self, x: Tensor, node: Tensor, edge: Tensor, masked: bool) -> Level:
-        """The graphs of the kept nodes and edges, with features ``x`` (still of all nodes)."""
-        if masked:
-            x = x * node.view(*x.shape[:-1], 1)
-        return self.with_x(x).drop(node, edge, masked)
-
     def pooled(self, by: Pooled, masked: bool) -> Level:
-        """The next level, given what a pooling answered."""
+        """The next level, given what a pooling answered; in masked form dead nodes are zero."""
         assert by.x is not None
+        level = self.with_x(by.x * by.node.view(*by.x.shape[:-1], 1) if masked else by.x)
         if by.adjacency is None:
-            return self.keep(by.x, by.node, by.edge, masked)
-        level = replace(self, adjacency=by.adjacency, edge_alive=None)
+            return level.drop(by.node, by.edge, masked)
+        level = replace(level, adjacency=by.adjacency, edge_alive=None)
         if masked:
-            x = by.x * by.node.view(*by.x.shape[:-1], 1)
-            return replace(level, x=x, alive=by.node)
+            return replace(level, alive=by.node)
         every = torch.ones_like(by.adjacency.source, dtype=torch.bool)
-        return level.keep(by.x, by.node, every, masked)
+        return level.drop(by.node, every, masked)
 
     def drop(self, node: Tensor, edge: Tensor, masked: bool) -> Level:
-        """As :meth:`keep`, but in masked form the features of dead nodes stay as they are."""
+        """The graphs of these nodes and edges; in masked form all features stay as they are."""
         if masked:
             adjacency = self.adjacency.masked(edge)
             return replace(self, adjacency=adjacency, alive=node, edge_alive=edge)
@@ -210,7 +204,7 @@ def _ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, 
 def keep_top(level: Level, score: Tensor, ratio: float) -> Tensor:
     """Which nodes are among the best of their graph by :func:`top_of_each`, shape (n)."""
     score = score.detach()
-    if score.is_cuda and available() and score.dtype != torch.float64 and score.numel():
+    if can_run_on(score):
         start, end = level.bounds
         return kernels.keep_top(score, level.graph, start, end, level.alive, ratio)
     order, kept = top_of_each(score, level.graph, level.num_graphs, ratio, level.alive)

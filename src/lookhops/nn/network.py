@@ -59,8 +59,8 @@ class GraphNetwork(nn.Module):
         in_channels: int,
         out_channels: int,
         *,
-        num_neighbourhoods: int = 0,
-        num_totals: int = 0,
+        num_neighbourhoods: int = 1,
+        num_totals: int = 1,
         **options: Any,
     ) -> None:
         super().__init__()

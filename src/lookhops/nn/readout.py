@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import available
+from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import multiply
 from lookhops.nn import kernels
 from lookhops.nn.level import Level
@@ -17,7 +17,7 @@ def readout(level: Level) -> Tensor:
     A graph without nodes reads zero. Where several nodes share a maximum they share its gradient.
     """
     x = level.x
-    if x.is_cuda and available() and x.shape[-1] <= 256 and x.dtype != torch.float64 and x.numel():
+    if can_run_on(x) and x.shape[-1] <= 256:
         start, end = level.bounds
         read = kernels.Readout.apply(x.flatten(0, -2), level.graph, start, end, level.alive)
         return read.view(*x.shape[:-2], -1, 2 * x.shape[-1])

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lookhops.hops import Pattern
-from lookhops.hops.kernels import available
+from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import multiply
 from lookhops.nn import kernels
 
@@ -38,33 +38,17 @@ def softmax(score: Tensor, pattern: Pattern, counts: Tensor | None = None) -> Te
         pattern: Which entries there are.
         counts: Which entries take part, shape :math:`(e)`; the others get zero. None means all.
     """
-    at_least = score.to(torch.promote_types(score.dtype, torch.float32))
-    return _Softmax.apply(at_least, pattern.row.long(), pattern.size, counts)
-
-
-class _Softmax(torch.autograd.Function):
-    """Written out because it then keeps only its result."""
-
-    @staticmethod
-    def forward(ctx, score, row, size, counts):  # type: ignore[no-untyped-def]
-        if counts is not None:
-            score = score.masked_fill(~counts, -torch.inf)
-        highest = score.new_full((size,), -torch.inf).scatter_reduce(0, row, score, "amax")
-        highest = highest.masked_fill(highest == -torch.inf, 0)
-        share = (score - highest.index_select(0, row)).exp_()
-        # Where a row has any entry that counts, its highest alone makes one.
-        total = score.new_zeros(size).index_add(0, row, share).clamp_(min=1)
-        share /= total.index_select(0, row)
-        ctx.save_for_backward(share, row)
-        ctx.size = size
-        return share
-
-    @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        share, row = ctx.saved_tensors
-        weighted = grad * share
-        total = grad.new_zeros(ctx.size).index_add(0, row, weighted)
-        return weighted.addcmul_(share, total.index_select(0, row), value=-1), None, None, None
+    row, size = pattern.row.long(), pattern.size
+    score = score.to(torch.promote_types(score.dtype, torch.float32))
+    if counts is not None:
+        score = score.masked_fill(~counts, -torch.inf)
+    highest = score.new_full((size,), -torch.inf)
+    highest = highest.scatter_reduce(0, row, score.detach(), "amax")
+    highest = highest.masked_fill(highest == -torch.inf, 0)
+    share = (score - highest.index_select(0, row)).exp()
+    # Where a row has any entry that counts, its highest alone makes one.
+    total = score.new_zeros(size).index_add(0, row, share).clamp(min=1)
+    return share / total.index_select(0, row)
 
 
 def neighbour_max(pattern: Pattern, x: Tensor) -> Tensor:
@@ -78,7 +62,7 @@ def neighbour_max(pattern: Pattern, x: Tensor) -> Tensor:
         pattern: Row :math:`i` lists the neighbours of node i.
         x: Node features, shape :math:`(n, d)`.
     """
-    if x.is_cuda and x.dtype != torch.float64 and available() and x.numel():
+    if can_run_on(x):
         transpose = pattern.transpose
         return kernels.NeighbourMax.apply(
             x, pattern.row_ptr, pattern.column, transpose.row_ptr, transpose.column

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lookhops.experiments.results import CellResult, Results
+from lookhops.experiments.results import Results, shared_seeds
 from lookhops.experiments.statistics import holm, over_datasets
 from lookhops.paired import Estimate, corrected_t
 from lookhops.paper.reference import DATASETS, ROWS, rows_of
@@ -47,88 +47,85 @@ class Claim:
     remark: str = ""
 
 
-def _claims() -> tuple[Claim, ...]:
-    ours, none = ("lookhops-nf-pe",), ("licheb",)
-    poolings = [row.slug for row in rows_of("pool")]
-    return (
-        Claim(
-            "k-order convolutions beat 1-order ones",
-            "k-order graph convolution strongly outperforms 1-order methods except for PROTEINS.",
-            "beats",
-            (
-                Contrast(
-                    "MixHop, LiMixHop, ChebConv, LiCheb against GCN, GAT",
-                    ("mixhop", "limixhop", "cheb", "licheb"),
-                    ("gcn", "gat"),
-                ),
-            ),
-        ),
-        Claim(
-            "Accuracy rises with k",
-            "The accuracy improves dramatically when a small k increases, and then fluctuates "
-            "steadily.",
-            "beats",
-            tuple(
-                Contrast(f"LiCheb, k = {k} against k = 1", (f"licheb-k{k}",), ("licheb-k1",))
-                for k in (2, 3, 4, 5)
-            ),
-            "Five layers of one hop each look five hops far already.",
-        ),
-        Claim(
-            "LiMixHop beats MixHop",
-            "LiMixHop achieves higher performance under similar parameters.",
-            "beats",
-            (Contrast("LiMixHop against MixHop", ("limixhop",), ("mixhop",)),),
-        ),
-        Claim(
-            "LiCheb matches ChebConv with half the parameters",
-            "LiCheb reduces the parameters by more than half under similar performance.",
-            "matches",
-            (Contrast("LiCheb against ChebConv", none, ("cheb",)),),
-        ),
-        *(
-            Claim(
-                f"LookHops pooling{said} beats the other poolings",
-                "The proposed pooling achieves state-of-the-art performance on most data sets.",
-                "beats",
-                tuple(
-                    Contrast(f"{ROWS[our].label} against {ROWS[slug].label}", (our,), (slug,))
-                    for slug in ("topk", "sag", "edge", "asap")
-                ),
-                remark,
-            )
-            for our, said, remark in (
-                ("lookhops-nf-pe", "", ""),
-                ("lookhops-nf", " that keeps all edges", "This is what its code did: see below."),
-            )
-        ),
-        Claim(
-            "NF helps",
-            "The normalised feature increases the accuracy, except on DD and Mutagenicity.",
-            "beats",
-            (Contrast("NF+pN against noNF+pN", ("lookhops-nf",), ("lookhops-nonf",)),),
-        ),
-        Claim(
-            "Edge dropping helps",
-            "Edge dropping further improves the performance.",
-            "beats",
-            (Contrast("NF+pN+pE against NF+pN", ours, ("lookhops-nf",)),),
-            "Ours really drops edges. In the authors' published code the selected edges are "
-            "computed and then thrown away, so the paper's own rows measured no edge dropping.",
-        ),
-        Claim(
-            "Pooling does not beat no pooling",
-            "Networks with pooling could not exceed those with convolutions only.",
-            "does-not-beat",
-            tuple(
-                Contrast(f"{ROWS[slug].label} against no pooling", (slug,), none)
-                for slug in poolings
-            ),
-        ),
+def _against(first: str, second: str, label: str | None = None) -> Contrast:
+    """One row against another, by their labels where nothing else is said."""
+    said = label or f"{ROWS[first].label} against {ROWS[second].label}"
+    return Contrast(said, (first,), (second,))
+
+
+def _pooling(ours: str, said: str = "", remark: str = "") -> Claim:
+    others = tuple(_against(ours, slug) for slug in ("topk", "sag", "edge", "asap"))
+    return Claim(
+        f"LookHops pooling{said} beats the other poolings",
+        "The proposed pooling achieves state-of-the-art performance on most data sets.",
+        "beats",
+        others,
+        remark,
     )
 
 
-CLAIMS = _claims()
+CLAIMS = (
+    Claim(
+        "k-order convolutions beat 1-order ones",
+        "k-order graph convolution strongly outperforms 1-order methods except for PROTEINS.",
+        "beats",
+        (
+            Contrast(
+                "MixHop, LiMixHop, ChebConv, LiCheb against GCN, GAT",
+                ("mixhop", "limixhop", "cheb", "licheb"),
+                ("gcn", "gat"),
+            ),
+        ),
+    ),
+    Claim(
+        "Accuracy rises with k",
+        "The accuracy improves dramatically when a small k increases, and then fluctuates "
+        "steadily.",
+        "beats",
+        tuple(
+            _against(f"licheb-k{k}", "licheb-k1", f"LiCheb, k = {k} against k = 1")
+            for k in (2, 3, 4, 5)
+        ),
+        "Five layers of one hop each look five hops far already.",
+    ),
+    Claim(
+        "LiMixHop beats MixHop",
+        "LiMixHop achieves higher performance under similar parameters.",
+        "beats",
+        (_against("limixhop", "mixhop"),),
+    ),
+    Claim(
+        "LiCheb matches ChebConv with half the parameters",
+        "LiCheb reduces the parameters by more than half under similar performance.",
+        "matches",
+        (_against("licheb", "cheb"),),
+    ),
+    _pooling("lookhops-nf-pe"),
+    _pooling("lookhops-nf", " that keeps all edges", "This is what its code did: see below."),
+    Claim(
+        "NF helps",
+        "The normalised feature increases the accuracy, except on DD and Mutagenicity.",
+        "beats",
+        (_against("lookhops-nf", "lookhops-nonf", "NF+pN against noNF+pN"),),
+    ),
+    Claim(
+        "Edge dropping helps",
+        "Edge dropping further improves the performance.",
+        "beats",
+        (_against("lookhops-nf-pe", "lookhops-nf", "NF+pN+pE against NF+pN"),),
+        "Ours really drops edges. In the authors' published code the selected edges are "
+        "computed and then thrown away, so the paper's own rows measured no edge dropping.",
+    ),
+    Claim(
+        "Pooling does not beat no pooling",
+        "Networks with pooling could not exceed those with convolutions only.",
+        "does-not-beat",
+        tuple(
+            _against(row.slug, "licheb", f"{row.label} against no pooling")
+            for row in rows_of("pool")
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -176,16 +173,14 @@ class Verdict:
 
 def judge(claim: Claim, results: Results) -> Verdict:
     """Answer a claim from the runs that there are."""
-    measured = [_measure(c, results) for c in claim.contrasts]
-    overall = [over_datasets(list(m.values())) if m else None for m in measured]
-    known = [e.p for e in overall if e is not None]
-    adjusted = iter(holm(known)) if known else iter(())
-    answers = []
-    for contrast, by_dataset, estimate in zip(claim.contrasts, measured, overall, strict=True):
-        p = float(next(adjusted)) if estimate is not None else 1.0
-        answers.append(Answer(contrast, by_dataset, estimate, p, _holds(claim.kind, estimate, p)))
-    seeds = max((e.n for m in measured for e in m.values()), default=0)
-    return Verdict(claim, answers, _word(answers, seeds), min(len(m) for m in measured))
+    measured = [_measure(contrast, results) for contrast in claim.contrasts]
+    overall = [over_datasets(list(found.values())) if found else None for found in measured]
+    adjusted = iter(holm([estimate.p for estimate in overall if estimate]))
+    p = [float(next(adjusted)) if estimate else 1.0 for estimate in overall]
+    holds = [_holds(claim.kind, *each) for each in zip(overall, p, strict=True)]
+    answers = [Answer(*a) for a in zip(claim.contrasts, measured, overall, p, holds, strict=True)]
+    seeds = max((e.n for found in measured for e in found.values()), default=0)
+    return Verdict(claim, answers, _word(answers, seeds), min(map(len, measured)))
 
 
 def _word(answers: Sequence[Answer], seeds: int) -> str:
@@ -193,13 +188,14 @@ def _word(answers: Sequence[Answer], seeds: int) -> str:
     missing = sum(answer.overall is None for answer in answers)
     if seeds == 0:
         return "not run with two seeds or more"
-    if any(h is False for h in holds):
+    if False in holds:
         return NOT_REPRODUCED
     if all(holds):
         return REPRODUCED
     if missing:
         return f"not decided: {missing} of {len(answers)} comparisons were not run"
-    number = {2: "two", 10: "ten"}.get(seeds, str(seeds))
+    number = {2: "two", 10: "ten"}.get(seeds, seeds)
+    number = {2: "two", 10: "ten"}.get(seeds, seeds)
     return f"not decidable with {number} seeds"
 
 
@@ -207,31 +203,25 @@ def _holds(kind: str, estimate: Estimate | None, p: float) -> bool | None:
     if estimate is None:
         return None
     above, below = (p < ALPHA and sign * estimate.mean > 0 for sign in (1, -1))
-    if kind == "beats":
-        return True if above else False if below else None
-    if kind == "matches":
-        return True if estimate.low > -MARGIN else False if estimate.high < -MARGIN else None
-    return False if above else True if estimate.high < MARGIN else None
+    yes, no = {
+        "beats": (above, below),
+        "matches": (estimate.low > -MARGIN, estimate.high < -MARGIN),
+        "does-not-beat": (not above and estimate.high < MARGIN, above),
+    }[kind]
+    return True if yes else False if no else None
 
 
 def _measure(contrast: Contrast, results: Results) -> dict[str, Estimate]:
     """The difference on each data set where all rows have the same two seeds or more."""
     found = {}
+    slugs = (*contrast.first, *contrast.second)
     for dataset in results.datasets:
-        first, second = (
-            [results.find(dataset, ROWS[slug].architecture(dataset)) for slug in slugs]
-            for slugs in (contrast.first, contrast.second)
-        )
-        cells = [cell for cell in (*first, *second) if cell is not None]
-        if len(cells) < len(first) + len(second):
-            continue
-        seeds = [s for s in cells[0].seeds if all(s in cell.seeds for cell in cells)]
-        if len(seeds) >= 2:
-            difference = _mean(first, seeds) - _mean(second, seeds)
+        cells = [cell for slug in slugs if (cell := ROWS[slug].cell(results, dataset))]
+        seeds = shared_seeds(cells)
+        if len(cells) == len(slugs) and len(seeds) >= 2:
+            tables = [cell.accuracy() for cell in cells]
+            scores = np.array([[table[seed] for seed in seeds] for table in tables])
+            first, second = np.split(scores, [len(contrast.first)])
+            difference = first.mean(axis=0) - second.mean(axis=0)
             found[dataset] = corrected_t(difference, cells[0].test_to_train)
     return found
-
-
-def _mean(cells: Sequence[CellResult | None], seeds: Sequence[int]) -> np.ndarray:
-    tables = [cell.accuracy() for cell in cells if cell is not None]
-    return np.mean([[table[seed] for seed in seeds] for table in tables], axis=0)

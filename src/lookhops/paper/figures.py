@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ import numpy as np
 from lookhops.drawing.palette import SERIES
 from lookhops.experiments.results import Results
 from lookhops.files import replacing
-from lookhops.paper.reference import ROWS, paper_numbers, rows_of
+from lookhops.paper.reference import paper_numbers, rows_of
 from lookhops.paper.side_by_side import datasets_in_order
 
 if TYPE_CHECKING:
@@ -63,29 +63,30 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     return paths
 
 
-def _panels(figure: Figure, count: int) -> list[Axes]:
-    columns = min(3, max(1, count))
-    grid = figure.subplots(-(-count // columns), columns, squeeze=False)
-    axes = list(grid.flat)
-    for empty in axes[count:]:
-        empty.set_axis_off()
-    return axes[:count]
+def _panels(
+    contents: Mapping[str, Any], draw: Callable[[Axes, str, Any], None], quick: bool
+) -> Figure | None:
+    """A panel for each data set, three in a row; none where there is nothing to draw."""
+    if not contents:
+        return None
+    lines = -(-len(contents) // 3)
+    with _drawing():
+        figure = new_figure(9, 2.6 * lines + 0.3, quick)
+        axes = figure.subplots(lines, min(3, len(contents)), squeeze=False).flat
+        for ax in axes[len(contents) :]:
+            ax.set_axis_off()
+        for ax, (name, content) in zip(axes, contents.items(), strict=False):
+            ax.set_title(name)
+            ax.set_xlabel("k (hops)")
+            draw(ax, name, content)
+    return figure
 
 
 def gain_figure(results: Results) -> Figure | None:
     """IG(k) of each data set with its fit, and the paper's fit; none where nothing is measured."""
-    gains = {
-        name: gain
-        for name in datasets_in_order(results)
-        if (gain := results.notes.get(name, {}).get("gain"))
-    }
-    if not gains:
-        return None
-    with _drawing():
-        figure = new_figure(9, 2.6 * -(-len(gains) // 3) + 0.3, results.quick)
-        for ax, (name, gain) in zip(_panels(figure, len(gains)), gains.items(), strict=True):
-            _gain_panel(ax, name, gain)
-    return figure
+    notes = {name: results.notes.get(name, {}) for name in datasets_in_order(results)}
+    gains = {name: note["gain"] for name, note in notes.items() if note.get("gain")}
+    return _panels(gains, _gain_panel, results.quick)
 
 
 def _gain_panel(ax: Axes, name: str, gain: Mapping[str, Any]) -> None:
@@ -97,8 +98,6 @@ def _gain_panel(ax: Axes, name: str, gain: Mapping[str, Any]) -> None:
     if paper:
         curve = paper["a"] * np.exp(-paper["b"] * fine)
         ax.semilogy(fine, curve, "--", color=SERIES[1], label="the paper's fit")
-    ax.set_title(name)
-    ax.set_xlabel("k (hops)")
     ax.set_ylabel("information gain")
     ax.set_xticks(k)
     ax.legend(frameon=False, fontsize=8)
@@ -106,31 +105,25 @@ def _gain_panel(ax: Axes, name: str, gain: Mapping[str, Any]) -> None:
 
 def accuracy_by_k_figure(results: Results) -> Figure | None:
     """Test accuracy of LiCheb against k, mean and standard error of the seeds."""
+    rows = rows_of("accuracy-by-k")
     found = {}
     for dataset in datasets_in_order(results):
-        points = [
-            (row.model.k, *cell.mean_std(), len(cell.seeds))
-            for row in rows_of("accuracy-by-k")
-            if (cell := results.find(dataset, row.architecture(dataset)))
-        ]
-        if points:
-            found[dataset] = points
-    if not found:
-        return None
-    ticks = [row.model.k for row in ROWS.values() if row.table == "accuracy-by-k"]
-    with _drawing():
-        figure = new_figure(9, 2.6 * -(-len(found) // 3) + 0.3, results.quick)
-        for ax, (name, points) in zip(_panels(figure, len(found)), found.items(), strict=True):
-            k, mean, std, count = map(np.array, zip(*points, strict=True))
-            ax.errorbar(k, mean, std / np.sqrt(count), fmt="o-", color=SERIES[0], capsize=3)
-            ax.set_title(name)
-            ax.set_xlabel("k (hops)")
-            ax.set_ylabel("test accuracy, %")
-            ax.set_xticks(ticks)
-        half = max(np.ptp(ax.get_ylim()) for ax in figure.axes) / 2
-        for ax in figure.axes:  # one scale: what looks steep is steep
-            middle = np.mean(ax.get_ylim())
-            ax.set_ylim(middle - half, middle + half)
+        cells = {row.model.k: cell for row in rows if (cell := row.cell(results, dataset))}
+        if cells:
+            found[dataset] = [(k, *c.mean_std(), len(c.seeds)) for k, c in cells.items()]
+
+    def draw(ax: Axes, _: str, points: Sequence[tuple[float, ...]]) -> None:
+        k, mean, std, count = map(np.array, zip(*points, strict=True))
+        ax.errorbar(k, mean, std / np.sqrt(count), fmt="o-", color=SERIES[0], capsize=3)
+        ax.set_ylabel("test accuracy, %")
+        ax.set_xticks([row.model.k for row in rows])
+
+    figure = _panels(found, draw, results.quick)
+    shown = figure.axes[: len(found)] if figure else []
+    half = max((float(np.ptp(ax.get_ylim())) for ax in shown), default=0.0) / 2
+    for ax in shown:  # one scale: what looks steep is steep
+        middle = float(np.mean(ax.get_ylim()))
+        ax.set_ylim(middle - half, middle + half)
     return figure
 
 
@@ -163,15 +156,9 @@ def rank_figure(ranks: Mapping[str, float], groups: Sequence[Sequence[str]]) -> 
         for i, name in enumerate(order):
             _rank_label(ax, name, ranks[name], i, lines, len(order), top, last)
         for i, group in enumerate(groups):
-            ends = [ranks[name] for name in group]
-            height = -0.35 * (i + 1)
-            ax.plot(
-                [min(ends) - 0.04, max(ends) + 0.04],
-                [height, height],
-                color=SERIES[1],
-                linewidth=3,
-                solid_capstyle="butt",
-            )
+            inside = [ranks[name] for name in group]
+            ends, height = [min(inside) - 0.04, max(inside) + 0.04], -0.35 * (i + 1)
+            ax.plot(ends, [height] * 2, color=SERIES[1], linewidth=3, solid_capstyle="butt")
     return figure
 
 
@@ -183,11 +170,5 @@ def _rank_label(
     height = -top - 0.7 * (i if left else count - 1 - i)
     end = 0.75 if left else last + 0.25
     ax.plot([rank, rank, end], [0.5, height, height], color=SERIES[0], linewidth=1)
-    ax.text(
-        end,
-        height,
-        f" {name} ({rank:.1f}) ",
-        ha="right" if left else "left",
-        va="center",
-        clip_on=False,
-    )
+    side = "right" if left else "left"
+    ax.text(end, height, f" {name} ({rank:.1f}) ", ha=side, va="center", clip_on=False)

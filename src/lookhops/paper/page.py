@@ -13,12 +13,12 @@ from lookhops.files import write_text
 from lookhops.paired import Estimate
 from lookhops.paper.claims import CLAIMS, Answer, Verdict, judge
 from lookhops.paper.figures import FIGURE_MAKERS, save
-from lookhops.paper.reference import COST_DATASET, DATASETS, best_published, rows_of
-from lookhops.paper.side_by_side import datasets_in_order, make_tables
+from lookhops.paper.reference import COST_DATASET, DATASETS, ROWS, rows_of
+from lookhops.paper.side_by_side import datasets_in_order, make_tables, recommended_table
 from lookhops.paper.suites import QUICK_SEEDS
 from lookhops.tables import Table
 from lookhops.training import Protocol
-from lookhops.words import NONE, counted, signed
+from lookhops.words import NONE, QUICK_MARK, counted, signed
 
 PAGE, FOLDER = "paper.md", "paper"
 QUICK = (
@@ -61,51 +61,43 @@ def write_page(
     inner = folder / FOLDER
     made = make_tables(results, tables)
     paths = [path for table in made for path in table.write(inner, results.quick)]
-    parts = [_head(results)]
-    if {"conv", "pool"} <= {*tables}:
-        parts.append(_in_short(results))
+    whole = {"conv", "pool"} <= {*tables}
+    verdicts = [judge(claim, results) for claim in CLAIMS] if whole else []
+    mark = QUICK_MARK if results.quick else ""
+    parts = [_head(results, mark)]
+    if whole:
+        parts.append(_in_short(results, verdicts, mark))
     for table in made:
-        parts.append(_section(table, results))
+        note = f"{table.note}\n\n" if table.note else ""
+        text = f"## {table.title}{mark}\n\n{table.markdown()}\n{note}"
+        parts.append(text + commands(results, table.name))
         if table.name == "gain" and "gain" in figures:
             parts.append(_figure("gain", results, inner, paths))
     if "gain" in figures and "gain" not in tables:
         parts.append(_figure("gain", results, inner, paths))
     if "accuracy-by-k" in figures:
-        heading = f"## Accuracy against k{_mark(results)}\n\n"
+        heading = f"## Accuracy against k{mark}\n\n"
         parts.append(_figure("accuracy-by-k", results, inner, paths, heading))
         parts.append(commands(results, "accuracy-by-k"))
-    if {"conv", "pool"} <= {*tables}:
-        parts.append(_claims(results))
+    if whole:
+        answers = "\n".join(_verdict(verdict, results) for verdict in verdicts)
+        parts.append(f"## The paper's claims{mark}\n\n{RULES}\n{answers}")
     parts.append(_environment(results))
     write_text(folder / PAGE, "\n".join(part for part in parts if part))
     return [folder / PAGE, *paths]
 
 
-def _mark(results: Results) -> str:
-    return " (quick version)" if results.quick else ""
-
-
-def _head(results: Results) -> str:
-    title = f"# The paper, reproduced{_mark(results)}"
-    lines = [title + "\n"]
-    if results.quick:
-        lines.append(QUICK)
+def _head(results: Results, mark: str) -> str:
     command = "lookhops paper --quick" if results.quick else "lookhops paper"
-    lines.append(
+    lines = [
+        f"# The paper, reproduced{mark}\n",
+        *([QUICK] if results.quick else []),
         f"Every number below is made by `{command}`. With "
         "`--export FILE.json` it keeps all runs in a small file, from which `lookhops paper --from "
-        "FILE.json -o DIR` builds this page again.\n"
-    )
-    if "BURSI" in results.datasets:
-        lines.append(BURSI)
+        "FILE.json -o DIR` builds this page again.\n",
+        *([BURSI] if "BURSI" in results.datasets else []),
+    ]
     return "\n".join(lines)
-
-
-def _section(table: Table, results: Results) -> str:
-    text = f"## {table.title}{_mark(results)}\n\n{table.markdown()}\n"
-    if table.note:
-        text += f"{table.note}\n\n"
-    return text + commands(results, table.name)
 
 
 def _reached(results: Results) -> str:
@@ -113,21 +105,17 @@ def _reached(results: Results) -> str:
     (row,) = rows_of("recommended")
     changed = {name: value for name, value in asdict(row.model).items() if value is not None}
     said = ", ".join(f"{name} = {value}" for name, value in changed.items())
-    above: list[str] = []
-    below: list[str] = []
-    for dataset in datasets_in_order(results):
-        mine, best = results.find(dataset, row.architecture(dataset)), best_published(dataset)
-        if mine and best:
-            (above if mine.mean_std()[0] > best[0] else below).append(dataset)
-    if not above and not below:
+    records = [r for r in recommended_table(results).records if "difference" in r]
+    above = [r["dataset"] for r in records if r["difference"] > 0]
+    below = [r["dataset"] for r in records if r["difference"] <= 0]
+    if not records:
         return f"The recommended network, one for all data sets ({said}), was not run.\n"
-    total = len(above) + len(below)
     rest = f"; not on {', '.join(below)}" if below else ""
     return (
         f"The recommended network is one for all data sets: {said}. It was chosen on the splits of "
         "seeds 1001 to 1020, which are not among these, by validation accuracy, and of two that "
         "came out equal by the test accuracy on those splits. In the mean it is above the best "
-        f"number that the paper prints in either table on {len(above)} of {total} data sets"
+        f"number that the paper prints in either table on {len(above)} of {len(records)} data sets"
         f"{' (' + ', '.join(above) + ')' if above else ''}{rest}.\n"
     )
 
@@ -139,23 +127,18 @@ def commands(results: Results, table: str) -> str:
         quick = " --quick" if results.quick else ""
         some = f" --datasets {','.join(names)}" if set(names) != {*DATASETS} else ""
         return f"Again: `lookhops paper --tables {table} --figures none{quick}{some} -o again`\n"
-    option = "--tables none --figures accuracy-by-k" if table == "accuracy-by-k" else None
-    lines = []
-    for row in rows_of(table):
-        for dataset in datasets_in_order(results):
-            cell = results.find(dataset, row.architecture(dataset))
-            if cell is None:
-                continue
-            own = "conv" if table == "recommended" else table
-            where = option or f"--tables {own} --figures none"
-            lines.append(
-                f"lookhops paper {where} --rows {row.slug} --datasets {dataset}"
-                f"{_protocol_options(cell.protocol, cell.seeds, results.quick)} -o again"
-            )
-    if not lines:
-        return ""
-    listing = "\n".join(lines)
-    return (
+    own = "conv" if table == "recommended" else table
+    where = f"--tables {own} --figures none"
+    if table == "accuracy-by-k":
+        where = "--tables none --figures accuracy-by-k"
+    listing = "\n".join(
+        f"lookhops paper {where} --rows {row.slug} --datasets {dataset}"
+        f"{_protocol_options(cell.protocol, cell.seeds, results.quick)} -o again"
+        for row in rows_of(table)
+        for dataset in datasets_in_order(results)
+        if (cell := row.cell(results, dataset))
+    )
+    return listing and (
         "<details><summary>The command that runs each cell again</summary>\n\n"
         f"```console\n{listing}\n```\n\n</details>\n"
     )
@@ -181,31 +164,24 @@ def _figure(name: str, results: Results, folder: Path, paths: list[Path], headin
 # -------------------------------------------------------------------- claims
 
 
-def _in_short(results: Results) -> str:
+def _in_short(results: Results, verdicts: Sequence[Verdict], mark: str) -> str:
     """The answer to each claim, for who reads no further."""
-    verdicts = [judge(claim, results) for claim in CLAIMS]
     rows = "\n".join(f"| {v.claim.title} | **{v.said}** |" for v in verdicts)
     table = f"| the paper's claim | with our runs |\n| --- | --- |\n{rows}\n"
-    return f"## In short{_mark(results)}\n\n{table}\n{_reached(results)}"
-
-
-def _claims(results: Results) -> str:
-    verdicts = "\n".join(_verdict(judge(claim, results), results) for claim in CLAIMS)
-    return f"## The paper's claims{_mark(results)}\n\n{RULES}\n{verdicts}"
+    return f"## In short{mark}\n\n{table}\n{_reached(results)}"
 
 
 def _verdict(verdict: Verdict, results: Results) -> str:
     claim = verdict.claim
     datasets = datasets_in_order(results)
-    head = ["difference", *datasets, "all"]
     rows = [_answer(answer, datasets) for answer in verdict.answers if answer.overall]
     text = f"### {claim.title}: {verdict.said}\n\nThe paper: “{claim.paper}”"
     text += f" {claim.remark}\n\n" if claim.remark else "\n\n"
     if claim.kind == "matches":
         text += _parameters(results)
     if rows:
-        table = Table(head, rows)
-        text += table.markdown() + "\nPercentage points, with 95% intervals.\n"
+        table = Table(["difference", *datasets, "all"], rows)
+        text += f"{table.markdown()}\nPercentage points, with 95% intervals.\n"
     return text
 
 
@@ -225,15 +201,10 @@ def _interval(estimate: Estimate, bold: str = "") -> list[str]:
 
 
 def _parameters(results: Results) -> str:
-    light, full = (
-        results.find(COST_DATASET, row.architecture(COST_DATASET))
-        for slug in ("licheb", "cheb")
-        for row in rows_of("conv")
-        if row.slug == slug
-    )
+    light, full = (ROWS[slug].cell(results, COST_DATASET) for slug in ("licheb", "cheb"))
     if light is None or full is None:
         return ""
-    a, b = light.metrics["parameters"][0], full.metrics["parameters"][0]
+    a, b = light.parameters, full.parameters
     return f"Parameters on {COST_DATASET}: {a:,} against {b:,}, {a / b:.0%}.\n\n"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.plan import Cell, without_repeats
+from lookhops.experiments.results import CellResult, Results
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.training import Protocol
 
@@ -65,6 +66,10 @@ class Row:
             ratio=chosen["node_ratio"][name],
             edge_ratio=chosen["edge_ratio"][name] if edges else None,
         )
+
+    def cell(self, results: Results, dataset: str) -> CellResult | None:
+        """Its finished runs on a data set, if there are any."""
+        return results.find(dataset, self.architecture(dataset))
 
 
 def paper_name(dataset: str) -> str:
@@ -145,11 +150,10 @@ def published(row: Row, dataset: str) -> tuple[float, float] | None:
 
     BURSI has none: its features are not FRANKENSTEIN's.
     """
-    numbers = paper_numbers()
-    if row.table not in ("conv", "pool") or row.paper is None:
+    if row.paper is None:
         return None
-    found = numbers[f"{row.table}_table"][row.paper].get(dataset)
-    return None if found is None else (found[0], found[1])
+    found = paper_numbers()[f"{row.table}_table"][row.paper].get(dataset)
+    return (found[0], found[1]) if found else None
 
 
 def published_cost(row: Row) -> tuple[float, float] | None:
@@ -162,9 +166,5 @@ def published_cost(row: Row) -> tuple[float, float] | None:
 
 def best_published(dataset: str) -> tuple[float, str] | None:
     """The highest accuracy that the paper prints for a data set in either table, and whose."""
-    found = [
-        (number[0], row.label)
-        for row in ROWS.values()
-        if (number := published(row, dataset)) is not None
-    ]
-    return max(found) if found else None
+    found = ((number[0], r.label) for r in ROWS.values() if (number := published(r, dataset)))
+    return max(found, default=None)

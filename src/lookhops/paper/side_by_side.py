@@ -47,16 +47,15 @@ def datasets_in_order(results: Results) -> list[str]:
 def accuracy_table(results: Results, name: str) -> Table:
     """The table ``conv`` or ``pool``."""
     datasets = datasets_in_order(results)
-    frankenstein = "BURSI" in datasets
+    extra = ["FRANKENSTEIN (paper)"] if "BURSI" in datasets else []
     rows: list[list[list[str]]] = []
     records: list[dict[str, Any]] = []
     for row in rows_of(name):
         cells = [_cell(results, row, dataset, records) for dataset in datasets]
-        if frankenstein:
+        if extra:
             theirs = published(row, "FRANKENSTEIN")
             cells.append(["", plus_minus(theirs)] if theirs else [NONE])
         rows.append([[row.label, f"`{row.slug}`"], *cells, *_cost(results, row, records)])
-    extra = ["FRANKENSTEIN (paper)"] if frankenstein else []
     title = {"conv": "Convolutions", "pool": "Poolings, with LiCheb convolutions"}[name]
     head = ["row", *datasets, *extra, "parameters", "50 epochs"]
     legend = [LEGEND, COST, *([ROW_NAMES] if name == "pool" else [])]
@@ -64,20 +63,18 @@ def accuracy_table(results: Results, name: str) -> Table:
 
 
 def _cell(results: Results, row: Row, dataset: str, records: list[dict[str, Any]]) -> list[str]:
-    theirs = published(row, dataset)
-    mine = results.find(dataset, row.architecture(dataset))
+    theirs, mine = published(row, dataset), row.cell(results, dataset)
     record: dict[str, Any] = {"row": row.slug, "dataset": dataset}
-    lines = [NONE if mine is None else f"**{plus_minus(mine.mean_std(), len(mine.seeds))}**"]
+    lines = [_accuracy(mine, "**")]
     if mine is not None:
-        mean, std = mine.mean_std()
-        record |= {"mean": mean, "std": std, "seeds": len(mine.seeds)}
+        record |= {**_mean_std(mine), "seeds": len(mine.seeds)}
     if theirs is not None:
         lines.append(plus_minus(theirs))
         record |= {"paper_mean": theirs[0], "paper_std": theirs[1]}
     elif paper_name(dataset) == dataset:
         lines.append(NONE)
     if mine is not None and theirs is not None:
-        difference = mine.mean_std()[0] - theirs[0]
+        difference = record["mean"] - theirs[0]
         within = abs(difference) <= theirs[1]
         lines.append(f"{signed(difference)} {'✓' if within else '✗'}")
         record |= {"difference": difference, "within_one_std": within}
@@ -85,13 +82,23 @@ def _cell(results: Results, row: Row, dataset: str, records: list[dict[str, Any]
     return lines
 
 
+def _accuracy(cell: CellResult | None, bold: str = "") -> str:
+    if cell is None:
+        return NONE
+    return f"{bold}{plus_minus(cell.mean_std(), len(cell.seeds))}{bold}"
+
+
+def _mean_std(cell: CellResult) -> dict[str, float]:
+    return dict(zip(("mean", "std"), cell.mean_std(), strict=True))
+
+
 def _cost(results: Results, row: Row, records: list[dict[str, Any]]) -> list[list[str]]:
-    theirs = published_cost(row)
-    mine = results.find(COST_DATASET, row.architecture(COST_DATASET))
+    theirs, mine = published_cost(row), row.cell(results, COST_DATASET)
     record: dict[str, Any] = {"row": row.slug, "dataset": f"{COST_DATASET}, cost"}
     parameters, seconds = [NONE], [NONE]
     if mine is not None:
-        count, time = mine.metrics["parameters"][0], fifty_epochs(mine)
+        epochs = mine.metrics["seconds_per_epoch"]
+        count, time = mine.parameters, 50 * sum(epochs) / len(epochs)
         parameters, seconds = [f"**{count / 1000:.1f}k**"], [f"**{time:.3g} s**"]
         if mine.device != results.device:
             seconds.append(f"on {mine.device}")
@@ -104,46 +111,32 @@ def _cost(results: Results, row: Row, records: list[dict[str, Any]]) -> list[lis
     return [parameters, seconds]
 
 
-def fifty_epochs(cell: CellResult) -> float:
-    """Seconds of 50 epochs of one seed: 50 times the mean over seeds of the median epoch."""
-    seconds = cell.metrics["seconds_per_epoch"]
-    return 50 * sum(seconds) / len(seconds)
-
-
 def data_table(results: Results) -> Table:
     """The paper's table of data sets."""
-    columns = ("graphs", "nodes", "edges", "features", "classes")
+    formats = dict.fromkeys(("graphs", "nodes", "edges", "features", "classes"), ",")
     rows, records = [], []
     for name in datasets_in_order(results):
-        mine = results.notes.get(name, {}).get("data")
-        theirs = paper_numbers()["datasets"].get(name)
-        cells = [[f"**{mine[column]:,}**" if mine else NONE] for column in columns]
-        for column, cell in zip(columns if theirs else (), cells, strict=False):
-            mark = (" ✓" if mine[column] == theirs[column] else " ✗") if mine else ""
-            cell.append(f"{theirs[column]:,}{mark}")
-        rows.append([[name], *cells])
-        records.append({"dataset": name, **(mine or {}), **_paper_columns(theirs, columns)})
+        mine = results.notes.get(name, {}).get("data") or {}
+        theirs = paper_numbers()["datasets"].get(name, {})
+        rows.append([[name], *_beside(mine, theirs, formats, marked=True)])
+        records.append({"dataset": name, **mine, **_paper_columns(theirs, formats)})
     note = "**Ours**, then the paper's, with ✓ where they are the same. Edges are undirected ones."
-    return Table(["data set", *columns], rows, note, "data", "Data sets", records)
+    return Table(["data set", *formats], rows, note, "data", "Data sets", records)
 
 
 def gain_table(results: Results) -> Table:
     """The paper's table of fits a exp(-b k) to the information gain."""
-    digits = {"a": 2, "b": 4, "r2": 4, "mse": 4}
+    formats = {"a": ".2f", "b": ".4f", "r2": ".4f", "mse": ".4f"}
     rows, records = [], []
     for name in datasets_in_order(results):
         gain = results.notes.get(name, {}).get("gain") or {}
         mine, suggested = gain.get("fit", {}), gain.get("suggested_k")
-        theirs = paper_numbers()["gain_fit"].get(name)
-        cells = []
-        for key, places in digits.items():
-            value = mine.get(key)
-            paper = [f"{theirs[key]:.{places}f}"] if theirs else []
-            cells.append([NONE if value is None else f"**{value:.{places}f}**", *paper])
+        theirs = paper_numbers()["gain_fit"].get(name, {})
+        cells = _beside(mine, theirs, formats)
         rows.append([[name], *cells, [str(suggested) if suggested else NONE]])
-        own = {key: mine[key] for key in digits if key in mine}
-        paper_fit = _paper_columns(theirs, digits)
-        records.append({"dataset": name, **own, "suggested_k": suggested, **paper_fit})
+        own = {key: mine[key] for key in formats if key in mine}
+        known = {"dataset": name, **own, "suggested_k": suggested}
+        records.append({**known, **_paper_columns(theirs, formats)})
     note = (
         "IG(k) for k = 2 to 9, fitted by least squares. **Ours**, then the paper's. The suggested "
         "k is the smallest that loses at most 5% of the information, exp(\N{MINUS SIGN}b k)."
@@ -153,8 +146,26 @@ def gain_table(results: Results) -> Table:
     return Table(head, rows, note, "gain", title, records)
 
 
-def _paper_columns(theirs: Mapping[str, Any] | None, names: Iterable[str]) -> dict[str, Any]:
-    return {f"paper_{name}": theirs[name] for name in names} if theirs else {}
+def _beside(
+    mine: Mapping[str, Any],
+    theirs: Mapping[str, Any],
+    formats: Mapping[str, str],
+    marked: bool = False,
+) -> list[list[str]]:
+    """A cell for each number: ours, then the paper's, marked where that is asked for."""
+    cells = []
+    for name, form in formats.items():
+        value = mine.get(name)
+        lines = [NONE if value is None else f"**{value:{form}}**"]
+        if theirs:
+            mark = (" ✓" if value == theirs[name] else " ✗") if marked and mine else ""
+            lines.append(f"{theirs[name]:{form}}{mark}")
+        cells.append(lines)
+    return cells
+
+
+def _paper_columns(theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {f"paper_{name}": theirs[name] for name in names if theirs}
 
 
 def recommended_table(results: Results) -> Table:
@@ -162,22 +173,20 @@ def recommended_table(results: Results) -> Table:
     (row,) = rows_of("recommended")
     rows, records = [], []
     for dataset in datasets_in_order(results):
-        mine, best = results.find(dataset, row.architecture(dataset)), best_published(dataset)
-        light = results.find(dataset, ROWS["licheb"].architecture(dataset))
-        lines = [f"**{plus_minus(mine.mean_std(), len(mine.seeds))}**" if mine else NONE]
+        mine, best = row.cell(results, dataset), best_published(dataset)
         paper = [f"{best[0]:.1f}", best[1]] if best else [NONE]
-        reached = [NONE]
+        size, reached = [NONE], [NONE]
         record: dict[str, Any] = {"dataset": dataset}
         if mine is not None:
-            record |= {"mean": mine.mean_std()[0], "std": mine.mean_std()[1]}
-            record["parameters"] = mine.metrics["parameters"][0]
+            record |= {**_mean_std(mine), "parameters": mine.parameters}
+            size = [f"{mine.parameters / 1000:.1f}k"]
         if mine is not None and best is not None:
-            difference = mine.mean_std()[0] - best[0]
+            difference = record["mean"] - best[0]
             reached = ["yes" if difference > 0 else "no", signed(difference)]
             record |= {"paper_best": best[0], "paper_row": best[1], "difference": difference}
-        size = [f"{mine.metrics['parameters'][0] / 1000:.1f}k"] if mine else [NONE]
-        plain = [plus_minus(light.mean_std(), len(light.seeds))] if light else [NONE]
-        rows.append([[dataset], lines, paper, reached, size, plain])
+        light = ROWS["licheb"].cell(results, dataset)
+        answers = [[_accuracy(mine, "**")], paper, reached, size, [_accuracy(light)]]
+        rows.append([[dataset], *answers])
         records.append(record)
     head = ["data set", "recommended", "paper's best", "above it", "parameters", "our LiCheb row"]
     note = "The last column is LiCheb as in the table above, without pooling, sum or dropout."
@@ -190,6 +199,4 @@ def make_tables(results: Results, names: Sequence[str]) -> list[Table]:
     tables = [
         makers[name](results) if name in makers else accuracy_table(results, name) for name in names
     ]
-    if {"conv", "pool"} & {*names}:
-        tables.append(recommended_table(results))
-    return tables
+    return [*tables, *([recommended_table(results)] if {"conv", "pool"} & {*names} else [])]

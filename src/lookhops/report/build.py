@@ -13,10 +13,10 @@ from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG
 from lookhops.nn.registry import network_name
 from lookhops.report.comparable import cell_of, grouped
-from lookhops.report.content import Commands, Report, Section, Tile
+from lookhops.report.content import Lines, Report, Section, Tile
 from lookhops.report.folders import ModelFolder, model_folders, read_folder, read_information
-from lookhops.report.runs import Lines, lead_tile, runs_report
-from lookhops.report.sections.comparison import comparison_section
+from lookhops.report.runs import runs_report
+from lookhops.report.sections.comparison import comparison_section, lead_tiles
 from lookhops.report.sections.data import data_section
 from lookhops.report.sections.gallery import gallery_section
 from lookhops.report.sections.hops import (
@@ -25,10 +25,14 @@ from lookhops.report.sections.hops import (
     information_tile,
 )
 from lookhops.report.sections.performance import performance_section
-from lookhops.report.sections.reproduce import commands_of, reproduce_section
+from lookhops.report.sections.reproduce import (
+    commands_of,
+    model_reproduce_section,
+    reproduce_section,
+)
 from lookhops.report.sections.training import training_section
 from lookhops.report.snapshot import Snapshot, read_store
-from lookhops.words import counted, joined, mean_std, percent, share_between
+from lookhops.words import counted, joined
 
 STORES = ("comparison.sqlite", "runs.sqlite")
 SQLITE = b"SQLite format 3\x00"
@@ -91,13 +95,13 @@ def look_report(
     found: Mapping[str, Any], facts: Mapping[str, Any] | None, again: Lines = ()
 ) -> Report:
     """The report of ``lookhops look``."""
-    tiles = [information_tile(found), Tile("graphs", f"{found['graphs']:,}")]
-    tiles.append(Tile("nodes", f"{found['nodes']:,}"))
+    counts = [Tile(what, f"{found[what]:,}") for what in ("graphs", "nodes")]
     sections = [data_section(found["name"], facts)] if facts else []
     sections.append(information_section(found))
     if again:
         lead = "The same graphs give the same numbers, on every machine."
-        sections.append(Section("reproduce", "How to reproduce", lead, [Commands(again)]))
+        sections.append(reproduce_section(lead, again))
+    tiles = [information_tile(found), *counts]
     return Report(f"{found['name']}: which k?", information_summary(found), tiles, sections)
 
 
@@ -132,17 +136,17 @@ def folder_report(
     compared = comparison_section(groups)
     lines = [*commands_of(tested), *again]
     sections = _model_sections(best, graphs, information, lines, compared)
-    names = joined([*dict.fromkeys([*groups[0].found.scores, *(m.path.name for m in tested)])])
+    names = joined([*dict.fromkeys([*groups[0].cells, *(m.path.name for m in tested)])])
     title = joined([*dict.fromkeys(model.config["data"]["name"] for model in tested)])
     summary = f"{counted(len(tested), 'network')} ({names})"
     if len(groups) > 1:  # on other graphs or splits: nothing to call the best
         summary += f"; {name}, on {data['name']}, is shown in detail."
     else:
         summary += (
-            f" on {counted(data['graphs'], 'graph')} of {_classes(best)}; the best, {name}, has a "
-            f"test {best.task.main.title} of {_score(best)}."
+            f" on {_data(best)}; the best, {name}, has a test {best.task.main.title} of "
+            f"{best.score(best.task.main)}."
         )
-    tiles = _model_tiles(best, information, lead_tile(groups[0]))
+    tiles = _model_tiles(best, information, lead_tiles(groups[0]))
     return Report(f"{title}: {names}", summary, tiles, sections)
 
 
@@ -163,7 +167,7 @@ def _model_sections(
         information_section(information) if information else None,
         compared,
         *own,
-        reproduce_section(model, lines),
+        model_reproduce_section(model, lines),
     ]
     return [section for section in found if section is not None]
 
@@ -172,38 +176,33 @@ def _model_tiles(
     model: ModelFolder, information: Mapping[str, Any] | None, more: Sequence[Tile] = ()
 ) -> list[Tile]:
     """The key figures of a model, with others in their midst."""
-    config, summary = model.config, model.config["metrics"]["summary"]
+    config, task, tiles = model.config, model.task, []
     more = [*more, *([information_tile(information)] if information else [])]
-    tiles = []
-    if score := _score(model):
+    if score := model.score(task.main):
         count = len(model.seeds)
         seeds = f"mean of {counted(count, 'seed')}" if count > 1 else "one seed"
-        tiles.append(Tile(f"test {model.task.main.title}", score, seeds))
+        tiles.append(Tile(f"test {task.main.title}", score, seeds))
     tiles += more
-    if "auroc" in summary and len(more) < 2:
-        a = summary["auroc"]
-        note = f"95%: {share_between(a['interval'])}" if a.get("interval") else ""
-        tiles.append(Tile("AUROC", percent(a["mean"]), note))
-    tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", f"in {_classes(model)}"))
+    for metric in task.metrics if len(more) < 2 else ():
+        found = config["metrics"]["summary"].get(metric.name, {})
+        if "interval" in found:  # of the metrics that are resampled
+            ends = found["interval"]
+            note = f"95%: {metric.written(*ends, joint=' to ')}" if ends else ""
+            tiles.append(Tile(metric.title, metric.written(found["mean"]), note))
+    classes = counted(len(model.class_names), "class", "classes")
+    tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", f"in {classes}"))
     network = network_name(config["architecture"]).replace(" = ", f"{SPACE}={SPACE}")
     return [*tiles, Tile("parameters", f"{config['parameters']:,}", network)]
 
 
 def _model_summary(model: ModelFolder) -> str:
     """A model in one plain sentence."""
-    parts = [counted(len(model.seeds), "model")]
-    if score := _score(model):
-        parts.append(f"test {model.task.main.title} {score}")
+    main = model.task.main
+    score = f", test {main.title} {model.score(main)}" if model.score(main) else ""
     names = f" ({joined(model.class_names)})" if len(model.class_names) <= 5 else ""
+    return f"{counted(len(model.seeds), 'model')}{score}, on {_data(model)}{names}."
+
+
+def _data(model: ModelFolder) -> str:
     graphs = counted(model.config["data"]["graphs"], "graph")
-    return ", ".join([*parts, f"on {graphs} of {_classes(model)}"]) + names + "."
-
-
-def _score(model: ModelFolder) -> str | None:
-    """The task's main metric over the seeds; none where nothing was tested."""
-    found = model.config["metrics"]["summary"].get(model.task.main.name)
-    return found and mean_std(found["mean"], found["std"], len(model.seeds) > 1)
-
-
-def _classes(model: ModelFolder) -> str:
-    return counted(len(model.class_names), "class", "classes")
+    return f"{graphs} of {counted(len(model.class_names), 'class', 'classes')}"

@@ -1,7 +1,8 @@
-"""Charts as Plotly's JSON: their one style, and what they share.
+"""Charts as Plotly's JSON: what they share.
 
 Plain dictionaries: Plotly itself is needed in the reader's browser only. Colours are written as CSS
-variables, which the page's script replaces by those of the theme. What comes from the data goes
+variables, which the page's script replaces by those of the theme; it also has the template that
+gives all charts one style. What comes from the data goes
 through :func:`label`, because Plotly reads some HTML in its texts.
 """
 
@@ -43,26 +44,19 @@ def rounded(values: Any) -> list[float | None]:
     return [float(f"{value:.5g}") if np.isfinite(value) else None for value in found]
 
 
-# -------------------------------------------------------------------- series
+def series(kind: str, x: Any, y: Any, hover: str = "", **look: Any) -> Figure:
+    """A series of numbers.
 
-
-def marks(name: str, x: Any, y: Any, look: tuple[str, str, int], hover: str, **rest: Any) -> Figure:
-    """A mark for each pair of numbers; its look is a colour, a symbol and a size."""
-    marker = dict(zip(("color", "symbol", "size"), look, strict=True))
-    return {**_scatter("markers", name, x, y), "marker": marker, **_hover(hover), **rest}
-
-
-def line(
-    name: str, x: Any, y: Any, look: tuple[str, str, float], hover: str = "", **rest: Any
-) -> Figure:
-    """A line through pairs of numbers; its look is a colour, a dash and a width."""
-    style = dict(zip(("color", "dash", "width"), look, strict=True))
-    return {**_scatter("lines", name, x, y), "line": style, **_hover(hover), **rest}
-
-
-def bars(x: Any, y: Any, marker: Figure, hover: str, **rest: Any) -> Figure:
-    """Bars."""
-    return {"type": "bar", "x": x, "y": y, "marker": marker, **_hover(hover), **rest}
+    Args:
+        kind: ``bar``, ``markers``, ``lines`` or ``lines+markers``.
+        x, y: The numbers.
+        hover: What to say at a point: a template of Plotly's, with ``<extra>`` the series' name.
+        look: Plotly's ``name``, ``marker``, ``line`` and whatever else it knows.
+    """
+    drawn = {"type": "bar"} if kind == "bar" else {"type": "scatter", "mode": kind}
+    hover = hover if "<extra>" in hover else f"{hover}<extra></extra>" if hover else ""
+    said = {"hovertemplate": hover} if hover else {"hoverinfo": "skip"}
+    return {**drawn, "x": list(x), "y": list(y), **said, **look}
 
 
 def interval(low: Any, middle: Any, high: Any) -> Figure:
@@ -72,25 +66,9 @@ def interval(low: Any, middle: Any, high: Any) -> Figure:
     return {"type": "data", "symmetric": False, "thickness": 2, **ends}
 
 
-def _scatter(mode: str, name: str, x: Any, y: Any) -> Figure:
-    return {"type": "scatter", "mode": mode, "name": name, "x": list(x), "y": list(y)}
-
-
-def _hover(text: str) -> Figure:
-    """What to say at a point: a template of Plotly's, with ``<extra>`` the series' name."""
-    if not text:
-        return {"hoverinfo": "skip"}
-    return {"hovertemplate": text if "<extra>" in text else f"{text}<extra></extra>"}
-
-
-# -------------------------------------------------------------------- axes and figures
-
-
 def axis(title: str, **rest: Any) -> Figure:
-    """An axis in the one style of the page."""
-    plain = {"gridcolor": "var(--line)", "zerolinecolor": "var(--line)", "automargin": True}
-    name = {"text": title, "standoff": 8, "font": {"size": 13, "color": "var(--muted)"}}
-    return {"title": name, "linecolor": "var(--line)", **plain, **rest}
+    """An axis."""
+    return {"title": {"text": title}, **rest}
 
 
 def named_axis(title: str, names: Sequence[str], width: int = 28, **rest: Any) -> Figure:
@@ -99,27 +77,7 @@ def named_axis(title: str, names: Sequence[str], width: int = 28, **rest: Any) -
     return axis(title, **ticks, **{"ticks": "", "zeroline": False, "showgrid": False, **rest})
 
 
-def rows_axis(names: Sequence[str], width: int) -> Figure:
-    """An axis of names from top to bottom, a row each."""
-    return named_axis("", names, width, range=[len(names) - 0.4, -0.6])
-
-
 def figure(traces: Sequence[Figure], x: Figure, y: Figure, **layout: Any) -> Figure:
-    """A figure in the one style of the page."""
-    font = {"family": "var(--font)", "color": "var(--ink)"}
-    return {
-        "data": list(traces),
-        "layout": {
-            "font": {**font, "size": 13},
-            "paper_bgcolor": "rgba(0,0,0,0)",
-            "plot_bgcolor": "rgba(0,0,0,0)",
-            "margin": {"l": 8, "r": 12, "t": 12, "b": 8},
-            "xaxis": x,
-            "yaxis": y,
-            "legend": {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
-            | {"traceorder": "normal"},
-            "hoverlabel": {"bgcolor": "var(--panel)", "bordercolor": "var(--line)", "font": font},
-            "showlegend": len(traces) > 1,
-            **layout,
-        },
-    }
+    """A figure; the page's script gives it the one style of the page."""
+    shared = {"xaxis": x, "yaxis": y, "showlegend": len(traces) > 1}
+    return {"data": list(traces), "layout": {**shared, **layout}}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from lookhops.errors import LookHopsError
 from lookhops.experiments.compare import Comparison, comparison
 from lookhops.experiments.keys import RunKey
 from lookhops.experiments.results import CellResult, Results
@@ -14,8 +14,12 @@ from lookhops.models.folder import run_records
 from lookhops.nn import Architecture
 from lookhops.report.folders import ModelFolder
 from lookhops.schema import read
+from lookhops.tasks import Classification
 from lookhops.training import Protocol
 from lookhops.words import QUICK_MARK, counted
+
+#: What models are compared by.
+MAIN = Classification.main
 
 
 @dataclass(frozen=True)
@@ -35,16 +39,25 @@ class Group:
     found: Comparison
     quick: bool = False
 
-    @property
-    def cells(self) -> Sequence[CellResult]:
-        """The models that are compared, with the splits that they share."""
-        return self.found.results.cells
+    @cached_property
+    def cells(self) -> dict[str, CellResult]:
+        """The models that are compared, best mean first, with the splits that they share."""
+        found = {cell.model: cell for cell in self.found.results.cells}
+        return {name: found[name].of_seeds(self.found.seeds) for name in self.found.scores}
 
     @property
     def best(self) -> CellResult:
         """The model with the best mean."""
-        first = next(iter(self.found.scores))
-        return next(cell for cell in self.cells if cell.model == first)
+        return next(iter(self.cells.values()))
+
+    @cached_property
+    def scores(self) -> dict[str, str]:
+        """Test accuracy of each model, best first, as it is written: mean and spread."""
+        count = len(self.found.seeds)
+        return {
+            name: MAIN.written(*(value / 100 for value in cell.mean_std()[:count]))
+            for name, cell in self.cells.items()
+        }
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -92,33 +105,27 @@ def _named_apart(cells: Sequence[CellResult]) -> list[CellResult]:
 
 
 def _sharing(cells: Sequence[CellResult]) -> list[CellResult]:
-    """The cells that share splits, with these: one of too few does not take them from the rest."""
+    """The cells that share splits: one that has too few does not take them from the rest."""
     order = sorted(cells, key=lambda cell: -len(cell.seeds))
-    chosen, shared = [order[0]], set(order[0].seeds)
-    for cell in order[1:]:
+    chosen, shared = set(), set(order[0].seeds)
+    for cell in order:
         common = shared & set(cell.seeds)
         if len(common) >= min(2, len(shared)):
-            chosen.append(cell)
+            chosen.add(cell.model)
             shared = common
-    seeds = [seed for seed in order[0].seeds if seed in shared]
-    names = {cell.model for cell in chosen}
-    return [cell.of_seeds(seeds) for cell in cells if cell.model in names]
+    return [cell for cell in cells if cell.model in chosen]
 
 
 def cell_of(model: ModelFolder) -> CellResult:
     """A model's folder as a cell of results, called after its folder."""
     config = model.config
-    runs = run_records(config)
-    if not runs:
-        raise LookHopsError(f"{model.path}: its training stopped before any test.")
     key = RunKey(
         f"{config['data']['fingerprint']} {config['data']['splits']}",
         read(Architecture, config["architecture"]),
         read(Protocol, config["protocol"]),
     )
+    runs = tuple(
+        replace(run, metrics={**model.validation(run.seed), **run.metrics})
+        for run in run_records(config)
+    )
     return CellResult(config["data"]["name"], model.path.name, key, runs)
-
-
-def best_epochs(cell: CellResult) -> Mapping[int, int]:
-    """Of each seed, the epoch whose weights were tested."""
-    return dict(zip(cell.seeds, cell.metrics["best_epoch"], strict=True))

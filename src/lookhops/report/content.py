@@ -12,6 +12,9 @@ from typing import Any
 
 from lookhops.tables import Table
 
+#: Command lines, each after what it does.
+Lines = Sequence[tuple[str, str]]
+
 
 @dataclass(frozen=True)
 class Chart:
@@ -70,13 +73,16 @@ class Gallery:
 
     Args:
         cards: The graphs.
-        layers: How many pooling layers there are.
         caption: What is shown and how it was chosen.
     """
 
     cards: Sequence[Card]
-    layers: int
     caption: str
+
+    @property
+    def layers(self) -> int:
+        """How many pooling layers there are."""
+        return len(self.cards[0].steps) - 1
 
     @property
     def classes(self) -> list[str]:
@@ -88,7 +94,7 @@ class Gallery:
 class Commands:
     """Command lines, each with what it does."""
 
-    lines: Sequence[tuple[str, str]]
+    lines: Lines
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import io
 from collections.abc import Mapping
@@ -11,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes, read_json
 from lookhops.models.folder import CONFIG, HISTORY, PREDICTIONS, read_config
-from lookhops.tasks import Classification, Task, task_from_dict
+from lookhops.tasks import Classification, Metric, Task, task_from_dict
 
 INFORMATION = "information.json"
 COLUMNS = ("epoch", "train_loss", "val_loss", "val_accuracy")
@@ -73,6 +73,19 @@ class ModelFolder:
         """Of each seed, the epoch whose weights were kept."""
         return {int(seed): int(epoch) for seed, epoch in self.config["best_epoch"].items()}
 
+    def score(self, metric: Metric) -> str | None:
+        """A metric of the test parts over the seeds, as it is written; none where none is known."""
+        found = self.config["metrics"]["summary"].get(metric.name)
+        spread = [found["std"]] if found and len(self.seeds) > 1 else []
+        return metric.written(found["mean"], *spread) if found else None
+
+    def validation(self, seed: int) -> dict[str, float]:
+        """A seed's metrics of the validation part, as the history has them of its kept epoch."""
+        if seed not in self.history:
+            return {}
+        epoch = self.best_epoch[seed] - 1
+        return {name: self.history[seed][name][epoch] for name in ("val_loss", "val_accuracy")}
+
     @property
     def class_names(self) -> list[str]:
         """Names of the classes."""
@@ -88,8 +101,10 @@ class ModelFolder:
 def read_folder(path: Path) -> ModelFolder:
     """Read a model's folder, or say in a sentence what is wrong with it."""
     config = read_config(path)
-    names = [str(name) for name in config["data"]["class_names"]]
-    return ModelFolder(path, config, _history(path / HISTORY), _answers(path, config, names))
+    found = ModelFolder(path, config, _history(path / HISTORY), _answers(path, config))
+    if any(len(own["epoch"]) < found.best_epoch.get(s, 0) for s, own in found.history.items()):
+        raise LookHopsError(f"{path / HISTORY}: has fewer epochs than {CONFIG} says; remove it.")
+    return found
 
 
 def read_information(folder: Path) -> dict[str, Any] | None:
@@ -112,20 +127,15 @@ def model_folders(path: Path) -> list[Path]:
 
 
 def _history(path: Path) -> dict[int, dict[str, list[float]]]:
+    """Of each seed, the columns of its epochs; none where there is no such file."""
     if not path.is_file():
         return {}
-    found: dict[int, dict[str, list[float]]] = {}
-    for row in _rows(path, ("seed", *COLUMNS)):
-        try:
-            columns = found.setdefault(int(row["seed"]), {name: [] for name in COLUMNS})
-            for name in COLUMNS:
-                columns[name].append(float(row[name]))
-        except (TypeError, ValueError) as error:
-            raise LookHopsError(f"{path}: not a history of training ({error}).") from error
-    return found
+    rows = _table(path, {"seed": int, **dict.fromkeys(COLUMNS, float)})
+    seeds = rows["seed"].unique().tolist()
+    return {s: {name: rows[name][rows["seed"] == s].tolist() for name in COLUMNS} for s in seeds}
 
 
-def _answers(folder: Path, config: Mapping[str, Any], names: list[str]) -> Answers | None:
+def _answers(folder: Path, config: Mapping[str, Any]) -> Answers | None:
     """The test graphs' answers; none where there is no such file."""
     path = folder / PREDICTIONS
     if not path.is_file() or "predictions_sha256" not in config:
@@ -135,26 +145,22 @@ def _answers(folder: Path, config: Mapping[str, Any], names: list[str]) -> Answe
             f"{path}: not the predictions that {CONFIG} describes; finish the training with "
             "`lookhops train ... --resume`, or remove the file."
         )
-    rows = _rows(path, ("seed", "graph", "id", "class", *(f"p({name})" for name in names)))
-    if not rows:
+    names = [str(name) for name in config["data"]["class_names"]]
+    likely = [f"p({name})" for name in names]
+    kinds = {"seed": int, "graph": int, "id": str, "class": str, **dict.fromkeys(likely, float)}
+    rows = _table(path, kinds)
+    if rows.empty:
         return None
-    number = {name: i for i, name in enumerate(names)}
-    return Answers(
-        np.array([int(row["seed"]) for row in rows]),
-        np.array([int(row["graph"]) for row in rows]),
-        [row["id"] for row in rows],
-        np.array([number[row["class"]] for row in rows]),
-        np.array([[float(row[f"p({name})"]) for name in names] for row in rows]),
-    )
+    seed, graph, p = (rows[one].to_numpy() for one in ("seed", "graph", likely))
+    true = np.array([names.index(name) for name in rows["class"]])
+    return Answers(seed, graph, rows["id"].tolist(), true, p)
 
 
-def _rows(path: Path, columns: tuple[str, ...]) -> list[dict[str, str]]:
-    try:
-        text = read_bytes(path).decode()
-        reader = csv.DictReader(io.StringIO(text, newline=""))
-        found = list(reader)
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise LookHopsError(f"{path}: not a table ({error}).") from error
-    if lacking := [name for name in columns if name not in (reader.fieldnames or ())]:
-        raise LookHopsError(f"{path}: has no column {lacking[0]!r}.")
-    return found
+def _table(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
+    """The columns of a table, by name and type."""
+    content = io.BytesIO(read_bytes(path))
+    try:  # as text first: a class may be called "NA", and Python reads numbers to the last digit
+        rows = pd.read_csv(content, usecols=list(kinds), dtype=str, na_filter=False)
+        return rows.astype(dict(kinds))
+    except ValueError as error:
+        raise LookHopsError(f"{path}: not a table of `lookhops train` ({error}).") from error

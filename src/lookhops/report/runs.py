@@ -8,19 +8,17 @@ from typing import Any
 from lookhops.errors import LookHopsError
 from lookhops.experiments.results import Results
 from lookhops.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
-from lookhops.report.comparable import Group, best_epochs, grouped
-from lookhops.report.content import Block, Report, Section, Subheading, Tile
-from lookhops.report.folders import COLUMNS
-from lookhops.report.rerun import runs_reproduce_section
-from lookhops.report.sections.comparison import comparison_section
+from lookhops.report.comparable import Group, grouped
+from lookhops.report.content import Block, Lines, Report, Section, Subheading, Tile
+from lookhops.report.sections.comparison import comparison_section, lead_tiles
 from lookhops.report.sections.data import data_section
 from lookhops.report.sections.hops import gains
+from lookhops.report.sections.reproduce import runs_reproduce_section
 from lookhops.report.sections.training import training_charts
 from lookhops.report.snapshot import Snapshot
 from lookhops.tables import Table
-from lookhops.words import QUICK_MARK, counted, joined, mean_std, p_said, signed
+from lookhops.words import QUICK_MARK, counted, joined
 
-Lines = Sequence[tuple[str, str]]
 #: More data sets than this are counted in the title, not named.
 MOST_NAMES = 3
 
@@ -38,6 +36,8 @@ def runs_report(snapshot: Snapshot, again: Lines = (), paper: bool = False) -> R
         raise LookHopsError("No run is finished yet: there is nothing to report.")
     groups = grouped(results)
     verdicts = [judge(claim, results) for claim in CLAIMS] if paper else []
+    if not any(answer.by_dataset for verdict in verdicts for answer in verdict.answers):
+        verdicts = []  # none of the paper's rows was run
     found = [
         *_data_sections(results),
         _claims_section(verdicts),
@@ -54,28 +54,25 @@ def runs_report(snapshot: Snapshot, again: Lines = (), paper: bool = False) -> R
     return Report(title, _summary(groups), _tiles(groups, verdicts), sections)
 
 
-def _models(groups: Sequence[Group]) -> list[str]:
-    return list(dict.fromkeys(cell.model for group in groups for cell in group.finished))
-
-
-def _runs(groups: Sequence[Group]) -> int:
-    return sum(len(cell.seeds) for group in groups for cell in group.finished)
+def _counts(groups: Sequence[Group]) -> dict[str, int]:
+    """Data sets, models and finished runs."""
+    cells = [cell for group in groups for cell in group.finished]
+    return {
+        "data set": len({group.dataset for group in groups}),
+        "model": len({cell.model for cell in cells}),
+        "finished run": sum(len(cell.seeds) for cell in cells),
+    }
 
 
 def _summary(groups: Sequence[Group]) -> str:
     """The runs in one plain sentence."""
-    datasets = {group.dataset for group in groups}
-    text = (
-        f"{counted(len(_models(groups)), 'model')} on {counted(len(datasets), 'data set')}, "
-        f"{counted(_runs(groups), 'finished run')}"
-    )
+    datasets, models, runs = (counted(n, what) for what, n in _counts(groups).items())
+    text = f"{models} on {datasets}, {runs}"
     if len(groups) == 1:
-        best = groups[0].best
-        mean, std = best.mean_std()
-        accuracy = mean_std(mean / 100, std / 100, len(best.seeds) > 1)
-        first = "comes first, with" if len(groups[0].cells) > 1 else "has"
-        seeds = counted(len(best.seeds), "seed")
-        text += f"; {best.model} {first} a test accuracy of {accuracy} over {seeds}"
+        [group] = groups
+        first = "comes first, with" if len(group.cells) > 1 else "has"
+        seeds, best = counted(len(group.found.seeds), "seed"), group.best.model
+        text += f"; {best} {first} a test accuracy of {group.scores[best]} over {seeds}"
     if all(group.quick for group in groups):
         return f"{text}. This is the quick version, which says nothing about the models."
     few = any(group.quick for group in groups)
@@ -83,24 +80,17 @@ def _summary(groups: Sequence[Group]) -> str:
 
 
 def _tiles(groups: Sequence[Group], verdicts: Sequence[Verdict]) -> list[Tile]:
+    tiles = [Tile(f"{what}s", f"{count:,}") for what, count in _counts(groups).items()]
     if len(groups) == 1:
-        tiles = [_best_tile(groups[0]), *lead_tile(groups[0])]
-    else:
-        tiles = [Tile("data sets", str(len({group.dataset for group in groups})))]
-    tiles.append(Tile("models", str(len(_models(groups)))))
-    tiles.append(Tile("finished runs", f"{_runs(groups):,}"))
-    if any(map(_was_run, verdicts)):
+        best = groups[0].best.model
+        first = Tile("best test accuracy", groups[0].scores[best], best)
+        tiles[:1] = [first, *lead_tiles(groups[0])]
+    if verdicts:
         reproduced = sum(one.word == REPRODUCED for one in verdicts)
         denied = sum(one.word == NOT_REPRODUCED for one in verdicts)
         rest = f"{denied} not reproduced, {len(verdicts) - reproduced - denied} open"
         tiles.append(Tile("claims reproduced", f"{reproduced} of {len(verdicts)}", rest))
     return tiles
-
-
-def _best_tile(group: Group) -> Tile:
-    mean, std = group.best.mean_std()
-    several = len(group.best.seeds) > 1
-    return Tile("best test accuracy", mean_std(mean / 100, std / 100, several), group.best.model)
 
 
 def _data_sections(results: Results) -> list[Section]:
@@ -132,12 +122,8 @@ def _data_sections(results: Results) -> list[Section]:
     return sections
 
 
-def _was_run(verdict: Verdict) -> bool:
-    return any(answer.by_dataset for answer in verdict.answers)
-
-
 def _claims_section(verdicts: Sequence[Verdict]) -> Section | None:
-    if not any(map(_was_run, verdicts)):
+    if not verdicts:
         return None
     rows = [[one.claim.title, one.said] for one in verdicts]
     lead = "What the paper says of its models, answered from these runs."
@@ -149,16 +135,12 @@ def _training_section(groups: Sequence[Group], snapshot: Snapshot) -> Section | 
     """How the best model of each data set trained, where the histories are there."""
     blocks: list[Block] = []
     for group in groups:
-        history = {
-            seed: columns
-            for seed, columns in snapshot.history(group.best).items()
-            if set(COLUMNS) <= columns.keys()
-        }
-        if not history:
-            continue
-        if len(groups) > 1:
-            blocks.append(Subheading(f"{group.dataset}: {group.best.model}"))
-        blocks += training_charts(history, best_epochs(group.best), f"{group.best.model}. ")
+        best, history = group.best, snapshot.history(group.best)
+        if history and len(groups) > 1:
+            blocks.append(Subheading(f"{group.dataset}: {best.model}"))
+        if history:
+            kept = {run.seed: run.metrics["best_epoch"] for run in best.runs}
+            blocks += training_charts(history, kept, f"{best.model}. ")
     if not blocks:
         return None
     lead = (
@@ -167,15 +149,3 @@ def _training_section(groups: Sequence[Group], snapshot: Snapshot) -> Section | 
         "diamond, are kept and tested."
     )
     return Section("training", "Training", lead, blocks)
-
-
-def lead_tile(group: Group) -> list[Tile]:
-    """How far the best model is ahead of the next, and how sure that is, where there are two."""
-    names = list(group.found.scores)
-    if len(names) < 2:
-        return []
-    ahead = sum(group.found.scores[names[0]]) - sum(group.found.scores[names[1]])
-    points = ahead / len(group.found.seeds)
-    pairs = [p for p in group.found.pairs if {p.first, p.second} == set(names[:2])]
-    sure = f" ({p_said(pairs[0].adjusted_p)})" if pairs else ""
-    return [Tile("ahead", f"{signed(points)} points", f"{names[0]} over {names[1]}{sure}")]

@@ -16,15 +16,11 @@ from typing import Any
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import RunKey
 from lookhops.experiments.results import CellResult, Results, by_key
-from lookhops.experiments.sqlite import (
-    StoredRun,
-    check_version,
-    connect_to_read,
-    read_note,
-    read_runs,
-)
+from lookhops.experiments.rows import StoredRun, read_note, read_runs
+from lookhops.experiments.store import check_version, connect_to_read
 from lookhops.paper.reference import ROWS
 from lookhops.paper.suites import QUICK_EPOCHS, QUICK_GRAPHS
+from lookhops.report.folders import COLUMNS
 from lookhops.training import Protocol
 from lookhops.words import QUICK_MARK
 
@@ -44,10 +40,14 @@ class Snapshot:
     commands: list[str] = field(default_factory=list)
 
     def history(self, cell: CellResult) -> dict[int, dict[str, list[float]]]:
-        """Of each seed of a cell, the columns of its epochs."""
+        """Of each seed of a cell, the columns of its epochs, where it has those that are drawn."""
         stored = self.runs.get(cell.key, {})
         epochs = {seed: stored[seed].history() for seed in cell.seeds if seed in stored}
-        return {s: {name: [e[name] for e in one] for name in one[0]} for s, one in epochs.items()}
+        return {
+            seed: {name: [epoch[name] for epoch in one] for name in COLUMNS}
+            for seed, one in epochs.items()
+            if set(COLUMNS) <= one[0].keys()
+        }
 
 
 def read_store(path: Path, fingerprint: str | None = None) -> Snapshot:

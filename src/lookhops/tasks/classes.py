@@ -20,7 +20,7 @@ from lookhops.tasks.metrics import (
     fit_temperature,
     rates,
 )
-from lookhops.tasks.task import Calibration, Metric, Task, as_array
+from lookhops.tasks.task import Calibration, Maybe, Metric, Task, as_array
 
 ACCURACY = Metric("accuracy", "accuracy")
 
@@ -98,11 +98,7 @@ class Classification(Task):
         return torch.where(count > 0, weight, 0)
 
     def losses(
-        self,
-        output: Tensor,
-        target: Tensor,
-        fitted: Tensor | None = None,
-        real: Tensor | None = None,
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
         """Weighted mean of the negative log-likelihood, and the sum of the weights."""
         likelihood = output.log_softmax(-1).gather(-1, target.unsqueeze(-1)).squeeze(-1)

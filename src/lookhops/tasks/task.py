@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import floor, inf, log10
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +13,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.graphs import Graphs
+from lookhops.words import MINUS, NONE
 
+#: A tensor that may be left out.
+Maybe = Tensor | None
 #: What turns outputs into answers, learnt from a validation part; JSON can hold it.
 Calibration = Mapping[str, float]
 
@@ -36,6 +40,28 @@ class Metric:
     share: bool = True
     shown: bool = True
     about_calibration: bool = False
+
+    def written(self, *values: float | None, joint: str = " ± ") -> str:
+        """Values of it as tables show them: ``77.5 %``, ``77.5 ± 1.3 %``, ``0.532 ± 0.021``.
+
+        Args:
+            values: One, or two that belong together: mean and spread, the ends of an interval.
+            joint: What stands between two: ``" to "`` for an interval.
+
+        Returns:
+            Shares in per cent with one digit; other numbers with three significant digits of the
+            first, in thousands with commas; a dash where there is no value.
+        """
+        known = [value for value in values if value is not None]
+        if not known:
+            return NONE
+        if self.share:
+            texts = [f"{100 * value:.1f}" for value in known]
+        else:
+            size = abs(known[0])
+            digits = 2 - floor(log10(size)) if 0 < size < inf else 2
+            texts = [f"{value:,.{max(digits, 0)}f}" for value in known]
+        return joint.join(texts).replace("-", MINUS) + (" %" if self.share else "")
 
 
 class Task(ABC):
@@ -80,11 +106,7 @@ class Task(ABC):
 
     @abstractmethod
     def losses(
-        self,
-        output: Tensor,
-        target: Tensor,
-        fitted: Tensor | None = None,
-        real: Tensor | None = None,
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
         """Mean loss over the graphs, and the weight of that mean, shapes (...).
 

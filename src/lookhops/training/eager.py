@@ -2,47 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
-from lookhops.datasets.splits import Split
-from lookhops.encoding import Encoding
-from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, Level
-from lookhops.options import Protocol
-from lookhops.tasks import Task
+from lookhops.nn import GraphNetwork, Level
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments
 from lookhops.training.inputs import MemberInputs
+from lookhops.training.memory import keep_freed_memory
 from lookhops.training.precision import dense_products
-from lookhops.training.randomness import dropout_key, layers_of_others, seeded_model, shuffled
+from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
 
 
 class EagerEngine(Engine):
     """One member on any device: pooled graphs really get smaller."""
 
-    def __init__(
-        self,
-        graphs: Graphs,
-        task: Task,
-        split: Split,
-        seed: int,
-        architecture: Architecture,
-        protocol: Protocol,
-        device: torch.device,
-    ) -> None:
-        super().__init__(graphs, task, [split], [seed], architecture, protocol, device)
-        self.seed, self.split = seed, split
-        self.encoding = Encoding.fit(graphs, split.train)
-        [learnt] = self.learnt
-        width, outputs = self.encoding.width, task.out_channels
-        model = seeded_model(seed, width, outputs, architecture, **learnt.sizes)
-        self.inputs = MemberInputs(self.whole, self.encoding, learnt)
-        self.model = model.to(device, self.dtype)
+    def prepare(self, models: Sequence[GraphNetwork]) -> None:
+        """Take the one network, and make its optimiser."""
+        if self.device.type == "cpu":
+            keep_freed_memory()
+        [self.model] = models
+        [self.seed], [self.split] = self.seeds, self.splits
+        self.inputs = MemberInputs(self.whole, self.encoding, self.learnt[0])
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
         self.optimizer = self.adam(self.model.parameters())
-        self.fitted = self.fitted_on(split)
+        self.fitted = self.fitted_on(self.split)
 
     def batch(self, index: Tensor) -> tuple[Level, Tensor]:
         """The graphs with these numbers as the network sees them, and their targets."""

@@ -11,6 +11,7 @@ from torch.func import functional_call
 from torch.optim import Adam
 
 from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
 from lookhops.encoding.whole import WholeEncoding, WholeGraphs
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -18,6 +19,7 @@ from lookhops.nn import Architecture, GraphNetwork, Level
 from lookhops.options import Protocol
 from lookhops.tasks import Task
 from lookhops.training.precision import dtype_of, layers
+from lookhops.training.randomness import seeded_model
 
 #: What Adam remembers of each parameter.
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
@@ -64,6 +66,17 @@ class Engine(ABC):
         self.whole = WholeGraphs.of(self.graphs, architecture.fingerprint, architecture.totals)
         #: What each member learnt to be told of whole graphs.
         self.learnt = [WholeEncoding.fit(self.whole, split.train) for split in splits]
+        self.encoding = Encoding.fit(graphs)
+        width, outputs = self.encoding.width, task.out_channels
+        models = [
+            seeded_model(seed, width, outputs, architecture, **learnt.sizes)
+            for seed, learnt in zip(seeds, self.learnt, strict=True)
+        ]
+        self.prepare([model.to(device, self.dtype) for model in models])
+
+    @abstractmethod
+    def prepare(self, models: Sequence[GraphNetwork]) -> None:
+        """Make all that training needs from each member's network with its initial weights."""
 
     # ---------------------------------------------------------------- what the trainer asks
 

@@ -15,6 +15,8 @@ from lookhops.graphs.indexing import elements_of
 from lookhops.nn import GraphNetwork, Level
 from lookhops.training.gather import WholeGatherer
 
+BATCH_SIZE = 256
+
 
 class MemberInputs:
     """Makes batches for one network, in compacted form.
@@ -38,7 +40,12 @@ class MemberInputs:
         node, *_ = elements_of(self.graphs.node_ptr, index)
         return replace(level, place=node, whole=self.gather_whole.one(index))
 
-    def levels(self, model: GraphNetwork, size: int) -> Iterator[Level]:
+    def levels(self, model: GraphNetwork, size: int = BATCH_SIZE) -> Iterator[Level]:
         """All graphs, in batches of at most so many."""
         numbers = torch.arange(len(self.graphs), device=self.graphs.device)
         return (self.level(model, index) for index in numbers.split(size) if index.numel())
+
+    def outputs(self, model: GraphNetwork) -> Tensor:
+        """What the network gives for each graph, shape (g, outputs), in main memory."""
+        found = [model(level).cpu() for level in self.levels(model)]
+        return torch.cat(found) if found else torch.zeros(0, model.out_channels)

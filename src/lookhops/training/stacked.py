@@ -8,16 +8,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from lookhops.datasets.splits import PARTS, Split
-from lookhops.encoding import Encoding
-from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, Convolution, GraphNetwork
-from lookhops.options import Protocol
-from lookhops.tasks import Task
+from lookhops.datasets.splits import PARTS
+from lookhops.nn import Convolution, GraphNetwork
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments
 from lookhops.training.gather import Capacity, Gatherer, WholeGatherer
 from lookhops.training.precision import dense_products
-from lookhops.training.randomness import dropout_key, layers_of_others, seeded_model, shuffled
+from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
 from lookhops.training.recording import Recorder
 
 Weights = Mapping[str, Tensor]
@@ -42,28 +38,15 @@ class StackedEngine(Engine):
     The members take their steps together, so their training parts must make equally many batches.
     """
 
-    def __init__(
-        self,
-        graphs: Graphs,
-        task: Task,
-        splits: Sequence[Split],
-        seeds: Sequence[int],
-        architecture: Architecture,
-        protocol: Protocol,
-        device: torch.device,
-    ) -> None:
-        super().__init__(graphs, task, splits, seeds, architecture, protocol, device)
-        encoding = Encoding.fit(graphs)
-        self.gatherer = Gatherer(self.graphs, encoding)
+    def prepare(self, models: Sequence[GraphNetwork]) -> None:
+        """Stack the networks."""
+        graphs = self.graphs
+        self.gatherer = Gatherer(graphs, self.encoding)
         self.counts = graphs.nodes_per_graph.cpu().numpy(), graphs.edge_ptr.diff().cpu().numpy()
-        models = [
-            seeded_model(seed, encoding.width, task.out_channels, architecture, **own.sizes)
-            for seed, own in zip(seeds, self.learnt, strict=True)
-        ]
         self.told = [own.columns(self.whole) for own in self.learnt]
-        self.model = models[0].to(device, self.dtype)
+        self.model = models[0]
         self.fixed_shapes = all(getattr(pool, "fixed_shapes", True) for pool in self.model.pools)
-        self.members = list(range(len(seeds)))  # those that are still in the stack
+        self.members = list(range(len(models)))  # those that are still in the stack
         self.retired: dict[int, dict[str, Tensor]] = {}  # the kept weights of the others
         now = self._stack([dict(model.named_parameters()) for model in models])
         self._fill(now, now)

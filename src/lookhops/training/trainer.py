@@ -185,7 +185,7 @@ def _engines(
     probe = seeded_model(0, Encoding.fit(graphs).width, task.out_channels, architecture)
     if not stacked or not stackable(probe):
         for seed, part in parts.items():
-            yield EagerEngine(graphs, task, part, seed, architecture, protocol, device)
+            yield EagerEngine(graphs, task, [part], [seed], architecture, protocol, device)
         return
     stacks: dict[int, list[int]] = {}
     for seed, part in parts.items():  # members of a stack take equally many steps

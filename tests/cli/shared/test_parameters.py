@@ -38,7 +38,13 @@ def test_a_dataclass_is_its_options_to_the_user_and_one_object_to_the_command():
 
     @app.command()
     @with_options
-    def serve(name: str, loud: bool = False, *, tea: Annotated[Tea, "The tea"] = SWEET) -> None:
+    def serve(
+        name: str,
+        loud: bool = False,
+        device: str = "kettle",
+        *,
+        tea: Annotated[Tea, "The tea"] = SWEET,
+    ) -> None:
         """Serve it."""
         seen.append((name, loud, tea))
 
@@ -55,6 +61,7 @@ def test_a_dataclass_is_its_options_to_the_user_and_one_object_to_the_command():
         "The tea",
         "Lumps of sugar.",
         "Another cup.",
+        "auto: a GPU",
         "--hot",
         "[default: 4]",
     ):

@@ -12,7 +12,7 @@ from rich.panel import Panel
 from lookhops.cli.shared.printing import grid, panel
 from lookhops.nn.registry import network_name
 from lookhops.tasks import TASKS, Classification
-from lookhops.words import duration
+from lookhops.words import duration, short
 
 #: More seeds than this have their own columns in config.json alone; more classes no matrix.
 SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 3, 5, 12
@@ -57,24 +57,16 @@ def _metrics(config: Mapping[str, Any], own: Sequence[str]) -> Iterator[tuple[st
 
 def _confusion(config: Mapping[str, Any]) -> RenderableType:
     """Test graphs of each class, by the class that was predicted where there are few."""
-    names = [_short(name) for name in config["data"]["class_names"]]
+    names = [short(name, NAME_WIDTH) for name in config["data"]["class_names"]]
     matrix = config["metrics"]["confusion"]
     shown = names if len(names) <= SHOWN_CLASSES else []
     rows = []
     for i, name in enumerate(names):
         row, column = matrix[i], [matrix[j][i] for j in range(len(names))]
         cells = [f"[bold]{n:,}[/]" if i == j else f"{n:,}" for j, n in enumerate(row) if shown]
-        shares = _share(row[i], row), _share(column[i], column)
+        shares = (f"{row[i] / sum(of):.1%}" if sum(of) else "-" for of in (row, column))
         rows.append((escape(name), *cells, f"{sum(row):,}", *shares))
     return grid(rows, ("true class", *map(escape, shown), "graphs", "recall", "precision"))
-
-
-def _share(part: int, whole: list[int]) -> str:
-    return f"{part / sum(whole):.1%}" if sum(whole) else "-"
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= NAME_WIDTH else name[: NAME_WIDTH - 1] + "…"
 
 
 def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:

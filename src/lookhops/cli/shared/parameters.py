@@ -10,10 +10,16 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from lookhops.options import Architecture, Option, Protocol, argument_texts, options_of
+from lookhops.options import (
+    SHARED_TEXTS,
+    Architecture,
+    Option,
+    Protocol,
+    argument_texts,
+    options_of,
+)
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
-Device = Annotated[str, typer.Option(help="cpu, cuda, or auto: a GPU where there is one.")]
 
 #: Parameters of commands that stand for the options of a dataclass, in a panel with this title.
 Network = Annotated[Architecture, "The network"]
@@ -31,7 +37,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """
     hints = get_type_hints(command, include_extras=True)
     own = inspect.signature(command).parameters
-    texts = argument_texts(command)
+    texts = SHARED_TEXTS | argument_texts(command)
     configs: dict[str, Any] = {}
     panels: dict[str, str] = {}
     options: list[Option] = []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -13,8 +13,7 @@ from rich.panel import Panel
 from rich.table import Table as RichTable
 from rich.text import Text
 
-if TYPE_CHECKING:
-    from lookhops.tables import Table
+from lookhops.tables import Table
 
 # Tables go to stdout; progress and remarks to stderr, so that stdout can be piped.
 out = Console(highlight=False, soft_wrap=False)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
@@ -30,73 +30,55 @@ def progress_bar(*columns: ProgressColumn) -> Progress:
     )
 
 
-class EpochDisplay:
-    """A progress bar with the current losses on a terminal, else a line now and then.
+@contextmanager
+def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epoch], None]]:
+    """A function that shows an epoch: in a bar on a terminal, else by a line now and then.
 
     Args:
-        protocol: Says when a run is done.
+        protocol: Says when a run is done; that is told in a line everywhere.
         title: Goes before each line.
     """
+    title = f"{title}, " if title else ""
+    reported: set[int] = set()
+    spoken = time.monotonic()
 
-    def __init__(self, protocol: Protocol, title: str = "") -> None:
-        self.protocol = protocol
-        self.title = f"{title}, " if title else ""
-        self.reported: set[int] = set()
-        self.spoken = time.monotonic()
-        self.bar = progress_bar(TextColumn("{task.fields[figures]}"))
-        self.task = self.bar.add_task("", total=protocol.max_epochs, figures="")
-
-    def __enter__(self) -> EpochDisplay:
-        self.bar.start()
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.bar.stop()
-
-    def __call__(self, progress: Epoch) -> None:
-        """Show an epoch."""
-        going = [run for run in progress.runs if not run.done(self.protocol)] or progress.runs
+    def show(progress: Epoch) -> None:
+        nonlocal spoken
+        going = [run for run in progress.runs if not run.done(protocol)] or progress.runs
         last = [run.history[-1] for run in going]
-        train_loss, val_loss = (
-            sum(row[key] for row in last) / len(last) for key in ("train_loss", "val_loss")
-        )
         epoch = max(len(run.history) for run in progress.runs)
-        figures = f"epoch {epoch}  train {train_loss:.3f}  validation {val_loss:.3f}"
+        means = [sum(row[key] for row in last) / len(last) for key in ("train_loss", "val_loss")]
+        figures = "epoch {}  train {:.3f}  validation {:.3f}".format(epoch, *means)
         seeds = ", ".join(str(run.seed) for run in going[:3]) + ("…" if len(going) > 3 else "")
-        description = f"{self.title}seed {seeds}"
-        self.bar.update(self.task, completed=epoch, description=description, figures=figures)
-        if not err.is_terminal and time.monotonic() - self.spoken > QUIET:
-            self.spoken = time.monotonic()
-            print_line(f"{description}: {figures}", err)
+        bar.update(task, completed=epoch, description=f"{title}seed {seeds}", figures=figures)
+        if not err.is_terminal and time.monotonic() - spoken > QUIET:
+            spoken = time.monotonic()
+            print_line(f"{title}seed {seeds}: {figures}", err)
         for run in progress.runs:
-            if run.done(self.protocol) and run.seed not in self.reported:
-                self._report(run)
+            if run.done(protocol) and run.seed not in reported:
+                reported.add(run.seed)
+                count = f"{len(reported)} of {len(protocol.seeds)}"
+                print_line(f"{title}seed {run.seed} ({count}): {_ending(run)}", err)
 
-    def _report(self, run: Run) -> None:
-        self.reported.add(run.seed)
-        number = len(self.reported)
-        best = next(row for row in run.history if row["epoch"] == run.best_epoch)
-        print_line(
-            f"{self.title}seed {run.seed} ({number} of {len(self.protocol.seeds)}): "
-            f"{len(run.history)} epochs, lowest validation loss {run.best_loss:.3f} in epoch "
-            f"{run.best_epoch} (accuracy {best['val_accuracy']:.1%})",
-            err,
-        )
+    with progress_bar(TextColumn("{task.fields[figures]}")) as bar:
+        task = bar.add_task("", total=protocol.max_epochs, figures="")
+        yield show
 
 
-class Stopped(Exception):
-    """The user, or the system, asked the training to stop."""
-
-    def __init__(self, signal_number: int) -> None:
-        super().__init__(signal_number)
-        self.exit_code = 128 + signal_number
+def _ending(run: Run) -> str:
+    best = next(row for row in run.history if row["epoch"] == run.best_epoch)
+    return (
+        f"{len(run.history)} epochs, lowest validation loss {run.best_loss:.3f} in epoch "
+        f"{run.best_epoch} (accuracy {best['val_accuracy']:.1%})"
+    )
 
 
 @contextmanager
 def stoppable() -> Iterator[Callable[[], None]]:
     """Make Ctrl-C and a polite kill wait for the end of the epoch; a second one does not wait.
 
-    Yields a function to call after each epoch, which raises :class:`Stopped` if asked to stop.
+    Yields a function to call after each epoch: if asked to stop, it raises ``KeyboardInterrupt``
+    with the number of the signal.
     """
     asked: list[int] = []
 
@@ -107,7 +89,7 @@ def stoppable() -> Iterator[Callable[[], None]]:
 
     def check() -> None:
         if asked:
-            raise Stopped(asked[0])
+            raise KeyboardInterrupt(asked[0])
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -23,8 +23,7 @@ Source = Annotated[
     str,
     typer.Argument(
         help="A TU name (NCI1), a TU zip or folder, molecules (.smi .csv .sdf), packed graphs "
-        "(.graphs), `solubility`, or `hops-1` to `hops-6`.",
-        show_default=False,
+        "(.graphs), `solubility`, or `hops-1` to `hops-6`."
     ),
 ]
 #: What a trained model is asked about.
@@ -34,20 +33,13 @@ Input = Annotated[
         metavar="INPUT",
         help="Any source that `train` takes, or `-`: SMILES from standard input, one a line, "
         "each with a name if you like.",
-        show_default=False,
     ),
 ]
-Model = Annotated[
-    Path,
-    typer.Argument(metavar="DIR", help="Folder that `train` wrote.", show_default=False),
-]
+Model = Annotated[Path, typer.Argument(metavar="DIR", help="Folder that `train` wrote.")]
 DataDir = Annotated[
     Path | None,
     typer.Option(
-        "--data-dir",
-        envvar="LOOKHOPS_DATA",
-        help="Folder of TU archives. Default: the user's cache folder.",
-        show_default=False,
+        envvar="LOOKHOPS_DATA", help="Folder of TU archives. Default: the user's cache folder."
     ),
 ]
 
@@ -96,13 +88,12 @@ class GraphReader:
             lines = sys.stdin.buffer.read().decode("utf-8-sig").splitlines()
         except UnicodeDecodeError as error:
             raise LookHopsError("standard input: not UTF-8 text.") from error
-        where, smiles, ids = [], [], []
-        for number, line in enumerate(lines, 1):
-            words = line.split(maxsplit=1)
-            if words and not line.startswith("#"):
-                where.append(f"line {number}")
-                smiles.append(words[0])
-                ids.append(words[-1].strip())
+        rows = [
+            (f"line {number}", words[0], words[-1].strip())
+            for number, line in enumerate(lines, 1)
+            if (words := line.split(maxsplit=1)) and not line.startswith("#")
+        ]
+        where, smiles, ids = ([row[i] for row in rows] for i in range(3))
         with warnings_as_lines():
             table = MoleculeTable("standard input", where, smiles, ids)
             return featurise(table, invalid=self.invalid, name="standard input")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.progress import MofNCompleteColumn
@@ -17,7 +18,6 @@ from lookhops.options import option
 
 if TYPE_CHECKING:
     from lookhops.experiments.plan import Cell
-    from lookhops.experiments.runners import PlanRun, Tell
     from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
 
@@ -29,7 +29,6 @@ class Runner:
     """How a plan is run.
 
     Args:
-        device: cpu, cuda, or auto: a GPU where there is one.
         time_limit: Seconds after which no run is begun; 0 shows what is stored. By default none.
         runner: local, or ray: a cluster.
         address: ray: the cluster (``auto``, HOST:PORT); by default one on this machine.
@@ -59,89 +58,47 @@ Running = Annotated[Runner, "How it is run"]
 
 @dataclass(frozen=True)
 class Left:
-    """What a plan has left undone, in words.
+    """What a plan has left undone.
 
     Args:
-        failures: The runs that failed, and why.
-        missing: How many runs are still to be done, if any.
+        said: The runs that failed, and why; how many are missing besides.
+        failed: Whether any run failed.
     """
 
-    failures: list[str]
-    missing: list[str]
-
-    @property
-    def said(self) -> list[str]:
-        """All of it."""
-        return [*self.failures, *self.missing]
+    said: Sequence[str] = ()
+    failed: bool = False
 
     def tell(self) -> None:
         """Say it on stderr, as a command's last words; failures end it with exit code 1."""
         for sentence in self.said:
             warn(sentence)
-        if self.failures:
+        if self.failed:
             raise typer.Exit(1)
 
 
-def names_in(text: str | None) -> list[str]:
-    """Names with commas between."""
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
-
-
-def choose_names(text: str, known: Sequence[str], what: str) -> list[str]:
-    """Names with commas between, ``all`` or ``none``, in the order in which they are known."""
-    if text in ("all", "none"):
-        return list(known) if text == "all" else []
-    names = names_in(text)
-    for name in names:
-        if name not in known:
-            raise LookHopsError(
-                f"There is no {what} {name!r}; there are {', '.join(known)}, or all, or none."
-            )
-    return [name for name in known if name in names]
-
-
 def run_plan(
-    cells: Sequence[Cell],
-    source: Callable[[str], Graphs],
-    store: Store,
-    options: Runner,
+    cells: Sequence[Cell], source: Callable[[str], Graphs], store: Store, options: Runner
 ) -> Left:
     """Run what is missing, with a bar or plain lines on stderr; what is left."""
-    options.check()
+    if options.runner == "local":
+        from lookhops.experiments.runners import run_local as run
+    else:
+        from lookhops.experiments.ray_runner import run_ray
+
+        names = ("address", "cpus_per_task", "gpus_per_task")
+        run = partial(run_ray, **{name: getattr(options, name) for name in names})
     limit = inf if options.time_limit is None else options.time_limit
     total = sum(len(cell.protocol.seeds) for cell in cells)
     with progress_bar(MofNCompleteColumn()) as bar:
         task = bar.add_task("runs", total=total)
-        done = 0
 
         def tell(text: str, finished: int) -> None:
-            nonlocal done
-            done += finished
-            bar.update(task, completed=done)
-            print_line(f"{text} ({done} of {total} runs)", err)
+            bar.advance(task, finished)
+            print_line(f"{text} ({bar.tasks[0].completed:.0f} of {total} runs)", err)
 
-        outcome = _choose(cells, source, store, options, limit, tell)
-    missing = []
-    if outcome.left > len(outcome.failures):
+        done = run(cells, source, store, device=options.device, time_limit=limit, tell=tell)
+    said = list(done.failures)
+    if done.left > len(said):
         again = "without --time-limit it trains" if limit == 0 else "the same command goes on with"
-        missing.append(f"{outcome.left} of {total} runs are missing; {again} them")
-    return Left(list(outcome.failures), missing)
-
-
-def _choose(
-    cells: Sequence[Cell],
-    source: Callable[[str], Graphs],
-    store: Store,
-    options: Runner,
-    limit: float,
-    tell: Tell,
-) -> PlanRun:
-    shared: dict[str, Any] = {"device": options.device, "time_limit": limit, "tell": tell}
-    if options.runner == "local":
-        from lookhops.experiments.runners import run_local
-
-        return run_local(cells, source, store, **shared)
-    from lookhops.experiments.ray_runner import run_ray
-
-    shared |= {"cpus_per_task": options.cpus_per_task, "gpus_per_task": options.gpus_per_task}
-    return run_ray(cells, source, store, address=options.address, **shared)
+        said.append(f"{done.left} of {total} runs are missing; {again} them")
+    return Left(said, failed=bool(done.failures))

@@ -18,13 +18,7 @@ class GCN(Convolution):
 
     with :math:`\hat D` the degrees of :math:`A + I`: PyG's ``GCNConv``, with its initialisation.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        out_channels: Channels of the output, :math:`d'`.
-
-    Shapes:
-        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`, edge_weight :math:`(e)` *(optional)*
-        - output :math:`(\ldots, n, d')`
+    Arguments and shapes as for :class:`~lookhops.nn.Convolution`, without k.
     """
 
     reads_k = False

@@ -20,13 +20,8 @@ class GIN(Convolution):
     with a learnt :math:`\varepsilon` that starts at zero: PyG's ``GINConv`` with its ``train_eps``.
     Edge weights are not looked at, save that an edge of weight zero is no edge.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        out_channels: Channels of the output and between the two dense layers, :math:`d'`.
-
-    Shapes:
-        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`
-        - output :math:`(\ldots, n, d')`
+    Arguments and shapes as for :class:`~lookhops.nn.Convolution`, without k; between the two dense
+    layers there are as many channels as in the output.
     """
 
     reads_k = False

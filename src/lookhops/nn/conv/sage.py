@@ -18,13 +18,7 @@ class SAGE(Convolution):
     where the mean of no neighbour is zero: PyG's ``SAGEConv``. Edge weights are not looked at, save
     that an edge of weight zero is no edge.
 
-    Args:
-        in_channels: Channels of the input, :math:`d`.
-        out_channels: Channels of the output, :math:`d'`.
-
-    Shapes:
-        - x :math:`(\ldots, n, d)`, edge_index :math:`(2, e)`
-        - output :math:`(\ldots, n, d')`
+    Arguments and shapes as for :class:`~lookhops.nn.Convolution`, without k.
     """
 
     reads_k = False

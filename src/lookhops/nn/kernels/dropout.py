@@ -5,12 +5,10 @@ from __future__ import annotations
 
 import torch
 
+from lookhops.hashing import GAMMA, MIX_1, MIX_2
 from lookhops.hops.kernels import tl, triton
 
 DRAWS = 1 << 16  # values that a draw of 16 bits can take
-GAMMA = 0x9E3779B97F4A7C15  # the constants of SplitMix64
-MIX_1 = 0xBF58476D1CE4E5B9
-MIX_2 = 0x94D049BB133111EB
 BLOCK = 1024  # elements a program takes
 
 

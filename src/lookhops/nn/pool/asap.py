@@ -6,11 +6,11 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
-from lookhops.hops import Adjacency, Anchors, Pattern, SparseMatrix
+from lookhops.hops import Anchors, Pattern, SparseMatrix
 from lookhops.hops.dense import linear_scores
 from lookhops.nn.level import Level, Pooled, top_of_each
 from lookhops.nn.linear import Linear
-from lookhops.nn.pool.base import Pooling
+from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
 from lookhops.nn.pool.clusters import links_between
 from lookhops.nn.pool.topk import Direction
 from lookhops.nn.segments import edge_scores, neighbour_max, softmax
@@ -82,10 +82,10 @@ class ASAP(Pooling):
     def forward(
         self,
         x: Tensor,
-        edge_index: Tensor | Adjacency,
-        edge_weight: Tensor | None = None,
-        batch: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        edge_index: Edges,
+        edge_weight: Maybe = None,
+        batch: Maybe = None,
+    ) -> PyGPooled:
         """Pool as PyG's other poolings do; arguments as for :class:`~lookhops.nn.NodePooling`."""
         level = self._level(x, edge_index, batch, edge_weight)
         pooled, perm = self._coarsen(level)
@@ -121,7 +121,3 @@ class ASAP(Pooling):
         stays = stays if adjacency.present is None else stays & adjacency.present
         x = h * fitness.unsqueeze(-1)
         return Pooled(fitness.flatten(), node, stays, x, coarse), order[kept]
-
-    def extra_repr(self) -> str:
-        """Channels and ratio, as printing the module shows them."""
-        return f"{self.in_channels}, ratio={self.ratio}"

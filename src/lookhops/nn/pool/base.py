@@ -12,6 +12,12 @@ from lookhops.hops import Adjacency, Anchors
 from lookhops.nn.gate import gate
 from lookhops.nn.level import Level, Pooled, keep_top, top_of_each
 
+#: Edges as PyG gives them, or in order already.
+Edges = Tensor | Adjacency
+Maybe = Tensor | None
+#: What PyG's poolings return: x, edge_index, edge_attr, batch, perm, score.
+PyGPooled = tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]
+
 
 def check_ratio(owner: object, name: str, ratio: float) -> float:
     """Refuse a ratio that is not a fraction to keep."""
@@ -84,6 +90,10 @@ class Pooling(nn.Module):
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
         return Level(x, adjacency, batch, num_graphs)
 
+    def extra_repr(self) -> str:
+        """Channels and ratio, as printing the module shows them."""
+        return f"{self.in_channels}, ratio={self.ratio}"
+
 
 class NodePooling(Pooling):
     r"""Poolings that drop nodes: keep the :math:`\lceil \rho n \rceil` best of each graph.
@@ -125,11 +135,11 @@ class NodePooling(Pooling):
     def forward(
         self,
         x: Tensor,
-        edge_index: Tensor | Adjacency,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
+        edge_index: Edges,
+        edge_attr: Maybe = None,
+        batch: Maybe = None,
         anchors: Anchors | Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+    ) -> PyGPooled:
         """Pool as PyG's poolings do.
 
         Args:
@@ -171,7 +181,3 @@ class NodePooling(Pooling):
         if node is None:
             node = keep_top(level, flat, self.ratio)
         return Pooled(flat, node, self.connect(level, score, node))
-
-    def extra_repr(self) -> str:
-        """Channels and ratio, as printing the module shows them."""
-        return f"{self.in_channels}, ratio={self.ratio}"

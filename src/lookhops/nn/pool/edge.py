@@ -11,7 +11,7 @@ from lookhops.hops.dense import linear_scores
 from lookhops.hops.product import entry_products, group, multiply
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
-from lookhops.nn.pool.base import Pooling
+from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
 from lookhops.nn.segments import softmax
 
 
@@ -62,12 +62,8 @@ class Edge(Pooling):
         return self._merge(level)[0]
 
     def forward(
-        self,
-        x: Tensor,
-        edge_index: Tensor | Adjacency,
-        edge_attr: Tensor | None = None,
-        batch: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor | None, Tensor, Tensor, Tensor]:
+        self, x: Tensor, edge_index: Edges, edge_attr: Maybe = None, batch: Maybe = None
+    ) -> PyGPooled:
         """Pool as PyG's other poolings do; arguments as for :class:`~lookhops.nn.NodePooling`."""
         given = self._level(x, edge_index, batch)
         if edge_attr is not None and edge_attr.shape[0] != given.adjacency.num_edges:

@@ -13,11 +13,11 @@ from lookhops.report.charts import (
     PATTERN,
     PATTERNS,
     axis,
-    bars,
     colour,
     figure,
     label,
     named_axis,
+    series,
 )
 from lookhops.report.content import Block, Chart, Section
 from lookhops.tables import Table
@@ -52,11 +52,12 @@ def class_balance(facts: Mapping[str, Any]) -> Chart:
     total = max(sum(counts), 1)
     rows = [(name, f"{n:,}", percent(n / total)) for name, n in zip(names, counts, strict=True)]
     own = [colour(i) for i in range(len(names))]
-    drawn = bars(
+    drawn = series(
+        "bar",
         counts,
-        list(range(len(names))),
-        {"color": own if len(names) <= MOST_SERIES else "var(--blue)"},
+        range(len(names)),
         "%{text}",
+        marker={"color": own if len(names) <= MOST_SERIES else "var(--blue)"},
         orientation="h",
         text=[f"{count} ({share})" for _, count, share in rows],
         textposition="auto",
@@ -86,11 +87,12 @@ def sizes(facts: Mapping[str, Any]) -> Chart:
         counts, names = [np.sum(counts, axis=0).tolist()], ["graphs"]
     ranges = [_range(low, high) for low, high in pairwise(edges)]
     drawn = [
-        bars(
+        series(
+            "bar",
             [(low + high) / 2 for low, high in pairwise(edges)],
             row,
-            {"color": colour(i), "pattern": {**PATTERN, "shape": PATTERNS[i]}},
             "%{customdata} nodes: %{y:,} graphs<extra>" + label(name) + "</extra>",
+            marker={"color": colour(i), "pattern": {**PATTERN, "shape": PATTERNS[i]}},
             name=label(name, 16),
             customdata=ranges,
         )

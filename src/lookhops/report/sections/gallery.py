@@ -102,13 +102,12 @@ def make_gallery(model: ModelFolder, answers: Answers, graphs: Graphs) -> Galler
         )
     left_out = int((~small).sum())
     note = f" Graphs of more than {MOST_NODES} nodes ({left_out}) are left out." if left_out else ""
-    layers = len(cards[0].steps) - 1
     caption = (
         f"{counted(len(cards), 'graph')} of the {len(answers.true):,} test graphs of seed {seed}: "
         f"of each class the most certain right answers, the least certain answers and the most "
         f"certain wrong ones. Probabilities are that seed's, calibrated.{note}"
     )
-    return Gallery(cards, layers, caption)
+    return Gallery(cards, caption)
 
 
 def choose(answers: Answers, allowed: np.ndarray) -> Mapping[int, str]:

@@ -13,14 +13,12 @@ from lookhops.report.charts import (
     SYMBOLS,
     Figure,
     axis,
-    bars,
     colour,
     figure,
     interval,
     label,
-    line,
-    marks,
     rounded,
+    series,
 )
 from lookhops.report.content import Block, Chart, Section, Tile
 from lookhops.report.sections.label_hops import label_accuracy
@@ -91,7 +89,7 @@ def gains(found: Mapping[str, Any], title: str = "") -> Chart:
     graphs = f" n = {counted(found['graphs'], 'graph')}." if "graphs" in found else ""
     quality = f", R² = {fit['r2']:.4f}" if fit.get("r2") is not None else ""
     return Chart(
-        _gains_figure(_gain_traces(found, "measured", "fit", 0, 0.0)),
+        _gains_figure({"measured": found}),
         f"Information gain falls from {gain[0]:.3g} at {k[0]} hops to {gain[-1]:.3g} at {k[-1]}; "
         f"the dashed curve is the fit.",
         f"{title}How much each further hop tells, in nats, with the fit {_formula(fit)}{quality}."
@@ -103,17 +101,11 @@ def gains(found: Mapping[str, Any], title: str = "") -> Chart:
 def class_gains(found: Mapping[str, Any]) -> Chart:
     """The gains of the graphs of each class."""
     parts: Mapping[str, Any] = found["per_class"]
-    middle = (len(parts) - 1) / 2
-    traces = [
-        {**trace, "showlegend": trace["mode"] == "markers"}
-        for i, (name, part) in enumerate(parts.items())
-        for trace in _gain_traces(part, name, f"{name}, fit", i, 0.1 * (i - middle))
-    ]
     fits = "; ".join(f"{name}: {_formula(part['fit'])}" for name, part in parts.items())
     sizes = ", ".join(f"{part['graphs']:,} {name}" for name, part in parts.items())
     rows = [[name, *row] for name, part in parts.items() for row in _gain_rows(part)]
     return Chart(
-        _gains_figure(traces),
+        _gains_figure(parts),
         "Information gain of each hop by class, with the fitted curves.",
         f"The same for the graphs of each class, in nats, with the fits {fits}."
         f"{_resamples(found)} n = {sizes}.",
@@ -122,28 +114,27 @@ def class_gains(found: Mapping[str, Any]) -> Chart:
     )
 
 
-def _gains_figure(traces: list[Figure]) -> Figure:
+def _gains_figure(parts: Mapping[str, Any]) -> Figure:
+    """Marks for the gains of each part and a line for their fit; parts stand a little aside."""
+    traces = []
+    for i, (name, part) in enumerate(parts.items()):
+        k = np.asarray(part["k"]) + 0.1 * (i - (len(parts) - 1) / 2)
+        look = {"color": colour(i), "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 9}
+        hover = "k = %{x:.0f}: %{y:.4f}"
+        dots = series(
+            "markers", k.tolist(), rounded(part["gain"]), hover, name=label(name), marker=look
+        )
+        if part.get("gain_interval"):
+            low, high = np.asarray(part["gain_interval"]).T
+            dots["error_y"] = interval(low, part["gain"], high)
+        fine = np.linspace(part["k"][0], part["k"][-1], 60)
+        drawn = rounded(fine + k[0] - part["k"][0]), rounded(_fitted(part, fine))
+        style = {"color": colour(i), "dash": "dash", "width": 1.5}
+        legend = {"name": "fit"} if len(parts) == 1 else {"showlegend": False}
+        fit = series("lines", *drawn, line=style, **legend)
+        traces += [dots, fit]
     gain = axis("information gain IG(k), nats", rangemode="tozero")
     return figure(traces, axis("hops k", dtick=1, zeroline=False), gain)
-
-
-def _gain_traces(
-    part: Mapping[str, Any], name: str, fit: str, i: int, shift: float
-) -> list[Figure]:
-    """Marks for the gains and a line for their fit, both moved aside by ``shift``."""
-    k = np.asarray(part["k"], dtype=float)
-    look = colour(i), SYMBOLS[i % len(SYMBOLS)], 9
-    gain = rounded(part["gain"])
-    dots = marks(label(name), (k + shift).tolist(), gain, look, "k = %{x:.0f}: %{y:.4f}")
-    if part.get("gain_interval"):
-        low, high = np.asarray(part["gain_interval"]).T
-        dots["error_y"] = interval(low, part["gain"], high)
-    fine = np.linspace(k[0], k[-1], 60)
-    curve = _fitted(part, fine)
-    return [
-        dots,
-        line(label(fit), rounded(fine + shift), rounded(curve), (colour(i), "dash", 1.5)),
-    ]
 
 
 def _fitted(found: Mapping[str, Any], k: Any) -> Any:
@@ -152,7 +143,7 @@ def _fitted(found: Mapping[str, Any], k: Any) -> Any:
 
 def _gain_rows(found: Mapping[str, Any]) -> list[list[str]]:
     ends = found.get("gain_interval")
-    shown = [between(one, unit="", digits=4) for one in ends] if ends else [NONE] * len(found["k"])
+    shown = [between(one, digits=4) for one in ends] if ends else [NONE] * len(found["k"])
     return [
         [str(k), f"{gain:.4f}", text, f"{_fitted(found, k):.4f}"]
         for k, gain, text in zip(found["k"], found["gain"], shown, strict=True)
@@ -175,18 +166,17 @@ def _resamples(found: Mapping[str, Any]) -> str:
 def lost(found: Mapping[str, Any]) -> Chart:
     """The share of the information beyond each k, by the fit."""
     suggested, last = found.get("suggested_k"), found["k"][-1]
-    k = np.arange(1, min(max(SHOWN_HOPS, (suggested or 0) + 1), last) + 1)
-    share = np.minimum(np.exp(-found["fit"]["b"] * k), 1.0)
+    k = np.arange(1, min(max(SHOWN_HOPS, (suggested or 0) + 1), last) + 1).tolist()
+    share = np.minimum(np.exp(-found["fit"]["b"] * np.array(k)), 1.0)
     texts = [f"{100 * s:.1f}%" if s >= 0.0005 else "<0.1%" for s in share]
     colours = ["var(--green)" if one == suggested else "var(--pale)" for one in k]
     hover = "k = %{x}: %{y:.2f} % lost"
-    drawn = bars(k.tolist(), rounded(100 * share), {"color": colours}, hover)
+    drawn = series("bar", k, rounded(100 * share), hover, marker={"color": colours})
     # The shares stand under the axis, where the line of what may be lost does not cross them.
     ticks = [f"{one}<br>{escape(text)}" for one, text in zip(k, texts, strict=True)]
     ticks = [f"<b>{t}</b>" if one == suggested else t for one, t in zip(k, ticks, strict=True)]
-    shown = {"tickvals": k.tolist(), "ticktext": ticks, "tickangle": 0, "showgrid": False}
+    shown = {"tickvals": k, "ticktext": ticks, "tickangle": 0, "showgrid": False}
     said = f"k = {suggested} is the smallest that loses no more" if suggested else "no k is enough"
-    rows = [[str(one), text] for one, text in zip(k, texts, strict=True)]
     return Chart(
         figure(
             [drawn],
@@ -197,7 +187,7 @@ def lost(found: Mapping[str, Any]) -> Chart:
         f"Bar chart of the share of the information lost beyond k hops; {said}.",
         "What lies beyond k hops and is lost, in per cent of all, by the fitted curve"
         + (f". The suggested k = {suggested} is drawn in green and bold." if suggested else "."),
-        Table(("hops k", "lost"), rows),
+        Table(("hops k", "lost"), list(zip(map(str, k), texts, strict=True))),
     )
 
 

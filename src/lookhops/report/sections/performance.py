@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookhops.report.charts import Figure, axis, figure, line, named_axis, rounded
+from lookhops.report.charts import Figure, axis, figure, named_axis, rounded, series
 from lookhops.report.content import Chart, Section
 from lookhops.report.folders import Answers, ModelFolder
 from lookhops.tables import Table
 from lookhops.tasks import Classification
 from lookhops.tasks.metrics import interval, rates
-from lookhops.words import counted, mean_std, percent, share_between, short
+from lookhops.words import counted, percent, short
 
 Array = NDArray[Any]
 
@@ -51,12 +51,10 @@ def metrics_table(model: ModelFolder, n: str) -> Table:
     intervals = _intervals(model.answers, len(model.class_names)) if model.answers else {}
     rows = []
     for metric in model.task.metrics:
-        if not metric.shown or metric.name not in summary:
-            continue
-        found = summary[metric.name]
-        shown = share_between(found.get("interval") or intervals.get(metric.name))
-        each = [percent(seeds[seed][metric.name]) for seed in own]
-        rows.append([metric.title, mean_std(found["mean"], found["std"], several), shown, *each])
+        if metric.shown and (score := model.score(metric)):
+            ends = summary[metric.name].get("interval") or intervals.get(metric.name) or ()
+            each = [metric.written(seeds[seed][metric.name]) for seed in own]
+            rows.append([metric.title, score, metric.written(*ends, joint=" to "), *each])
     head = ("test", "mean ± std" if several else "value", "95% interval")
     caption = f"{n}. Interval: 95% of {RESAMPLES:,} redrawn sets of test graphs, mean over seeds."
     return Table((*head, *(f"seed {seed}" for seed in own)), rows, caption)
@@ -68,13 +66,11 @@ def metrics_table(model: ModelFolder, n: str) -> Table:
 def _of_classes(model: ModelFolder, n: str) -> tuple[str, list[Chart]]:
     """What is said of a classification, and its charts."""
     metrics, names = model.config["metrics"], model.class_names
-    summary, matrix = metrics["summary"]["accuracy"], np.asarray(metrics["confusion"])
+    matrix = np.asarray(metrics["confusion"])
     right = matrix.diagonal() / np.maximum(matrix.sum(1), 1)
     there = np.flatnonzero(matrix.sum(1))
-    lead = (
-        f"Of graphs that it had not seen, the model classified "
-        f"{mean_std(summary['mean'], summary['std'], len(metrics['seeds']) > 1)} correctly."
-    )
+    score = model.score(model.task.main)
+    lead = f"Of graphs that it had not seen, the model classified {score} correctly."
     if len(there) > 1:
         best, worst = there[right[there].argmax()], there[right[there].argmin()]
         lead += (
@@ -151,26 +147,27 @@ def calibration(model: ModelFolder, answers: Answers, n: str) -> Chart:
     own /= own.sum(1, keepdims=True)
     hit = answers.p.argmax(1) == answers.true
     curves = (
-        ("before", own.max(1), ("var(--orange)", "dash", 1.5), "square-open"),
-        ("with temperature", answers.p.max(1), ("var(--blue)", "solid", 1.5), "circle"),
+        ("before", own.max(1), "var(--orange)", "dash", "square-open"),
+        ("with temperature", answers.p.max(1), "var(--blue)", "solid", "circle"),
     )
-    traces = [line("perfect", [0, 100], [0, 100], ("var(--muted)", "dot", 1.5))]
+    diagonal = {"color": "var(--muted)", "dash": "dot", "width": 1.5}
+    traces = [series("lines", [0, 100], [0, 100], name="perfect", line=diagonal)]
     hover = "%{customdata} graphs: %{x:.0f} % sure, %{y:.0f} % right"
     rows, lowest = [], 1.0
-    for name, p, look, symbol in curves:
+    for name, p, colour, dash, symbol in curves:
         sure, right, count = _bins(p, hit)
         lowest = min(lowest, sure.min())
         size = rounded(6 + 12 * np.sqrt(count / len(hit)))
         traces.append(
-            line(
-                name,
+            series(
+                "lines+markers",
                 rounded(100 * sure),
                 rounded(100 * right),
-                look,
                 f"{hover}<extra>{name}</extra>",
-                mode="lines+markers",
+                name=name,
+                line={"color": colour, "dash": dash, "width": 1.5},
                 customdata=count.tolist(),
-                marker={"symbol": symbol, "color": look[0], "opacity": 1, "size": size},
+                marker={"symbol": symbol, "color": colour, "opacity": 1, "size": size},
             )
         )
         bins = zip(sure, right, count, strict=True)

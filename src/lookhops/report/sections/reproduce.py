@@ -1,14 +1,30 @@
-"""How to do it again: the command lines, and a model's versions, seeds and settings."""
+"""How to do it again: the command lines, the seeds, settings, versions and machines."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from typing import Any
 
-from lookhops.report.content import Block, Commands, Section
+from lookhops.models.records import Machine
+from lookhops.nn import Architecture
+from lookhops.nn.registry import reads_k
+from lookhops.report.comparable import Group
+from lookhops.report.content import Block, Commands, Lines, Section
 from lookhops.report.folders import ModelFolder
 from lookhops.tables import Table
 from lookhops.words import joined
+
+
+def reproduce_section(lead: str, lines: Lines, rows: Sequence[Sequence[str]] = ()) -> Section:
+    """Command lines, each with what it does, and what else decides the numbers."""
+    blocks: list[Block] = [Commands(lines)] if lines else []
+    blocks += [Table(("what", "value"), rows)] if rows else []
+    return Section("reproduce", "How to reproduce", lead, blocks)
+
+
+# -------------------------------------------------------------------- models
 
 
 def commands_of(models: Sequence[ModelFolder]) -> list[tuple[str, str]]:
@@ -21,27 +37,23 @@ def commands_of(models: Sequence[ModelFolder]) -> list[tuple[str, str]]:
     return [(f"Run {joined(names)}" if several else "Run", line) for line, names in known.items()]
 
 
-def reproduce_section(model: ModelFolder, lines: Sequence[tuple[str, str]]) -> Section:
-    """The command lines, each with what it does, and a model's versions, seeds and settings."""
-    config = model.config
-    versions = ", ".join(f"{name} {version}" for name, version in config["versions"].items())
-    machine, data = config["machine"], config["data"]
+def model_reproduce_section(model: ModelFolder, lines: Lines) -> Section:
+    """The command lines, and a model's versions, seeds and settings."""
+    config, data = model.config, model.config["data"]
     rows = [
         ["seeds", ", ".join(map(str, model.seeds))],
         ["network", _settings(config["architecture"])],
         ["training", _settings({k: v for k, v in config["protocol"].items() if k != "seeds"})],
         ["data", f"{data['name']}, fingerprint {data['fingerprint']}, splits {data['splits']}"],
-        ["versions", versions],
-        ["machine", f"{machine['system']}, {machine['cores']} cores, on {machine['device']}"],
+        ["versions", _versions(config["versions"])],
+        ["machine", _machine(Machine(**config["machine"]))],
         ["weights", f"SHA-256 {config['weights_sha256'][:16]}…"],
     ]
     lead = (
         "The same command with the same versions gives the same models: each seed decides its "
         "split, its first weights and the order of its batches."
     )
-    commands: list[Block] = [Commands(lines)] if lines else []
-    table = Table(("what", "value"), rows)
-    return Section("reproduce", "How to reproduce", lead, [*commands, table])
+    return reproduce_section(lead, lines, rows)
 
 
 def _settings(values: Mapping[str, Any]) -> str:
@@ -54,3 +66,64 @@ def _said(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "/".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _versions(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in versions.items())
+
+
+def _machine(machine: Machine) -> str:
+    return f"{machine.system}, {machine.cores} cores, on {machine.device}"
+
+
+# -------------------------------------------------------------------- comparisons
+
+
+def runs_reproduce_section(
+    groups: Sequence[Group], commands: Sequence[str], more: Lines = ()
+) -> Section:
+    """Commands that run it again, with the versions and machines of the runs."""
+    lines = [("Run", command) for command in commands] or [
+        (f"Run {group.dataset} again", rerun(group)) for group in groups
+    ]
+    records = [run for group in groups for cell in group.finished for run in cell.runs]
+    versions = dict.fromkeys(_versions(run.versions) for run in records)
+    machines = dict.fromkeys(_machine(run.machine) for run in records)
+    rows = [
+        ["data", "; ".join(f"{g.dataset}, fingerprint {g.best.key.fingerprint}" for g in groups)],
+        ["seeds", ", ".join(map(str, dict.fromkeys(s for g in groups for s in g.found.seeds)))],
+        *(["versions", text] for text in versions),
+        *(["machine", text] for text in machines),
+    ]
+    lead = "Finished runs are kept in the store: the same command runs only what is missing."
+    return reproduce_section(lead, [*lines, *more], rows)
+
+
+def rerun(group: Group) -> str:
+    """The ``lookhops compare`` that trains the models of a group."""
+    if group.quick:
+        return "lookhops paper --quick -o paper"
+    models = ",".join(spelled(cell.architecture) for cell in group.finished)
+    protocol = group.best.protocol
+    known = sorted({seed for cell in group.finished for seed in cell.seeds})
+    seeds = ",".join(map(str, known))
+    seeds += "," if len(known) == 1 else ""  # else it would be their number
+    dataset = group.dataset.removesuffix(f" ({group.best.key.fingerprint})")
+    return (
+        f"lookhops compare {shlex.quote(dataset)} --models {models} --seeds {seeds} --epochs "
+        f"{protocol.max_epochs} --patience {protocol.patience} --batch-size {protocol.batch_size} "
+        f"--lr {protocol.learning_rate:g}"
+        + (" --stratify" if protocol.stratify else "")
+        + (f" --precision {protocol.precision}" if protocol.precision != "float32" else "")
+    )
+
+
+def spelled(architecture: Architecture) -> str:
+    """A network as ``lookhops compare`` reads it: ``licheb+lookhops/k=3``."""
+    text = architecture.conv + (f"+{architecture.pool}" if architecture.pool != "none" else "")
+    unread = () if reads_k(architecture.conv, architecture.pool) else ("k",)
+    for option in fields(Architecture):
+        value = getattr(architecture, option.name)
+        if option.name not in ("conv", "pool", *unread) and value != option.default:
+            text += f"/{option.name}={str(value).lower()}"
+    return text

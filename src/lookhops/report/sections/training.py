@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from lookhops.report.charts import Figure, axis, figure, line, marks, rounded
+from lookhops.report.charts import Figure, axis, figure, rounded, series
 from lookhops.report.content import Block, Chart, Note, Section
 from lookhops.report.folders import ModelFolder
 from lookhops.tables import Table
@@ -52,28 +52,21 @@ def training_charts(history: History, best: Mapping[int, int], title: str = "") 
     rows = []
     for seed, columns in history.items():
         i = max(best[seed], 1) - 1
-        losses = (f"{columns[name][i]:.4f}" for name in ("train_loss", "val_loss"))
+        at = (f"{columns[name][i]:.4f}" for name in ("train_loss", "val_loss"))
         length, kept = str(len(columns["epoch"])), str(best[seed])
-        rows.append([str(seed), length, kept, *losses, percent(columns["val_accuracy"][i])])
+        rows.append([str(seed), length, kept, *at, percent(columns["val_accuracy"][i])])
     head = ("seed", "epochs", "kept epoch", "training loss", "validation loss", "val. accuracy")
     table = Table(head, rows, "At the epoch that was kept")
     n = counted(len(history), "seed")
+    over, each = f"over the epochs of {n}", f"{n.capitalize()}, a line each."
     names = {"train_loss": "training", "val_loss": "validation"}
+    losses = curves(history, best, names, "loss (nats)")
+    accuracy = curves(history, best, {"val_accuracy": "validation"}, "accuracy, %", scale=100)
+    dotted = "Loss a graph: training dotted, validation solid."
+    shown = "Accuracy on the validation graphs, in per cent."
     return [
-        Chart(
-            curves(history, best, names, "loss (nats)"),
-            f"Training and validation loss over the epochs of {n}.",
-            f"{title}Loss a graph: training dotted, validation solid. {n.capitalize()}, a line "
-            "each.",
-            table,
-        ),
-        Chart(
-            curves(history, best, {"val_accuracy": "validation"}, "accuracy, %", scale=100),
-            f"Validation accuracy over the epochs of {n}.",
-            f"{title}Accuracy on the validation graphs, in per cent. {n.capitalize()}, a line "
-            "each.",
-            table,
-        ),
+        Chart(losses, f"Training and validation loss {over}.", f"{title}{dotted} {each}", table),
+        Chart(accuracy, f"Validation accuracy {over}.", f"{title}{shown} {each}", table),
     ]
 
 
@@ -93,32 +86,34 @@ def curves(
         title: Of the vertical axis.
         scale: Multiplies the values: 100 for per cent.
     """
+    looks = (("var(--orange)", "dot"), ("var(--blue)", "solid"))[-len(columns) :]
     width = 2 if len(history) == 1 else 1.4
-    looks = (("var(--orange)", "dot", width), ("var(--blue)", "solid", width))
     traces = [
-        line(
-            name,
-            [int(epoch) for epoch in rows["epoch"]],
+        series(
+            "lines",
+            map(int, rows["epoch"]),
             rounded(scale * np.asarray(rows[column])),
-            look,
             f"epoch %{{x}}: %{{y:.4g}}<extra>seed {seed}</extra>",
+            name=name,
+            line={"color": colour, "dash": dash, "width": width},
             legendgroup=name,
             showlegend=number == 0,
             opacity=0.85,
         )
-        for (column, name), look in zip(columns.items(), looks[-len(columns) :], strict=True)
+        for (column, name), (colour, dash) in zip(columns.items(), looks, strict=True)
         for number, (seed, rows) in enumerate(history.items())
     ]
     main = list(columns)[-1]
-    kept = {seed: best[seed] for seed in history if 0 < best[seed] <= len(history[seed]["epoch"])}
-    diamonds = marks(
-        "kept epoch",
+    kept = {seed: best[seed] for seed in history if best[seed]}
+    diamonds = series(
+        "markers",
         kept.values(),
         rounded([scale * history[seed][main][epoch - 1] for seed, epoch in kept.items()]),
-        ("var(--vermillion)", "diamond", 10),
         "%{text} kept epoch %{x}",
+        name="kept epoch",
+        marker={"color": "var(--vermillion)", "symbol": "diamond", "size": 10}
+        | {"line": {"color": "var(--page)", "width": 1.5}},
         text=[f"seed {seed}" for seed in kept],
     )
-    diamonds["marker"]["line"] = {"color": "var(--page)", "width": 1.5}
     epochs = axis("epoch", rangemode="tozero", zeroline=False)
     return figure([*traces, diamonds], epochs, axis(title))

@@ -31,6 +31,26 @@ function showTheme(theme) {
 const figures = JSON.parse(document.getElementById("figures").textContent);
 const drawn = new Set();
 
+// The one style of all charts: what Plotly takes where a figure says nothing.
+const font = { family: "var(--font)", color: "var(--ink)" };
+const axis = {
+  showgrid: true, zeroline: true, showline: true, automargin: true,
+  gridcolor: "var(--line)", zerolinecolor: "var(--line)", linecolor: "var(--line)",
+  title: { standoff: 8, font: { size: 13, color: "var(--muted)" } },
+};
+const template = {
+  layout: {
+    font: { ...font, size: 13 },
+    paper_bgcolor: "rgba(0,0,0,0)",
+    plot_bgcolor: "rgba(0,0,0,0)",
+    margin: { l: 8, r: 12, t: 12, b: 8 },
+    xaxis: axis,
+    yaxis: axis,
+    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", traceorder: "normal" },
+    hoverlabel: { bgcolor: "var(--panel)", bordercolor: "var(--line)", font },
+  },
+};
+
 // Replace the CSS variables in a figure by what they stand for in the theme.
 function resolved(value, style = getComputedStyle(root)) {
   if (typeof value === "string" && value.startsWith("var(--")) {
@@ -55,7 +75,7 @@ function drawChart(element) {
   startPlotly();
   const figure = resolved(figures[element.dataset.figure]);
   drawn.add(element);
-  return Plotly.react(element, figure.data, figure.layout,
+  return Plotly.react(element, figure.data, { ...figure.layout, template: resolved(template) },
     { responsive: true, displaylogo: false, displayModeBar: false });
 }
 

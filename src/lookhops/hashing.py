@@ -10,25 +10,28 @@ import torch
 from torch import Tensor
 
 
-def _signed(word: int) -> int:
+def signed(word: int) -> int:
     """The int64 with the same 64 bits."""
-    return word - (1 << 64) if word >> 63 else word
+    return (word + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
-# The finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators).
-_ROUNDS = ((30, _signed(0xBF58476D1CE4E5B9)), (27, _signed(0x94D049BB133111EB)))
-_LAST_SHIFT = 31
+#: The factors of splitmix64's finaliser (Steele, Lea, Flood: Fast splittable pseudorandom number
+#: generators), and its increment, 2^64 over the golden ratio: an odd number without structure.
+MIX_1, MIX_2, GAMMA = 0xBF58476D1CE4E5B9, 0x94D049BB133111EB, 0x9E3779B97F4A7C15
+GOLDEN = signed(GAMMA)
 
-#: An odd number without structure, 2^64 divided by the golden ratio.
-GOLDEN = _signed(0x9E3779B97F4A7C15)
+
+def mix_(x: Tensor) -> Tensor:
+    """As :func:`mix`, in place."""
+    for shift, factor in ((30, MIX_1), (27, MIX_2)):
+        x ^= (x >> shift).bitwise_and_((1 << (64 - shift)) - 1)  # a shift without the sign
+        x *= signed(factor)
+    return x.bitwise_xor_((x >> 31).bitwise_and_((1 << 33) - 1))
 
 
 def mix(x: Tensor) -> Tensor:
     """A one-to-one map of int64 onto itself whose values look random, element by element."""
-    x = x.clone()  # one buffer for all steps: fresh memory costs more than the arithmetic
-    for shift, factor in _ROUNDS:
-        x.bitwise_xor_(_shifted(x, shift)).mul_(factor)
-    return x.bitwise_xor_(_shifted(x, _LAST_SHIFT))
+    return mix_(x.clone())
 
 
 def combine(first: Tensor, second: Tensor) -> Tensor:
@@ -36,7 +39,7 @@ def combine(first: Tensor, second: Tensor) -> Tensor:
 
     ``first`` must be values of :func:`mix`, or one constant; ``second`` may be anything.
     """
-    return mix(first * GOLDEN + second)
+    return mix_(first * GOLDEN + second)
 
 
 def hash_rows(columns: Tensor | None, rows: int, device: torch.device) -> Tensor:
@@ -45,8 +48,3 @@ def hash_rows(columns: Tensor | None, rows: int, device: torch.device) -> Tensor
     for column in () if columns is None else columns.unbind(1):
         hashed = combine(hashed, column.long())
     return hashed
-
-
-def _shifted(x: Tensor, bits: int) -> Tensor:
-    """Shifted to the right with zeros coming in, where ``>>`` alone repeats the sign bit."""
-    return (x >> bits).bitwise_and_((1 << (64 - bits)) - 1)
