@@ -118,6 +118,23 @@ class Architecture:
 RECOMMENDED = Architecture(
     pool="lookhops", readout="max+mean+sum", dropout=0.2, fingerprint=5, totals=True
 )
+#: Exact neighbourhoods without a network: a linear model of which of them a graph holds.
+FINGERPRINT = Architecture(conv="none", fingerprint=5)
+
+#: Names of the models that are fitted without the engines (:mod:`lookhops.classical`).
+CLASSICAL = ("wl", "wl-oa", "baseline", "morgan-forest")
+
+
+@dataclass(frozen=True)
+class Classical:
+    """A model that is fitted without the engines; it stands where an :class:`Architecture` does.
+
+    Args:
+        classical: Its name, one of :data:`CLASSICAL`. No field of an architecture is called so:
+            the stored texts of the two are never equal.
+    """
+
+    classical: str
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,11 @@ def percent(share: float | None, digits: int = 1) -> str:
     return NONE if share is None else f"{100 * share:.{digits}f} %"
 
 
+def number(count: int | None) -> str:
+    """A count such as 12,345, or a dash."""
+    return NONE if count is None else f"{count:,}"
+
+
 def compact_percent(share: SupportsFloat) -> str:
     """``77.5%``, ``<0.1%``."""
     value = 100 * float(share)

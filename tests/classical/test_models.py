@@ -8,18 +8,19 @@ import pytest
 import torch
 
 from lookhops import Graphs, LookHopsError
-from lookhops.classical import MODELS
-from lookhops.classical.wl import fit_wl
+from lookhops.classical import CHECKS, MODELS, wl
 from lookhops.datasets import load
 from lookhops.datasets.splits import Split, split
-from lookhops.neighbourhoods import gram_by_hop
-
-STRUCTURAL = ("fingerprint", "wl", "wl-oa")
+from lookhops.options import CLASSICAL
 
 
 @pytest.fixture(scope="module")
 def molecules() -> Graphs:
     return load("solubility")[:120]
+
+
+def test_every_name_has_a_model_and_a_check():
+    assert tuple(MODELS) == tuple(CHECKS) == CLASSICAL
 
 
 def share_right(graphs: Graphs, part: torch.Tensor, log_p: torch.Tensor) -> float:
@@ -50,7 +51,7 @@ def test_classes_of_the_test_part_are_never_looked_at(name, molecules):
     )
 
 
-@pytest.mark.parametrize("name", STRUCTURAL)
+@pytest.mark.parametrize("name", ["wl", "wl-oa"])
 def test_what_one_hop_decides_is_found(name):
     graphs = load("hops-1", size=600)
     parts = split(graphs, 1)
@@ -84,14 +85,35 @@ def test_more_classes_than_the_training_part_has(name):
     assert (log_p.argmax(1) != 3).all()
 
 
-def test_grams_may_be_shared_by_splits(molecules):
-    grams = gram_by_hop(molecules, 2, "subtree")
-    parts = split(molecules, 4)
-    one = fit_wl(molecules, parts, max_hops=2)
-    two = fit_wl(molecules, parts, max_hops=2, grams=grams)
-    assert torch.equal(one.predictions["val"], two.predictions["val"])
-    assert one.chosen == two.chosen
-    assert set(one.chosen) == {"hops", "C"}
+def test_splits_share_a_kernel_and_kinds_do_not(molecules, monkeypatch):
+    computed, gram_by_hop = [], wl.gram_by_hop
+
+    def counting(graphs, hops, kind):
+        computed.append((len(graphs), kind))
+        return gram_by_hop(graphs, hops, kind)
+
+    monkeypatch.setattr(wl, "gram_by_hop", counting)
+    graphs = molecules[:60]  # of its own, so that nothing is known of it
+    first, second = split(graphs, 4), split(graphs, 5)
+    alone = [MODELS["wl"](molecules[:60], part, 0) for part in (first, second)]
+    computed.clear()
+    shared = [MODELS["wl"](graphs, part, 0) for part in (first, second)]
+    assert computed == [(60, "subtree")]
+    for one, other in zip(alone, shared, strict=True):
+        assert torch.equal(one.predictions["test"], other.predictions["test"])
+        assert one.chosen == other.chosen
+        assert set(one.chosen) == {"hops", "C"}
+    other = MODELS["wl-oa"](graphs, first, 0)
+    assert computed[1:] == [(60, "optimal-assignment")]
+    assert not torch.equal(other.predictions["test"], shared[0].predictions["test"])
+
+
+def test_more_graphs_than_a_kernel_has_room_for(molecules, monkeypatch):
+    monkeypatch.setattr(wl, "MOST_GRAPHS", 100)
+    for name in ("wl", "wl-oa"):
+        with pytest.raises(LookHopsError, match=r"at most 100 graphs, not of 120; choose finger"):
+            CHECKS[name](molecules)
+        CHECKS[name](molecules[:100])
 
 
 def test_what_cannot_be_learnt_is_refused(tasks):

@@ -12,6 +12,7 @@ from lookhops.experiments.store import Store
 from lookhops.nn import Architecture, registry
 from lookhops.paired import corrected_t
 from lookhops.training import Protocol
+from lookhops.words import NONE
 
 MODELS = ["licheb+lookhops/hidden=4/layers=2", "cheb/hidden=4/layers=2", "gcn/hidden=4/layers=2"]
 SMALL = ["hops-1", "--task-size", "60", "--epochs", "2", "--device", "cpu", "--seeds", "3"]
@@ -95,10 +96,31 @@ def test_only_shared_splits_are_compared(lookhops, tmp_path):
         assert model["seeds"] == 3
 
 
+def test_models_without_a_network_are_rows_too(lookhops, tmp_path):
+    models = ["--models", f"{MODELS[2]},wl,baseline", "-o", tmp_path]
+    page = tmp_path / "page.html"
+    code, out, err = lookhops("compare", *SMALL, *models, "--report", page)
+    assert code == 0, err
+    assert "9 of 9 runs" in err
+    row = next(line for line in out.splitlines() if line.startswith("wl "))
+    assert f" {NONE} " in row
+    assert "--models" in page.read_text()
+    code, out, err = lookhops("compare", *SMALL, *models, "--json")
+    assert "9 runs were in the store already" in err
+    found = {model["model"]: model for model in json.loads(out)["models"]}
+    assert found["wl"]["parameters"] is None
+    assert found["wl"]["architecture"] == {"classical": "wl"}
+    assert len(found["wl"]["values"]) == 3
+    code, _, err = lookhops("report", tmp_path / "comparison.sqlite", "-o", page)
+    assert code == 0, err
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
         (["--models", "lichep"], "Did you mean 'licheb'"),
+        (["--models", "gcn,wl-ao"], "Did you mean 'wl-oa'"),
+        (["--models", "gcn,morgan-forest"], "morgan-forest is for molecules"),
         (["--runner", "slurm"], "The runner is local or ray"),
         (["--seeds", "a,b"], "Seeds are a count"),
         (["--precision", "float8"], "precision is one of"),

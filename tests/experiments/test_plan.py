@@ -10,6 +10,7 @@ from lookhops.experiments.keys import RunKey, canonical
 from lookhops.experiments.plan import parse_model, parse_models
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.nn.registry import register_convolution
+from lookhops.options import CLASSICAL, FINGERPRINT, Classical
 from lookhops.training import Protocol
 
 
@@ -28,6 +29,13 @@ def test_names_of_models():
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("wl-ao", "Did you mean 'wl-oa'"),
+        ("recomended", "Did you mean 'recommended'"),
+        ("fingerprints", "Did you mean 'fingerprint'"),
+        ("wl/k=3", "wl has no options"),
+        ("wl+topk", "no convolution 'wl'"),
+        ("fingerprint/hidden=3", "no option 'hidden'; there are fingerprint, totals"),
+        ("fingerprint/fingerprint=none", "reads a fingerprint, or totals"),
         ("licheb+lokhops", "Did you mean 'lookhops'"),
         ("gcnn", "Did you mean 'gcn'"),
         ("licheb/droput=0.3", "Did you mean 'dropout'"),
@@ -56,12 +64,35 @@ def test_the_recommended_network_and_its_variants():
     assert parse_model("recommended/pool=none/k=3") == replace(RECOMMENDED, pool="none", k=3)
 
 
+def test_readings_of_whole_graphs_beside_any_network_and_alone():
+    assert parse_model("fingerprint") == Architecture(conv="none", fingerprint=5, totals=False)
+    far = parse_model("fingerprint/fingerprint=3/totals=true")
+    assert far == replace(FINGERPRINT, fingerprint=3, totals=True)
+    assert parse_model("licheb/fingerprint=5") == Architecture(fingerprint=5)
+    assert parse_model("gcn/totals=true") == Architecture(conv="gcn", totals=True)
+    assert (RECOMMENDED.fingerprint, RECOMMENDED.totals) == (5, True)
+    assert parse_model("recommended/fingerprint=none").fingerprint is None
+
+
+@pytest.mark.parametrize("name", CLASSICAL)
+def test_classical_models_stand_where_networks_do(name):
+    assert parse_model(name) == Classical(name)
+    key = RunKey("print", Classical(name), Protocol(patience=3, max_epochs=7, stratify=True))
+    assert RunKey.from_texts(*key.texts) == key
+    # Only what draws the splits decides such a run.
+    assert key == RunKey("print", Classical(name), Protocol(learning_rate=1.0, stratify=True))
+    assert key != RunKey("print", Classical(name), Protocol())
+    assert key.texts[1] not in {canonical(Architecture(conv=name)), canonical(Architecture())}
+
+
 def test_one_network_under_two_names():
     with pytest.raises(LookHopsError, match=r"licheb and licheb\+none are the same"):
         parse_models("licheb,gcn,licheb+none")
 
 
-@pytest.mark.parametrize("name", ["gcn", "topk", "recommended", "a+b", "a/b", "a,b", ""])
+@pytest.mark.parametrize(
+    "name", ["gcn", "topk", "recommended", "fingerprint", "wl-oa", "a+b", "a/b", "a,b", ""]
+)
 def test_names_that_a_layer_cannot_have(name):
     with pytest.raises(LookHopsError, match="name"):
         register_convolution(name, lambda d, h, k: None)

@@ -11,6 +11,7 @@ from lookhops.experiments.plan import Cell, parse_model
 from lookhops.experiments.ray_runner import run_ray
 from lookhops.experiments.results import collect
 from lookhops.experiments.store import Store
+from lookhops.options import Classical
 from lookhops.training import Protocol, train
 
 MODELS = [f"{conv}/hidden=4/layers={n}" for n in (1, 2, 3) for conv in ("gcn", "licheb")]
@@ -84,6 +85,15 @@ def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
         assert (again.trained, again.found) == (0, 12)
     here = train(graphs, cells[0].architecture, replace(protocol, seeds=(1,)), device="cpu")
     assert found[0].metrics["val_loss"][0] == pytest.approx(here[0].best_loss, rel=1e-4)
+
+
+def test_models_without_a_network_run_there_too(cluster, tmp_path, graphs, cells):
+    mixed = [cells[0], *(replace(cells[0], architecture=Classical(n)) for n in ("wl", "baseline"))]
+    with Store(tmp_path / "runs.sqlite") as store:
+        outcome = run_ray(mixed, lambda name: graphs, store, device="cpu")
+        assert (outcome.trained, outcome.left, outcome.failures) == (9, 0, [])
+        found = collect(mixed, lambda name: graphs, store)
+    assert found[1].accuracy() != found[2].accuracy()
 
 
 def test_failures_and_resources_are_told(cluster, tmp_path, graphs, cells):

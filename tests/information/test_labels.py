@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from naive_wl import naive_colours, naive_shells
 
 from lookhops import Graphs, LookHopsError, load, look_labels
 from lookhops.datasets.splits import split
 from lookhops.information import LabelInformation
 from lookhops.information.labels import PENALTY
 from lookhops.neighbourhoods import ridge
+from naive_wl import naive_colours, naive_shells
 
 
 @pytest.mark.parametrize("k", range(1, 7))

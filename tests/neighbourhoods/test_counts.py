@@ -8,10 +8,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from naive_wl import naive_colours
 
 from lookhops import Graphs, LookHopsError
 from lookhops.neighbourhoods import SparseRows, Vocabulary, gram_by_hop, identities, unary_codes
+from naive_wl import naive_colours
 from strategies import graph_sets
 
 HOPS = 2

@@ -3,10 +3,10 @@
 import pytest
 import torch
 from hypothesis import given
-from naive_wl import naive_shells, same_partition
 
 from lookhops import Graphs, LookHopsError
 from lookhops.neighbourhoods import identities, shells
+from naive_wl import naive_shells, same_partition
 from strategies import graph_sets
 
 HOPS = 4

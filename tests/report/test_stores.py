@@ -17,6 +17,7 @@ from lookhops.experiments.results import Results
 from lookhops.experiments.store import Store
 from lookhops.models.records import Machine, RunRecord
 from lookhops.nn import RECOMMENDED, Architecture
+from lookhops.options import FINGERPRINT, Classical
 from lookhops.report.build import report_on
 from lookhops.report.comparable import grouped
 from lookhops.report.content import Chart, Folded, Note
@@ -117,6 +118,9 @@ def test_networks_are_spelled_as_compare_reads_them():
         Architecture("gcn", "topk", ratio=0.5),
         Architecture("cheb", "topk", k=3, ratio=0.5),
         Architecture(pool="lookhops", edge_ratio=0.7, normalize=False, dropout=0.1),
+        FINGERPRINT,
+        replace(FINGERPRINT, fingerprint=3, totals=True),
+        Classical("wl-oa"),
     )
     for network in networks:
         assert parse_model(spelled(network)) == network

@@ -10,19 +10,24 @@ from collections.abc import Callable
 from functools import partial
 
 from lookhops.classical.baseline import fit_baseline
-from lookhops.classical.fingerprint import fit_fingerprint
-from lookhops.classical.morgan_forest import fit_morgan_forest
-from lookhops.classical.outputs import Outputs
-from lookhops.classical.wl import fit_wl
+from lookhops.classical.morgan_forest import check_molecules, fit_morgan_forest
+from lookhops.classical.outputs import Outputs, classes_of
+from lookhops.classical.wl import check_number, fit_wl
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
 
 MODELS: dict[str, Callable[[Graphs, Split, int], Outputs]] = {
-    "fingerprint": fit_fingerprint,
     "wl": partial(fit_wl, kind="subtree"),
     "wl-oa": partial(fit_wl, kind="optimal-assignment"),
     "baseline": fit_baseline,
     "morgan-forest": fit_morgan_forest,
 }
+#: Raise a sentence where a model cannot be fitted to graphs, whatever the split.
+CHECKS: dict[str, Callable[[Graphs], object]] = {
+    "wl": check_number,
+    "wl-oa": check_number,
+    "baseline": classes_of,
+    "morgan-forest": check_molecules,
+}
 
-__all__ = ["MODELS", "Outputs"]
+__all__ = ["CHECKS", "MODELS", "Outputs"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib.util import find_spec
 
 import numpy as np
 
@@ -31,6 +32,16 @@ def morgan_counts(smiles: Iterable[str]) -> Array:
     return np.stack(rows) if rows else np.zeros((0, BITS), np.uint8)
 
 
+def check_molecules(graphs: Graphs) -> None:
+    """Refuse graphs that are not molecules, and say where RDKit is not installed."""
+    if "smiles" not in graphs.columns:
+        raise LookHopsError(
+            f"morgan-forest is for molecules, and {graphs.name} has no SMILES: choose another."
+        )
+    if find_spec("rdkit") is None:
+        raise LookHopsError("morgan-forest reads molecules with RDKit: pip install rdkit.")
+
+
 def fit_morgan_forest(graphs: Graphs, split: Split, seed: int = 0) -> Outputs:
     """Fit a random forest of 500 trees on Morgan fingerprints.
 
@@ -42,10 +53,7 @@ def fit_morgan_forest(graphs: Graphs, split: Split, seed: int = 0) -> Outputs:
     from sklearn.ensemble import RandomForestClassifier
 
     y = classes_of(graphs)
-    if "smiles" not in graphs.columns:
-        raise LookHopsError(
-            f"morgan-forest is for molecules, and {graphs.name} has no SMILES: choose another."
-        )
+    check_molecules(graphs)
     prints = morgan_counts(graphs.columns["smiles"])
     train, val, test = parts_of(split)
     forest = RandomForestClassifier(TREES, random_state=seed)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy.special import log_softmax
 
 from lookhops.classical.outputs import Array, Outputs, accuracy, all_classes, classes_of, parts_of
 from lookhops.datasets.splits import Split
+from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import gram_by_hop
 from lookhops.tasks.metrics import fit_temperature
@@ -16,8 +18,12 @@ from lookhops.tasks.metrics import fit_temperature
 #: Depths and penalties that the validation part chooses from.
 MAX_HOPS = 5
 PENALTIES = (0.1, 1.0, 10.0, 100.0, 1000.0)
+#: A kernel is a number for every pair of graphs at every hop: here 10 GB.
+MOST_GRAPHS = 20_000
 #: The score of a class without a training graph: below what an SVM says of any other.
 _NEVER = -1e3
+#: Of each set of graphs the kernel that was computed last, because its splits share it.
+_LATEST: WeakKeyDictionary[Graphs, tuple[tuple[int, str], Array]] = WeakKeyDictionary()
 
 
 def fit_wl(
@@ -26,7 +32,6 @@ def fit_wl(
     seed: int = 0,
     kind: str = "subtree",
     max_hops: int = MAX_HOPS,
-    grams: Array | None = None,
 ) -> Outputs:
     r"""Fit scikit-learn's ``SVC`` on a kernel of the training graphs.
 
@@ -41,14 +46,13 @@ def fit_wl(
         seed: Not used: nothing here is random.
         kind: ``"subtree"`` (``wl``) or ``"optimal-assignment"`` (``wl-oa``).
         max_hops: The largest depth that is tried.
-        grams: What :func:`~lookhops.neighbourhoods.gram_by_hop` gave for these graphs, where
-            several splits share it, shape (max_hops + 1, g, g).
     """
     from sklearn.svm import SVC
 
     y = classes_of(graphs)
+    check_number(graphs)
     train, val, test = parts_of(split)
-    by_hop = gram_by_hop(graphs, max_hops, kind) if grams is None else grams
+    by_hop = _shared_gram(graphs, max_hops, kind)
     kernel = np.zeros_like(by_hop[0])
     best: tuple[float, dict[str, Any], Array, Array] | None = None
     for hops in range(max_hops + 1):
@@ -70,6 +74,23 @@ def fit_wl(
         log_softmax(scores / temperature, axis=1) for scores in (val_scores, test_scores)
     )
     return Outputs.of_arrays(val_log_p, test_log_p, **chosen)
+
+
+def check_number(graphs: Graphs) -> None:
+    """Refuse more graphs than a kernel of all pairs has room for."""
+    if len(graphs) > MOST_GRAPHS:
+        raise LookHopsError(
+            f"{graphs.name}: wl and wl-oa compare every pair of at most {MOST_GRAPHS:,} graphs, "
+            f"not of {len(graphs):,}; choose fingerprint, which reads the same neighbourhoods."
+        )
+
+
+def _shared_gram(graphs: Graphs, hops: int, kind: str) -> Array:
+    """What :func:`~lookhops.neighbourhoods.gram_by_hop` gives, computed once for all splits."""
+    if graphs not in _LATEST or _LATEST[graphs][0] != (hops, kind):
+        _LATEST.pop(graphs, None)  # there is not always room for two
+        _LATEST[graphs] = (hops, kind), gram_by_hop(graphs, hops, kind)
+    return _LATEST[graphs][1]
 
 
 def _unit_length(kernel: Array) -> Array:

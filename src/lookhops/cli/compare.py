@@ -45,8 +45,8 @@ def compare(
     are kept in the store: add a model or more seeds, and only what is new is trained.
 
     Args:
-        models: With commas between: recommended, or conv[+pool][/option=value], such as
-            licheb+lookhops/k=3.
+        models: With commas between: recommended, fingerprint, wl, wl-oa, baseline, morgan-forest,
+            or conv[+pool][/option=value], such as licheb+lookhops/k=3.
         seeds: How many splits, or which seeds (11,22).
         store: SQLite file of finished runs; by default comparison.sqlite, in the output folder or
             the working folder.

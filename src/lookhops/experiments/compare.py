@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
+from lookhops.experiments.keys import Model
 from lookhops.experiments.plan import cross, parse_models
 from lookhops.experiments.results import Results, collect, shared_seeds
 from lookhops.experiments.runners import Tell, run_local
@@ -21,10 +22,9 @@ from lookhops.experiments.statistics import (
 )
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture
 from lookhops.tables import Table
 from lookhops.training import Protocol
-from lookhops.words import counted, plus_minus, signed
+from lookhops.words import counted, number, plus_minus, signed
 
 ALPHA = 0.05
 
@@ -61,7 +61,7 @@ class Comparison:
             shares = ("val_accuracy", "balanced_accuracy", "macro_f1", "auroc")
             known = [key for key in shares if None not in metrics[key]]
             validation, *others = (100 * sum(metrics[key]) / count for key in known)
-            parameters, seconds = cells[name].parameters, sum(metrics["seconds"]) / count
+            parameters, seconds = metrics["parameters"][0], sum(metrics["seconds"]) / count
             records.append(
                 {"model": name, "mean": mean, "std": std, "validation": validation}
                 | dict(zip(known[1:], others, strict=True))
@@ -69,7 +69,7 @@ class Comparison:
                 | {"seconds_a_seed": seconds, "seeds": count}
             )
             accuracy = f"**{plus_minus((mean, std), count)}**"
-            texts = (name, accuracy, f"{validation:.1f}", f"{rank:.1f}", f"{parameters:,}")
+            texts = (name, accuracy, f"{validation:.1f}", f"{rank:.1f}", number(parameters))
             rows.append([[text] for text in (*texts, f"{seconds:.1f} s")])
         head = ["model", "accuracy, %", "validation, %", "mean rank", "parameters", "time a seed"]
         title = f"{self.dataset}: {counted(count, 'seed')}"
@@ -122,7 +122,7 @@ class Comparison:
 
 def compare(
     graphs: Graphs,
-    models: Mapping[str, Architecture] | Sequence[str],
+    models: Mapping[str, Model] | Sequence[str],
     protocol: Protocol | None = None,
     *,
     store: Store | Path | str,
@@ -133,7 +133,8 @@ def compare(
 
     Args:
         graphs: Graphs with classes.
-        models: Names such as ``"licheb+lookhops"``, or architectures under any names. A layer of
+        models: Names such as ``"licheb+lookhops"`` or ``"wl-oa"`` (see
+            :func:`~lookhops.experiments.plan.parse_model`), or models under any names. A layer of
             your own takes part once :func:`~lookhops.nn.registry.register_convolution` knows it.
         protocol: How to train; by default the paper's, with its ten seeds.
         store: Where finished runs are kept.

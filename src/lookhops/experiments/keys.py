@@ -7,48 +7,58 @@ import inspect
 import json
 from dataclasses import asdict, dataclass, replace
 from functools import cache
+from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.nn.registry import BUILT_IN, CONVOLUTIONS, POOLINGS
+from lookhops.options import Classical
 from lookhops.schema import decode, read
 from lookhops.training import Protocol
 
+#: What can be compared.
+Model = Architecture | Classical
 #: In the text of an architecture, beside its fields: the digest of layers that a user registered.
 LAYERS = "layers_of_ones_own"
 
 
 @dataclass(frozen=True)
 class RunKey:
-    """What decides a run besides its seed: the graphs, the network and the protocol.
+    """What decides a run besides its seed: the graphs, the model and the protocol.
 
     Args:
         fingerprint: Of the graphs: their names do not matter, what they are does.
-        architecture: The network.
-        protocol: How it is trained; its seeds are left out.
+        architecture: The model.
+        protocol: How it is trained; its seeds are left out, and of a classical model all that does
+            not draw its splits.
         layers: What :func:`own_layers` says of the network.
     """
 
     fingerprint: str
-    architecture: Architecture
+    architecture: Model
     protocol: Protocol
     layers: str | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "protocol", replace(self.protocol, seeds=Protocol().seeds))
+        given, plain = self.protocol, Protocol()
+        if isinstance(self.architecture, Classical):
+            read_of_it = replace(plain, fractions=given.fractions, stratify=given.stratify)
+        else:
+            read_of_it = replace(given, seeds=plain.seeds)
+        object.__setattr__(self, "protocol", read_of_it)
 
     @classmethod
-    def of(cls, graphs: Graphs, architecture: Architecture, protocol: Protocol) -> RunKey:
-        """The key of these graphs, this network and this protocol."""
+    def of(cls, graphs: Graphs, architecture: Model, protocol: Protocol) -> RunKey:
+        """The key of these graphs, this model and this protocol."""
         return cls(graphs.fingerprint, architecture, protocol, own_layers(architecture))
 
     @property
     def texts(self) -> tuple[str, str, str]:
         """Fingerprint, architecture and protocol as the columns of a store: canonical JSON."""
         layers = {LAYERS: self.layers} if self.layers else {}
-        network = _json(asdict(self.architecture) | layers)
-        return self.fingerprint, network, canonical(self.protocol)
+        model = _json(asdict(self.architecture) | layers)
+        return self.fingerprint, model, canonical(self.protocol)
 
     @classmethod
     @cache
@@ -56,26 +66,33 @@ class RunKey:
         """The key of such columns; options that they lack have their defaults."""
         values = decode(architecture, "architecture")
         layers = values.pop(LAYERS, None) if isinstance(values, dict) else None
-        network = read(Architecture, values, "architecture")
+        model = read_model(values)
         training = read(Protocol, decode(protocol, "protocol"), "protocol")
         if layers is not None and not isinstance(layers, str):
             raise LookHopsError(f"architecture.{LAYERS} is not text")
-        return cls(fingerprint, network, training, layers)
+        return cls(fingerprint, model, training, layers)
 
 
-def canonical(config: Architecture | Protocol) -> str:
+def read_model(values: Any) -> Model:
+    """The model that ``asdict`` wrote."""
+    if isinstance(values, dict) and "classical" in values:
+        return read(Classical, values, "architecture")
+    return read(Architecture, values, "architecture")
+
+
+def canonical(config: Model | Protocol) -> str:
     """A configuration as JSON text that is equal for equal configurations; seeds are left out."""
     values = asdict(config)
     values.pop("seeds", None)
     return _json(values)
 
 
-def own_layers(architecture: Architecture) -> str | None:
+def own_layers(architecture: Model) -> str | None:
     """A digest of a network's layers where the user registered them; of ours the names suffice.
 
     So a layer that is defined anew under an old name is trained anew.
     """
-    if {architecture.conv, architecture.pool} <= BUILT_IN:
+    if isinstance(architecture, Classical) or {architecture.conv, architecture.pool} <= BUILT_IN:
         return None
     if architecture.conv not in CONVOLUTIONS or architecture.pool not in POOLINGS:
         return None  # training will say so

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.keys import RunKey
+from lookhops.experiments.keys import Model, RunKey
 from lookhops.graphs import Graphs
 from lookhops.nn import RECOMMENDED, Architecture, GraphNetwork
-from lookhops.nn.registry import find, reads_k
+from lookhops.nn.registry import CONVOLUTIONS, find, reads_k
+from lookhops.options import CLASSICAL, FINGERPRINT, Classical
 from lookhops.training import Protocol
 
 
@@ -28,7 +29,7 @@ class Cell:
 
     dataset: str
     model: str
-    architecture: Architecture
+    architecture: Model
     protocol: Protocol
 
     def key(self, graphs: Graphs) -> RunKey:
@@ -37,7 +38,7 @@ class Cell:
 
 
 def cross(
-    datasets: Sequence[str], models: Iterable[tuple[str, Architecture]], protocol: Protocol
+    datasets: Sequence[str], models: Iterable[tuple[str, Model]], protocol: Protocol
 ) -> list[Cell]:
     """Every model on every data set, model after model."""
     return [Cell(data, name, model, protocol) for name, model in models for data in datasets]
@@ -45,42 +46,57 @@ def cross(
 
 def without_repeats(cells: Iterable[Cell]) -> list[Cell]:
     """The cells, each once: a model that stands in two tables is trained once."""
-    seen: dict[tuple[str, Architecture, Protocol], Cell] = {}
+    seen: dict[tuple[str, Model, Protocol], Cell] = {}
     for cell in cells:
         seen.setdefault((cell.dataset, cell.architecture, cell.protocol), cell)
     return list(seen.values())
 
 
-def parse_model(text: str) -> Architecture:
-    """A network from its name on the command line: ``conv[+pool][/option=value...]``.
+def parse_model(text: str) -> Model:
+    """A model from its name on the command line.
 
-    ``licheb+lookhops``, ``cheb``, ``licheb+lookhops/k=3/edge_ratio=0.7``: the options are the
-    fields of :class:`~lookhops.nn.Architecture`, by default the paper's. ``recommended`` is the
-    network that `lookhops train` begins with, and takes options too.
+    A network is ``conv[+pool][/option=value...]``: ``licheb+lookhops``, ``cheb``,
+    ``licheb/k=3/fingerprint=5``; the options are the fields of :class:`~lookhops.nn.Architecture`,
+    by default the paper's. ``recommended`` is the network that `lookhops train` begins with, and
+    takes options too. ``fingerprint`` is the linear reading of exact neighbourhoods alone, with the
+    options ``fingerprint`` (hops) and ``totals``. ``wl``, ``wl-oa``, ``baseline`` and
+    ``morgan-forest`` have none.
     """
-    layers, *options = text.strip().split("/")
-    conv, plus, pool = layers.partition("+")
-    values: dict[str, Any] = {"conv": conv, "pool": pool if plus else "none"}
-    types = {field.name: str(field.type) for field in fields(Architecture)}
-    if layers == "recommended":
-        values = asdict(RECOMMENDED)
-    else:
-        types = {name: kind for name, kind in types.items() if name not in values}
+    name, *options = text.strip().split("/")
     try:
-        given = set()
+        if name in CLASSICAL:
+            if options:
+                raise LookHopsError(f"{name} has no options; leave them out.")
+            return Classical(name)
+        start, types = _without_options(name)
+        given: dict[str, Any] = {}
         for option in options:
-            name, equals, value = option.partition("=")
-            if not equals or name in given:
+            field, equals, value = option.partition("=")
+            if not equals or field in given:
                 raise LookHopsError("options are written name=value, each once.")
-            values[name] = _value(name, value, find("option", types, name))
-            given.add(name)
-        if "k" in given and not reads_k(values["conv"], values["pool"]):
-            raise LookHopsError(f"{layers} looks one hop and does not read k; leave it out.")
-        architecture = Architecture(**values)
+            given[field] = _value(field, value, find("option", types, field))
+        architecture = replace(start, **given)
+        if "k" in given and not reads_k(architecture.conv, architecture.pool):
+            raise LookHopsError(f"{name} looks one hop and does not read k; leave it out.")
         GraphNetwork.from_architecture(1, 2, architecture)
     except LookHopsError as error:
         raise LookHopsError(f"Model {text!r}: {error}") from error
     return architecture
+
+
+def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
+    """The network of a name, and the types of the options that it takes."""
+    types = {field.name: str(field.type) for field in fields(Architecture)}
+    if name == "recommended":
+        return RECOMMENDED, types
+    if name == "fingerprint":
+        return FINGERPRINT, {option: types[option] for option in ("fingerprint", "totals")}
+    conv, plus, pool = name.partition("+")
+    if not plus:
+        others = dict.fromkeys(("recommended", "fingerprint", *CLASSICAL))
+        find("model", {**CONVOLUTIONS, **others}, name)
+    del types["conv"], types["pool"]
+    return Architecture(conv=conv, pool=pool if plus else "none"), types
 
 
 def _value(name: str, text: str, kind: str) -> Any:
@@ -110,12 +126,12 @@ KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
-def parse_models(text: str) -> dict[str, Architecture]:
+def parse_models(text: str) -> dict[str, Model]:
     """Models from names with commas between, each once, in their order."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise LookHopsError("Name at least one model, such as licheb+lookhops.")
-    models: dict[str, Architecture] = {}
+    models: dict[str, Model] = {}
     for name in dict.fromkeys(names):
         model = parse_model(name)
         if same := [other for other, known in models.items() if known == model]:

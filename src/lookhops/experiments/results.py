@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.keys import RunKey
+from lookhops.experiments.keys import Model, RunKey, read_model
 from lookhops.experiments.plan import Cell
 from lookhops.experiments.rows import StoredRun, check_note
 from lookhops.experiments.statistics import mean_std
@@ -18,7 +18,6 @@ from lookhops.experiments.store import Store
 from lookhops.files import read_json
 from lookhops.graphs import Graphs
 from lookhops.models.records import Machine, RunRecord
-from lookhops.nn import Architecture
 from lookhops.schema import Count, located, read
 from lookhops.training import Protocol
 
@@ -31,7 +30,7 @@ class CellResult:
 
     Args:
         dataset, model: What they are called.
-        key: The graphs, the network and the protocol.
+        key: The graphs, the model and the protocol.
         runs: The records, one for each seed.
     """
 
@@ -41,8 +40,8 @@ class CellResult:
     runs: tuple[RunRecord, ...]
 
     @property
-    def architecture(self) -> Architecture:
-        """The network."""
+    def architecture(self) -> Model:
+        """The model."""
         return self.key.architecture
 
     @property
@@ -81,7 +80,7 @@ class CellResult:
 
     @property
     def parameters(self) -> int:
-        """Of the network."""
+        """Of a network; a classical model has none that are counted."""
         return self.runs[0].metrics["parameters"]
 
     @property
@@ -110,7 +109,7 @@ class Results:
     notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     quick: bool = False
 
-    def find(self, dataset: str, architecture: Architecture) -> CellResult | None:
+    def find(self, dataset: str, architecture: Model) -> CellResult | None:
         """The cell of a model on a data set, if any of its runs is finished."""
         for cell in self.cells:
             if (cell.dataset, cell.architecture) == (dataset, architecture):
@@ -200,7 +199,7 @@ class CellEntry:
     dataset: str
     fingerprint: str
     model: str
-    architecture: Architecture
+    architecture: Mapping[str, Any]
     protocol: Count
     seeds: Sequence[int]
     metrics: Mapping[str, Sequence[Any]]
@@ -222,7 +221,7 @@ class CellEntry:
             with located(f"seed {seed}"):
                 runs.append(RunRecord.from_dict({"seed": seed, "metrics": metrics, **shared}))
         protocol = _numbered(file.protocols, self.protocol, "protocols")
-        key = RunKey(self.fingerprint, self.architecture, protocol, self.layers)
+        key = RunKey(self.fingerprint, read_model(self.architecture), protocol, self.layers)
         return CellResult(self.dataset, self.model, key, tuple(runs))
 
 

@@ -55,7 +55,8 @@ class StoredRun:
             except (zlib.error, TypeError) as error:
                 raise LookHopsError("history cannot be unpacked") from error
             epochs = read(HISTORY, decode(text, "history"), "history")
-            if len(epochs) < max(self.record.metrics["best_epoch"], 1):
+            trained = self.record.metrics
+            if len(epochs) < max(trained["best_epoch"], min(trained["epochs"], 1)):
                 raise LookHopsError("history has fewer epochs than the run")
             if any(epoch.keys() != epochs[0].keys() for epoch in epochs):
                 raise LookHopsError("history has not the same columns in each epoch")

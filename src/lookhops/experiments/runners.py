@@ -14,12 +14,13 @@ import numpy as np
 import torch
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.keys import RunKey
+from lookhops.experiments.classical_runs import check_graphs, fit_records
+from lookhops.experiments.keys import Model, RunKey
 from lookhops.experiments.plan import Cell
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
 from lookhops.models.records import RunRecord, record_run
-from lookhops.nn import Architecture
+from lookhops.options import Classical
 from lookhops.tasks import task_of
 from lookhops.training import Protocol, train
 from lookhops.training.trainer import choose_device
@@ -31,6 +32,8 @@ Source = Callable[[str], Graphs]
 Tell = Callable[[str, int], None]
 #: Begins to train seeds of a cell on its graphs.
 Submit = Callable[[Graphs, Cell, list[int]], "Future[list[RunRecord]]"]
+#: How many seeds of a cell make a task; none is all of them.
+Most = Callable[[Cell], int | None]
 PAUSE = 0.5  # seconds between two looks at what other processes do
 
 
@@ -64,7 +67,7 @@ class PlanRun:
         time_limit: float,
         *,
         slots: Callable[[], int] = lambda: 1,
-        most: int | None = None,
+        most: Most = lambda cell: None,
         alone: bool = False,
     ) -> PlanRun:
         """Until every cell is stored or has failed, or the time is up.
@@ -75,10 +78,12 @@ class PlanRun:
             submit: Begins to train claimed seeds of a cell.
             time_limit: Seconds after which nothing new is begun.
             slots: How many tasks there may be at a time.
-            most: Seeds of a cell that make a task; none is all of them.
+            most: How many seeds of a cell make a task; none is all of them.
             alone: Whether seeds that failed together are tried again one by one.
         """
         deadline, told = time.monotonic() + time_limit, False
+        for cell in self.cells:
+            check_graphs(cell.architecture, self.source(cell.dataset))
         self._tell_found()
         queue = _Queue(self, submit, most, alone)
         with self.store.beating():
@@ -133,10 +138,10 @@ class PlanRun:
 class _Queue:
     """Cells that wait to be begun, and the tasks that were."""
 
-    def __init__(self, plan: PlanRun, submit: Submit, most: int | None, alone: bool) -> None:
+    def __init__(self, plan: PlanRun, submit: Submit, most: Most, alone: bool) -> None:
         self.plan, self.submit, self.alone = plan, submit, alone
         self.waiting = deque(plan.cells)
-        self.most = dict.fromkeys(plan.cells, most)
+        self.most = {cell: most(cell) for cell in plan.cells}
         self.begun = {cell: set[int]() for cell in plan.cells}
         self.tasks: dict[Future[list[RunRecord]], tuple[Cell, RunKey, list[int], float]] = {}
 
@@ -189,7 +194,7 @@ def run_local(
 ) -> PlanRun:
     """Train what the store lacks of the cells, in their order.
 
-    On a GPU the seeds of a cell are trained at once; elsewhere one after the other, and each is
+    On a GPU the seeds of a network are trained at once; otherwise one after the other, and each is
     stored when it is finished. Other processes may work on the same store: cells that they have
     begun are left to them and waited for.
 
@@ -211,13 +216,17 @@ def run_local(
             done.set_exception(error.with_traceback(None))  # which would keep its tensors alive
         return done
 
-    most = None if choose_device(device).type == "cuda" else 1
+    gpu = choose_device(device).type == "cuda"
+
+    def most(cell: Cell) -> int | None:
+        return 1 if not gpu or isinstance(cell.architecture, Classical) else None
+
     return PlanRun(cells, source, store, tell).run(submit, time_limit, most=most, alone=True)
 
 
 def train_records(
     graphs: Graphs,
-    architecture: Architecture,
+    architecture: Model,
     protocol: Protocol,
     seeds: Sequence[int],
     device: str = "auto",
@@ -225,8 +234,10 @@ def train_records(
     """Train a model with these seeds, all at once where the device can; a record of each run.
 
     Where a stack of seeds does not fit the GPU's memory, its halves are trained one after the
-    other.
+    other. A classical model is fitted on the CPU.
     """
+    if isinstance(architecture, Classical):
+        return fit_records(graphs, architecture, protocol, seeds)
     chosen = choose_device(device)
     start = time.perf_counter()
     try:

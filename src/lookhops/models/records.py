@@ -19,26 +19,26 @@ from lookhops.tasks import Classification, Task
 from lookhops.training import Run
 
 
-def _metric_types(task: type[Task]) -> dict[str, Any]:
-    """What tables, pages and reports read of a run's metrics, whatever else there is."""
+def _required(task: type[Task], parameters: Any = Positive) -> AtLeast:
+    """What tables, pages and reports read of a run, whatever else there is."""
     main = Share if task.main.share else float
     shares = [m.name for m in task.metrics if m.share and not m.about_calibration]
-    return {
+    metrics = {
         **dict.fromkeys(shares, Share | None),
         **dict.fromkeys((task.main.name, f"val_{task.main.name}"), main),
         **dict.fromkeys(("seconds", "seconds_per_epoch"), NotNegative),
-        **dict.fromkeys(("parameters", "train_graphs", "test_graphs"), Positive),
+        **dict.fromkeys(("train_graphs", "test_graphs"), Positive),
         **dict.fromkeys(("epochs", "best_epoch", "val_graphs"), Count),
+        "parameters": parameters,
     }
+    versions = dict.fromkeys(("lookhops", "torch"), str)
+    return AtLeast({"metrics": AtLeast(metrics), "versions": AtLeast(versions)})
 
 
 #: What every record must hold, whatever else there is.
-REQUIRED = AtLeast(
-    {
-        "metrics": AtLeast(_metric_types(Classification)),
-        "versions": AtLeast(dict.fromkeys(("lookhops", "torch"), str)),
-    }
-)
+REQUIRED = _required(Classification)
+#: The same where nothing was trained: parameters of classical models are not counted.
+REQUIRED_WITHOUT_EPOCHS = _required(Classification, Positive | None)
 #: One row an epoch; losses may be infinite.
 HISTORY: Any = Sequence[Mapping[str, Real]]
 
@@ -74,7 +74,8 @@ class RunRecord:
     Args:
         seed: Its seed.
         metrics: The task's metrics of the test part, those of the validation part (``val_``), and
-            what the run took: epochs, seconds, parameters, graphs.
+            what the run took: epochs, seconds, parameters, graphs. A classical model has 0 epochs
+            and none as its parameters.
         versions: Of LookHops, PyTorch, NumPy, Python.
         machine: Where it ran.
         history: One row an epoch; formats keep it apart from the rest.
@@ -90,7 +91,8 @@ class RunRecord:
     def from_dict(cls, values: Any, path: str = "") -> RunRecord:
         """The record that :meth:`to_dict` wrote, checked; ``path`` is said in errors."""
         found = read(cls, values, path)
-        read(REQUIRED, values, path)
+        trained = found.metrics.get("epochs") != 0
+        read(REQUIRED if trained else REQUIRED_WITHOUT_EPOCHS, values, path)
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -132,7 +134,7 @@ def record_run(
         "best_epoch": run.best_epoch,
         "seconds": seconds,
         "seconds_per_epoch": seconds_per_epoch(run),
-        "parameters": sum(value.numel() for value in run.weights.values()),
+        "parameters": sum(value.numel() for value in run.weights.values()) or None,
         "train_graphs": len(run.split.train),
         "val_graphs": len(run.split.val),
         "test_graphs": len(run.split.test),
@@ -145,10 +147,10 @@ def seconds_per_epoch(run: Run) -> float:
     """The median epoch among the 2nd to the 30th, training and validation.
 
     The first one also prepares the device; until the 30th no member of a stack can have stopped,
-    so that each member's share of an epoch is the same.
+    so that each member's share of an epoch is the same. A run without epochs has 0.
     """
-    seconds = [row["seconds"] for row in run.history[1:30]] or [run.history[0]["seconds"]]
-    return float(np.median(seconds))
+    seconds = [row["seconds"] for row in run.history[1:30] or run.history]
+    return float(np.median(seconds)) if seconds else 0.0
 
 
 def versions() -> dict[str, str]:

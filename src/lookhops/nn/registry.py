@@ -23,6 +23,7 @@ from lookhops.nn.pool.edge import Edge
 from lookhops.nn.pool.lookhops import LookHopsPooling
 from lookhops.nn.pool.sag import SAG
 from lookhops.nn.pool.topk import TopK
+from lookhops.options import CLASSICAL
 
 #: Makes a convolution from ``(in_channels, out_channels, k)``.
 MakeConvolution = Callable[[int, int, int], nn.Module]
@@ -61,7 +62,7 @@ POOLINGS: dict[str, MakePooling] = {
     "lookhops": LookHopsPooling,
 }
 #: What comes with LookHops, and keeps its name.
-BUILT_IN = frozenset((*CONVOLUTIONS, *POOLINGS, "recommended"))
+BUILT_IN = frozenset((*CONVOLUTIONS, *POOLINGS, *CLASSICAL, "recommended", "fingerprint"))
 
 
 def register_convolution(name: str, make: MakeConvolution) -> None:
@@ -83,15 +84,23 @@ def register_pooling(name: str, make: MakePooling) -> None:
 
 def reads_k(conv: str, pool: str) -> bool:
     """Whether the number of hops changes a network of these layers; a user's own may read it."""
+    if conv == "none":
+        return False
     read_by_conv = getattr(CONVOLUTIONS.get(conv), "reads_k", True)
     return read_by_conv or getattr(POOLINGS.get(pool), "uses_anchors", pool not in BUILT_IN)
 
 
 def network_name(architecture: Mapping[str, Any]) -> str:
-    """What a network is called: ``licheb + lookhops, k = 2``."""
+    """What a network is called: ``licheb + lookhops, k = 2, fingerprint of 5 hops, totals``."""
     conv, pool, k = (architecture[key] for key in ("conv", "pool", "k"))
-    hops = f", k = {k}" if reads_k(conv, pool) else ""
-    return conv + (f" + {pool}" if pool != "none" else "") + hops
+    parts = [] if conv == "none" else [conv + (f" + {pool}" if pool != "none" else "")]
+    if reads_k(conv, pool):
+        parts.append(f"k = {k}")
+    if (hops := architecture.get("fingerprint")) is not None:
+        parts.append(f"fingerprint of {hops} hop{'' if hops == 1 else 's'}")
+    if architecture.get("totals"):
+        parts.append("totals")
+    return ", ".join(parts)
 
 
 def _new(name: str) -> str:

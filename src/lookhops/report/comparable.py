@@ -96,7 +96,7 @@ def _named_apart(cells: Sequence[CellResult]) -> list[CellResult]:
         for part in ("architecture", "protocol"):
             options = [asdict(getattr(other, part)) for other in alike]
             for key, value in asdict(getattr(cell, part)).items():
-                if key != "seeds" and any(other[key] != value for other in options):
+                if key != "seeds" and any(other.get(key) != value for other in options):
                     name += f", {key.replace('_', ' ')} {value}"
         if any(other.key.layers != cell.key.layers for other in alike):
             name += f", layers {(cell.key.layers or 'unknown')[:8]}"

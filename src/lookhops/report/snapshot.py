@@ -46,7 +46,7 @@ class Snapshot:
         return {
             seed: {name: [epoch[name] for epoch in one] for name in COLUMNS}
             for seed, one in epochs.items()
-            if set(COLUMNS) <= one[0].keys()
+            if one and set(COLUMNS) <= one[0].keys()
         }
 
 

@@ -8,8 +8,10 @@ from dataclasses import asdict, replace
 import numpy as np
 
 from lookhops.experiments.compare import ALPHA
+from lookhops.experiments.keys import Model
 from lookhops.experiments.results import CellResult
 from lookhops.experiments.statistics import Pair
+from lookhops.nn import Architecture
 from lookhops.nn.registry import network_name
 from lookhops.paper.side_by_side import ROW_NAMES
 from lookhops.report.charts import (
@@ -27,11 +29,13 @@ from lookhops.report.content import Block, Chart, Folded, Note, Section, Subhead
 from lookhops.tables import Table
 from lookhops.words import (
     MINUS,
+    NONE,
     ahead,
     between,
     counted,
     duration,
     joined,
+    number,
     p_said,
     p_value,
     percent,
@@ -148,9 +152,9 @@ def models_table(group: Group, n: str) -> Table:
             group.scores[name],
             percent(_mean(cell, "val_accuracy")),
             percent(_mean(cell, "auroc")),
-            f"{cell.metrics['parameters'][0]:,}",
+            number(cell.metrics["parameters"][0]),
             duration(float(np.mean(cell.metrics["seconds"]))),
-            network_name(asdict(cell.architecture)),
+            _network(cell.architecture),
         ]
         for name, cell in group.cells.items()
     ]
@@ -162,6 +166,10 @@ def models_table(group: Group, n: str) -> Table:
         f"validation accuracy: the test accuracy is for telling how good the choice is. {n}."
     )
     return Table((*head, "network"), rows, caption, best=0)
+
+
+def _network(model: Model) -> str:
+    return network_name(asdict(model)) if isinstance(model, Architecture) else NONE
 
 
 def _mean(cell: CellResult, metric: str) -> float | None:

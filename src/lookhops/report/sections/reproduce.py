@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+from lookhops.experiments.keys import Model
 from lookhops.models.records import Machine
 from lookhops.nn import Architecture
 from lookhops.nn.registry import reads_k
+from lookhops.options import FINGERPRINT, Classical
 from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Commands, Lines, Section
 from lookhops.report.folders import ModelFolder
@@ -104,7 +106,8 @@ def rerun(group: Group) -> str:
     if group.quick:
         return "lookhops paper --quick -o paper"
     models = ",".join(spelled(cell.architecture) for cell in group.finished)
-    protocol = group.best.protocol
+    trained = [c for c in (group.best, *group.finished) if isinstance(c.architecture, Architecture)]
+    protocol = (trained or [group.best])[0].protocol
     known = sorted({seed for cell in group.finished for seed in cell.seeds})
     seeds = ",".join(map(str, known))
     seeds += "," if len(known) == 1 else ""  # else it would be their number
@@ -118,12 +121,18 @@ def rerun(group: Group) -> str:
     )
 
 
-def spelled(architecture: Architecture) -> str:
-    """A network as ``lookhops compare`` reads it: ``licheb+lookhops/k=3``."""
-    text = architecture.conv + (f"+{architecture.pool}" if architecture.pool != "none" else "")
-    unread = () if reads_k(architecture.conv, architecture.pool) else ("k",)
+def spelled(model: Model) -> str:
+    """A model as ``lookhops compare`` reads it: ``licheb+lookhops/k=3``."""
+    if isinstance(model, Classical):
+        return model.classical
+    text, start = model.conv, Architecture(model.conv, model.pool)
+    unread = () if reads_k(model.conv, model.pool) else ("k",)
+    if model.conv == "none":
+        text, start = "fingerprint", FINGERPRINT
+    elif model.pool != "none":
+        text += f"+{model.pool}"
     for option in fields(Architecture):
-        value = getattr(architecture, option.name)
-        if option.name not in ("conv", "pool", *unread) and value != option.default:
+        value = getattr(model, option.name)
+        if option.name not in unread and value != getattr(start, option.name):
             text += f"/{option.name}={str(value).lower()}"
     return text
