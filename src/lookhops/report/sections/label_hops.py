@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lookhops.report.charts import axis, figure, rounded
+from lookhops.report.charts import axis, figure, rounded, series
 from lookhops.report.content import Chart
 from lookhops.tables import Table
 from lookhops.words import between, counted, percent, plus_minus
@@ -20,14 +20,14 @@ def label_accuracy(told: Mapping[str, Any]) -> Chart:
     hops, enough = told["hops"], told["enough"]
     mean, std, lost = ([100 * v for v in told[key]] for key in ("accuracy", "std", "lost"))
     ends = [[100 * end for end in one] for one in told["lost_interval"]]
-    drawn = {
-        "type": "bar",
-        "x": hops,
-        "y": rounded(mean),
-        "error_y": {"type": "data", "array": rounded(std), "thickness": 2},
-        "marker": {"color": ["var(--green)" if h == enough else "var(--pale)" for h in hops]},
-        "hovertemplate": "within %{x} hops: %{y:.1f} % right<extra></extra>",
-    }
+    drawn = series(
+        "bar",
+        hops,
+        rounded(mean),
+        "within %{x} hops: %{y:.1f} % right",
+        error_y={"type": "data", "array": rounded(std), "thickness": 2},
+        marker={"color": ["var(--green)" if h == enough else "var(--pale)" for h in hops]},
+    )
     commonest = {
         "type": "line",
         "xref": "paper",
