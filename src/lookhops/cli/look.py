@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 from rich.table import Table
@@ -18,6 +18,7 @@ from lookhops.files import replacing
 from lookhops.words import compact_percent, counted, plus_minus
 
 if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
     from lookhops.information import HopInformation, LabelInformation
 
 PICTURES = (".png", ".svg", ".pdf", ".html")
@@ -70,10 +71,7 @@ def look(
     graphs = reading.load(source)
     with progress_bar() as shown:
         task = shown.add_task("looking", total=1.0)
-
-        def progress(what: str, share: float) -> None:
-            shown.update(task, description=what, completed=share)
-
+        progress = lambda what, share: shown.update(task, description=what, completed=share)  # noqa: E731
         asked = (max_k, neighbourhood, epsilon, bootstrap, seed, per_class)
         found = measure(graphs, *asked, progress=progress)
         told, reason = None, why_not(graphs)
@@ -86,17 +84,17 @@ def look(
         print_json(everything)
     else:
         _print(found)
-        if told is not None:
-            _print_labels(told)
-        elif labels:
-            out.print(f"\n{escape(str(reason))}", width=80)
+        _print_labels(told, reason if labels else None)
     if report is not None:
-        from lookhops.models.graph_counts import graph_counts
-        from lookhops.report.build import look_report
+        _report(everything, graphs, report, as_json)
 
-        again = [("Measure", command_line())]
-        made = look_report(everything, graph_counts(graphs), again)
-        write_page(made, report, quiet=as_json)
+
+def _report(found: dict[str, Any], graphs: Graphs, path: Path, quiet: bool) -> None:
+    from lookhops.models.graph_counts import graph_counts
+    from lookhops.report.build import look_report
+
+    made = look_report(found, graph_counts(graphs), [("Measure", command_line())])
+    write_page(made, path, quiet=quiet)
 
 
 def _draw(found: HopInformation, path: Path) -> None:
@@ -184,8 +182,12 @@ def _gain(found: HopInformation, i: int) -> str:
     return "{:.3f} ({:.3f} to {:.3f})".format(found.gain[i], *found.gain_interval[i])
 
 
-def _print_labels(told: LabelInformation) -> None:
-    """How well the classes are told by what lies within 0, 1, ... hops."""
+def _print_labels(told: LabelInformation | None, reason: str | None) -> None:
+    """How well the classes are told by what lies within 0, 1, ... hops, or why that is not said."""
+    if told is None:
+        if reason is not None:
+            out.print(f"\n{escape(reason)}", width=80)
+        return
     rows = []
     for hops, (mean, std) in enumerate(zip(told.mean, told.std, strict=True)):
         row = [str(hops), plus_minus((100 * mean, 100 * std)), bar(float(mean), 40)]

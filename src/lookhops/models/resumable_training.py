@@ -45,43 +45,30 @@ def train_into(
 ) -> dict[str, Any]:
     """Train as :func:`~lookhops.training.train` does, and keep the models in a folder.
 
-    Whatever ends the training early (an exception from ``on_epoch`` too, which is how a command
-    stops it politely), the same call with ``resume=True`` goes on where it was and ends with the
-    same weights, history and predictions as a training that was left alone.
+    Whatever ends the training early (an exception from ``on_epoch`` too), the same call with
+    ``resume=True`` goes on and ends as a training that was left alone, bit for bit.
 
     Args:
         folder: Where the model goes; must be empty or new, unless told otherwise.
         graphs, architecture, protocol, splits, device, on_epoch: As for ``train``.
         resume: Go on with the training that was begun here; begin it if there is none.
-        overwrite: Train anew although the folder is not empty. What is there stays until the new
-            model is complete.
+        overwrite: Train anew; what is in the folder stays until the new model is complete.
         save_every: Seconds between two writes of the state.
         command: The command line that asked for it, kept with the model.
 
     Returns:
         What ``config.json`` holds: settings, metrics and all.
     """
-    folder = Path(folder)
+    folder, chosen = Path(folder), choose_device(device)
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
-    chosen = choose_device(device)
     task = task_of(graphs, protocol.class_weights)
     parts = draw_splits(graphs, task, protocol, splits)
     # An architecture that cannot be says so before anything is written.
-    width = Encoding.fit(graphs).width
-    GraphNetwork.from_architecture(width, task.out_channels, architecture)
+    GraphNetwork.from_architecture(Encoding.fit(graphs).width, task.out_channels, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
     state = ResumeState(folder, settings, save_every)
     if (config := state.prepare(resume, overwrite)) is not None:
         return config
-
-    def after_epoch(progress: Progress) -> None:
-        done = all(run.done(protocol) for run in progress.runs)
-        try:
-            on_epoch(progress)
-        except BaseException:  # between two epochs: nothing of the last one is lost
-            state.save(progress)
-            raise
-        state.save(progress, now=done)
 
     stopped: NotFinite | None = None
     try:
@@ -93,14 +80,14 @@ def train_into(
             splits=list(parts.values()),
             device=chosen,
             resume=lambda seeds: state.load(seeds, parts),
-            on_epoch=after_epoch,
+            on_epoch=lambda progress: state.after_epoch(progress, protocol, on_epoch),
         )
     except NotFinite as error:
         runs, stopped = error.runs, error
-    why = str(stopped) if stopped else None
-    config = save_model(folder, runs, settings, graphs, task, chosen, stopped=why, command=command)
+    ended = {"stopped": str(stopped) if stopped else None, "command": command}
+    config = save_model(folder, runs, settings, graphs, task, chosen, **ended)
     state.clear()
-    if stopped is not None:
+    if stopped:
         raise stopped
     return config
 
@@ -147,6 +134,17 @@ class ResumeState:
         self.clear()  # and fail here, not hours later, where the folder is not writable
         files.write_json(self.begun_with, self.settings)
         return None
+
+    def after_epoch(
+        self, progress: Progress, protocol: Protocol, on_epoch: Callable[[Progress], None]
+    ) -> None:
+        """Tell of an epoch and write the state; what ends the training here loses nothing of it."""
+        try:
+            on_epoch(progress)
+        except BaseException:
+            self.save(progress)
+            raise
+        self.save(progress, now=all(run.done(protocol) for run in progress.runs))
 
     def save(self, progress: Progress, now: bool = True) -> None:
         """Write the state of a stack; with ``now`` false only if the last write was long ago."""

