@@ -114,8 +114,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
                 f"{self.n_features_in_} features as input."
             )
         self._encoding.check(graphs)
-        device = choose_device(self.device)
-        whole = WholeGraphs.of(graphs.to(device), self.fingerprint, self.totals)
+        device, fitted = choose_device(self.device), self.model_.architecture
+        whole = WholeGraphs.of(graphs.to(device), fitted.fingerprint, fitted.totals)
         inputs = MemberInputs(whole, self._encoding, self._learnt)
         outputs = inputs.outputs(self.model_.to(device)).double()
         return (outputs / self.temperature_).softmax(-1).numpy()
