@@ -112,7 +112,7 @@ def _reached(results: Results) -> str:
         return f"The recommended model, one for all data sets ({said}), was not run.\n"
     rest = f"; not on {', '.join(below)}" if below else ""
     return (
-        f"The [recommended model](model.md) is one for all data sets: {said}. It was chosen by "
+        f"The recommended model is one for all data sets: {said}. It was chosen by "
         "validation on the splits of seeds 1001 to 1020, which are not among these. In the mean it "
         "is above the best "
         f"number that the paper prints in either table on {len(above)} of {len(records)} data sets"
