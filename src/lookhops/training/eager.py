@@ -10,7 +10,6 @@ from torch import Tensor
 from lookhops.nn import GraphNetwork, Level
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments
 from lookhops.training.inputs import MemberInputs
-from lookhops.training.memory import keep_freed_memory
 from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
 
@@ -20,8 +19,6 @@ class EagerEngine(Engine):
 
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
         """Take the one network, and make its optimiser."""
-        if self.device.type == "cpu":
-            keep_freed_memory()
         [self.model] = models
         [self.seed], [self.split] = self.seeds, self.splits
         self.inputs = MemberInputs(self.whole, self.encoding, self.learnt[0])
