@@ -20,7 +20,7 @@ def test_saving_and_loading_changes_nothing(tmp_path: Path, graphs: Graphs):
     again = Graphs.load(path)
     assert unpacked(again) == unpacked(graphs)
     assert again.fingerprint == graphs.fingerprint
-    for name in ("name", "featuriser", "class_names", "label_sizes", "edge_label_sizes"):
+    for name in ("name", "featuriser", "targets", "label_sizes", "edge_label_sizes"):
         assert getattr(again, name) == getattr(graphs, name)
     assert [file.name for file in path.parent.iterdir()] == ["set.graphs"]
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from lookhops.datasets.molecule_features import atom_rows, bond_rows, feature_names, pack
 from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
-from lookhops.datasets.molecule_table import MoleculeTable, as_column, classes_of
+from lookhops.datasets.molecule_table import MoleculeTable, as_column, target_fields
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.targets import is_blank
 
 __all__ = ["SUFFIXES", "SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
 SUFFIXES = (".smi", ".csv", ".sdf")
@@ -40,7 +41,8 @@ def from_smiles(
 
     Args:
         smiles: One SMILES a molecule.
-        y: The class of each molecule: numbers or names.
+        y: What is to be learnt of each molecule: its class, or a number; None and NaN are blanks.
+            A column of many different numbers is one of numbers.
         class_names: The classes' order; ``y`` then holds names out of it or places in it. By
             default the classes are sorted.
         ids: A name for each molecule; by default they are counted from 1.
@@ -79,8 +81,8 @@ def read_molecules(
         path: The file: UTF-8 text.
         smiles_column: CSV: the column of SMILES; by default found by name (``smiles``,
             ``canonical_smiles``, ``structure``, ...; any case).
-        label_column: CSV and SDF: the column or data field of the classes; by default ``class``,
-            ``label``, ``y`` or ``target`` where there is one, else the molecules have no class.
+        label_column: CSV and SDF: the column or data field that is to be learnt, classes or
+            numbers; by default ``class``, ``label``, ``y`` or ``target`` where there is one.
         id_column: CSV and SDF: what to call each molecule; by default ``id`` or ``name``, an SDF
             record's title, the name after a SMILES, or the line (record) number.
         invalid: As for :func:`from_smiles`.
@@ -128,19 +130,19 @@ def featurise(
     parsed = _parse(table, invalid, mol_blocks)
     kept = list(parsed)
     smiles, atoms, bonds = zip(*parsed.values(), strict=True)
-    y, names = classes_of(table, kept, class_names)
     columns = {
         "id": np.array(table.ids, dtype=object)[kept],
         "smiles": np.array(smiles, dtype=object),
     }
     for key, cells in table.columns.items():
         columns.setdefault(key, as_column([cells[index] for index in kept]))
-    return pack(atoms, bonds, y=y, class_names=names, columns=columns, name=name)
+    targets = target_fields(table, kept, class_names)
+    return pack(atoms, bonds, columns=columns, name=name, **targets)
 
 
 def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
     if class_names is None or not isinstance(value, int):
-        return "" if value is None else str(value)
+        return "" if is_blank(value) else str(value)
     if not 0 <= value < len(class_names):
         raise LookHopsError(f"There are {len(class_names)} class names, so {value} is no class.")
     return class_names[value]

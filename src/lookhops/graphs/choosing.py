@@ -75,7 +75,7 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
     """Several sets as one: the graphs of the first, then those of the second, ...
 
     All must have the same features of nodes and of edges. What the sources said besides
-    (``columns``) is left out; classes too, unless every set has them.
+    (``columns``) is left out; targets too, unless every set has the same.
     """
     first = parts[0]
     for part in parts:
@@ -85,6 +85,7 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
                 f"{part.num_edge_features} an edge, {first.name} has {first.num_features} and "
                 f"{first.num_edge_features}: they do not make one set."
             )
+    same = all(part.targets == first.targets and part.y is not None for part in parts)
     start = to_offsets(torch.tensor([part.num_nodes for part in parts])).tolist()
     joined = replace(
         first,
@@ -95,7 +96,8 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
         labels=_cat([part.labels for part in parts]),
         edge_attributes=_cat([part.edge_attributes for part in parts]),
         edge_labels=_cat([part.edge_labels for part in parts]),
-        y=_cat([part.y for part in parts]),
+        y=_cat([part.y for part in parts]) if same else None,
+        targets=first.targets if same else (),
         columns={},
     )
     if all(part.__dict__.get("is_undirected") for part in parts):  # known, so known of all
