@@ -19,7 +19,7 @@ from lookhops.graphs.features import default_values, sizes_of
 from lookhops.graphs.indexing import spread
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Graphs
+    from lookhops.graphs import Graphs, Skipped
 
 FORMAT = "lookhops-graphs-2"
 #: Files of earlier versions that are read too: they know no names of columns.
@@ -37,7 +37,7 @@ def save(graphs: Graphs, path: Path | str) -> None:
         tensors[f"column.{key}"] = torch.from_numpy(values)
     rest: dict[str, Any] = {
         key: getattr(graphs, key)
-        for key in ("name", "featuriser", "class_names", *_NAMES, *_VALUES)
+        for key in ("name", "featuriser", "class_names", "skipped", *_NAMES, *_VALUES)
     } | {"columns": list(graphs.columns), "text_columns": texts}
     with replacing(path) as part:
         try:
@@ -81,6 +81,7 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
             rest |= dict.fromkeys(_NAMES, ())
         rest |= {key: tuple(rest[key]) for key in ("class_names", *_NAMES)}
         rest |= {key: tuple(tuple(map(str, known)) for known in rest[key]) for key in _VALUES}
+        rest["skipped"] = _skipped(rest.get("skipped", ()))
         columns = {key: _to_texts(v) if key in texts else v for key, v in stored.items()}
         graphs = kind(**tensors, **rest, columns=columns)
         sound = _is_sound(graphs)
@@ -129,6 +130,13 @@ def _are_rows(features: Tensor | None, rows: int, whole: bool) -> bool:
     if features is None:
         return True
     return features.dim() == 2 and len(features) == rows and features.is_floating_point() != whole
+
+
+def _skipped(rows: Any) -> tuple[Skipped, ...]:
+    """Rows that gave no graph, as they were when the file was written."""
+    from lookhops.graphs import Skipped
+
+    return tuple(Skipped(int(row), str(name), str(reason)) for row, name, reason in rows)
 
 
 def _from_texts(column: np.ndarray) -> np.ndarray:
