@@ -45,6 +45,8 @@ WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
 PREDICTIONS = "predictions.csv"
 #: Begins the names of tensors that are no weights: what a network learnt to be told.
 LEARNT = "learnt."
+#: Of tasks that need it to answer: what was taken from the training part.
+FITTED = "fitted"
 
 #: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
 DATA = {
@@ -144,6 +146,8 @@ def save_model(
     weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
     for run in runs:
         weights |= {f"{run.seed}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
+        if task.num_fitted and run.fitted is not None:
+            weights[f"{run.seed}.{FITTED}"] = run.fitted
     content = pack_tensors(weights, {"format": FORMAT})
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
@@ -192,6 +196,7 @@ class Checkpoint:
         task: What it is asked.
         weights: The weights of each seed.
         learnt: What each seed's network learnt to be told of whole graphs.
+        fitted: What the task took from each seed's training part, where answers need it.
     """
 
     folder: Path
@@ -201,6 +206,7 @@ class Checkpoint:
     task: Task
     weights: dict[int, dict[str, Tensor]]
     learnt: dict[int, WholeEncoding]
+    fitted: dict[int, Tensor]
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -240,12 +246,14 @@ def load_model(folder: Path | str) -> Checkpoint:
         earlier = {"kind": Classification.kind, "class_names": data["class_names"]}
         task = task_from_dict(config.get("task", earlier))
         architecture = read(Architecture, config["architecture"])
-        found = Checkpoint(folder, config, architecture, Encoding.from_dict(data), task, {}, {})
+        found = Checkpoint(folder, config, architecture, Encoding.from_dict(data), task, {}, {}, {})
         expected: dict[str, Tensor] = {}
         for seed in map(int, config["epochs"]):
             found.learnt[seed] = _learnt(tensors, seed)
             network = found.network(seed).state_dict()
             expected |= {f"{seed}.{key}": value for key, value in network.items()}
+            if task.num_fitted:
+                expected[f"{seed}.{FITTED}"] = torch.zeros(task.num_fitted)
     _check_names(path, tensors, expected)
     if hashlib.sha256(content).hexdigest() != config["weights_sha256"]:
         raise LookHopsError(
@@ -254,7 +262,10 @@ def load_model(folder: Path | str) -> Checkpoint:
         )
     for key in expected:
         owner, _, name = key.partition(".")
-        found.weights.setdefault(int(owner), {})[name] = tensors[key]
+        if name == FITTED:
+            found.fitted[int(owner)] = tensors[key]
+        else:
+            found.weights.setdefault(int(owner), {})[name] = tensors[key]
     return found
 
 

@@ -61,7 +61,9 @@ def train_into(
     """
     folder, chosen = Path(folder), choose_device(device)
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
-    parts = draw_splits(graphs, task := task_of(graphs, protocol.class_weights), protocol, splits)
+    parts = draw_splits(
+        graphs, task := task_of(graphs, protocol.class_weights, protocol.loss), protocol, splits
+    )
     # An architecture that cannot be says so before anything is written.
     GraphNetwork.from_architecture(Encoding.fit(graphs).width, task.out_channels, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
