@@ -16,11 +16,13 @@ from lookhops.datasets.splits.split import PARTS
 from lookhops.options import Protocol
 
 
-def nodes_alone(y, **columns) -> Graphs:
+def nodes_alone(y, class_names=None, **columns) -> Graphs:
     """One node a graph."""
     none, sizes = torch.zeros(0, dtype=torch.long), torch.ones(len(y), dtype=torch.long)
     arrays = {name: np.array(values, dtype=object) for name, values in columns.items()}
-    return Graphs.from_edges(none, none, sizes, y=torch.tensor(y), columns=arrays, name="made")
+    y = torch.tensor(y)
+    rest = {"y": y, "class_names": class_names, "columns": arrays, "name": "made"}
+    return Graphs.from_edges(none, none, sizes, **rest)
 
 
 def plan(graphs, **options) -> SplitPlan:
@@ -79,7 +81,7 @@ def test_random_is_the_papers_and_auto_is_stratified_for_classes():
     found = plan(graphs, split="auto")
     assert found.protocol.split == "stratified"
     assert torch.equal(found.splits[11].val, split(graphs, 11, stratify=True).val)
-    numbers = replace(graphs, y=graphs.y.double(), class_names=())
+    numbers = nodes_alone([float(c) for c in graphs.y])
     assert plan(numbers, split="auto").protocol.split == "random"
     with pytest.raises(LookHopsError, match="without classes"):
         plan(numbers, split="stratified")
@@ -172,8 +174,7 @@ def test_what_cannot_be_split_so(options, sentence):
 
 def test_a_test_set_that_came_apart():
     graphs = nodes_alone([0, 1] * 20, id=[f"a{i}" for i in range(40)], more=range(40))
-    test = nodes_alone([0, 0, 1], id=["x", "y", "z"])
-    test = replace(test, class_names=("1", "0"))  # the other way round
+    test = nodes_alone([0, 0, 1], ("1", "0"), id=["x", "y", "z"])  # the other way round
     both, numbers = with_test_set(graphs, test)
     assert both.y[numbers].tolist() == [1, 1, 0]
     assert both.columns["id"][-3:].tolist() == ["x", "y", "z"]
@@ -182,12 +183,21 @@ def test_a_test_set_that_came_apart():
     assert {tuple(part.test.tolist()) for part in found.splits.values()} == {(40, 41, 42)}
     assert len({tuple(part.val.tolist()) for part in found.splits.values()}) == 2
     assert all(len(part.val) == 5 for part in found.splits.values())
-    with pytest.raises(LookHopsError, match="class '2' is not among those of made"):
-        with_test_set(graphs, replace(test, class_names=("1", "2")))
+    with pytest.raises(LookHopsError, match="graph 2: '2' of 'class' is not a class"):
+        with_test_set(graphs, nodes_alone([0, 0, 1], ("1", "2")))
     with pytest.raises(LookHopsError, match="has graphs with the targets of made"):
         with_test_set(graphs, replace(test, y=None))
     with pytest.raises(LookHopsError, match="leave out --folds"):
         SplitPlan.of(both, Protocol(seeds=(0,), folds=3), numbers)
+
+
+def test_graphs_without_a_target_are_in_no_part():
+    graphs = nodes_alone([0, 1, -1] * 20, ("a", "b"))
+    for options in ({}, {"split": "auto"}, {"folds": 4, "seeds": (0, 1)}):
+        for part in plan(graphs, **options).splits.values():
+            numbers = torch.cat([getattr(part, name) for name in PARTS])
+            assert len(numbers) == 40
+            assert (graphs.y[numbers] >= 0).all()
 
 
 def test_what_decides_splits_is_known_by_its_content():
@@ -206,5 +216,5 @@ def test_rare_classes_are_remarked():
     assert said.endswith(": '1' (training 2, validation 1, test 0)")
     common = nodes_alone([0, 1] * 60)
     assert plan(common, split="stratified").remark(common) is None
-    numbers = replace(graphs, y=graphs.y.double(), class_names=())
+    numbers = nodes_alone([float(c) for c in graphs.y])
     assert plan(numbers).remark(numbers) is None

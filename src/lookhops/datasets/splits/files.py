@@ -71,7 +71,7 @@ class _Numbers:
         ids = () if isinstance(graphs, int) else tuple(graphs.columns.get("id", ()))
         self.by_id: Mapping[str, int] = {str(name): number for number, name in enumerate(ids)}
         self.repeated = len(self.by_id) < len(ids)
-        self.skipped = 0 if isinstance(graphs, int) else len(getattr(graphs, "skipped", ()))
+        self.skipped = 0 if isinstance(graphs, int) else len(graphs.skipped)
 
     def find(self, name: Any, where: str) -> int:
         if isinstance(name, str) and self.by_id:

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.datasets.splits.groups import SAME
-from lookhops.datasets.splits.split import has_classes
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import concatenate
+from lookhops.graphs.targets import Target, pack_targets, read_target, target_columns
 
 
 def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
@@ -23,12 +24,11 @@ def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
         graphs: Graphs to train on and to stop by.
         test: Graphs to test on, with the same features and targets; classes are found by name.
     """
-    if (graphs.y is None) != (test.y is None) or not len(test):
+    if graphs.y is None or test.y is None or not len(test):
         raise LookHopsError(
             f"{test.name}: a test set has graphs with the targets of {graphs.name}."
         )
-    if has_classes(graphs):
-        test = _same_classes(graphs, test)
+    test = replace(test, **pack_targets([_as_target(one, test) for one in graphs.targets]))
     both = concatenate([graphs, test])
     columns = {
         name: np.concatenate((column, _renumbered(name, len(graphs))(test.columns[name])))
@@ -39,18 +39,21 @@ def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
     return replace(both, columns=columns), numbers
 
 
-def _same_classes(graphs: Graphs, test: Graphs) -> Graphs:
-    """The test graphs with the numbers that their classes have among the others."""
-    known = {name: number for number, name in enumerate(graphs.class_names)}
+def _as_target(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]]:
+    """A target, and its values in a test set: classes by their names, numbers as they are."""
     assert test.y is not None
-    present = [test.class_names[c] for c in test.y.unique().tolist() if c >= 0]
-    if strange := [name for name in present if name not in known]:
-        raise LookHopsError(
-            f"{test.name}: class {strange[0]!r} is not among those of {graphs.name} "
-            f"({', '.join(graphs.class_names)}); a model cannot learn it there."
-        )
-    numbers = torch.tensor([*(known.get(name, -1) for name in test.class_names), -1])
-    return replace(test, y=numbers.to(test.y.device)[test.y], class_names=graphs.class_names)
+    found = {own.name: (own, values) for own, values in target_columns(test.y, test.targets)}
+    if target.name not in found:
+        known = ", ".join(found)
+        raise LookHopsError(f"{test.name}: there is no target {target.name!r}; it has {known}.")
+    own, values = found[target.name]
+    if own == target:
+        return target, values
+    names = {float(number): name for number, name in enumerate(own.classes)}
+    cells = [None if np.isnan(value) else names.get(value, value) for value in values]
+    kind = "classes" if target.classes else "numbers"
+    place = f"{test.name}, graph {{}}".format
+    return read_target(target.name, cells, kind, target.classes or None, place)
 
 
 def _renumbered(name: str, start: int) -> Callable[[np.ndarray], np.ndarray]:

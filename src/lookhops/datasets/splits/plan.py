@@ -32,6 +32,7 @@ from lookhops.datasets.splits.split import (
 )
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.targets import known_targets
 from lookhops.options import Protocol, parse_split
 
 #: What a column may call the parts.
@@ -49,11 +50,13 @@ class Kept(NamedTuple):
     """What splits are drawn from besides the seed.
 
     Args:
+        labelled: Numbers of the graphs that have a target; others are in no part that is drawn.
         stratify: Whether classes keep their proportions.
         groups: The group of each graph, or none.
         fixed: Parts that do not depend on the seed, by name.
     """
 
+    labelled: Tensor
     stratify: bool
     groups: Tensor | None
     fixed: Mapping[str, Tensor]
@@ -182,7 +185,15 @@ def _kept(graphs: Graphs, protocol: Protocol, test: Tensor | None) -> Kept:
         fixed, stratify = _named_parts(graphs, name), has_classes(graphs)
     if fixed and protocol.folds:
         raise LookHopsError("Folds are all tested on in turn: leave out --folds or the test part.")
-    return Kept(stratify, joined(own, same_graphs(graphs)), fixed)
+    return Kept(_labelled(graphs), stratify, joined(own, same_graphs(graphs)), fixed)
+
+
+def _labelled(graphs: Graphs) -> Tensor:
+    """Numbers of the graphs that have a target; all of them where none are known."""
+    if graphs.y is None:
+        return torch.arange(len(graphs))
+    known = known_targets(graphs.y.cpu())
+    return (known if known.dim() == 1 else known.any(1)).nonzero().flatten()
 
 
 def _named_parts(graphs: Graphs, name: str) -> dict[str, Tensor]:
@@ -220,7 +231,7 @@ def _draw(
     if protocol.folds is not None:
         repetition, fold = divmod(seed, protocol.folds)
         test = partition(repetition)[fold]
-    order = seeded_order(len(graphs), seed)
+    order = kept.labelled[seeded_order(len(kept.labelled), seed)]
     if test is not None:
         order = order[~torch.isin(order, test)]
     if kept.stratify:
@@ -247,13 +258,13 @@ def _partition(graphs: Graphs, folds: int, kept: Kept, repetition: int) -> list[
         (True, True): StratifiedGroupKFold,
     }
     kind = kinds[kept.stratify, kept.groups is not None]
-    y = class_codes(graphs).numpy() if kept.stratify else None
-    groups = None if kept.groups is None else kept.groups.numpy()
+    y = class_codes(graphs)[kept.labelled].numpy() if kept.stratify else None
+    groups = None if kept.groups is None else kept.groups[kept.labelled].numpy()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of rare classes; ours comes later
             splitter = kind(folds, shuffle=True, random_state=repetition)
-            parts = [test for _, test in splitter.split(np.zeros(len(graphs)), y, groups)]
+            parts = [part for _, part in splitter.split(kept.labelled, y, groups)]
     except ValueError as error:
         raise LookHopsError(f"{graphs.name}: {folds} folds cannot be made ({error}).") from error
-    return [torch.from_numpy(part) for part in parts]
+    return [kept.labelled[torch.from_numpy(part)] for part in parts]
