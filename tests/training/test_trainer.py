@@ -171,8 +171,8 @@ def test_too_few_graphs_are_refused(tasks):
 
 
 def test_splits_must_be_as_many_as_seeds(tasks):
-    with pytest.raises(LookHopsError, match="1 splits for 2 seeds"):
-        train(tasks, SMALL, quick(seeds=(1, 2)), splits=[split(tasks, 0)], device="cpu")
+    with pytest.raises(LookHopsError, match="2 splits for 3 seeds"):
+        train(tasks, SMALL, quick(seeds=(1, 2, 3)), splits=[split(tasks, 0)] * 2, device="cpu")
 
 
 def test_a_device_that_is_not_there():
