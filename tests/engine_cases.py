@@ -114,6 +114,15 @@ class StackedCases:
         stack = self.stack(noisy, architecture, protocol)
         self.assert_same(stack, self.alone(noisy, architecture, protocol), close=EXACT)
 
+    def test_the_same_training_twice_is_the_same_bits(self, noisy):
+        architecture = replace(WHOLE, edge_ratio=None)
+        protocol = Protocol(seeds=(11, 22), batch_size=48, learning_rate=0.01)
+        one, two = (self.stack(noisy, architecture, protocol) for _ in range(2))
+        for epoch in range(1, 6):
+            assert torch.equal(one.epoch(epoch), two.epoch(epoch))
+        for found, want in zip(one.weights(), two.weights(), strict=True):
+            assert all(torch.equal(found[name], want[name]) for name in want)
+
     @pytest.mark.parametrize("precision", ["tf32", "bfloat16", "float64"])
     def test_in_every_precision(self, noisy, precision):
         protocol = Protocol(seeds=(11, 22), batch_size=48, precision=precision)

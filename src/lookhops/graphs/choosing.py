@@ -65,6 +65,7 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
         edge_labels=take(graphs.edge_labels, edge),
         y=take(graphs.y, index),
         columns={},
+        skipped=(),
     )
     if graphs.is_undirected:  # then so is any choice of its graphs: not to be found out again
         chosen.__dict__["is_undirected"] = True
@@ -97,6 +98,7 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
         edge_labels=_cat([part.edge_labels for part in parts]),
         y=_cat([part.y for part in parts]),
         columns={},
+        skipped=(),
     )
     if all(part.__dict__.get("is_undirected") for part in parts):  # known, so known of all
         joined.__dict__["is_undirected"] = True

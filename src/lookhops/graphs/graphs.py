@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -25,6 +25,20 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 SUFFIX = ".graphs"
+
+
+class Skipped(NamedTuple):
+    """A row of a source that gave no graph.
+
+    Args:
+        row: Its number among the source's rows, from 0; the graphs are the other rows, in order.
+        id: What the row is called.
+        reason: Why there is no graph.
+    """
+
+    row: int
+    id: str
+    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +67,7 @@ class Graphs:
         name: What to call the set.
         featuriser: What made the features, where it matters to a model (``"tu"``,
             ``"molecules"``): a model refuses graphs whose features were made otherwise.
+        skipped: Rows of the source that gave no graph. A choice of graphs has none.
     """
 
     node_ptr: Tensor
@@ -69,6 +84,7 @@ class Graphs:
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     name: str = "graphs"
     featuriser: str = ""
+    skipped: tuple[Skipped, ...] = ()
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1

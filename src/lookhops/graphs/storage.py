@@ -19,7 +19,7 @@ from lookhops.graphs.features import sizes_of
 from lookhops.graphs.indexing import spread
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Graphs
+    from lookhops.graphs import Graphs, Skipped
 
 FORMAT = "lookhops-graphs-1"
 _TUPLES = ("class_names", "label_sizes", "edge_label_sizes")
@@ -34,7 +34,7 @@ def save(graphs: Graphs, path: Path | str) -> None:
         tensors[f"column.{key}"] = torch.from_numpy(values)
     rest: dict[str, Any] = {
         key: getattr(graphs, key) for key in ("name", "featuriser", *_TUPLES)
-    } | {"columns": list(graphs.columns), "text_columns": texts}
+    } | {"columns": list(graphs.columns), "text_columns": texts, "skipped": graphs.skipped}
     with replacing(path) as part:
         try:
             save_file(tensors, part, metadata={"format": FORMAT, "rest": json.dumps(rest)})
@@ -73,6 +73,7 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
         texts = set(rest.pop("text_columns"))
         stored = {key: tensors.pop(f"column.{key}").numpy() for key in rest.pop("columns")}
         rest |= {key: tuple(rest[key]) for key in _TUPLES}
+        rest["skipped"] = _skipped(rest.get("skipped", ()))
         columns = {key: _to_texts(v) if key in texts else v for key, v in stored.items()}
         graphs = kind(**tensors, **rest, columns=columns)
         sound = _is_sound(graphs)
@@ -121,6 +122,13 @@ def _are_rows(features: Tensor | None, rows: int, whole: bool) -> bool:
     if features is None:
         return True
     return features.dim() == 2 and len(features) == rows and features.is_floating_point() != whole
+
+
+def _skipped(rows: Any) -> tuple[Skipped, ...]:
+    """Rows that gave no graph, as they were when the file was written."""
+    from lookhops.graphs import Skipped
+
+    return tuple(Skipped(int(row), str(name), str(reason)) for row, name, reason in rows)
 
 
 def _from_texts(column: np.ndarray) -> np.ndarray:
