@@ -44,7 +44,7 @@ def noisy():
     zeros, ones = ((task.y == c).nonzero().flatten() for c in (0, 1))
     task = task[torch.cat((zeros, ones[: len(zeros) // 2])).sort().values]
     noise = torch.randn(task.num_nodes, 6, generator=torch.Generator().manual_seed(0))
-    return replace(task, attributes=noise, labels=None, label_sizes=())
+    return replace(task, attributes=noise, labels=None)
 
 
 def exactly(**options) -> Protocol:

@@ -72,7 +72,9 @@ def test_labels_stay_small_integers(tmp_path: Path):
     assert graphs.labels is not None
     assert graphs.labels.dtype == torch.uint8
     assert graphs.labels.flatten().tolist() == [0, 1, 0, 3, 0]
-    assert graphs.label_sizes == (4,)
+    assert graphs.label_names == ("label 0",)
+    assert graphs.label_values == (("3", "4", "5", "6"),)
+    assert graphs.attribute_names == ("attribute 0", "attribute 1")
     assert graphs.edge_label_sizes == (3,)
 
 

@@ -80,7 +80,8 @@ def test_agrees_with_a_naive_version(classes: int, monkeypatch: pytest.MonkeyPat
 def test_numbers_are_read_in_bins():
     graphs = load("hops-1", size=200)
     value = torch.where(graphs.labels.float() > 1, graphs.labels * 10.0, 0.0)
-    plain = replace(graphs, labels=(graphs.labels == 1).to(graphs.labels), label_sizes=(2,))
+    marked = (graphs.labels == 1).to(graphs.labels)
+    plain = replace(graphs, labels=marked, label_values=(("no", "yes"),))
     assert look_labels(plain, 2).enough is None
     assert look_labels(replace(plain, attributes=value), 2).enough == 1
 

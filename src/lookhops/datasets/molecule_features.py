@@ -113,8 +113,8 @@ def pack(
     element[list(ELEMENTS.values())] = np.arange(len(ELEMENTS))
     raw[:, 0] = element[raw[:, 0]]
     raw[:, 2] += ATOM_FEATURES["charge"].index("0")
-    sizes = [len(values) for values in ATOM_FEATURES.values()]
-    labels = np.clip(raw, 0, np.array(sizes) - 1)  # the ends of a vocabulary hold all beyond
+    last = np.array([len(values) - 1 for values in ATOM_FEATURES.values()])
+    labels = np.clip(raw, 0, last)  # the ends of a vocabulary hold all beyond
     ends = np.concatenate(bonds)
     shift = np.repeat(np.cumsum(counts) - counts, [len(rows) for rows in bonds])
     begin = torch.from_numpy(ends[:, 0] + shift)
@@ -126,9 +126,11 @@ def pack(
         torch.cat((end, begin)),
         torch.from_numpy(counts),
         labels=torch.from_numpy(labels),
-        label_sizes=sizes,
+        label_names=tuple(ATOM_FEATURES),
+        label_values=list(ATOM_FEATURES.values()),
         edge_labels=torch.from_numpy(kind[ends[:, 2]]).repeat(2)[:, None],
-        edge_label_sizes=[len(BOND_TYPES)],
+        edge_label_names=("bond",),
+        edge_label_values=[BOND_TYPES],
         y=None if y is None else torch.from_numpy(y),
         featuriser=FEATURISER,
         **rest,

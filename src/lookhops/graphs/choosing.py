@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
 Index = int | Tensor | Sequence[int] | np.ndarray | slice
-_FEATURES = ("num_features", "label_sizes", "num_edge_features", "edge_label_sizes")
+_SIZES = ("num_features", "label_sizes", "num_edge_features", "edge_label_sizes")
+_NAMES = ("attribute_names", "label_names", "label_values")
 
 
 def as_index(index: Index, count: int, device: torch.device) -> Tensor:
@@ -75,17 +76,22 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
 def concatenate(parts: Sequence[Graphs]) -> Graphs:
     """Several sets as one: the graphs of the first, then those of the second, ...
 
-    All must have the same features of nodes and of edges. What the sources said besides
-    (``columns``) is left out; classes too, unless every set has them.
+    All must have the same features of nodes and of edges, by the same names. What the
+    sources said besides (``columns``) is left out; classes too, unless every set has them.
     """
     first = parts[0]
     for part in parts:
-        if any(getattr(part, key) != getattr(first, key) for key in _FEATURES):
+        if any(getattr(part, key) != getattr(first, key) for key in _SIZES):
             raise LookHopsError(
                 f"{part.name} has {part.num_features} features a node and "
                 f"{part.num_edge_features} an edge, {first.name} has {first.num_features} and "
                 f"{first.num_edge_features}: they do not make one set."
             )
+        for key in (*_NAMES, *(f"edge_{key}" for key in _NAMES)):
+            if getattr(part, key) != getattr(first, key):
+                raise LookHopsError(
+                    f"{part.name} and {first.name} differ in their {key}: they do not make one set."
+                )
     start = to_offsets(torch.tensor([part.num_nodes for part in parts])).tolist()
     joined = replace(
         first,

@@ -17,7 +17,15 @@ import torch
 from torch import Tensor
 
 from lookhops.graphs import choosing, edges, networkx, pyg, storage
-from lookhops.graphs.features import feature_columns, node_columns, packed_features, width
+from lookhops.graphs.features import (
+    default_values,
+    feature_columns,
+    fitting_names,
+    node_columns,
+    packed_features,
+    sizes_of,
+    width,
+)
 from lookhops.graphs.indexing import pair_keys, row_offsets, segment_of, stable_argsort, to_offsets
 
 if TYPE_CHECKING:
@@ -54,12 +62,17 @@ class Graphs:
         row_ptr: Edge offsets of the target nodes, shape :math:`(n + 1)`.
         source: Source node of each edge, shape :math:`(e)`.
         attributes: Continuous node features, shape :math:`(n, a)`.
+        attribute_names: The name of each attribute; by default ``attribute 0``, ...
         labels: Integer node labels, shape :math:`(n, l)`: column :math:`j` holds values in
             ``[0, label_sizes[j])`` and stands for that many one-hot features.
-        label_sizes: How many values each column of ``labels`` can take.
+        label_names: The name of each column of ``labels``; by default ``label 0``, ...
+        label_values: For each column of ``labels`` what its numbers stand for: number :math:`i`
+            is ``label_values[j][i]``. By default ``0``, ``1``, ...
         edge_attributes: Continuous edge features, shape :math:`(e, b)`.
+        edge_attribute_names: Their names, as ``attribute_names``.
         edge_labels: Integer edge labels, shape :math:`(e, m)`, as ``labels`` for nodes.
-        edge_label_sizes: How many values each column of ``edge_labels`` can take.
+        edge_label_names: Their names, as ``label_names``.
+        edge_label_values: What their numbers stand for, as ``label_values``.
         y: Class of each graph, shape :math:`(g)`, or none where it is not known.
         class_names: The name of each class.
         columns: One value a graph of whatever else the source said (id, SMILES, a measured
@@ -74,17 +87,34 @@ class Graphs:
     row_ptr: Tensor
     source: Tensor
     attributes: Tensor | None = None
+    attribute_names: tuple[str, ...] = ()
     labels: Tensor | None = None
-    label_sizes: tuple[int, ...] = ()
+    label_names: tuple[str, ...] = ()
+    label_values: tuple[tuple[str, ...], ...] = ()
     edge_attributes: Tensor | None = None
+    edge_attribute_names: tuple[str, ...] = ()
     edge_labels: Tensor | None = None
-    edge_label_sizes: tuple[int, ...] = ()
+    edge_label_names: tuple[str, ...] = ()
+    edge_label_values: tuple[tuple[str, ...], ...] = ()
     y: Tensor | None = None
     class_names: tuple[str, ...] = ()
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     name: str = "graphs"
     featuriser: str = ""
     skipped: tuple[Skipped, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Every column has a name: features that were replaced bring their own or get default ones.
+        for of in ("", "edge_"):
+            attributes, labels = getattr(self, f"{of}attributes"), getattr(self, f"{of}labels")
+            values = getattr(self, f"{of}label_values") if width(labels) else ()
+            if len(values) != width(labels):
+                values = default_values(sizes_of(labels, None))
+            object.__setattr__(self, f"{of}label_values", values)
+            for kind, features in (("attribute", attributes), ("label", labels)):
+                given = getattr(self, f"{of}{kind}_names")
+                names = fitting_names(kind, given, width(features))
+                object.__setattr__(self, f"{of}{kind}_names", names)
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -98,6 +128,16 @@ class Graphs:
     def num_edges(self) -> int:
         """Directed edges of all graphs together: an undirected edge counts twice."""
         return self.source.numel()
+
+    @property
+    def label_sizes(self) -> tuple[int, ...]:
+        """How many values each column of ``labels`` can take."""
+        return tuple(map(len, self.label_values))
+
+    @property
+    def edge_label_sizes(self) -> tuple[int, ...]:
+        """How many values each column of ``edge_labels`` can take."""
+        return tuple(map(len, self.edge_label_values))
 
     @property
     def num_features(self) -> int:
@@ -236,16 +276,19 @@ class Graphs:
         attributes: Tensor | None = None,
         labels: Tensor | None = None,
         label_sizes: Sequence[int] | None = None,
+        label_values: Sequence[Sequence[str]] | None = None,
         edge_attributes: Tensor | None = None,
         edge_labels: Tensor | None = None,
         edge_label_sizes: Sequence[int] | None = None,
+        edge_label_values: Sequence[Sequence[str]] | None = None,
         y: Tensor | None = None,
         class_names: Sequence[str] | None = None,
         **rest: Any,
     ) -> Graphs:
         """Pack edges given in any order, nodes numbered through all graphs.
 
-        Sizes and class names that are not given are read off the largest value.
+        Labels come with the values that they stand for, or with their sizes alone. Sizes and class
+        names that are not given are read off the largest value.
         """
         node_ptr = to_offsets(nodes_per_graph.long())
         num_nodes = int(node_ptr[-1])
@@ -256,8 +299,10 @@ class Graphs:
             node_ptr=node_ptr.int(),
             row_ptr=row_offsets(target, num_nodes),
             source=source.int()[order],
-            **packed_features("", attributes, labels, label_sizes),
-            **packed_features("edge_", edge_attributes, edge_labels, edge_label_sizes, order),
+            **packed_features("", attributes, labels, label_sizes, label_values),
+            **packed_features(
+                *("edge_", edge_attributes, edge_labels, edge_label_sizes, edge_label_values), order
+            ),
             y=None if y is None else y.long(),
             class_names=tuple(class_names or ()),
             **rest,
@@ -278,6 +323,8 @@ class Graphs:
 
         Uses ``x``, ``edge_index``, ``edge_attr``, ``y`` and ``num_nodes``. Features that are
         one-hot rows are kept as integer labels. ``y`` must be one class number a graph, or absent.
+        The columns of ``x`` have no names of their own: give ``attribute_names``, or
+        ``label_names`` and ``label_values``, in ``rest``; else they are known by their place.
         """
         return cls.from_edges(**pyg.edges_of(data, **rest))
 
@@ -300,8 +347,8 @@ class Graphs:
             graphs: ``Graph``, ``DiGraph`` or multigraphs; nodes are taken in their own order.
             y: The class of each graph, numbers or names; else each graph's ``graph["y"]``.
             node_features: Node attributes to use, in this order: numbers, or text as labels.
-                By default all that every node has. A mapping also says which texts each can be
-                (none: it is numbers), so that a label means the same in every set.
+                By default all. Every node must have each of them. A mapping also says which texts
+                each can be (none: it is numbers), so that a label means the same in every set.
             edge_features: The same for edges.
             rest: ``name`` and other fields.
         """

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs.edges import by_source
-from lookhops.graphs.features import feature_fields
+from lookhops.graphs.features import are_one_hot, default_names, default_values
 from lookhops.graphs.indexing import pair_keys
 
 if TYPE_CHECKING:
@@ -56,14 +56,33 @@ def edges_of(
 
 
 def vocabulary(graphs: Iterable[nx.Graph]) -> dict[str, list[str] | None]:
-    """The features that every node has, each with its values, sorted, where all are text."""
-    nodes = [data for graph in graphs for _, data in graph.nodes(data=True)]
-    return {name: _texts([data[name] for data in nodes]) for name in _shared(nodes)}
+    """The features of the nodes, each with its values, sorted, where all are text."""
+    nodes = [
+        (f"Graph {number}, node {node!r}", data)
+        for number, graph in enumerate(graphs)
+        for node, data in graph.nodes(data=True)
+    ]
+    return {name: _texts([data[name] for _, data in nodes]) for name in _shared("node", nodes)}
 
 
-def _shared(data: list[dict[Any, Any]]) -> list[str]:
-    """Names of the features that all have."""
-    return [name for name in (data[0] if data else ()) if all(name in one for one in data)]
+def _shared(of: str, places: _Places) -> list[str]:
+    """Names of all features, in the order in which they come; all nodes must have each of them."""
+    names = list(dict.fromkeys(name for _, data in places for name in data))
+    if any(len(data) < len(names) for _, data in places):
+        for name in names:
+            _require(of, name, places)
+    return names
+
+
+def _require(of: str, name: str, places: _Places) -> None:
+    """Refuse a feature that only some have: what is left out silently is never missed."""
+    lacking = [place for place, data in places if name not in data]
+    if lacking:
+        more = f", nor have {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        raise LookHopsError(
+            f"{lacking[0]} has no {name!r}{more}: give every {of} one, or name the features to use "
+            f"with {of}_features=[...]."
+        )
 
 
 def _texts(values: list[Any]) -> list[str] | None:
@@ -72,24 +91,35 @@ def _texts(values: list[Any]) -> list[str] | None:
 
 def _features(of: str, places: _Places, names: Vocabulary | Sequence[str] | None) -> dict[str, Any]:
     """Fields of ``Graphs`` with the features of nodes or edges: numbers, then text as labels."""
+    owner = "edge" if of else "node"
     if names is None:
-        names = _shared([data for _, data in places])
-    columns, labels, sizes = [], [], []
+        names = _shared(owner, places)
+    numbers: list[np.ndarray] = []
+    number_names: list[str] = []
+    labels: dict[str, Sequence[int]] = {}
+    known: dict[str, Sequence[str]] = {}
     for name in names if places else ():
-        for place, data in places:
-            if name not in data:
-                raise LookHopsError(f"{place} has no {name!r}.")
+        _require(owner, name, places)
         values = [data[name] for _, data in places]
         texts = names[name] if isinstance(names, Mapping) else _texts(values)
-        if texts is None:
-            columns.append(_numbers(name, values, places))
-        else:
-            labels.append(_codes(name, values, places, texts))
-            sizes.append(len(texts))
-    attributes = torch.from_numpy(np.concatenate(columns, 1)).float() if columns else None
-    if not labels:
-        return feature_fields(of, attributes)
-    return feature_fields(of, attributes, torch.tensor(labels).t(), sizes)
+        if texts is not None:
+            labels[name], known[name] = _codes(name, values, places, texts), texts
+            continue
+        rows = _numbers(name, values, places)
+        size = rows.shape[1]
+        if size > 1 and are_one_hot(torch.from_numpy(rows).float()):
+            labels[name], (known[name],) = rows.argmax(1).tolist(), default_values([size])
+            continue
+        numbers.append(rows)
+        number_names += [name] if size == 1 else default_names(name, size)
+    attributes = torch.from_numpy(np.concatenate(numbers, 1)).float() if numbers else None
+    return {
+        f"{of}attributes": attributes,
+        f"{of}attribute_names": tuple(map(str, number_names)),
+        f"{of}labels": torch.tensor(list(labels.values())).t() if labels else None,
+        f"{of}label_names": tuple(map(str, labels)),
+        f"{of}label_values": list(known.values()),
+    }
 
 
 def _codes(name: str, values: list[Any], places: _Places, texts: Sequence[str]) -> list[int]:

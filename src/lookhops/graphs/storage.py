@@ -15,14 +15,17 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.files import replacing
-from lookhops.graphs.features import sizes_of
+from lookhops.graphs.features import default_values, sizes_of
 from lookhops.graphs.indexing import spread
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs, Skipped
 
-FORMAT = "lookhops-graphs-1"
-_TUPLES = ("class_names", "label_sizes", "edge_label_sizes")
+FORMAT = "lookhops-graphs-2"
+#: Files of earlier versions that are read too: they know no names of columns.
+EARLIER = ("lookhops-graphs-1",)
+_NAMES = tuple(f"{of}{kind}_names" for of in ("", "edge_") for kind in ("attribute", "label"))
+_VALUES = ("label_values", "edge_label_values")
 
 
 def save(graphs: Graphs, path: Path | str) -> None:
@@ -33,8 +36,9 @@ def save(graphs: Graphs, path: Path | str) -> None:
         values = _from_texts(column) if key in texts else np.ascontiguousarray(column)
         tensors[f"column.{key}"] = torch.from_numpy(values)
     rest: dict[str, Any] = {
-        key: getattr(graphs, key) for key in ("name", "featuriser", *_TUPLES)
-    } | {"columns": list(graphs.columns), "text_columns": texts, "skipped": graphs.skipped}
+        key: getattr(graphs, key)
+        for key in ("name", "featuriser", "class_names", "skipped", *_NAMES, *_VALUES)
+    } | {"columns": list(graphs.columns), "text_columns": texts}
     with replacing(path) as part:
         try:
             save_file(tensors, part, metadata={"format": FORMAT, "rest": json.dumps(rest)})
@@ -63,7 +67,7 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise LookHopsError(f"{path}: not a file of packed graphs ({error}).") from error
-    if metadata.get("format") != FORMAT:
+    if metadata.get("format") not in (FORMAT, *EARLIER):
         raise LookHopsError(
             f"{path}: not a file of packed graphs of this version (its format is "
             f"{metadata.get('format', 'not given')!r}, expected {FORMAT!r})."
@@ -72,7 +76,11 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
         rest = json.loads(metadata["rest"])
         texts = set(rest.pop("text_columns"))
         stored = {key: tensors.pop(f"column.{key}").numpy() for key in rest.pop("columns")}
-        rest |= {key: tuple(rest[key]) for key in _TUPLES}
+        if metadata["format"] in EARLIER:
+            rest |= {key: default_values(rest.pop(f"{key[:-6]}sizes")) for key in _VALUES}
+            rest |= dict.fromkeys(_NAMES, ())
+        rest |= {key: tuple(rest[key]) for key in ("class_names", *_NAMES)}
+        rest |= {key: tuple(tuple(map(str, known)) for known in rest[key]) for key in _VALUES}
         rest["skipped"] = _skipped(rest.get("skipped", ()))
         columns = {key: _to_texts(v) if key in texts else v for key, v in stored.items()}
         graphs = kind(**tensors, **rest, columns=columns)
