@@ -55,5 +55,7 @@ def test_every_feature_counts(graphs):
 
 def test_the_two_zeros_are_one():
     ends, one = torch.zeros(0, dtype=torch.long), torch.tensor([1])
-    zeros = [Graphs.from_edges(ends, ends, one, attributes=torch.tensor([[z]])) for z in (0.0, -0.0)]
+    zeros = [
+        Graphs.from_edges(ends, ends, one, attributes=torch.tensor([[z]])) for z in (0.0, -0.0)
+    ]
     assert content_hashes(zeros[0]) == content_hashes(zeros[1])

@@ -83,7 +83,7 @@ def train(
     parts, chosen_seeds = _splits(splits, graphs, seeds)
     protocol = replace(protocol, seeds=chosen_seeds)
     chosen_k, information = hops(k, graphs)
-    config = _train(output, graphs, replace(network, k=chosen_k), protocol, parts, run)
+    config = _train(output, graphs, replace(network, k=chosen_k), protocol, parts, run, reading)
     _keep_information(output, information)
     if as_json:
         print_json(config)
@@ -149,6 +149,7 @@ def _train(
     protocol: Protocol,
     splits: list[Split] | None,
     run: TrainingRun,
+    reading: Reading,
 ) -> dict[str, Any]:
     """Train, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.cli.shared.progress import epoch_display, stoppable
@@ -165,6 +166,7 @@ def _train(
                 check()
 
             options |= {"splits": splits, "on_epoch": on_epoch, "command": command_line()}
+            options["reading"] = reading
             return train_into(output, graphs, network, protocol, **options)
     except KeyboardInterrupt as stop:
         print_line(f"lookhops: interrupted; go on with: {command_line()} --resume", err)
