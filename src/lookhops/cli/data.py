@@ -84,7 +84,9 @@ def describe(graphs: Graphs) -> dict[str, Any]:
     """
     count, nodes, edges = len(graphs), graphs.num_nodes, graphs.num_undirected_edges
     sizes = graphs.nodes_per_graph
-    balance = [] if graphs.y is None else graphs.y.bincount(minlength=graphs.num_classes).tolist()
+    balance = []
+    if graphs.y is not None and graphs.num_classes:
+        balance = graphs.y[graphs.y >= 0].bincount(minlength=graphs.num_classes).tolist()
     return {
         "name": graphs.name,
         "graphs": count,

@@ -2,5 +2,6 @@
 
 from lookhops.graphs.choosing import concatenate
 from lookhops.graphs.graphs import SUFFIX, Graphs, Skipped
+from lookhops.graphs.targets import Target
 
-__all__ = ["SUFFIX", "Graphs", "Skipped", "concatenate"]
+__all__ = ["SUFFIX", "Graphs", "Skipped", "Target", "concatenate"]
