@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
@@ -26,9 +24,8 @@ def content_hashes(graphs: Graphs) -> Tensor:
     as far as eight rounds of the Weisfeiler-Lehman test can tell. Attributes count by their bits in
     single precision.
     """
-    edges = [t for t in (graphs.edge_labels, _bits(graphs.edge_attributes)) if t is not None]
-    joined = torch.cat([columns.long() for columns in edges], 1) if edges else None
-    found = identities(replace(graphs, edge_labels=joined), HOPS, _bits(graphs.attributes))
+    attributes, edge_attributes = _bits(graphs.attributes), _bits(graphs.edge_attributes)
+    found = identities(graphs, HOPS, attributes, edge_bins=edge_attributes)
     sums = sum_rows(found[:, HOPS].contiguous(), graphs.node_ptr)
     sizes = torch.stack((graphs.nodes_per_graph, graphs.edge_ptr.diff()), 1)
     return combine(hash_rows(sizes, len(graphs), graphs.device), sums)
