@@ -91,14 +91,14 @@ class Predictor:
             seed: self.checkpoint.model(seed).to(self.device) for seed in self.checkpoint.seeds
         }
 
-    def check(self, graphs: Graphs) -> None:
-        """Refuse graphs whose features the model does not know."""
-        self.encoding.check(graphs)
+    def read(self, graphs: Graphs) -> Graphs:
+        """The graphs in the columns that the model was trained on; others are refused."""
+        return self.encoding.read(graphs)
 
     def whole(self, graphs: Graphs) -> WholeGraphs:
-        """The graphs on the models' device, and what is known of them as wholes."""
-        architecture = self.checkpoint.architecture
-        return WholeGraphs.of(graphs.to(self.device), architecture.fingerprint, architecture.totals)
+        """The graphs as the model reads them, and what is known of them as wholes."""
+        graphs = self.read(graphs).to(self.device)
+        return WholeGraphs.of(graphs, self.checkpoint.architecture, self.encoding)
 
     def inputs(self, whole: WholeGraphs, seed: int) -> MemberInputs:
         """Graphs as a seed's network is told of them."""
@@ -112,7 +112,6 @@ class Predictor:
             graphs: The graphs.
             coverage: The probability with which the true class is to be in its conformal set.
         """
-        self.check(graphs)
         whole = self.whole(graphs)
         each = torch.stack([self.probabilities(whole, seed) for seed in self.models])
         mean = each.mean(0)
@@ -125,7 +124,7 @@ class Predictor:
             agreement.numpy(),
             own.std(0, correction=0).numpy(),
             self.checkpoint.class_names,
-            **self._compared(graphs, each, coverage),
+            **self._compared(whole.graphs, each, coverage),
         )
 
     def _compared(self, graphs: Graphs, each: Tensor, coverage: float) -> dict[str, Any]:
