@@ -177,7 +177,7 @@ def _features(facts: dict[str, Any]) -> str:
 @with_options
 def convert(
     source: Source,
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="A file NAME.graphs to write.")],
+    packed: Annotated[Path, typer.Argument(metavar="OUT", help="A file NAME.graphs to write.")],
     as_json: Json = False,
     *,
     reading: Reading,
@@ -185,15 +185,15 @@ def convert(
     """Write a set as one file of packed graphs, which every command reads at once."""
     from lookhops.graphs import SUFFIX
 
-    if target.suffix != SUFFIX:
-        raise LookHopsError(f"{target}: packed graphs are written to a name that ends in {SUFFIX}.")
-    graphs = reading.load(source)
-    graphs.save(target)
-    size = target.stat().st_size
+    if packed.suffix != SUFFIX:
+        raise LookHopsError(f"{packed}: packed graphs are written to a name that ends in {SUFFIX}.")
+    graphs = reading.load_to_learn(source)
+    graphs.save(packed)
+    size = packed.stat().st_size
     if as_json:
-        print_json({"path": str(target), "graphs": len(graphs), "bytes": size})
+        print_json({"path": str(packed), "graphs": len(graphs), "bytes": size})
     else:
-        print_line(f"{target}: {len(graphs):,} graphs, {size:,} bytes")
+        print_line(f"{packed}: {len(graphs):,} graphs, {size:,} bytes")
 
 
 @app.command()

@@ -13,6 +13,7 @@ from lookhops.datasets.molecules import SUFFIXES as MOLECULE_SUFFIXES
 from lookhops.datasets.molecules import read_molecules
 from lookhops.datasets.solubility import load_solubility
 from lookhops.datasets.splits import Split, SplitPlan, read_splits, split, write_splits
+from lookhops.datasets.targets import choose_targets
 from lookhops.datasets.tu import read_tu
 from lookhops.errors import LookHopsError
 from lookhops.graphs import SUFFIX, Graphs
@@ -60,6 +61,12 @@ def load(
     except (OSError, RuntimeError) as error:  # a name too long, a home that is nobody's
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
     reading.check(source, kind)
+    graphs = _read(kind, place, reading, remembered, cache)
+    return choose_targets(graphs, reading, remembered)
+
+
+def _read(kind: str, place: Path, reading: Reading, remembered: Reading, cache: bool) -> Graphs:
+    """The graphs of a source, with the targets that it has itself."""
     if kind == MOLECULES:
         return read_molecules(place, reading.or_remembered(remembered), remembered=remembered)
     if kind == HOP_TASKS:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lookhops import options
-from lookhops.cli.shared.printing import warn
+from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
@@ -67,6 +67,19 @@ class GraphReader(options.Reading):
             raise LookHopsError("Name the graphs: a file, a folder or a data set.")
         with warnings_as_lines():
             return load(source, self, remembered=remembered, data_dir=self.data_dir)
+
+    def load_to_learn(self, source: str) -> Graphs:
+        """The graphs of a source; what their targets were taken for is said on stderr."""
+        from lookhops.datasets.targets import target_sentences
+        from lookhops.graphs.targets import known_targets
+
+        graphs = self.load(source)
+        chosen = self.target is not None or self.task != "auto"
+        inferred = Path(source).suffix.lower() in (".csv", ".sdf") or graphs.num_classes == 0
+        if graphs.y is not None and (chosen or inferred or not known_targets(graphs.y).all()):
+            for sentence in target_sentences(graphs):
+                print_line(sentence, err)
+        return graphs
 
     def load_input(self, source: str, remembered: options.Reading = options.AS_USUAL) -> Graphs:
         """The graphs of a source, or of SMILES on standard input."""
