@@ -18,7 +18,6 @@ from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
-from lookhops.files import write_json
 from lookhops.options import RECOMMENDED, Architecture, Protocol, option, parse_seeds
 
 if TYPE_CHECKING:
@@ -83,8 +82,8 @@ def train(
     parts, chosen_seeds = _splits(splits, graphs, seeds)
     protocol = replace(protocol, seeds=chosen_seeds)
     chosen_k, information = hops(k, graphs)
-    config = _train(output, graphs, replace(network, k=chosen_k), protocol, parts, run)
-    _keep_information(output, information)
+    network = replace(network, k=chosen_k)
+    config = _train(output, graphs, network, protocol, parts, run, information)
     if as_json:
         print_json(config)
     else:
@@ -119,16 +118,6 @@ def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
     return found, information
 
 
-def _keep_information(folder: Path, information: HopInformation | None) -> None:
-    """Keep what chose k beside the model; what chose an earlier model's goes."""
-    from lookhops.report.folders import INFORMATION
-
-    if information is None:
-        (folder / INFORMATION).unlink(missing_ok=True)
-    else:
-        write_json(folder / INFORMATION, information.to_dict())
-
-
 def _splits(
     path: Path | None, graphs: Graphs, seeds: str | None
 ) -> tuple[list[Split] | None, tuple[int, ...]]:
@@ -149,6 +138,7 @@ def _train(
     protocol: Protocol,
     splits: list[Split] | None,
     run: TrainingRun,
+    information: HopInformation | None,
 ) -> dict[str, Any]:
     """Train, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.cli.shared.progress import epoch_display, stoppable
@@ -165,6 +155,7 @@ def _train(
                 check()
 
             options |= {"splits": splits, "on_epoch": on_epoch, "command": command_line()}
+            options["information"] = information and information.to_dict()
             return train_into(output, graphs, network, protocol, **options)
     except KeyboardInterrupt as stop:
         print_line(f"lookhops: interrupted; go on with: {command_line()} --resume", err)

@@ -1,17 +1,18 @@
 """A trained model as a folder: ``model.safetensors``, ``config.json`` and two tables.
 
 ``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed.
-``config.json`` is written last and holds the hash of the weights, so a folder that has one either
-is complete or says that it is not.
+``config.json`` holds the hashes of the others. All of them appear, and replace those of an earlier
+model, in one step (:func:`~lookhops.files.changing`): who reads meanwhile sees one model or the
+other.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +24,8 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.whole import WholeEncoding
 from lookhops.errors import LookHopsError
 from lookhops.files import (
+    changing,
+    current,
     pack_tensors,
     read_bytes,
     read_json,
@@ -43,8 +46,12 @@ from lookhops.training.trainer import Run
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
 PREDICTIONS = "predictions.csv"
+#: The hop information that chose k, where it was measured.
+INFORMATION = "information.json"
 #: Begins the names of tensors that are no weights: what a network learnt to be told.
 LEARNT = "learnt."
+
+T = TypeVar("T")
 
 #: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
 DATA = {
@@ -70,7 +77,7 @@ CONFIG_TYPE = AtLeast(
         **dict.fromkeys(("epochs", "best_epoch"), Mapping[str, Count]),
         "metrics": AtLeast(METRICS),
         **dict.fromkeys(("format", "weights_sha256"), str),
-        **dict.fromkeys(("predictions_sha256?", "stopped?", "command?"), str),
+        **dict.fromkeys(("history_sha256?", "predictions_sha256?", "stopped?", "command?"), str),
     }
 )
 
@@ -128,8 +135,9 @@ def save_model(
     *,
     stopped: str | None = None,
     command: str | None = None,
+    information: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write the folder, ``config.json`` last, and return what that holds.
+    """Write the folder's files, in one step for who reads it; what ``config.json`` holds.
 
     Args:
         folder: Where.
@@ -140,6 +148,7 @@ def save_model(
         device: Where it was trained.
         stopped: Why the training ended before its time, if it did.
         command: The command line that asked for it, for whoever wants it again.
+        information: The hop information that chose k, if it was measured.
     """
     weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
     for run in runs:
@@ -148,6 +157,7 @@ def save_model(
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
     answers = predictions_csv(runs, graphs, task, calibrations).encode()
+    history = history_csv(runs).encode()
     seconds = [row["seconds"] for run in runs for row in run.history]
     config = {
         "format": FORMAT,
@@ -165,11 +175,14 @@ def save_model(
         **({"stopped": stopped} if stopped else {}),
         **({"command": command} if command else {}),
         "predictions_sha256": hashlib.sha256(answers).hexdigest(),
+        "history_sha256": hashlib.sha256(history).hexdigest(),
     }
-    write_bytes(folder / WEIGHTS, content)
-    write_bytes(folder / HISTORY, history_csv(runs).encode())
-    write_bytes(folder / PREDICTIONS, answers)
-    write_json(folder / CONFIG, config)
+    with changing(folder, without=[INFORMATION]) as new:
+        for name, written in ((WEIGHTS, content), (HISTORY, history), (PREDICTIONS, answers)):
+            write_bytes(new / name, written)
+        if information is not None:
+            write_json(new / INFORMATION, information)
+        write_json(new / CONFIG, config)
     return config
 
 
@@ -230,7 +243,22 @@ class Checkpoint:
 
 def load_model(folder: Path | str) -> Checkpoint:
     """Read a model folder and check that its parts fit each other and this version."""
-    folder = Path(folder)
+    return one_model(Path(folder), _load)
+
+
+def one_model(folder: Path, read_from: Callable[[Path], T]) -> T:
+    """What is read from a folder's files, all of one model: again where another took its place."""
+    path = folder / CONFIG
+    while True:
+        config = read_bytes(path) if current(path).is_file() else None
+        try:
+            return read_from(folder)
+        except LookHopsError:
+            if config is None or not current(path).is_file() or read_bytes(path) == config:
+                raise
+
+
+def _load(folder: Path) -> Checkpoint:
     config = read_config(folder)
     path = folder / WEIGHTS
     content = read_bytes(path)
@@ -270,7 +298,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise LookHopsError(f"{folder}: no such model folder; `lookhops train` makes one.")
     path = folder / CONFIG
-    if not path.exists():
+    if not current(path).exists():
         raise LookHopsError(f"{folder}: not a folder of a trained model: it has no {CONFIG}.")
     config = read_json(path)
     if config.get("format") != FORMAT:
