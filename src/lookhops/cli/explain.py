@@ -14,7 +14,7 @@ import typer
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import print_json, print_line
 from lookhops.cli.shared.progress import progress_bar
-from lookhops.cli.shared.reading import Input, Model, Reading
+from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.errors import LookHopsError
 from lookhops.files import changing, write_text
 from lookhops.words import counted
@@ -55,7 +55,8 @@ def explain(
     predictor = Predictor(model, device)
     graphs = reading.load_input(source)
     chosen = predictor.checkpoint.seeds[0] if seed is None else seed
-    with progress_bar() as bar, changing(output) if output else nullcontext() as new:
+    folder = changing(output) if output else nullcontext()
+    with warnings_as_lines(), progress_bar() as bar, folder as new:
         explained = explain_graphs(predictor, graphs, seed)
         found = bar.track(explained, len(graphs), description="explaining")
         records = list(with_pictures(found, new if pictures else None))

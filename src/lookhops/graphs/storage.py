@@ -130,7 +130,9 @@ class _Header:
         values = {key: getattr(self, key) for key in _VALUES}
         sizes = {key: getattr(self, f"{key[:-6]}sizes") for key in _VALUES}
         return {
-            **{key: getattr(self, key) for key in ("name", "featuriser", *_NAMES)},
+            **{key: getattr(self, key) for key in ("name", *_NAMES)},
+            # A featuriser vouches for names: without them, columns are known by their places.
+            "featuriser": "" if self.label_values is None else self.featuriser,
             **{k: default_values(sizes[k]) if v is None else v for k, v in values.items()},
             "skipped": tuple(Skipped(*row) for row in self.skipped),
             "targets": tuple(Target(name, tuple(classes)) for name, classes in given),
