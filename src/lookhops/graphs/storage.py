@@ -17,10 +17,11 @@ from lookhops.errors import LookHopsError
 from lookhops.files import replacing
 from lookhops.graphs.features import default_values, sizes_of
 from lookhops.graphs.indexing import spread
+from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, are_sound
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Graphs, Skipped
+    from lookhops.graphs import Graphs
 
 FORMAT = "lookhops-graphs-2"
 #: Files of earlier versions that are read too: they know no names of columns.
@@ -145,8 +146,6 @@ def _are_rows(features: Tensor | None, rows: int, whole: bool) -> bool:
 
 def _skipped(rows: Any) -> tuple[Skipped, ...]:
     """Rows that gave no graph, as they were when the file was written."""
-    from lookhops.graphs import Skipped
-
     return tuple(Skipped(int(row), str(name), str(reason)) for row, name, reason in rows)
 
 
