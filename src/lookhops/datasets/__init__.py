@@ -11,7 +11,7 @@ from lookhops.datasets.collection import data_folder, fetch, find, read_tu_cache
 from lookhops.datasets.hop_tasks import MAX_HOPS, hop_task
 from lookhops.datasets.molecules import read_molecules
 from lookhops.datasets.solubility import load_solubility
-from lookhops.datasets.splits import Split, read_splits, split, write_splits
+from lookhops.datasets.splits import Split, SplitPlan, read_splits, split, write_splits
 from lookhops.datasets.tables import kind_of_table, read_folder, read_tables, table_in
 from lookhops.datasets.text_tables import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.datasets.tu import read_tu
@@ -19,7 +19,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import SUFFIX, Graphs
 from lookhops.options import AS_USUAL, HOP_TASKS, MOLECULES, TABLES, Reading
 
-__all__ = ["Split", "load", "read_splits", "read_tu", "split", "write_splits"]
+__all__ = ["Split", "SplitPlan", "load", "read_splits", "read_tu", "split", "write_splits"]
 
 GENERATED = tuple(f"hops-{k}" for k in range(1, MAX_HOPS + 1))
 OWN_NAMES = ("solubility", *GENERATED)
