@@ -19,6 +19,7 @@ from lookhops.errors import LookHopsError
 from lookhops.files import CHECKSUM, check_content, check_regular, checksum, replacing
 from lookhops.graphs.features import default_values, sizes_of
 from lookhops.graphs.indexing import spread
+from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, are_sound
 from lookhops.schema import Count, LabelSize, decode, located, read
 
@@ -122,8 +123,6 @@ class _Header:
 
     def fields(self, has_y: bool) -> dict[str, Any]:
         """The fields of ``Graphs`` that are no tensors."""
-        from lookhops.graphs import Skipped
-
         given = self.targets
         if given is None:
             given = [("class", self.class_names)] if self.class_names or has_y else []
