@@ -13,14 +13,14 @@ from lookhops.datasets.column_names import listed
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Target
 from lookhops.graphs.targets import KINDS, known_targets, pack_targets, read_target, target_columns
-from lookhops.options import Reading
+from lookhops.options import AS_USUAL, Reading
 from lookhops.words import counted
 
 #: No more class names than this are listed in a sentence.
 SHOWN = 5
 
 
-def choose_targets(graphs: Graphs, reading: Reading, remembered: Reading) -> Graphs:
+def choose_targets(graphs: Graphs, reading: Reading, remembered: Reading = AS_USUAL) -> Graphs:
     """The graphs with the targets that are asked for.
 
     Args:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 Source = Annotated[
     str,
     typer.Argument(
-        help="A TU name (NCI1), a TU zip or folder, molecules (.smi .csv .sdf), packed graphs "
-        "(.graphs), `solubility`, or `hops-1` to `hops-6`."
+        help="A TU name (NCI1), a TU zip or folder, tables (edges in a .csv .tsv .parquet, or a "
+        "folder with edges, nodes and graphs; .jsonl), molecules (.smi .sdf, or a table with "
+        "SMILES), packed graphs (.graphs), `solubility`, or `hops-1` to `hops-6`."
     ),
 ]
 #: What a trained model is asked about.
@@ -70,16 +71,36 @@ class GraphReader(options.Reading):
 
     def load_to_learn(self, source: str) -> Graphs:
         """The graphs of a source; what their targets were taken for is said on stderr."""
+        graphs = self.load(source)
+        self._tell_targets(
+            graphs, inferred=Path(source).suffix.lower() not in ("", ".graphs", ".zip")
+        )
+        return graphs
+
+    def _tell_targets(self, graphs: Graphs, inferred: bool) -> None:
+        """Say what targets were taken for, unless they are classes that the source knows itself."""
         from lookhops.datasets.targets import target_sentences
         from lookhops.graphs.targets import known_targets
 
-        graphs = self.load(source)
-        chosen = self.target is not None or self.task != "auto"
-        inferred = Path(source).suffix.lower() in (".csv", ".sdf") or graphs.num_classes == 0
-        if graphs.y is not None and (chosen or inferred or not known_targets(graphs.y).all()):
+        if graphs.y is None:
+            return
+        said = inferred or self.target is not None or self.task != "auto"
+        if said or graphs.num_classes == 0 or not known_targets(graphs.y).all():
             for sentence in target_sentences(graphs):
                 print_line(sentence, err)
-        return graphs
+
+    def load_tables(
+        self, edges: Path, nodes: Path | None, graphs: Path | None, name: str
+    ) -> Graphs:
+        """The graphs of tables in files, with warnings as plain lines on stderr."""
+        from lookhops.datasets.tables import read_tables
+        from lookhops.datasets.targets import choose_targets
+
+        self.check(edges, options.TABLES)
+        with warnings_as_lines():
+            found = choose_targets(read_tables(edges, nodes, graphs, self, name=name), self)
+        self._tell_targets(found, inferred=True)
+        return found
 
     def load_input(self, source: str, remembered: options.Reading = options.AS_USUAL) -> Graphs:
         """The graphs of a source, or of SMILES on standard input."""
