@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookhops.datasets.column_names import listed
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Target
+from lookhops.graphs.column_finder import listed
 from lookhops.graphs.targets import KINDS, known_targets, pack_targets, read_target, target_columns
 from lookhops.options import AS_USUAL, Reading
 from lookhops.words import counted
