@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -62,6 +63,7 @@ CONFIG_TYPE = AtLeast(
         "architecture": Architecture,
         "protocol": Protocol,
         "data": AtLeast(DATA),
+        "encoding?": Encoding,
         "task?": Mapping[str, Any],
         "versions": Mapping[str, str],
         "machine": Machine,
@@ -90,25 +92,40 @@ def settings_of(
         for part in ("train", "val", "test"):
             index = getattr(split, part).cpu().numpy().astype("<i8")
             digest.update(f"{seed} {part} {len(index)} ".encode() + index.tobytes())
-    training = asdict(protocol)
     return {
-        "architecture": asdict(architecture),
-        "protocol": {k: list(v) if isinstance(v, tuple) else v for k, v in training.items()},
+        "architecture": _plain(architecture),
+        "protocol": _plain(protocol),
         "data": {
-            **Encoding.fit(graphs).to_dict(),
+            "name": graphs.name,
+            "featuriser": graphs.featuriser,
+            "num_features": graphs.num_features,
+            "label_sizes": list(graphs.label_sizes),
             "graphs": len(graphs),
             "class_names": list(graphs.class_names),
             "fingerprint": graphs.fingerprint,
             "splits": digest.hexdigest()[:16],
         },
+        "encoding": Encoding.fit(graphs, architecture.reads_edges).to_dict(),
+    }
+
+
+def _plain(config: Architecture | Protocol) -> dict[str, Any]:
+    """A configuration as JSON gives it back."""
+    values = asdict(config)
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
     }
 
 
 def difference(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """In words, where two settings differ; empty where they do not."""
     found = []
+    kinds: dict[str, Any] = {"architecture": Architecture, "protocol": Protocol}
     for part in ("architecture", "protocol", "data"):
         there, here = stored.get(part, {}), given[part]
+        if part in kinds:  # options that came later have their defaults
+            with suppress(LookHopsError):
+                there = _plain(read(kinds[part], there))
         for key in {**here, **there}:
             if there.get(key) != here.get(key):
                 found.append(f"{key} {there.get(key)!r} there, {here.get(key)!r} here")
@@ -240,7 +257,9 @@ def load_model(folder: Path | str) -> Checkpoint:
         earlier = {"kind": Classification.kind, "class_names": data["class_names"]}
         task = task_from_dict(config.get("task", earlier))
         architecture = read(Architecture, config["architecture"])
-        found = Checkpoint(folder, config, architecture, Encoding.from_dict(data), task, {}, {})
+        named = "encoding" in config
+        encoding = Encoding.from_dict(config["encoding"]) if named else Encoding.unnamed(data)
+        found = Checkpoint(folder, config, architecture, encoding, task, {}, {})
         expected: dict[str, Tensor] = {}
         for seed in map(int, config["epochs"]):
             found.learnt[seed] = _learnt(tensors, seed)
