@@ -1,6 +1,7 @@
-"""A trained model as a folder: ``model.safetensors``, ``config.json`` and two tables.
+"""A trained model as a folder: ``model.safetensors``, ``config.json``, two tables, a reference.
 
-``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed.
+``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed,
+``reference.safetensors`` what new graphs are compared with.
 ``config.json`` is written last and holds the hash of the weights, so a folder that has one either
 is complete or says that it is not.
 """
@@ -35,17 +36,20 @@ from lookhops.graphs import Graphs
 from lookhops.models.evaluation import evaluate_runs, history_csv, predictions_csv
 from lookhops.models.graph_counts import check_graph_counts, graph_counts
 from lookhops.models.records import Machine, RunRecord, versions
+from lookhops.models.reference import Reference
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.options import Protocol
+from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.schema import AtLeast, Count, NotNegative, located, read
-from lookhops.tasks import Classification, Task, task_from_dict
+from lookhops.tasks import Calibration, Classification, Task, task_from_dict
 from lookhops.training.trainer import Run
 
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
-PREDICTIONS = "predictions.csv"
+PREDICTIONS, REFERENCE = "predictions.csv", "reference.safetensors"
 #: Begins the names of tensors that are no weights: what a network learnt to be told.
 LEARNT = "learnt."
+#: Of tasks that need it to answer: what was taken from the training part.
+FITTED = "fitted"
 
 #: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
 DATA = {
@@ -72,7 +76,9 @@ CONFIG_TYPE = AtLeast(
         **dict.fromkeys(("epochs", "best_epoch"), Mapping[str, Count]),
         "metrics": AtLeast(METRICS),
         **dict.fromkeys(("format", "weights_sha256"), str),
-        **dict.fromkeys(("predictions_sha256?", "stopped?", "command?"), str),
+        **dict.fromkeys(("predictions_sha256?", "reference_sha256?"), str),
+        **dict.fromkeys(("stopped?", "command?"), str),
+        "reading?": Mapping[str, Any],
     }
 )
 
@@ -145,6 +151,7 @@ def save_model(
     *,
     stopped: str | None = None,
     command: str | None = None,
+    reading: Reading = AS_USUAL,
 ) -> dict[str, Any]:
     """Write the folder, ``config.json`` last, and return what that holds.
 
@@ -157,14 +164,18 @@ def save_model(
         device: Where it was trained.
         stopped: Why the training ended before its time, if it did.
         command: The command line that asked for it, for whoever wants it again.
+        reading: How the graphs were read.
     """
     weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
     for run in runs:
         weights |= {f"{run.seed}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
+        if task.num_fitted and run.fitted is not None:
+            weights[f"{run.seed}.{FITTED}"] = run.fitted
     content = pack_tensors(weights, {"format": FORMAT})
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
     answers = predictions_csv(runs, graphs, task, calibrations).encode()
+    reference = pack_tensors(_reference(runs, graphs, task, calibrations).tensors(), {})
     seconds = [row["seconds"] for run in runs for row in run.history]
     config = {
         "format": FORMAT,
@@ -181,17 +192,38 @@ def save_model(
         "weights_sha256": hashlib.sha256(content).hexdigest(),
         **({"stopped": stopped} if stopped else {}),
         **({"command": command} if command else {}),
+        "reading": reading.to_dict(),
         "predictions_sha256": hashlib.sha256(answers).hexdigest(),
+        "reference_sha256": hashlib.sha256(reference).hexdigest(),
     }
     write_bytes(folder / WEIGHTS, content)
     write_bytes(folder / HISTORY, history_csv(runs).encode())
     write_bytes(folder / PREDICTIONS, answers)
+    write_bytes(folder / REFERENCE, reference)
     write_json(folder / CONFIG, config)
     return config
 
 
-def _calibration(metrics: Mapping[str, Any], seed: int) -> dict[str, float]:
-    return {"temperature": float(metrics["seeds"].get(str(seed), {}).get("temperature", 1.0))}
+def _calibration(metrics: Mapping[str, Any], seed: int) -> Calibration:
+    """What turns a seed's outputs into answers: it stands among the seed's metrics."""
+    return metrics["seeds"].get(str(seed), {})
+
+
+def _reference(
+    runs: Sequence[Run], graphs: Graphs, task: Task, calibrations: Mapping[int, Calibration]
+) -> Reference:
+    """What new graphs are compared with."""
+    target = task.targets(graphs).cpu()
+    nonconformity = {
+        run.seed: torch.from_numpy(
+            task.nonconformity(
+                task.answers(run.predictions["val"], calibrations[run.seed]), target[run.split.val]
+            )
+        )
+        for run in runs
+        if run.predictions  # its training was not stopped before its time
+    }
+    return Reference.of(graphs, [run.split for run in runs], nonconformity)
 
 
 # -------------------------------------------------------------------- reading
@@ -209,6 +241,8 @@ class Checkpoint:
         task: What it is asked.
         weights: The weights of each seed.
         learnt: What each seed's network learnt to be told of whole graphs.
+        fitted: What the task took from each seed's training part, where answers need it.
+        reference: What new graphs are compared with; folders of earlier versions have none.
     """
 
     folder: Path
@@ -218,6 +252,8 @@ class Checkpoint:
     task: Task
     weights: dict[int, dict[str, Tensor]]
     learnt: dict[int, WholeEncoding]
+    fitted: dict[int, Tensor]
+    reference: Reference | None = None
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -229,9 +265,14 @@ class Checkpoint:
         """The seeds whose weights are here."""
         return tuple(self.weights)
 
-    def temperature(self, seed: int) -> float:
-        """The temperature that calibrates a seed's probabilities."""
-        return _calibration(self.config["metrics"], seed)["temperature"]
+    def calibration(self, seed: int) -> Calibration:
+        """What turns a seed's outputs into answers."""
+        return _calibration(self.config["metrics"], seed)
+
+    @property
+    def reading(self) -> Reading:
+        """How the graphs were read that it was trained on."""
+        return Reading.from_dict(self.config.get("reading", {}))
 
     def network(self, seed: int) -> GraphNetwork:
         """The network of a seed, not trained yet."""
@@ -259,12 +300,15 @@ def load_model(folder: Path | str) -> Checkpoint:
         architecture = read(Architecture, config["architecture"])
         named = "encoding" in config
         encoding = Encoding.from_dict(config["encoding"]) if named else Encoding.unnamed(data)
-        found = Checkpoint(folder, config, architecture, encoding, task, {}, {})
+        parts = architecture, encoding, task
+        found = Checkpoint(folder, config, *parts, {}, {}, {}, _read_reference(folder, config))
         expected: dict[str, Tensor] = {}
         for seed in map(int, config["epochs"]):
             found.learnt[seed] = _learnt(tensors, seed)
             network = found.network(seed).state_dict()
             expected |= {f"{seed}.{key}": value for key, value in network.items()}
+            if task.num_fitted:
+                expected[f"{seed}.{FITTED}"] = torch.zeros(task.num_fitted)
     _check_names(path, tensors, expected)
     if hashlib.sha256(content).hexdigest() != config["weights_sha256"]:
         raise LookHopsError(
@@ -273,8 +317,25 @@ def load_model(folder: Path | str) -> Checkpoint:
         )
     for key in expected:
         owner, _, name = key.partition(".")
-        found.weights.setdefault(int(owner), {})[name] = tensors[key]
+        if name == FITTED:
+            found.fitted[int(owner)] = tensors[key]
+        else:
+            found.weights.setdefault(int(owner), {})[name] = tensors[key]
     return found
+
+
+def _read_reference(folder: Path, config: Mapping[str, Any]) -> Reference | None:
+    """What new graphs are compared with, if the folder has it."""
+    path = folder / REFERENCE
+    if "reference_sha256" not in config or not path.is_file():
+        return None
+    content = read_bytes(path)
+    if hashlib.sha256(content).hexdigest() != config["reference_sha256"]:
+        raise LookHopsError(
+            f"{path}: not what {CONFIG} describes; finish the training with "
+            "`lookhops train ... --resume`, or remove the file."
+        )
+    return Reference.from_tensors(unpack_tensors(content, path)[0])
 
 
 def _learnt(tensors: dict[str, Tensor], seed: int) -> WholeEncoding:

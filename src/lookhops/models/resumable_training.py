@@ -22,7 +22,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.options import Protocol
+from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.tasks import task_of
 from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
 
@@ -42,6 +42,7 @@ def train_into(
     save_every: float = 10.0,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
     command: str | None = None,
+    reading: Reading = AS_USUAL,
 ) -> dict[str, Any]:
     """Train as :func:`~lookhops.training.train` does, and keep the models in a folder.
 
@@ -55,13 +56,14 @@ def train_into(
         overwrite: Train anew; what is in the folder stays until the new model is complete.
         save_every: Seconds between two writes of the state.
         command: The command line that asked for it, kept with the model.
+        reading: How the graphs were read, kept with the model: new ones are read so too.
 
     Returns:
         What ``config.json`` holds: settings, metrics and all.
     """
     folder, chosen = Path(folder), choose_device(device)
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
-    task = task_of(graphs, protocol.class_weights)
+    task = task_of(graphs, protocol.class_weights, protocol.loss)
     plan = draw_splits(graphs, task, protocol, splits)
     protocol, parts = plan.protocol, plan.splits
     # An architecture that cannot be says so before anything is written.
@@ -85,8 +87,17 @@ def train_into(
         )
     except NotFinite as error:
         runs, stopped = error.runs, error
-    ended = {"stopped": str(stopped) if stopped else None, "command": command}
-    config = save_model(folder, runs, settings, graphs, task, chosen, **ended)
+    config = save_model(
+        folder,
+        runs,
+        settings,
+        graphs,
+        task,
+        chosen,
+        stopped=str(stopped) if stopped else None,
+        command=command,
+        reading=reading,
+    )
     state.clear()
     if stopped:
         raise stopped
