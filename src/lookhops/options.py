@@ -96,6 +96,9 @@ class Architecture:
             none are read.
         totals: Read beside the network what a graph holds in all: its size, counts of labels and
             degrees, means of attributes.
+        edges: What edges carry (labels, numbers, weights): ``use`` it everywhere, or ``ignore`` it
+            everywhere; by default fingerprint and totals use it, and layers, as the paper's, do
+            not.
     """
 
     conv: str = "licheb"
@@ -111,6 +114,7 @@ class Architecture:
     dropout: float = 0.0
     fingerprint: int | None = None
     totals: bool = False
+    edges: str | None = None
 
 
 #: One network for all data sets, chosen on other splits than the ten that are reported

@@ -152,6 +152,13 @@ class Graphs:
         return torch.equal(there[stable_argsort(there)], back[stable_argsort(back)])
 
     @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether every edge is there in both directions, with the same features."""
+        back = stable_argsort(pair_keys(self.target, self.source, self.num_nodes))
+        told = (self.edge_attributes, self.edge_labels)
+        return self.is_undirected and all(t is None or torch.equal(t, t[back]) for t in told)
+
+    @cached_property
     def num_undirected_edges(self) -> int:
         """Pairs of nodes with an edge in one direction or both; a self-loop is one pair."""
         low, high = self.source.minimum(self.target), self.source.maximum(self.target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import torch
 from torch import Tensor
 
@@ -16,6 +18,18 @@ class Adjacency:
 
     Every convolution and pooling takes one in place of PyG's ``edge_index``. Normalisation, degrees
     and order are computed once here, not once in every layer.
+
+    An edge may have a **weight** and a **factor**. Weights belong to the graph: they say how much of
+    an edge there is, and degrees count them. Factors belong to a layer, which has learnt them from
+    what is known of the edges (:meth:`times`). They multiply what goes along an edge and leave the
+    degrees alone,
+
+    .. math::
+        \hat A_{ij} = f_{ij}\, d_i^{-1/2} w_{ij}\, d_j^{-1/2}, \qquad d_i = \sum_j w_{ij},
+
+    since degrees that counted them would take away what they say wherever all edges of a node are
+    of one kind, and would have to be computed anew in every layer. A factor of one everywhere
+    changes nothing, to the last bit.
 
     Args:
         pattern: The edges by target node.
@@ -35,14 +49,17 @@ class Adjacency:
         self.weight = weight
         self.order = order
         self.symmetric = symmetric
+        #: What a layer learnt to multiply each edge by, shape (e); none means one everywhere.
+        self.factor: Tensor | None = None
         #: Whether the weights say more than which edges are there; masking alone does not.
         self.weighted = weight is not None
         self._operators: dict[tuple[str, torch.dtype], SparseMatrix] = {}
 
     @classmethod
-    def from_graphs(cls, graphs: Graphs) -> Adjacency:
+    def from_graphs(cls, graphs: Graphs, weight: Tensor | None = None) -> Adjacency:
         """The links of packed graphs, which stand in the right order already."""
-        return cls(Pattern(graphs.row_ptr, graphs.source), symmetric=graphs.is_undirected)
+        symmetric = graphs.is_undirected if weight is None else graphs.is_symmetric
+        return cls(Pattern(graphs.row_ptr, graphs.source), weight, symmetric=symmetric)
 
     @classmethod
     def of(
@@ -101,11 +118,29 @@ class Adjacency:
         """The links as a sparse matrix of edge weights."""
         return SparseMatrix(self.pattern, self.weight, self.symmetric)
 
+    def times(self, factor: Tensor | None, symmetric: bool = True) -> Adjacency:
+        """The same edges with these factors, shape (e); none for no factors.
+
+        Args:
+            factor: What each edge is multiplied by, outside of the normalisation.
+            symmetric: Whether the two directions of every edge have the same factor.
+        """
+        other = copy(self)  # what is known of the edges already is shared
+        other.factor = factor
+        other.symmetric = self.symmetric and symmetric
+        return other
+
     def links(self, dtype: torch.dtype) -> SparseMatrix:
-        """Which edges are there, one for each whatever its weight."""
-        present = self.present
-        value = None if present is None else present.to(dtype)
-        return SparseMatrix(self.pattern, value, self.symmetric)
+        """The links as a sparse matrix, each edge with its weight times its factor."""
+        return SparseMatrix(self.pattern, self.edge_values(dtype), self.symmetric)
+
+    def edge_values(self, dtype: torch.dtype) -> Tensor | None:
+        """Weight times factor of each edge, shape (e); none means one everywhere."""
+        weight = None if self.weight is None else self.weight.to(dtype)
+        if self.factor is None:
+            return weight
+        factor = self.factor.to(dtype)
+        return factor if weight is None else weight * factor
 
     def chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
         r"""The scaled Laplacian :math:`2 L / \lambda_{max} - I` for :math:`\lambda_{max} = 2`.
@@ -132,7 +167,13 @@ class Adjacency:
             # What autograd recorded serves one backward pass: learnt weights are normalised anew.
             if self.weight is None or not self.weight.requires_grad:
                 self._operators[kind, dtype] = operator
-        return operator
+        if self.factor is None:
+            return operator
+        factor = self.factor.to(dtype)
+        if kind == "mixhop":
+            factor = self._join_loops(factor.new_ones(self.num_nodes), factor)
+        assert operator.value is not None
+        return SparseMatrix(operator.pattern, operator.value * factor, self.symmetric)
 
     def _chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
         weight = self._weight(dtype).masked_fill(self.is_loop, 0)
@@ -174,6 +215,16 @@ class Adjacency:
         """
         weight = self._weight(dtype).masked_fill(self.is_loop, 0)
         return self._join_loops(self._loop_weight(dtype), weight)
+
+    def values_with_loops(self, dtype: torch.dtype) -> Tensor | None:
+        """Weight times factor of each entry of :attr:`with_loops`; a node itself has no factor.
+
+        None where edges are only there or not.
+        """
+        if self.factor is None:
+            return self.weight_with_loops(dtype) if self.weighted else None
+        ones = torch.ones(self.num_nodes, dtype=dtype, device=self.source.device)
+        return self.weight_with_loops(dtype) * self._join_loops(ones, self.factor.to(dtype))
 
     @cached
     def counted_with_loops(self) -> Tensor:

@@ -11,6 +11,7 @@ from lookhops.nn.conv import (
     LiMixHopConv,
     MixHop,
 )
+from lookhops.nn.edges import EdgeFactors, EdgeInputs
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.network import GraphNetwork
 from lookhops.nn.pool import ASAP, SAG, Edge, LookHopsPooling, NodePooling, Pooling, TopK
@@ -30,6 +31,8 @@ __all__ = [
     "Cheb",
     "Convolution",
     "Edge",
+    "EdgeFactors",
+    "EdgeInputs",
     "GraphNetwork",
     "Level",
     "LiChebConv",

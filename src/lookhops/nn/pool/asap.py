@@ -34,7 +34,8 @@ class ASAP(Pooling):
     Of each graph it keeps the :math:`\lceil \rho n \rceil` neighbourhoods of highest
     :math:`\pm w_i`, and links two of them where an edge or a shared node does,
     :math:`A' = S (A + I) S^\top` without its diagonal: PyG's ``ASAPooling``, with the sign that
-    it keeps as a parameter. Where edges have no weights the new ones have none either.
+    it keeps as a parameter. Where edges have neither weights nor factors, the new ones have no
+    weights; where they do, :math:`A` holds their products.
 
     Args:
         in_channels: Channels of the input, :math:`d`.
@@ -109,9 +110,8 @@ class ASAP(Pooling):
             level.alive,
         )
         node = torch.zeros_like(kept).scatter(0, order, kept)
-        weight = None
-        if adjacency.weighted:
-            weight = adjacency.weight_with_loops(h.dtype)[counted]
+        weight = adjacency.values_with_loops(h.dtype)
+        weight = None if weight is None else weight[counted]
         coarse = links_between(members, weight, node, level)
         stays = node[adjacency.source] & node[adjacency.target] & ~adjacency.is_loop
         stays = stays if adjacency.present is None else stays & adjacency.present
