@@ -45,10 +45,12 @@ def _features(rng: np.random.Generator, kind: str, rows: int, prefix: str) -> di
     made: dict[str, Any] = {}
     if kind in ("labels", "both"):
         made[f"{prefix}labels"] = torch.from_numpy(rng.integers(0, (2, 3), (rows, 2)))
-        made[f"{prefix}label_sizes"] = (2, 4)
+        made[f"{prefix}label_names"] = ("role", "étage")
+        made[f"{prefix}label_values"] = (("old", "new"), ("0", "1", "2", "3"))
     if kind in ("attributes", "both"):
         values = rng.normal(size=(rows, 2)).astype(np.float32)
         made[f"{prefix}attributes"] = torch.from_numpy(values)
+        made[f"{prefix}attribute_names"] = ("age", "size")
     return made
 
 

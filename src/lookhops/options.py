@@ -1,16 +1,17 @@
-"""What a user can choose about a network and its training, each option named once.
+"""What a user can choose about reading, a network and its training, each option named once.
 
 The fields of :class:`Architecture` and :class:`Protocol` are the options of the command line, the
-parameters of ``LookHopsClassifier`` and the options in names of models, and the texts of their
-``Args:`` are the help of all three. PyTorch is not imported here: ``--help`` does not wait for it.
+parameters of ``LookHopsClassifier`` and the options in names of models; those of :class:`Reading`
+are the options of the command line and of :func:`lookhops.load`. The texts of their ``Args:`` are
+the help everywhere. PyTorch is not imported here: ``--help`` does not wait for it.
 """
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from math import inf
 from typing import Any, NamedTuple, get_origin, get_type_hints
 
@@ -41,15 +42,30 @@ class Option(NamedTuple):
     least: float | None
 
 
-def option(default: Any, *, flag: str | None = None, least: float | None = None) -> Any:
-    """A field of a dataclass whose flag is not its name, or that has a lowest value."""
-    return field(default=default, metadata={"flag": flag, "least": least})
+def option(
+    default: Any,
+    *,
+    flag: str | None = None,
+    least: float | None = None,
+    of: tuple[str, ...] = (),
+) -> Any:
+    """A field of a dataclass that has more to it than its name, its type and its default.
+
+    Args:
+        default: Its value where the user gives none.
+        flag: On the command line, where it is not the field's name.
+        least: The lowest number that it may be.
+        of: The only kinds of sources that it is for (see :class:`Reading`).
+    """
+    return field(default=default, metadata={"flag": flag, "least": least, "of": of})
 
 
 def options_of(config: Any) -> list[Option]:
     """The options of a configuration: its fields but the tuples, with its values as defaults."""
     types = get_type_hints(type(config), include_extras=True)
-    texts = SHARED_TEXTS | argument_texts(type(config))
+    texts = dict(SHARED_TEXTS)
+    for kind in reversed(type(config).__mro__):
+        texts |= argument_texts(kind)
     return [
         Option(
             own.name,
@@ -70,6 +86,80 @@ def argument_texts(of: Any) -> dict[str, str]:
     section = re.split(r"\n(?=\S)", section)[0]
     found = re.findall(r"^ {4}(\w+): (.*(?:\n {5,}.*)*)", section, re.MULTILINE)
     return {name: " ".join(text.split()) for name, text in found}
+
+
+MOLECULES, HOP_TASKS = "molecules", "hop tasks"
+CHOICES = {"invalid": ("raise", "skip")}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a source of graphs is read; most options are for some kinds of sources alone.
+
+    Args:
+        smiles_column: CSV: the column of SMILES; by default found by its name.
+        label_column: CSV or SDF: the class of each molecule; by default found by its name.
+        id_column: CSV or SDF: what to call each molecule; by default found by its name.
+        invalid: Molecules that do not parse: ``raise`` an error, or ``skip`` them with a warning.
+        size: hops-K: how many graphs to make; by default 1000.
+        seed: hops-K: the seed to make them by; by default 0.
+    """
+
+    smiles_column: str | None = option(None, of=(MOLECULES,))
+    label_column: str | None = option(None, of=(MOLECULES,))
+    id_column: str | None = option(None, of=(MOLECULES,))
+    invalid: str = "raise"
+    size: int | None = option(None, flag="--task-size", least=1, of=(HOP_TASKS,))
+    seed: int | None = option(None, flag="--task-seed", least=0, of=(HOP_TASKS,))
+
+    def __post_init__(self) -> None:
+        for name, words in CHOICES.items():
+            value = getattr(self, name)
+            if value not in words:
+                known = " or ".join(repr(word) for word in words)
+                raise LookHopsError(f"{name} is {known}, not {value!r}.")
+
+    def check(self, source: object, kind: str) -> None:
+        """Refuse an option that was chosen for a source of a kind that knows nothing of it."""
+        for own in fields(Reading):
+            of = own.metadata.get("of")
+            if of and kind not in of and getattr(self, own.name) != own.default:
+                raise LookHopsError(
+                    f"{own.name} is an option of {' and '.join(of)} alone, and {source} is none."
+                )
+
+    def or_remembered(self, earlier: Reading) -> Reading:
+        """These options, with those of an earlier reading where nothing else was chosen.
+
+        Names of columns are not taken over (they are looked for before the usual ones, and need not
+        be there), nor what hop tasks were made of.
+        """
+        taken = {
+            own.name: getattr(earlier, own.name)
+            for own in fields(Reading)
+            if getattr(self, own.name) == own.default
+            and not own.name.endswith("_column")
+            and own.metadata.get("of") != (HOP_TASKS,)
+        }
+        return replace(self, **taken)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options that are not the defaults, as JSON can hold them."""
+        return {
+            own.name: getattr(self, own.name)
+            for own in fields(Reading)
+            if getattr(self, own.name) != own.default
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Reading:
+        """The reading that :meth:`to_dict` wrote; what it does not know is left out."""
+        known = {own.name for own in fields(Reading)}
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+
+#: What is done with a source where nothing is chosen.
+AS_USUAL = Reading()
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,9 @@ def test_info_as_json(lookhops: Run, folder: Path, monkeypatch: pytest.MonkeyPat
     assert facts["directed"] is False
     assert facts["largest_graph"] == 3
     assert facts["label_sizes"] == [4]
+    assert facts["label_values"] == {"label 0": ["3", "4", "5", "6"]}
+    assert facts["attribute_names"] == ["attribute 0", "attribute 1"]
+    assert list(facts["edge_label_values"]) == ["label 0"]
 
 
 # The paper's Table 1: graphs, nodes, edges, nodes per graph, edges per node, features, classes.

@@ -11,6 +11,7 @@ import pytest
 import lookhops
 from lookhops import Graphs, LookHopsError
 from lookhops.datasets import collection
+from lookhops.options import Reading
 from tu_files import TINY, write_folder, write_zip
 
 
@@ -79,6 +80,27 @@ def test_molecules(folder: Path):
         graphs = lookhops.load(path, label_column="toxic", invalid="skip")
     assert len(graphs) == 2
     assert graphs.class_names == ("no", "yes")
+    assert graphs.skipped == ((2, "4", "not SMILES"),)
+    assert graphs[:1].skipped == ()
+    graphs.save(folder / "some.graphs")
+    assert lookhops.load(folder / "some.graphs").skipped == graphs.skipped
+
+
+def test_what_an_earlier_reading_chose_is_taken_over_where_it_fits(folder: Path):
+    before = Reading(label_column="toxic", smiles_column="drug", invalid="skip", size=5)
+    path = folder / "new.csv"
+    path.write_text("drug,smiles,toxic\nC,CCO,no\nCC,CCO,yes\nC1C,CCO,yes\n")
+    with pytest.warns(UserWarning, match="line 4"):
+        graphs = lookhops.load(path, remembered=before)
+    assert graphs.columns["smiles"].tolist() == ["C", "CC"]
+    assert graphs.class_names == ("no", "yes")
+    chosen = lookhops.load(path, smiles_column="smiles", remembered=before)
+    assert chosen.columns["smiles"].tolist() == ["CCO"] * 3
+    path.write_text("smiles\nCCO\n")
+    assert lookhops.load(path, remembered=before).y is None
+    assert lookhops.load("hops-1", size=7, remembered=before).class_names
+    assert len(lookhops.load("hops-1", remembered=before)) == 1000
+    assert Reading.from_dict(before.to_dict() | {"unknown": 1}) == before
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from lookhops.datasets.molecules import (
     from_smiles,
 )
 from lookhops.graphs import Graphs
+from lookhops.graphs.features import column_names
 from molecule_sets import VARIED, assert_drawable, bonds, words
 
 
@@ -48,6 +49,8 @@ def test_every_set_has_the_same_columns():
     one, other = from_smiles(["C"]), from_smiles(VARIED)
     assert one.x.shape[1] == other.x.shape[1] == len(feature_names()) == 43
     assert len(set(feature_names())) == 43
+    assert list(column_names(one)) == feature_names()
+    assert column_names(one, "edge_") == tuple(f"bond {kind}" for kind in BOND_TYPES)
     assert one.num_edge_features == other.num_edge_features == 5
     on = [feature_names()[i] for i in one.x[0].nonzero().flatten()]
     assert on == [

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lookhops import LookHopsError
+from lookhops import LookHopsError, Target
 from lookhops.datasets import read_tu
 from tu_files import TINY, assert_same_as_pyg, pyg_dataset, write_folder, write_zip
 
@@ -72,14 +72,17 @@ def test_labels_stay_small_integers(tmp_path: Path):
     assert graphs.labels is not None
     assert graphs.labels.dtype == torch.uint8
     assert graphs.labels.flatten().tolist() == [0, 1, 0, 3, 0]
-    assert graphs.label_sizes == (4,)
+    assert graphs.label_names == ("label 0",)
+    assert graphs.label_values == (("3", "4", "5", "6"),)
+    assert graphs.attribute_names == ("attribute 0", "attribute 1")
     assert graphs.edge_label_sizes == (3,)
 
 
 def test_regression_targets_are_columns(tmp_path: Path):
     texts = {k: v for k, v in TINY.items() if k != "graph_labels"}
     one = read_tu(write_folder(tmp_path / "one", {**texts, "graph_attributes": "0.25\n1e3\n"}))
-    assert one.y is None
+    assert one.targets == (Target("graph_attribute"),)
+    assert one.y.tolist() == [0.25, 1e3]
     assert one.num_classes == 0
     assert one.columns["graph_attribute"].tolist() == [0.25, 1000.0]
     two = read_tu(write_folder(tmp_path / "two", {**TINY, "graph_attributes": "0.25,1\n1e3,2\n"}))

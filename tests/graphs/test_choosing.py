@@ -31,7 +31,7 @@ def test_select_is_choosing_from_a_list(graphs: Graphs, data: st.DataObject):
     assert [unpacked(one)[0] for one in graphs] == whole
     if len(graphs):
         assert unpacked(graphs[-1]) == whole[-1:]
-        assert graphs.select(index).label_sizes == graphs.label_sizes
+        assert graphs.select(index).label_values == graphs.label_values
 
 
 @given(graph_sets(), st.integers(1, 4), st.booleans())
@@ -79,3 +79,7 @@ def test_sets_with_other_features_are_refused():
         concatenate([path(), path(attributes=torch.zeros(2, 1))])
     with pytest.raises(LookHopsError, match="0 features a node and 2 an edge"):
         concatenate([path(), path(edge_attributes=torch.zeros(1, 2))])
+    labels = torch.zeros(2, 1, dtype=torch.long)
+    roles = [path(labels=labels, label_values=[[role]]) for role in ("old", "new")]
+    with pytest.raises(LookHopsError, match="differ in their label_values"):
+        concatenate(roles)

@@ -51,6 +51,11 @@ def test_numbers_text_and_lists_as_features():
     assert packed.edge_label_sizes == (2,)
     assert packed.edge_labels is not None
     assert packed.edge_labels.flatten().tolist() == [1, 1, 0, 0]
+    assert packed.attribute_names == ("size", "place 0", "place 1")
+    assert packed.label_names == ("colour",)
+    assert packed.label_values == (("blue", "red"),)
+    assert packed.edge_label_names == ("bond",)
+    assert packed.edge_label_values == (("double", "single"),)
     chosen = Graphs.from_networkx([graph], node_features=["colour"], edge_features=[])
     assert chosen.num_features == 2
     assert chosen.num_edge_features == 0
@@ -60,16 +65,40 @@ def test_known_texts_make_a_label_mean_the_same_in_every_set():
     one, other = nx.path_graph(2), nx.path_graph(2)
     nx.set_node_attributes(one, {0: "red", 1: "blue"}, "colour")
     nx.set_node_attributes(other, "red", "colour")
-    nx.set_node_attributes(one, 2.0, "size")
     known = vocabulary([one, other])
     assert known == {"colour": ["blue", "red"]}
     assert Graphs.from_networkx([other], node_features=known).x.tolist() == [[0, 1], [0, 1]]
+    nx.set_node_attributes(one, 2.0, "size")
     numbers = Graphs.from_networkx([one], node_features={"size": None, **known})
     assert numbers.x.tolist() == [[2, 0, 1], [2, 1, 0]]
     for value in ("green", 1, ["red"]):
         other.nodes[1]["colour"] = value
         with pytest.raises(LookHopsError, match=r"Graph 0, node 1: 'colour' is .* no training"):
             Graphs.from_networkx([other], node_features=known)
+
+
+def test_a_feature_that_only_some_nodes_have_is_refused_and_never_dropped():
+    one, other = nx.path_graph(2), nx.path_graph(3)
+    nx.set_node_attributes(one, 1.0, "size")
+    sentence = r"Graph 1, node 0 has no 'size', nor have 2 more: .* node_features="
+    for read in (Graphs.from_networkx, vocabulary):
+        with pytest.raises(LookHopsError, match=sentence):
+            read([one, other])
+    assert Graphs.from_networkx([one, other], node_features=[]).num_features == 0
+    one.edges[0, 1]["bond"] = "single"
+    nx.set_node_attributes(other, 1.0, "size")
+    with pytest.raises(LookHopsError, match=r"Graph 1, edge 0 to 1 has no 'bond', .* edge_"):
+        Graphs.from_networkx([one, other])
+
+
+def test_a_list_of_numbers_that_is_one_hot_everywhere_is_a_label():
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: [0, 1], 1: [1, 0], 2: [0, 1]}, "side")
+    nx.set_node_attributes(graph, 1.0, "age")
+    packed = Graphs.from_networkx([graph])
+    assert packed.attribute_names == ("age",)
+    assert (packed.label_names, packed.label_values) == (("side",), (("0", "1"),))
+    assert packed.x.tolist() == [[1, 0, 1], [1, 1, 0], [1, 0, 1]]
 
 
 def test_classes_by_name_or_number():

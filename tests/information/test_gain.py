@@ -70,11 +70,12 @@ def test_scale_and_shift_of_an_attribute_do_not_matter():
 
 def test_two_values_are_two_values_whether_label_or_attribute():
     graphs = random_graphs(5)
-    one_hot = replace(graphs, labels=None, label_sizes=(), attributes=4 * graphs.x - 1)
+    one_hot = replace(graphs, labels=None, attributes=4 * graphs.x - 1)
     two_columns = replace(
         graphs,
         labels=torch.cat((graphs.labels, graphs.labels), dim=1),
-        label_sizes=(graphs.label_sizes[0], graphs.label_sizes[0] + 1),
+        label_names=("one", "other"),
+        label_values=(graphs.label_values[0], (*graphs.label_values[0], "never")),
     )
     whole = gains(graphs).by_channel
     np.testing.assert_allclose(gains(one_hot).by_channel, whole, rtol=1e-9)

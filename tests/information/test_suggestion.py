@@ -178,7 +178,7 @@ def test_options_that_make_no_sense(options: dict, message: str):
 
 def test_features_that_say_nothing():
     graphs = random_graphs(8)
-    bare = replace(graphs, labels=None, label_sizes=())
+    bare = replace(graphs, labels=None)
     with pytest.raises(LookHopsError, match=r"the nodes have no features.*such as a label"):
         lookhops.look(bare)
     with pytest.raises(LookHopsError, match="all 8 features are constant"):

@@ -47,7 +47,7 @@ def test_batches_do_not_show(model_folder, tasks, monkeypatch):
     predictor = Predictor(model_folder, "cpu")
     # Random features: between nodes that are alike, rounding would choose.
     noise = torch.randn(tasks.num_nodes, 4, generator=torch.Generator().manual_seed(0))
-    graphs = replace(tasks, attributes=noise, labels=None, label_sizes=(), featuriser="")
+    graphs = replace(tasks, attributes=noise, labels=None, featuriser="")
     whole = [e.as_json() for e in explain(predictor, graphs)]
     monkeypatch.setattr("lookhops.models.explain.BATCH_SIZE", 7)
     parts = [e.as_json() for e in explain(predictor, graphs)]

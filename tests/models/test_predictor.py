@@ -59,11 +59,11 @@ def test_strange_features_are_refused(predictor, tasks, data_dir):
         LookHopsError, match="made by 'molecules-1'; the model was trained on hops-1"
     ):
         predictor.predict(from_smiles(["CCO"]))
-    unnamed = replace(tasks, labels=None, label_sizes=(), attributes=torch.ones(tasks.num_nodes, 3))
+    unnamed = replace(tasks, labels=None, attributes=torch.ones(tasks.num_nodes, 3))
     with pytest.raises(LookHopsError, match=r"3 features a node; .* hops-1, which has 4"):
         predictor.predict(replace(unnamed, featuriser=""))
     columns = torch.cat((tasks.labels, tasks.labels), 1) % 2
-    halves = replace(tasks, labels=columns, label_sizes=(2, 2))
+    halves = replace(tasks, labels=columns, label_names=(), label_values=())
     with pytest.raises(LookHopsError, match=r"node labels take \[2, 2\] values"):
         predictor.predict(halves)
     with pytest.raises(LookHopsError, match="made by 'tu'"):

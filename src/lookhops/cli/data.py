@@ -84,7 +84,9 @@ def describe(graphs: Graphs) -> dict[str, Any]:
     """
     count, nodes, edges = len(graphs), graphs.num_nodes, graphs.num_undirected_edges
     sizes = graphs.nodes_per_graph
-    balance = [] if graphs.y is None else graphs.y.bincount(minlength=graphs.num_classes).tolist()
+    balance = []
+    if graphs.y is not None and graphs.num_classes:
+        balance = graphs.y[graphs.y >= 0].bincount(minlength=graphs.num_classes).tolist()
     return {
         "name": graphs.name,
         "graphs": count,
@@ -97,9 +99,11 @@ def describe(graphs: Graphs) -> dict[str, Any]:
         "edges_per_graph": edges / count if count else 0.0,
         "edges_per_node": edges / nodes if nodes else 0.0,
         "features": graphs.num_features,
-        "attributes": graphs.num_features - sum(graphs.label_sizes),
+        "attributes": len(graphs.attribute_names),
         "label_sizes": list(graphs.label_sizes),
         "edge_features": graphs.num_edge_features,
+        **_column_names(graphs, ""),
+        **_column_names(graphs, "edge_"),
         "classes": graphs.num_classes,
         "class_balance": dict(zip(graphs.class_names, balance, strict=False)),
         "columns": list(graphs.columns),
@@ -118,7 +122,9 @@ def _panel(graphs: Graphs, facts: dict[str, Any]) -> Panel:
         ("edges per graph", f"{facts['edges_per_graph']:.4f}"),
         ("edges per node", f"{facts['edges_per_node']:.4f}"),
         ("features", f"{facts['features']:,}", _features(facts)),
+        *_name_rows(facts, ""),
         ("edge features", f"{facts['edge_features']:,}"),
+        *_name_rows(facts, "edge_"),
         ("classes", f"{facts['classes']:,}", "" if graphs.y is not None else "not known"),
     ]
     if facts["columns"]:
@@ -133,6 +139,30 @@ def _panel(graphs: Graphs, facts: dict[str, Any]) -> Panel:
         columns = ("left wrap", "right bold", "right", "cyan")
         parts.append(grid(bars, ("class", "graphs", "share", ""), columns))
     return panel(graphs.name, *parts)
+
+
+def _column_names(graphs: Graphs, of: str) -> dict[str, Any]:
+    """Names of the attributes, and of the labels with their values."""
+    names, values = getattr(graphs, f"{of}label_names"), getattr(graphs, f"{of}label_values")
+    return {
+        f"{of}attribute_names": list(getattr(graphs, f"{of}attribute_names")),
+        f"{of}label_values": {k: list(known) for k, known in zip(names, values, strict=True)},
+    }
+
+
+def _name_rows(facts: dict[str, Any], of: str) -> list[tuple[str, str, str]]:
+    """One row for the numbers, one for each label with its values."""
+    numbers, labels = facts[f"{of}attribute_names"], facts[f"{of}label_values"]
+    rows = [("  numbers", f"{len(numbers):,}", _some(numbers))] if numbers else []
+    rows += [(f"  {escape(name)}", f"{len(v):,}", _some(v)) for name, v in labels.items()]
+    return rows
+
+
+def _some(names: Sequence[str], most: int = 24) -> str:
+    """The names, or the first of them and the last where they are many."""
+    if len(names) > most:
+        names = [*names[: most - 2], "...", names[-1]]
+    return escape(", ".join(names))
 
 
 def _features(facts: dict[str, Any]) -> str:

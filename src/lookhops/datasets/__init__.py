@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from lookhops.datasets.collection import data_folder, fetch, find, read_tu_cached
 from lookhops.datasets.hop_tasks import MAX_HOPS, hop_task
 from lookhops.datasets.molecules import SUFFIXES as MOLECULE_SUFFIXES
-from lookhops.datasets.molecules import check_invalid, read_molecules
+from lookhops.datasets.molecules import read_molecules
 from lookhops.datasets.solubility import load_solubility
 from lookhops.datasets.splits import Split, read_splits, split, write_splits
 from lookhops.datasets.tu import read_tu
 from lookhops.errors import LookHopsError
 from lookhops.graphs import SUFFIX, Graphs
+from lookhops.options import AS_USUAL, HOP_TASKS, MOLECULES, Reading
 
 __all__ = ["Split", "load", "read_splits", "read_tu", "split", "write_splits"]
 
@@ -24,15 +26,12 @@ OWN_NAMES = ("solubility", *GENERATED)
 
 def load(
     source: Graphs | Path | str,
+    reading: Reading = AS_USUAL,
     *,
+    remembered: Reading = AS_USUAL,
     data_dir: Path | str | None = None,
-    smiles_column: str | None = None,
-    label_column: str | None = None,
-    id_column: str | None = None,
-    invalid: str = "raise",
-    size: int | None = None,
-    seed: int | None = None,
     cache: bool = True,
+    **options: Any,
 ) -> Graphs:
     """Load a set of graphs from wherever it is.
 
@@ -45,33 +44,27 @@ def load(
         source: A name (a TU set as ``"NCI1"``, ``"solubility"``, ``"hops-1"`` to ``"hops-6"``); a
             path to packed graphs, to a TU set (``.zip`` or folder) or to molecules (``.smi``,
             ``.csv``, ``.sdf``); or ``Graphs``, which come back as they are.
+        reading: How to read it.
+        remembered: How an earlier source was read: taken over where ``reading`` chooses nothing.
         data_dir: Folder of TU archives, ``NAME.zip`` or ``NAME/``; by default the environment's
             ``LOOKHOPS_DATA``, else the user's cache folder. What it lacks is downloaded to it.
-        smiles_column: Of molecules: the column of SMILES.
-        label_column: Of molecules: the column of classes.
-        id_column: Of molecules: the column of identifiers.
-        invalid: Of molecules: whether one that does not parse is an error (``"raise"``) or is left
-            out with a warning (``"skip"``).
-        size: Of hop tasks: the number of graphs.
-        seed: Of hop tasks: the seed.
         cache: Whether to keep a packed copy of a TU set in the user's cache folder and to use the
             one that is there.
+        options: Fields of ``reading`` to choose by their names: ``label_column="toxic"``.
     """
     if isinstance(source, Graphs):
         return source
+    reading = replace(reading, **options)
     try:
         kind, place = _resolve(source, data_folder(data_dir))
     except (OSError, RuntimeError) as error:  # a name too long, a home that is nobody's
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
-    columns = {"smiles_column": smiles_column, "label_column": label_column, "id_column": id_column}
-    options = {"size": size, "seed": seed}
-    _refuse_unused(source, "molecules", kind == "molecules", columns)
-    _refuse_unused(source, "hop tasks", kind == "hops", options)
-    check_invalid(invalid)
-    if kind == "molecules":
-        return read_molecules(place, invalid=invalid, **columns)
-    if kind == "hops":
-        return hop_task(int(place.name[5:]), **{k: v for k, v in options.items() if v is not None})
+    reading.check(source, kind)
+    if kind == MOLECULES:
+        return read_molecules(place, reading.or_remembered(remembered), remembered=remembered)
+    if kind == HOP_TASKS:
+        chosen = {"size": reading.size, "seed": reading.seed}
+        return hop_task(int(place.name[5:]), **{k: v for k, v in chosen.items() if v is not None})
     if kind == "solubility":
         return load_solubility()
     if kind == "packed":
@@ -89,7 +82,7 @@ def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:
         if name == "solubility":
             return "solubility", path
         if re.fullmatch(r"hops-\d+", name):
-            return "hops", path
+            return HOP_TASKS, path
         if find(name, folder) or not path.exists():
             return "tu", fetch(name, folder, OWN_NAMES)
     if not path.exists():
@@ -99,14 +92,8 @@ def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:
     if suffix == SUFFIX:
         return "packed", path
     if suffix in MOLECULE_SUFFIXES:
-        return "molecules", path
+        return MOLECULES, path
     raise LookHopsError(
         f"{path}: not a kind of file that holds graphs; those end in "
         f"{', '.join((SUFFIX, '.zip', *MOLECULE_SUFFIXES))}."
     )
-
-
-def _refuse_unused(source: object, of: str, used: bool, options: Mapping[str, object]) -> None:
-    given = [name for name, value in options.items() if value is not None]
-    if given and not used:
-        raise LookHopsError(f"{given[0]} is an option of {of} alone, and {source} is none.")

@@ -95,16 +95,13 @@ def bond_rows(molecule: Any) -> np.ndarray:
     return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
 
-def pack(
-    atoms: Sequence[np.ndarray], bonds: Sequence[np.ndarray], y: np.ndarray | None, **rest: Any
-) -> Graphs:
+def pack(atoms: Sequence[np.ndarray], bonds: Sequence[np.ndarray], **rest: Any) -> Graphs:
     """Turn RDKit's numbers into labels, and pack all molecules at once.
 
     Args:
         atoms: Of each molecule, shape (atoms, 6): atomic number, degree, charge, hydrogens,
             aromaticity, and the place of the chirality in its vocabulary.
         bonds: Of each molecule, shape (bonds, 3): both ends, and RDKit's number of the type.
-        y: Class numbers, or none.
         rest: Other fields of :class:`Graphs`.
     """
     counts = np.array([len(rows) for rows in atoms])
@@ -113,8 +110,8 @@ def pack(
     element[list(ELEMENTS.values())] = np.arange(len(ELEMENTS))
     raw[:, 0] = element[raw[:, 0]]
     raw[:, 2] += ATOM_FEATURES["charge"].index("0")
-    sizes = [len(values) for values in ATOM_FEATURES.values()]
-    labels = np.clip(raw, 0, np.array(sizes) - 1)  # the ends of a vocabulary hold all beyond
+    last = np.array([len(values) - 1 for values in ATOM_FEATURES.values()])
+    labels = np.clip(raw, 0, last)  # the ends of a vocabulary hold all beyond
     ends = np.concatenate(bonds)
     shift = np.repeat(np.cumsum(counts) - counts, [len(rows) for rows in bonds])
     begin = torch.from_numpy(ends[:, 0] + shift)
@@ -126,10 +123,11 @@ def pack(
         torch.cat((end, begin)),
         torch.from_numpy(counts),
         labels=torch.from_numpy(labels),
-        label_sizes=sizes,
+        label_names=tuple(ATOM_FEATURES),
+        label_values=list(ATOM_FEATURES.values()),
         edge_labels=torch.from_numpy(kind[ends[:, 2]]).repeat(2)[:, None],
-        edge_label_sizes=[len(BOND_TYPES)],
-        y=None if y is None else torch.from_numpy(y),
+        edge_label_names=("bond",),
+        edge_label_values=[BOND_TYPES],
         featuriser=FEATURISER,
         **rest,
     )

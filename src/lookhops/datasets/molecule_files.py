@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+from lookhops.datasets.column_names import ColumnFinder, listed
 from lookhops.datasets.molecule_table import MoleculeTable
 from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes
@@ -55,12 +56,7 @@ def read_smi(path: Path) -> MoleculeTable:
 # -------------------------------------------------------------------- .csv
 
 
-def read_csv(
-    path: Path,
-    smiles_column: str | None = None,
-    label_column: str | None = None,
-    id_column: str | None = None,
-) -> MoleculeTable:
+def read_csv(path: Path, finder: ColumnFinder) -> MoleculeTable:
     """A table with a header; fields apart by commas, semicolons or tabs, whichever it uses."""
     lines, rows = _csv_rows(path)
     header = [cell.strip() for cell in rows[0]]
@@ -73,17 +69,17 @@ def read_csv(
                 f"{path}, line {line}: {len(row)} fields, where the header has {len(header)}; "
                 "put quotes around a field that holds the separator."
             )
-    smiles = find_column(path, header, smiles_column, SMILES_NAMES, "smiles_column")
+    smiles = finder.find(header, "smiles_column", SMILES_NAMES)
     if smiles is None:
         raise LookHopsError(
-            f"{path}, line {lines[0]}: no column of SMILES; the columns are {_listed(header)}. "
+            f"{path}, line {lines[0]}: no column of SMILES; the columns are {listed(header)}. "
             "Name one with smiles_column (--smiles-column)."
         )
     cells = {
         column: [row[j].strip() for row in rows[1:]] for j, column in enumerate(header) if column
     }
     where = [f"line {line}" for line in lines[1:]]
-    return _table(path, where, cells, smiles, lines[1:], label_column, id_column)
+    return _table(path, where, cells, smiles, lines[1:], finder)
 
 
 def _csv_rows(path: Path) -> tuple[list[int], list[list[str]]]:
@@ -112,9 +108,7 @@ def _csv_rows(path: Path) -> tuple[list[int], list[list[str]]]:
 # -------------------------------------------------------------------- .sdf
 
 
-def read_sdf(
-    path: Path, label_column: str | None = None, id_column: str | None = None
-) -> MoleculeTable:
+def read_sdf(path: Path, finder: ColumnFinder) -> MoleculeTable:
     """Mol blocks with their data fields, records apart by ``$$$$``."""
     blocks, fields, where, first = [], [], [], 1
     for number, record in enumerate(f"\n{read_text(path)}".split("\n$$$$"), start=1):
@@ -131,7 +125,7 @@ def read_sdf(
     cells = {name: [data.get(name, "") for data in fields] for name in names} | {"": blocks}
     titles = [block.split("\n", 1)[0].strip() for block in blocks]
     numbers = range(1, len(blocks) + 1)
-    return _table(path, where, cells, "", numbers, label_column, id_column, titles)
+    return _table(path, where, cells, "", numbers, finder, titles)
 
 
 def _data_fields(lines: list[str]) -> dict[str, str]:
@@ -158,14 +152,13 @@ def _table(
     cells: dict[str, list[str]],
     structure: str,
     numbers: Sequence[int],
-    label_column: str | None,
-    id_column: str | None,
+    finder: ColumnFinder,
     titles: Sequence[str] = (),
 ) -> MoleculeTable:
     """Sort out columns; without an ``id_column``, titles are ids, then columns, then numbers."""
-    label = find_column(path, cells, label_column, LABEL_NAMES, "label_column")
+    label = finder.find(cells, "label_column", LABEL_NAMES)
     usual = () if any(titles) else ID_NAMES
-    name = find_column(path, cells, id_column, usual, "id_column")
+    name = finder.find(cells, "id_column", usual)
     ids = cells[name] if name else titles or [""] * len(where)
     return MoleculeTable(
         origin=str(path),
@@ -176,26 +169,3 @@ def _table(
         label_column=label or "",
         columns={key: cells[key] for key in cells if key not in (structure, label, name)},
     )
-
-
-def find_column(
-    path: Path, header: Iterable[str], wanted: str | None, names: Sequence[str], option: str
-) -> str | None:
-    """The column called ``wanted``, else the first that has one of the usual names, else none."""
-    named = [column for column in header if column]
-    lower = {column.lower(): column for column in reversed(named)}
-    if wanted is None:
-        return next((lower[name] for name in names if name in lower), None)
-    found = wanted if wanted in named else lower.get(wanted.strip().lower())
-    if not found:
-        raise LookHopsError(
-            f"{path}: no column is called {wanted!r}; the columns are {_listed(named)}. "
-            f"Choose one of them for {option} (--{option.replace('_', '-')})."
-        )
-    return found
-
-
-def _listed(header: Sequence[str]) -> str:
-    shown = [column for column in header if column]
-    more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
-    return ", ".join(shown[:20]) + more

@@ -8,16 +8,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from lookhops.datasets.column_names import ColumnFinder
 from lookhops.datasets.molecule_features import atom_rows, bond_rows, feature_names, pack
 from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
-from lookhops.datasets.molecule_table import MoleculeTable, as_column, classes_of
+from lookhops.datasets.molecule_table import MoleculeTable, as_column, target_fields
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs
+from lookhops.graphs import Graphs, Skipped
+from lookhops.graphs.targets import is_blank
+from lookhops.options import AS_USUAL, Reading
 
 __all__ = ["SUFFIXES", "SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
 SUFFIXES = (".smi", ".csv", ".sdf")
@@ -40,7 +44,8 @@ def from_smiles(
 
     Args:
         smiles: One SMILES a molecule.
-        y: The class of each molecule: numbers or names.
+        y: What is to be learnt of each molecule: its class, or a number; None and NaN are blanks.
+            A column of many different numbers is one of numbers.
         class_names: The classes' order; ``y`` then holds names out of it or places in it. By
             default the classes are sorted.
         ids: A name for each molecule; by default they are counted from 1.
@@ -62,39 +67,43 @@ def from_smiles(
             raise LookHopsError(f"There are {len(structures)} SMILES but {len(values)} {what}.")
     where = [f"molecule {number}" for number in numbers]
     table = MoleculeTable("", where, structures, names, labels)
-    return featurise(table, invalid=invalid, class_names=class_names, name=name)
+    return featurise(table, Reading(invalid=invalid), class_names=class_names, name=name)
 
 
 def read_molecules(
     path: Path | str,
+    reading: Reading = AS_USUAL,
     *,
-    smiles_column: str | None = None,
-    label_column: str | None = None,
-    id_column: str | None = None,
-    invalid: str = "raise",
+    remembered: Reading = AS_USUAL,
+    **options: Any,
 ) -> Graphs:
     """Graphs of the molecules in a ``.smi``, ``.csv`` or ``.sdf`` file.
 
+    By default the column of SMILES is called ``smiles``, ``canonical_smiles``, ``structure``, ...
+    (any case); classes stand in a column or data field ``class``, ``label``, ``y`` or ``target``
+    where there is one; a molecule is called by its ``id`` or ``name``, an SDF record's title, the
+    name after a SMILES, or the line (record) number.
+
     Args:
         path: The file: UTF-8 text.
-        smiles_column: CSV: the column of SMILES; by default found by name (``smiles``,
-            ``canonical_smiles``, ``structure``, ...; any case).
-        label_column: CSV and SDF: the column or data field of the classes; by default ``class``,
-            ``label``, ``y`` or ``target`` where there is one, else the molecules have no class.
-        id_column: CSV and SDF: what to call each molecule; by default ``id`` or ``name``, an SDF
-            record's title, the name after a SMILES, or the line (record) number.
-        invalid: As for :func:`from_smiles`.
+        reading: The columns, and what to do with molecules that do not parse.
+        remembered: Where ``reading`` names no column, these are looked for before the usual ones.
+        options: Fields of ``reading`` to choose by their names.
 
     Returns:
         As :func:`from_smiles`; the other columns of the file are kept in ``columns`` too.
     """
     path = Path(path)
+    reading = replace(reading, **options)
+    finder = ColumnFinder(path, reading, remembered)
     kind = path.suffix.lower()
     if kind == ".csv":
-        table = read_csv(path, smiles_column, label_column, id_column)
-    elif kind == ".sdf" and smiles_column is None:
-        table = read_sdf(path, label_column, id_column)
-    elif kind == ".smi" and not (smiles_column or label_column or id_column):
+        table = read_csv(path, finder)
+    elif kind == ".sdf" and reading.smiles_column is None:
+        table = read_sdf(path, finder)
+    elif kind == ".smi" and not (
+        reading.smiles_column or reading.label_column or reading.id_column
+    ):
         table = read_smi(path)
     elif kind in SUFFIXES:
         raise LookHopsError(
@@ -104,43 +113,36 @@ def read_molecules(
         )
     else:
         raise LookHopsError(f"{path}: molecules are read from {', '.join(SUFFIXES)} files.")
-    return featurise(table, invalid=invalid, name=path.stem, mol_blocks=kind == ".sdf")
-
-
-def check_invalid(invalid: str) -> None:
-    """Refuse what is no answer to what to do with molecules that do not parse."""
-    if invalid not in ("raise", "skip"):
-        raise LookHopsError(f"invalid is 'raise' or 'skip', not {invalid!r}.")
+    return featurise(table, reading, name=path.stem, mol_blocks=kind == ".sdf")
 
 
 def featurise(
     table: MoleculeTable,
+    reading: Reading = AS_USUAL,
     *,
-    invalid: str = "raise",
     class_names: Sequence[str] | None = None,
     name: str = "molecules",
     mol_blocks: bool = False,
 ) -> Graphs:
     """Graphs of the molecules in a table, as SMILES or as mol blocks."""
-    check_invalid(invalid)
     if not table.structures:
         raise LookHopsError(f"{table.origin or 'from_smiles'}: there are no molecules.")
-    parsed = _parse(table, invalid, mol_blocks)
+    parsed, skipped = _parse(table, reading.invalid, mol_blocks)
     kept = list(parsed)
     smiles, atoms, bonds = zip(*parsed.values(), strict=True)
-    y, names = classes_of(table, kept, class_names)
     columns = {
         "id": np.array(table.ids, dtype=object)[kept],
         "smiles": np.array(smiles, dtype=object),
     }
     for key, cells in table.columns.items():
         columns.setdefault(key, as_column([cells[index] for index in kept]))
-    return pack(atoms, bonds, y=y, class_names=names, columns=columns, name=name)
+    rest: dict[str, Any] = {"columns": columns, "name": name, "skipped": skipped}
+    return pack(atoms, bonds, **target_fields(table, kept, class_names), **rest)
 
 
 def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
     if class_names is None or not isinstance(value, int):
-        return "" if value is None else str(value)
+        return "" if is_blank(value) else str(value)
     if not 0 <= value < len(class_names):
         raise LookHopsError(f"There are {len(class_names)} class names, so {value} is no class.")
     return class_names[value]
@@ -151,13 +153,13 @@ def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
 
 def _parse(
     table: MoleculeTable, invalid: str, mol_blocks: bool
-) -> dict[int, tuple[str, np.ndarray, np.ndarray]]:
-    """The SMILES, atoms (n, 6) and bonds (e, 3) of each molecule that parses, by its number."""
+) -> tuple[dict[int, tuple[str, np.ndarray, np.ndarray]], tuple[Skipped, ...]]:
+    """The SMILES, atoms (n, 6) and bonds (e, 3) of each molecule that parses, and the others."""
     try:
         from rdkit import rdBase
     except ImportError as error:
         raise LookHopsError("Molecules are read with RDKit: pip install rdkit.") from error
-    parsed, failures = {}, []
+    parsed, skipped = {}, []
     with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
         for index, structure in enumerate(table.structures):
             smiles, molecule = _read(structure, mol_blocks)
@@ -165,7 +167,7 @@ def _parse(
                 parsed[index] = smiles, atom_rows(molecule), bond_rows(molecule)
                 continue
             reason = _reason(structure, mol_blocks)
-            failures.append(f"{table.where[index]} ({reason})")
+            skipped.append(Skipped(index, table.ids[index], reason))
             if invalid == "raise":
                 shown = table.ids[index] if mol_blocks else structure
                 shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
@@ -173,16 +175,16 @@ def _parse(
                     f"{table.place(index)}: {shown!r} does not parse ({reason}); mend it, or leave "
                     "such molecules out with invalid='skip' (--invalid skip)."
                 )
-    if failures:
+    if skipped:
         total = len(table.structures)
-        listed = ", ".join(failures[:_SHOWN])
-        listed += f" and {len(failures) - _SHOWN} more" if len(failures) > _SHOWN else ""
+        listed = ", ".join(f"{table.where[one.row]} ({one.reason})" for one in skipped[:_SHOWN])
+        listed += f" and {len(skipped) - _SHOWN} more" if len(skipped) > _SHOWN else ""
         origin = f"{table.origin}: " if table.origin else ""
         if not parsed:
             raise LookHopsError(f"{origin}none of the {total} molecules parses: {listed}.")
-        said = f"{len(failures)} of {total} molecules do not parse and are left out: {listed}."
+        said = f"{len(skipped)} of {total} molecules do not parse and are left out: {listed}."
         warnings.warn(f"{origin}{said}", SkippedMolecules, stacklevel=4)
-    return parsed
+    return parsed, tuple(skipped)
 
 
 def _read(structure: str, mol_block: bool) -> tuple[str, Any]:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from importlib import resources
 
+from lookhops.datasets.column_names import ColumnFinder
 from lookhops.datasets.molecule_files import read_csv
 from lookhops.datasets.molecules import featurise
 from lookhops.graphs import Graphs
@@ -29,5 +30,5 @@ def load_solubility() -> Graphs:
     or ``"test"``, as the public set was divided).
     """
     with resources.as_file(resources.files("lookhops.datasets") / "solubility.csv") as path:
-        table = read_csv(path)
+        table = read_csv(path, ColumnFinder(path))
     return featurise(table, class_names=CLASS_NAMES, name="solubility")

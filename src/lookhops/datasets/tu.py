@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,9 +23,12 @@ from torch import Tensor
 from lookhops.datasets.number_files import parse_table
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.features import column_names
 from lookhops.graphs.indexing import row_offsets, take
+from lookhops.graphs.targets import Target, pack_targets
 
-VERSION = 1  # of what `read_tu` makes of the files: packed copies of another version are not used
+VERSION = 2  # of what `read_tu` makes of the files: packed copies of another version are not used
+MOST_LABELS = 1_000_000  # that a column of labels may span: each is a feature of its own
 PARTS = (
     *("A", "graph_indicator", "graph_labels", "graph_attributes"),
     *("node_labels", "node_attributes", "edge_labels", "edge_attributes"),
@@ -35,10 +39,11 @@ def read_tu(path: Path | str) -> Graphs:
     """Read a TU set from ``NAME.zip`` or a folder with its text files.
 
     Node features are the attributes, then the one-hot labels (kept as integers), each column of
-    labels counted from its own smallest value. Self-loops are left out. Edges that are there more
-    than once become one, with the sum of their features, which are then plain attributes. Classes
-    are the graph labels in sorted order. Graph attributes, the targets of regression sets, are
-    kept as columns ``graph_attribute`` (or ``graph_attribute_0``, ...).
+    labels counted from its own smallest value; what they stand for are the numbers in the file.
+    Self-loops are left out. Edges that are there more than once become one, with the sum of their
+    features, which are then plain attributes. Classes are the graph labels in sorted order.
+    Graph attributes are kept as columns ``graph_attribute`` (or ``graph_attribute_0``, ...); a set
+    without classes has them as its targets.
     """
     files = _open(Path(path))
     indicator = files.numbers("graph_indicator", columns=1)[:, 0]
@@ -48,9 +53,8 @@ def read_tu(path: Path | str) -> Graphs:
     if "graph_attributes" not in files.texts:
         files.require("graph_labels")
     files.rows.update(node=len(indicator), edge=ends.shape[1], graph=int(indicator[-1]))
-    labels, label_sizes = files.labels("node_labels")
-    edge_labels, edge_label_sizes = files.labels("edge_labels")
-    y, class_names = files.classes()
+    labels, label_values = files.labels("node_labels")
+    edge_labels, edge_label_values = files.labels("edge_labels")
     source, target = torch.from_numpy(ends)
     kept = (source != target).nonzero().flatten()
     packed = Graphs.from_edges(
@@ -59,12 +63,11 @@ def read_tu(path: Path | str) -> Graphs:
         torch.from_numpy(np.bincount(indicator - 1)),
         attributes=files.attributes("node_attributes"),
         labels=labels,
-        label_sizes=label_sizes,
+        label_values=label_values,
         edge_attributes=take(files.attributes("edge_attributes"), kept),
         edge_labels=take(edge_labels, kept),
-        edge_label_sizes=edge_label_sizes,
-        y=y,
-        class_names=class_names,
+        edge_label_values=edge_label_values,
+        **files.targets(),
         columns=files.columns(),
         name=files.name,
         featuriser="tu",
@@ -114,22 +117,23 @@ class _Files:
             return None
         return torch.from_numpy(self.numbers(part).astype(np.float32))
 
-    def labels(self, part: str) -> tuple[Tensor | None, list[int] | None]:
-        """Labels, each column counted from its smallest value, and how many values it spans."""
+    def labels(self, part: str) -> tuple[Tensor | None, list[list[str]] | None]:
+        """Labels, each column counted from its smallest value, and the values that it spans."""
         if part not in self.texts:
             return None, None
         values = self.numbers(part)
         low = values.min(0)
-        sizes = [int(b) - int(a) + 1 for a, b in zip(low, values.max(0), strict=True)]
-        if max(sizes) >= 2**31:
-            raise LookHopsError(f"{self.where(part)}: labels {max(sizes)} apart are too far apart.")
-        return torch.from_numpy(values - low), sizes
+        spans = [range(a, b + 1) for a, b in zip(low.tolist(), values.max(0).tolist(), strict=True)]
+        if (most := max(span.stop - span.start for span in spans)) > MOST_LABELS:
+            raise LookHopsError(f"{self.where(part)}: labels {most} apart are too far apart.")
+        return torch.from_numpy(values - low), [[str(value) for value in span] for span in spans]
 
-    def classes(self) -> tuple[Tensor | None, list[str] | None]:
+    def targets(self) -> dict[str, Any]:
+        """The classes of the graphs; of a set without, the numbers that it has of each graph."""
         if "graph_labels" not in self.texts:
-            return None, None
+            return pack_targets([(Target(name), v) for name, v in self.columns().items()])
         names, y = np.unique(self.numbers("graph_labels", columns=1)[:, 0], return_inverse=True)
-        return torch.from_numpy(y), [str(name) for name in names]
+        return {"y": torch.from_numpy(y), "class_names": [str(name) for name in names]}
 
     def columns(self) -> dict[str, np.ndarray]:
         if "graph_attributes" not in self.texts:
@@ -242,6 +246,6 @@ def _merge_repeated(graphs: Graphs) -> Graphs:
         source=graphs.source[new],
         row_ptr=row_offsets(graphs.target[new], graphs.num_nodes),
         edge_attributes=edge_attr,
+        edge_attribute_names=() if edge_attr is None else column_names(graphs, "edge_"),
         edge_labels=None,
-        edge_label_sizes=(),
     )

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
 Index = int | Tensor | Sequence[int] | np.ndarray | slice
-_FEATURES = ("num_features", "label_sizes", "num_edge_features", "edge_label_sizes")
+_SIZES = ("num_features", "label_sizes", "num_edge_features", "edge_label_sizes")
+_NAMES = ("attribute_names", "label_names", "label_values")
 
 
 def as_index(index: Index, count: int, device: torch.device) -> Tensor:
@@ -65,6 +66,7 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
         edge_labels=take(graphs.edge_labels, edge),
         y=take(graphs.y, index),
         columns={},
+        skipped=(),
     )
     # What holds of all graphs holds of any choice of them: not to be found out again.
     if graphs.is_undirected:
@@ -77,17 +79,23 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
 def concatenate(parts: Sequence[Graphs]) -> Graphs:
     """Several sets as one: the graphs of the first, then those of the second, ...
 
-    All must have the same features of nodes and of edges. What the sources said besides
-    (``columns``) is left out; classes too, unless every set has them.
+    All must have the same features of nodes and of edges, by the same names. What the sources said
+    besides (``columns``) is left out; targets too, unless every set has the same.
     """
     first = parts[0]
     for part in parts:
-        if any(getattr(part, key) != getattr(first, key) for key in _FEATURES):
+        if any(getattr(part, key) != getattr(first, key) for key in _SIZES):
             raise LookHopsError(
                 f"{part.name} has {part.num_features} features a node and "
                 f"{part.num_edge_features} an edge, {first.name} has {first.num_features} and "
                 f"{first.num_edge_features}: they do not make one set."
             )
+        for key in (*_NAMES, *(f"edge_{key}" for key in _NAMES)):
+            if getattr(part, key) != getattr(first, key):
+                raise LookHopsError(
+                    f"{part.name} and {first.name} differ in their {key}: they do not make one set."
+                )
+    same = all(part.targets == first.targets and part.y is not None for part in parts)
     start = to_offsets(torch.tensor([part.num_nodes for part in parts])).tolist()
     joined = replace(
         first,
@@ -98,8 +106,10 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
         labels=_cat([part.labels for part in parts]),
         edge_attributes=_cat([part.edge_attributes for part in parts]),
         edge_labels=_cat([part.edge_labels for part in parts]),
-        y=_cat([part.y for part in parts]),
+        y=_cat([part.y for part in parts]) if same else None,
+        targets=first.targets if same else (),
         columns={},
+        skipped=(),
     )
     if all(part.__dict__.get("is_undirected") for part in parts):  # known, so known of all
         joined.__dict__["is_undirected"] = True

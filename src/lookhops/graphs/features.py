@@ -66,19 +66,54 @@ def packed_features(
     attributes: Tensor | None,
     labels: Tensor | None,
     sizes: Sequence[int] | None,
+    values: Sequence[Sequence[str]] | None,
     order: Tensor | None = None,
 ) -> dict[str, Any]:
     """Features as ``Graphs`` keeps them, under its names for nodes (``""``) or ``"edge_"``.
 
     Attributes are float32, unless the caller gave floats of another width on purpose. The rows are
-    put in the ``order`` where one is given.
+    put in the ``order`` where one is given. Labels without given ``values`` stand for 0, 1, ...
     """
-    sizes, labels = sizes_of(labels, sizes), compact(labels)
+    if values is None:
+        values = default_values(sizes_of(labels, sizes))
+    else:
+        sizes_of(labels, [len(known) for known in values])
+    labels = compact(labels)
     if attributes is not None and not attributes.is_floating_point():
         attributes = attributes.float()
     if order is not None:
         attributes, labels = take(attributes, order), take(labels, order)
-    return {f"{of}attributes": attributes, f"{of}labels": labels, f"{of}label_sizes": sizes}
+    values = tuple(tuple(known) for known in values)
+    return {f"{of}attributes": attributes, f"{of}labels": labels, f"{of}label_values": values}
+
+
+def column_names(graphs: Graphs, of: str = "") -> tuple[str, ...]:
+    """The name of each column of ``x`` (or of ``edge_attr``, with ``"edge_"``): ``role old``."""
+    names, columns = getattr(graphs, f"{of}label_names"), getattr(graphs, f"{of}label_values")
+    labels = (f"{name} {v}" for name, known in zip(names, columns, strict=True) for v in known)
+    return (*getattr(graphs, f"{of}attribute_names"), *labels)
+
+
+def default_values(sizes: Sequence[int]) -> tuple[tuple[str, ...], ...]:
+    """What labels stand for where a source does not say: 0, 1, ... in each column."""
+    return tuple(tuple(map(str, range(size))) for size in sizes)
+
+
+def default_names(kind: str, count: int) -> tuple[str, ...]:
+    """Names of columns where a source knows none: ``attribute 0``, ``attribute 1``, ..."""
+    return tuple(f"{kind} {number}" for number in range(count))
+
+
+def fitting_names(kind: str, names: Sequence[str], count: int) -> tuple[str, ...]:
+    """The names of so many columns: those given, else the default ones; none for no columns."""
+    if len(names) == count:
+        if len(set(names)) < count:
+            twice = next(name for i, name in enumerate(names) if name in names[:i])
+            raise LookHopsError(f"Two columns have the same name, {twice!r}.")
+        return tuple(names)
+    if names and count:
+        raise LookHopsError(f"{len(names)} names were given for {count} columns of {kind}s.")
+    return default_names(kind, count)
 
 
 def sizes_of(labels: Tensor | None, sizes: Sequence[int] | None) -> tuple[int, ...]:
@@ -105,23 +140,18 @@ def compact(labels: Tensor | None) -> Tensor | None:
     )
 
 
-def feature_fields(
-    of: str,
-    attributes: Tensor | None,
-    labels: Tensor | None = None,
-    sizes: Sequence[int] | None = None,
-) -> dict[str, Any]:
+def feature_fields(of: str, features: Tensor | None) -> dict[str, Any]:
     """Features under the names that ``Graphs`` has for those of nodes (``""``) or ``"edge_"``.
 
-    Attributes without labels whose rows are all one-hot become one column of labels.
+    Rows that are all one-hot become one column of labels.
     """
-    if labels is None and attributes is not None and _are_one_hot(attributes):
-        labels, sizes = attributes.int().argmax(1, keepdim=True), (attributes.shape[1],)
-        attributes = None
-    return {f"{of}attributes": attributes, f"{of}labels": labels, f"{of}label_sizes": sizes}
+    if features is None or not are_one_hot(features):
+        return {f"{of}attributes": features}
+    labels, sizes = features.int().argmax(1, keepdim=True), (features.shape[1],)
+    return {f"{of}labels": labels, f"{of}label_sizes": sizes}
 
 
-def _are_one_hot(rows: Tensor) -> bool:
+def are_one_hot(rows: Tensor) -> bool:
     """Whether every row is; floats of another width than usual are meant as numbers."""
     if not rows.numel() or rows.dtype in (torch.float64, torch.half):
         return False

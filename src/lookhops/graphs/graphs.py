@@ -10,21 +10,44 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lookhops.graphs import choosing, edges, networkx, pyg, storage
-from lookhops.graphs.features import feature_columns, node_columns, packed_features, width
+from lookhops.graphs.features import (
+    default_values,
+    feature_columns,
+    fitting_names,
+    node_columns,
+    packed_features,
+    sizes_of,
+    width,
+)
 from lookhops.graphs.indexing import pair_keys, row_offsets, segment_of, stable_argsort, to_offsets
+from lookhops.graphs.targets import Target, targets_of
 
 if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
 SUFFIX = ".graphs"
+
+
+class Skipped(NamedTuple):
+    """A row of a source that gave no graph.
+
+    Args:
+        row: Its number among the source's rows, from 0; the graphs are the other rows, in order.
+        id: What the row is called.
+        reason: Why there is no graph.
+    """
+
+    row: int
+    id: str
+    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,35 +63,61 @@ class Graphs:
         row_ptr: Edge offsets of the target nodes, shape :math:`(n + 1)`.
         source: Source node of each edge, shape :math:`(e)`.
         attributes: Continuous node features, shape :math:`(n, a)`.
+        attribute_names: The name of each attribute; by default ``attribute 0``, ...
         labels: Integer node labels, shape :math:`(n, l)`: column :math:`j` holds values in
             ``[0, label_sizes[j])`` and stands for that many one-hot features.
-        label_sizes: How many values each column of ``labels`` can take.
+        label_names: The name of each column of ``labels``; by default ``label 0``, ...
+        label_values: For each column of ``labels`` what its numbers stand for: number :math:`i`
+            is ``label_values[j][i]``. By default ``0``, ``1``, ...
         edge_attributes: Continuous edge features, shape :math:`(e, b)`.
+        edge_attribute_names: Their names, as ``attribute_names``.
         edge_labels: Integer edge labels, shape :math:`(e, m)`, as ``labels`` for nodes.
-        edge_label_sizes: How many values each column of ``edge_labels`` can take.
-        y: Class of each graph, shape :math:`(g)`, or none where it is not known.
-        class_names: The name of each class.
+        edge_label_names: Their names, as ``label_names``.
+        edge_label_values: What their numbers stand for, as ``label_values``.
+        y: What is to be learnt of each graph, or none where it is not known. One target of classes:
+            whole numbers, shape :math:`(g)`, -1 where blank. One of numbers: float64, shape
+            :math:`(g)`, NaN where blank. Several: float64, shape :math:`(g, t)`, NaN where blank.
+        targets: The name of each target, and of its classes.
         columns: One value a graph of whatever else the source said (id, SMILES, a measured
             value): arrays of length :math:`g`. They stay in main memory.
         name: What to call the set.
         featuriser: What made the features, where it matters to a model (``"tu"``,
             ``"molecules"``): a model refuses graphs whose features were made otherwise.
+        skipped: Rows of the source that gave no graph. A choice of graphs has none.
     """
 
     node_ptr: Tensor
     row_ptr: Tensor
     source: Tensor
     attributes: Tensor | None = None
+    attribute_names: tuple[str, ...] = ()
     labels: Tensor | None = None
-    label_sizes: tuple[int, ...] = ()
+    label_names: tuple[str, ...] = ()
+    label_values: tuple[tuple[str, ...], ...] = ()
     edge_attributes: Tensor | None = None
+    edge_attribute_names: tuple[str, ...] = ()
     edge_labels: Tensor | None = None
-    edge_label_sizes: tuple[int, ...] = ()
+    edge_label_names: tuple[str, ...] = ()
+    edge_label_values: tuple[tuple[str, ...], ...] = ()
     y: Tensor | None = None
-    class_names: tuple[str, ...] = ()
+    targets: tuple[Target, ...] = ()
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     name: str = "graphs"
     featuriser: str = ""
+    skipped: tuple[Skipped, ...] = ()
+
+    def __post_init__(self) -> None:
+        # Every column has a name: features that were replaced bring their own or get default ones.
+        for of in ("", "edge_"):
+            attributes, labels = getattr(self, f"{of}attributes"), getattr(self, f"{of}labels")
+            values = getattr(self, f"{of}label_values") if width(labels) else ()
+            if len(values) != width(labels):
+                values = default_values(sizes_of(labels, None))
+            object.__setattr__(self, f"{of}label_values", values)
+            for kind, features in (("attribute", attributes), ("label", labels)):
+                given = getattr(self, f"{of}{kind}_names")
+                names = fitting_names(kind, given, width(features))
+                object.__setattr__(self, f"{of}{kind}_names", names)
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -84,6 +133,16 @@ class Graphs:
         return self.source.numel()
 
     @property
+    def label_sizes(self) -> tuple[int, ...]:
+        """How many values each column of ``labels`` can take."""
+        return tuple(map(len, self.label_values))
+
+    @property
+    def edge_label_sizes(self) -> tuple[int, ...]:
+        """How many values each column of ``edge_labels`` can take."""
+        return tuple(map(len, self.edge_label_values))
+
+    @property
     def num_features(self) -> int:
         """Columns of ``x``: the attributes and the one-hot labels."""
         return width(self.attributes) + sum(self.label_sizes)
@@ -92,6 +151,11 @@ class Graphs:
     def num_edge_features(self) -> int:
         """Columns of ``edge_attr``: the edge attributes and the one-hot edge labels."""
         return width(self.edge_attributes) + sum(self.edge_label_sizes)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The name of each class, where there is one target and it is of classes."""
+        return self.targets[0].classes if len(self.targets) == 1 else ()
 
     @property
     def num_classes(self) -> int:
@@ -227,30 +291,37 @@ class Graphs:
         attributes: Tensor | None = None,
         labels: Tensor | None = None,
         label_sizes: Sequence[int] | None = None,
+        label_values: Sequence[Sequence[str]] | None = None,
         edge_attributes: Tensor | None = None,
         edge_labels: Tensor | None = None,
         edge_label_sizes: Sequence[int] | None = None,
+        edge_label_values: Sequence[Sequence[str]] | None = None,
         y: Tensor | None = None,
+        targets: Sequence[Target] | None = None,
         class_names: Sequence[str] | None = None,
         **rest: Any,
     ) -> Graphs:
         """Pack edges given in any order, nodes numbered through all graphs.
 
-        Sizes and class names that are not given are read off the largest value.
+        Labels come with the values that they stand for, or with their sizes alone. Sizes and class
+        names that are not given are read off the largest value. Without ``targets``, whole numbers
+        in ``y`` are classes, with the ``class_names``.
         """
         node_ptr = to_offsets(nodes_per_graph.long())
         num_nodes = int(node_ptr[-1])
         order = stable_argsort(pair_keys(source, target, num_nodes))
-        if y is not None and class_names is None:
-            class_names = [str(c) for c in range(int(y.max()) + 1 if y.numel() else 0)]
+        if targets is None:
+            targets = targets_of(y, class_names)
         return cls(
             node_ptr=node_ptr.int(),
             row_ptr=row_offsets(target, num_nodes),
             source=source.int()[order],
-            **packed_features("", attributes, labels, label_sizes),
-            **packed_features("edge_", edge_attributes, edge_labels, edge_label_sizes, order),
-            y=None if y is None else y.long(),
-            class_names=tuple(class_names or ()),
+            **packed_features("", attributes, labels, label_sizes, label_values),
+            **packed_features(
+                *("edge_", edge_attributes, edge_labels, edge_label_sizes, edge_label_values), order
+            ),
+            y=None if y is None else y.double() if y.is_floating_point() else y.long(),
+            targets=tuple(targets),
             **rest,
         )
 
@@ -268,7 +339,11 @@ class Graphs:
         """Pack a list of PyG ``Data`` or a PyG dataset.
 
         Uses ``x``, ``edge_index``, ``edge_attr``, ``y`` and ``num_nodes``. Features that are
-        one-hot rows are kept as integer labels. ``y`` must be one class number a graph, or absent.
+        one-hot rows are kept as integer labels. ``y`` is one class number, one number, or a row of
+        several targets a graph; NaN, or no ``y``, is a blank. A column of a few whole numbers is
+        one of classes, although they may be floats. The columns of ``x`` have no names of their
+        own: give ``attribute_names``, or ``label_names`` and ``label_values``, in ``rest``; else
+        they are known by their place.
         """
         return cls.from_edges(**pyg.edges_of(data, **rest))
 
@@ -289,10 +364,12 @@ class Graphs:
 
         Args:
             graphs: ``Graph``, ``DiGraph`` or multigraphs; nodes are taken in their own order.
-            y: The class of each graph, numbers or names; else each graph's ``graph["y"]``.
+            y: What is to be learnt of each graph: its class, a number, or a row of several; else
+                each graph's ``graph["y"]``. None and NaN are blanks. A column of many different
+                numbers is one of numbers, any other one of classes.
             node_features: Node attributes to use, in this order: numbers, or text as labels.
-                By default all that every node has. A mapping also says which texts each can be
-                (none: it is numbers), so that a label means the same in every set.
+                By default all. Every node must have each of them. A mapping also says which texts
+                each can be (none: it is numbers), so that a label means the same in every set.
             edge_features: The same for edges.
             rest: ``name`` and other fields.
         """

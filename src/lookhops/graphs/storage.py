@@ -15,14 +15,18 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.files import replacing
-from lookhops.graphs.features import sizes_of
+from lookhops.graphs.features import default_values, sizes_of
 from lookhops.graphs.indexing import spread
+from lookhops.graphs.targets import Target, are_sound
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Graphs
+    from lookhops.graphs import Graphs, Skipped
 
-FORMAT = "lookhops-graphs-1"
-_TUPLES = ("class_names", "label_sizes", "edge_label_sizes")
+FORMAT = "lookhops-graphs-2"
+#: Files of earlier versions that are read too: they know no names of columns.
+EARLIER = ("lookhops-graphs-1",)
+_NAMES = tuple(f"{of}{kind}_names" for of in ("", "edge_") for kind in ("attribute", "label"))
+_VALUES = ("label_values", "edge_label_values")
 
 
 def save(graphs: Graphs, path: Path | str) -> None:
@@ -33,8 +37,9 @@ def save(graphs: Graphs, path: Path | str) -> None:
         values = _from_texts(column) if key in texts else np.ascontiguousarray(column)
         tensors[f"column.{key}"] = torch.from_numpy(values)
     rest: dict[str, Any] = {
-        key: getattr(graphs, key) for key in ("name", "featuriser", *_TUPLES)
+        key: getattr(graphs, key) for key in ("name", "featuriser", "skipped", *_NAMES, *_VALUES)
     } | {"columns": list(graphs.columns), "text_columns": texts}
+    rest["targets"] = [[target.name, target.classes] for target in graphs.targets]
     with replacing(path) as part:
         try:
             save_file(tensors, part, metadata={"format": FORMAT, "rest": json.dumps(rest)})
@@ -45,6 +50,8 @@ def save(graphs: Graphs, path: Path | str) -> None:
 def fingerprint(graphs: Graphs) -> str:
     """A hash of all tensors and of the labels' sizes."""
     digest = hashlib.sha256(f"{graphs.label_sizes} {graphs.edge_label_sizes}".encode())
+    if len(graphs.targets) > 1:  # the same values may be classes or numbers
+        digest.update(f"{[len(target.classes) for target in graphs.targets]}".encode())
     for key, tensor in graphs._tensors().items():
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
         if tensor.numel():
@@ -63,7 +70,7 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise LookHopsError(f"{path}: not a file of packed graphs ({error}).") from error
-    if metadata.get("format") != FORMAT:
+    if metadata.get("format") not in (FORMAT, *EARLIER):
         raise LookHopsError(
             f"{path}: not a file of packed graphs of this version (its format is "
             f"{metadata.get('format', 'not given')!r}, expected {FORMAT!r})."
@@ -72,7 +79,13 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
         rest = json.loads(metadata["rest"])
         texts = set(rest.pop("text_columns"))
         stored = {key: tensors.pop(f"column.{key}").numpy() for key in rest.pop("columns")}
-        rest |= {key: tuple(rest[key]) for key in _TUPLES}
+        if metadata["format"] in EARLIER:
+            rest |= {key: default_values(rest.pop(f"{key[:-6]}sizes")) for key in _VALUES}
+            rest |= dict.fromkeys(_NAMES, ())
+        rest |= {key: tuple(rest[key]) for key in _NAMES}
+        rest |= {key: tuple(tuple(map(str, known)) for known in rest[key]) for key in _VALUES}
+        rest["skipped"] = _skipped(rest.get("skipped", ()))
+        rest["targets"] = _targets(rest, "y" in tensors)
         columns = {key: _to_texts(v) if key in texts else v for key, v in stored.items()}
         graphs = kind(**tensors, **rest, columns=columns)
         sound = _is_sound(graphs)
@@ -83,9 +96,17 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
     return graphs
 
 
+def _targets(rest: dict[str, Any], has_y: bool) -> tuple[Target, ...]:
+    """The targets that a file names; earlier versions had the names of one's classes."""
+    names = rest.pop("class_names", ())
+    earlier = [["class", names]] if names or has_y else []
+    given = rest.get("targets", earlier)
+    return tuple(Target(str(name), tuple(map(str, classes))) for name, classes in given)
+
+
 def _is_sound(graphs: Graphs) -> bool:
     """Whether the tensors describe graphs: a file may have been sent by anybody."""
-    nodes, edges, count, y = graphs.num_nodes, graphs.num_edges, len(graphs), graphs.y
+    nodes, edges, count = graphs.num_nodes, graphs.num_edges, len(graphs)
     return (
         _are_offsets(graphs.node_ptr, nodes)
         and _are_offsets(graphs.row_ptr, edges)
@@ -96,8 +117,7 @@ def _is_sound(graphs: Graphs) -> bool:
         and _are_rows(graphs.edge_labels, edges, whole=True)
         and sizes_of(graphs.labels, graphs.label_sizes) == graphs.label_sizes
         and sizes_of(graphs.edge_labels, graphs.edge_label_sizes) == graphs.edge_label_sizes
-        and (y is None or (y.shape == (count,) and _are_rows(y[:, None], count, whole=True)))
-        and (y is None or bool(sizes_of(y[:, None], [graphs.num_classes])))
+        and are_sound(graphs.y, graphs.targets, count)
         and all(column.shape == (count,) for column in graphs.columns.values())
     )
 
@@ -121,6 +141,13 @@ def _are_rows(features: Tensor | None, rows: int, whole: bool) -> bool:
     if features is None:
         return True
     return features.dim() == 2 and len(features) == rows and features.is_floating_point() != whole
+
+
+def _skipped(rows: Any) -> tuple[Skipped, ...]:
+    """Rows that gave no graph, as they were when the file was written."""
+    from lookhops.graphs import Skipped
+
+    return tuple(Skipped(int(row), str(name), str(reason)) for row, name, reason in rows)
 
 
 def _from_texts(column: np.ndarray) -> np.ndarray:

@@ -18,7 +18,7 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.inputs import Packer, classes_in
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs
+from lookhops.graphs import Graphs, Target
 from lookhops.nn import GraphNetwork
 from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
 from lookhops.tasks import Classification
@@ -78,9 +78,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
         graphs = packer.pack(X)
         classes, codes = np.unique(_labels(X, y, graphs), return_inverse=True)
         names = tuple(str(name) for name in classes)
-        graphs = replace(
-            graphs, y=torch.from_numpy(codes.reshape(-1)).to(graphs.device), class_names=names
-        )
+        y = torch.from_numpy(codes.reshape(-1)).to(graphs.device)
+        graphs = replace(graphs, y=y, targets=(Target("class", names),))
         generator = check_random_state(self.random_state)
         train_part, val_part = _hold_out(codes.reshape(-1), self.validation_fraction, generator)
         seed = int(generator.randint(2**31 - 1))

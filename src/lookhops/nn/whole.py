@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
-from lookhops.hops.product import multiply
+from lookhops.hops.product import group, multiply
 from lookhops.nn.dropout import dropout, kept
 from lookhops.nn.kernels.dropout import DRAWS
 from lookhops.nn.linear import Linear
@@ -92,19 +92,27 @@ class Fingerprint(nn.Module):
 
 
 class _Bag(torch.autograd.Function):
-    """Weighted sums of rows of a table: a sparse product; its gradient is one addition by index."""
+    """Weighted sums of rows of a table: a sparse product; its gradient is the transposed one.
+
+    The transpose keeps the order of the entries, so that the gradient is the same bits each time,
+    which adding by index on a GPU is not.
+    """
 
     @staticmethod
     def forward(ctx, table, indices, offsets, row, scale):  # type: ignore[no-untyped-def]
-        ctx.save_for_backward(indices, row, scale)
+        ctx.save_for_backward(indices, offsets, row, scale)
         ctx.size = len(table)
         return multiply(offsets.int(), indices.int(), scale, table)
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        indices, row, scale = ctx.saved_tensors
-        parts = grad.index_select(0, row) * scale[:, None]
-        return grad.new_zeros(ctx.size, grad.shape[1]).index_add_(0, indices, parts), *[None] * 4
+        indices, offsets, row, scale = ctx.saved_tensors
+        entry = torch.arange(indices.numel(), device=indices.device)
+        # Padding goes to a row after the last, which is left out.
+        rows = torch.where(entry < offsets[-1], indices, ctx.size).int()
+        starts, order = group(rows, ctx.size + 1)
+        graph, scale = row.index_select(0, order).int(), scale.index_select(0, order)
+        return multiply(starts[:-1], graph, scale, grad.contiguous()), *[None] * 4
 
 
 class Totals(nn.Module):

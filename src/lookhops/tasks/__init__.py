@@ -23,6 +23,8 @@ def task_of(graphs: Graphs, class_weights: bool = False) -> Task:
         graphs: Graphs with targets.
         class_weights: Whether the loss weighs classes by their rarity in the training part.
     """
+    if graphs.y is not None and not graphs.num_classes:
+        raise LookHopsError(f"{graphs.name}: the targets are not one set of classes.")
     return Classification.of(graphs, class_weights)
 
 

@@ -6,15 +6,15 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from lookhops import options
 from lookhops.cli.shared.printing import warn
 from lookhops.errors import LookHopsError
-from lookhops.options import option
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -45,42 +45,33 @@ DataDir = Annotated[
 
 
 @dataclass(frozen=True)
-class GraphReader:
-    """The options of :func:`lookhops.load`, as the command line has them.
+class GraphReader(options.Reading):
+    """How a command reads graphs.
 
     Args:
         data_dir: Folder of TU archives.
-        smiles_column: CSV: the column of SMILES; by default found by its name.
-        label_column: CSV or SDF: the class of each molecule; by default found by its name.
-        id_column: CSV or SDF: what to call each molecule; by default found by its name.
-        invalid: Molecules that do not parse: ``raise`` an error, or ``skip`` them with a warning.
-        task_size: hops-K: how many graphs to make; by default 1000.
-        task_seed: hops-K: the seed to make them by; by default 0.
     """
 
     data_dir: DataDir = None
-    smiles_column: str | None = None
-    label_column: str | None = None
-    id_column: str | None = None
-    invalid: str = "raise"
-    task_size: int | None = option(None, least=1)
-    task_seed: int | None = option(None, least=0)
 
-    def load(self, source: str) -> Graphs:
-        """The graphs of a source, with warnings as plain lines on stderr."""
+    def load(self, source: str, remembered: options.Reading = options.AS_USUAL) -> Graphs:
+        """The graphs of a source, with warnings as plain lines on stderr.
+
+        Args:
+            source: As the user named it.
+            remembered: How the graphs of a model were read: taken over where nothing was chosen.
+        """
         from lookhops.datasets import load
 
         if not source.strip():
             raise LookHopsError("Name the graphs: a file, a folder or a data set.")
-        options = asdict(self)
-        options |= {"size": options.pop("task_size"), "seed": options.pop("task_seed")}
         with warnings_as_lines():
-            return load(source, **options)
+            return load(source, self, remembered=remembered, data_dir=self.data_dir)
 
-    def load_input(self, source: str) -> Graphs:
+    def load_input(self, source: str, remembered: options.Reading = options.AS_USUAL) -> Graphs:
         """The graphs of a source, or of SMILES on standard input."""
         if source != "-":
-            return self.load(source)
+            return self.load(source, remembered)
         from lookhops.datasets.molecule_table import MoleculeTable
         from lookhops.datasets.molecules import featurise
 
@@ -94,9 +85,10 @@ class GraphReader:
             if (words := line.split(maxsplit=1)) and not line.startswith("#")
         ]
         where, smiles, ids = ([row[i] for row in rows] for i in range(3))
+        reading = self.or_remembered(remembered)
         with warnings_as_lines():
             table = MoleculeTable("standard input", where, smiles, ids)
-            return featurise(table, invalid=self.invalid, name="standard input")
+            return featurise(table, reading, name="standard input")
 
 
 Reading = Annotated[GraphReader, "How graphs are read"]

@@ -1,0 +1,54 @@
+"""Columns of tables, found by the names that were chosen, remembered or usual."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lookhops.errors import LookHopsError
+from lookhops.options import AS_USUAL, Reading
+
+
+@dataclass(frozen=True)
+class ColumnFinder:
+    """Finds the columns of one table.
+
+    Args:
+        origin: The table, for messages.
+        reading: A column that it names must be there.
+        remembered: A column that it names is looked for before those with usual names.
+    """
+
+    origin: object
+    reading: Reading = AS_USUAL
+    remembered: Reading = AS_USUAL
+
+    def find(self, header: Iterable[str], option: str, usual: Sequence[str]) -> str | None:
+        """The column that an option names, else the first with one of the usual names, else none.
+
+        Args:
+            header: Names of the columns; an exact match comes before one in another case.
+            option: A field of :class:`Reading`.
+            usual: Names in lower case, the likeliest first.
+        """
+        named = [column for column in header if column]
+        lower = {column.lower(): column for column in reversed(named)}
+        wanted, before = getattr(self.reading, option), getattr(self.remembered, option)
+        if wanted is None:
+            if before in named:
+                return before
+            return next((lower[name] for name in usual if name in lower), None)
+        found = wanted if wanted in named else lower.get(wanted.strip().lower())
+        if not found:
+            raise LookHopsError(
+                f"{self.origin}: no column is called {wanted!r}; the columns are {listed(named)}. "
+                f"Choose one of them for {option} (--{option.replace('_', '-')})."
+            )
+        return found
+
+
+def listed(header: Sequence[str]) -> str:
+    """Names of columns for a message: the first twenty, and how many more there are."""
+    shown = [column for column in header if column]
+    more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
+    return ", ".join(shown[:20]) + more
