@@ -19,10 +19,10 @@ class Adjacency:
     Every convolution and pooling takes one in place of PyG's ``edge_index``. Normalisation, degrees
     and order are computed once here, not once in every layer.
 
-    An edge may have a **weight** and a **factor**. Weights belong to the graph: they say how much of
-    an edge there is, and degrees count them. Factors belong to a layer, which has learnt them from
-    what is known of the edges (:meth:`times`). They multiply what goes along an edge and leave the
-    degrees alone,
+    An edge may have a **weight** and a **factor**. Weights belong to the graph: they say how much
+    of an edge there is, and degrees count them. Factors belong to a layer, which has learnt them
+    from what is known of the edges (:meth:`times`). They multiply what goes along an edge and leave
+    the degrees alone,
 
     .. math::
         \hat A_{ij} = f_{ij}\, d_i^{-1/2} w_{ij}\, d_j^{-1/2}, \qquad d_i = \sum_j w_{ij},
@@ -267,6 +267,7 @@ class Adjacency:
         weight = kept if self.weight is None else self.weight * keep_edge
         masked = Adjacency(self.pattern, weight, self.order, self.symmetric)
         masked.weighted = self.weighted
+        masked.factor = self.factor
         # What depends on the pattern alone has not changed.
         for name in ("pair", "is_loop", "with_loops", "_places_with_loops"):
             if name in self.__dict__:
@@ -284,7 +285,10 @@ class Adjacency:
         pattern = Pattern(torch.cat((starts, before[-1:])), column)
         weight = self.weight[edge] if self.weight is not None and self.weighted else None
         order = None if self.order is None else self.order.index_select(0, edge)
-        return Adjacency(pattern, weight, order, self.symmetric)
+        compacted = Adjacency(pattern, weight, order, self.symmetric)
+        if self.factor is not None:
+            compacted.factor = self.factor.index_select(0, edge)
+        return compacted
 
 
 def _check(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None) -> None:

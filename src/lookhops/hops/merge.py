@@ -73,15 +73,26 @@ class _Merge(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        z, weight, offset, value, row_ptr, column, *turned, order = ctx.saved_tensors[:9]
+        z, weight, offset, value, row_ptr, column, row_ptr_t, column_t, order = ctx.saved_tensors[
+            :9
+        ]
         hops, learns = ctx.saved_tensors[9:], ctx.needs_input_grad[4]
         if learns and torch.is_grad_enabled():  # a second derivative is wanted: through them too
-            again = (row_ptr, column, value, z, weight)
-            hops = merge_hops(ctx.recurrence, *again, offset=offset, keep=True).hops
+            hops = merge_hops(
+                ctx.recurrence, row_ptr, column, value, z, weight, offset=offset, keep=True
+            ).hops
         value_t = value if value is None or order is None else value.index_select(0, order)
         grad = grad.contiguous()
         merged = merge_hops(
-            ctx.recurrence, *turned, value_t, grad, weight, other=z, offset=offset, keep=learns
+            ctx.recurrence,
+            row_ptr_t,
+            column_t,
+            value_t,
+            grad,
+            weight,
+            other=z,
+            offset=offset,
+            keep=learns,
         )
         grad_value = None
         if learns:
@@ -211,9 +222,9 @@ def merge_entries(
     factors, size = entry_factors(recurrence, weight), row_ptr.numel() - 1
     total = weight.new_zeros(column.numel())
     for b in range(k):
-        rows = sum(factors[a, b].unsqueeze(-2) * left[a] for a in range(k - b))
+        rows = torch.stack([factors[a, b].unsqueeze(-2) * left[a] for a in range(k - b)]).sum(0)
         flat = (as_matrix(side, size)[0] for side in (rows, right[b]))
-        total += entry_products(row_ptr, column, *flat)
+        total = total + entry_products(row_ptr, column, *flat)
     return total
 
 

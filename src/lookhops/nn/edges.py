@@ -34,7 +34,8 @@ class EdgeFactors(nn.Module):
     r"""A factor for each edge and each layer, learnt from what is known of the edge.
 
     .. math::
-        f_{ij} = 2\, \mathrm{sigmoid}\bigl(t \cdot l_{ij} + v \cdot \mathrm{ReLU}(U a_{ij} + u)\bigr)
+        f_{ij} = 2\, \mathrm{sigmoid}\bigl(t \cdot l_{ij} +
+        v \cdot \mathrm{ReLU}(U a_{ij} + u)\bigr)
 
     with the one-hot labels :math:`l_{ij}` of an edge, for which :math:`t` is a table, and its
     numbers :math:`a_{ij}`. Every layer has its own :math:`t, v, U, u`. Factors lie between 0 and 2,

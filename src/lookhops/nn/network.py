@@ -88,11 +88,13 @@ class GraphNetwork(nn.Module):
             )
         find("readout", READOUTS, a.readout)
         find("activation", ACTIVATIONS, a.activation)
-        find("way to treat edges", dict.fromkeys((None, *EDGES)), a.edges)
+        if a.edges is not None:
+            find("way to treat edges", dict.fromkeys(EDGES), a.edges)
         if not 0 <= a.dropout < 1:
             raise LookHopsError(f"dropout is a share from 0 up to below 1, not {a.dropout!r}.")
         make_conv = find("convolution", {"none": None, **CONVOLUTIONS}, a.conv)
-        self.edge_channels = num_edge_numbers + num_edge_labels if a.edges == "use" else 0
+        uses_edges = a.edges == "use" and make_conv is not None
+        self.edge_channels = num_edge_numbers + num_edge_labels if uses_edges else 0
         make_pool = find("pooling", POOLINGS, a.pool)
         widths = [in_channels] + [a.hidden] * (0 if make_conv is None else a.layers)
         self.convs = nn.ModuleList(

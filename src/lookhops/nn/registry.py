@@ -104,7 +104,8 @@ def make_convolution(
     """A convolution, told how many features edges have if it asks for ``edge_channels``."""
     if "edge_channels" not in _parameters(make):
         return make(in_channels, out_channels, k)
-    conv = make(in_channels, out_channels, k, edge_channels=edge_channels or None)  # type: ignore[call-arg]
+    told: Callable[..., Any] = make
+    conv = told(in_channels, out_channels, k, edge_channels=edge_channels or None)
     conv.takes_edge_features = bool(edge_channels)
     return conv
 

@@ -33,7 +33,7 @@ def edge_scores(source: Tensor, target: Tensor, pattern: Pattern) -> Tensor:
 def softmax(
     score: Tensor, pattern: Pattern, counts: Tensor | None = None, value: Tensor | None = None
 ) -> Tensor:
-    r""":math:`v_{ij} e^{s_{ij}} / \sum_l v_{il} e^{s_{il}}` over the entries of each row, shape (e).
+    r""":math:`v_{ij} e^{s_{ij}} / \sum_l v_{il} e^{s_{il}}` over each row's entries, shape (e).
 
     Args:
         score: The :math:`s_{ij}`, one for each entry of the pattern, shape :math:`(e)`.

@@ -14,7 +14,8 @@ class GIN(Convolution):
     r"""The graph isomorphism network of `Xu et al. <https://arxiv.org/abs/1810.00826>`_.
 
     .. math::
-        x'_i = \mathrm{MLP}\Bigl((1 + \varepsilon)\, x_i + \sum_{j \in N(i)} v_{ij}\, x_j\Bigr), \qquad
+        x'_i = \mathrm{MLP}\Bigl((1 + \varepsilon)\, x_i +
+        \sum_{j \in N(i)} v_{ij}\, x_j\Bigr), \qquad
         \mathrm{MLP}(x) = \mathrm{ReLU}(x W_1 + b_1)\, W_2 + b_2
 
     with a learnt :math:`\varepsilon` that starts at zero: PyG's ``GINConv`` with its ``train_eps``.
