@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 import torch
 
+from batches import LAYER_PAIRS
 from lookhops.datasets.hop_tasks import hop_task
 from lookhops.datasets.splits import Split, split
 from lookhops.nn import Architecture
-from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+from lookhops.nn.registry import POOLINGS
 from lookhops.options import Protocol
 from lookhops.tasks import task_of
 from lookhops.training.eager import EagerEngine
@@ -92,8 +93,7 @@ class StackedCases:
                 found, engine.predict("test")[0], rtol=0, atol=10 * close["atol"]
             )
 
-    @pytest.mark.parametrize("conv", list(CONVOLUTIONS))
-    @pytest.mark.parametrize("pool", list(POOLINGS))
+    @pytest.mark.parametrize(("conv", "pool"), LAYER_PAIRS)
     def test_a_stack_is_each_seed_in_the_plain_engine(self, noisy, conv, pool):
         architecture = Architecture(conv=conv, pool=pool, hidden=16, layers=3, ratio=0.7)
         protocol = Protocol(seeds=(11, 22), batch_size=48)

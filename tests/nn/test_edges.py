@@ -172,10 +172,13 @@ def test_convolutions_are_the_dense_formulas(weighted, directed):
     gin = layers["gin"]
     around = (full * weight) @ batch.x
     torch.testing.assert_close(found["gin"], gin.mlp((1 + gin.eps) * batch.x + around), **CLOSE)
-    sage, degree = layers["sage"], weight.sum(1, keepdim=True)
-    mean = around / torch.where(degree > 0, degree, 1)
+    sage, dcnn, degree = layers["sage"], layers["dcnn"], weight.sum(1, keepdim=True)
+    degree = torch.where(degree > 0, degree, 1)
+    mean = around / degree
     expected = sage.own(batch.x) + sage.neighbours(mean)
     torch.testing.assert_close(found["sage"], expected, **CLOSE)
+    hop = torch.tanh(dcnn.weight * torch.stack(power_hops(full * weight / degree, batch.x, 2), 1))
+    torch.testing.assert_close(found["dcnn"], dcnn.project(hop.flatten(1)), **CLOSE)
     gat = layers["gat"]
     z = gat.project(batch.x)
     score = (z @ gat.attention[0, 0])[None, :] + (z @ gat.attention[1, 0])[:, None]
@@ -248,7 +251,7 @@ def test_a_network_begins_as_one_that_ignores_edges(conv, pool):
 @pytest.mark.parametrize("pool", POOLINGS)
 @pytest.mark.parametrize("conv", CONVOLUTIONS)
 def test_masked_is_compacted_and_batch_mates_and_order_change_nothing(conv, pool):
-    batch = make_batch(11, (6, 1, 9), CHANNELS, dtype=torch.float64)
+    batch = make_batch(11, (6, 1, 9), CHANNELS, edges_per_node=2.5, dtype=torch.float64)
     model, data = make_model(conv, pool), told(batch)
     results, grads = [], []
     for masked in (False, True):

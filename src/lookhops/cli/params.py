@@ -54,7 +54,7 @@ def _count(module: nn.Module) -> int:
 
 def _parts(model: GraphNetwork) -> Iterator[dict[str, Any]]:
     """The modules that hold parameters: what each is for, what it is, and how many they are."""
-    shared = len(model.pools) < len(model.convs)
+    shared = len(model.pools) == 1 < len(model.convs)
     dense = [layer for layer in model.mlp if _count(layer)]
     for part, modules in (("convolution", model.convs), ("pooling", model.pools), ("dense", dense)):
         for number, module in enumerate(modules, start=1):

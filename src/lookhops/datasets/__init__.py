@@ -12,13 +12,13 @@ from lookhops.datasets.hop_tasks import MAX_HOPS, hop_task
 from lookhops.datasets.molecules import SUFFIXES as MOLECULE_SUFFIXES
 from lookhops.datasets.molecules import read_molecules
 from lookhops.datasets.solubility import load_solubility
-from lookhops.datasets.splits import Split, read_splits, split, write_splits
+from lookhops.datasets.splits import Split, SplitPlan, read_splits, split, write_splits
 from lookhops.datasets.tu import read_tu
 from lookhops.errors import LookHopsError
 from lookhops.graphs import SUFFIX, Graphs
 from lookhops.options import AS_USUAL, HOP_TASKS, MOLECULES, Reading
 
-__all__ = ["Split", "load", "read_splits", "read_tu", "split", "write_splits"]
+__all__ = ["Split", "SplitPlan", "load", "read_splits", "read_tu", "split", "write_splits"]
 
 GENERATED = tuple(f"hops-{k}" for k in range(1, MAX_HOPS + 1))
 OWN_NAMES = ("solubility", *GENERATED)

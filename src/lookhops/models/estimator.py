@@ -31,7 +31,7 @@ Array = NDArray[Any]
 #: held-out part has a share of each class in any case.
 _NETWORK = options_of(RECOMMENDED)
 _TRAINING = options_of(Protocol(max_epochs=200, batch_size=64))
-_TRAINING = [option for option in _TRAINING if option.name != "stratify"]
+_TRAINING = [option for option in _TRAINING if option.name not in ("split", "folds")]
 _Options: Any = make_dataclass("_Options", [own[:3] for own in (*_NETWORK, *_TRAINING)], eq=False)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -90,10 +91,9 @@ def settings_of(
         for part in ("train", "val", "test"):
             index = getattr(split, part).cpu().numpy().astype("<i8")
             digest.update(f"{seed} {part} {len(index)} ".encode() + index.tobytes())
-    training = asdict(protocol)
     return {
-        "architecture": asdict(architecture),
-        "protocol": {k: list(v) if isinstance(v, tuple) else v for k, v in training.items()},
+        "architecture": _plain(architecture),
+        "protocol": _plain(protocol),
         "data": {
             **Encoding.fit(graphs).to_dict(),
             "graphs": len(graphs),
@@ -104,11 +104,23 @@ def settings_of(
     }
 
 
+def _plain(config: Architecture | Protocol) -> dict[str, Any]:
+    """A configuration as JSON gives it back."""
+    values = asdict(config)
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
+    }
+
+
 def difference(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """In words, where two settings differ; empty where they do not."""
     found = []
+    kinds: dict[str, Any] = {"architecture": Architecture, "protocol": Protocol}
     for part in ("architecture", "protocol", "data"):
         there, here = stored.get(part, {}), given[part]
+        if part in kinds:  # options that came later have their defaults
+            with suppress(LookHopsError):
+                there = _plain(read(kinds[part], there))
         for key in {**here, **there}:
             if there.get(key) != here.get(key):
                 found.append(f"{key} {there.get(key)!r} there, {here.get(key)!r} here")

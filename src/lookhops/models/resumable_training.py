@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from lookhops import files
-from lookhops.datasets.splits import Split
+from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -35,7 +35,7 @@ def train_into(
     architecture: Architecture | None = None,
     protocol: Protocol | None = None,
     *,
-    splits: Sequence[Split] | None = None,
+    splits: SplitPlan | Sequence[Split] | None = None,
     device: str | torch.device = "auto",
     resume: bool = False,
     overwrite: bool = False,
@@ -61,7 +61,9 @@ def train_into(
     """
     folder, chosen = Path(folder), choose_device(device)
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
-    parts = draw_splits(graphs, task := task_of(graphs, protocol.class_weights), protocol, splits)
+    task = task_of(graphs, protocol.class_weights)
+    plan = draw_splits(graphs, task, protocol, splits)
+    protocol, parts = plan.protocol, plan.splits
     # An architecture that cannot be says so before anything is written.
     GraphNetwork.from_architecture(Encoding.fit(graphs).width, task.out_channels, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
@@ -76,7 +78,7 @@ def train_into(
             architecture,
             protocol,
             task=task,
-            splits=list(parts.values()),
+            splits=plan,
             device=chosen,
             resume=lambda seeds: state.load(seeds, parts),
             on_epoch=lambda progress: state.after_epoch(progress, protocol, on_epoch),

@@ -10,7 +10,7 @@ from math import isfinite
 import torch
 from torch import Tensor
 
-from lookhops.datasets.splits import Split, split
+from lookhops.datasets.splits import PARTS, Split, SplitPlan
 from lookhops.encoding import Encoding
 from lookhops.encoding.whole import WholeEncoding
 from lookhops.errors import LookHopsError
@@ -80,7 +80,7 @@ def train(
     protocol: Protocol | None = None,
     *,
     task: Task | None = None,
-    splits: Sequence[Split] | None = None,
+    splits: SplitPlan | Sequence[Split] | None = None,
     device: str | torch.device = "auto",
     stacked: bool | None = None,
     resume: Callable[[Sequence[int]], tuple[list[Run], dict[str, Tensor]] | None] | None = None,
@@ -93,7 +93,7 @@ def train(
         architecture: The network; by default the paper's LiCheb without pooling.
         protocol: How to train; by default the paper's.
         task: What is asked; by default what the graphs' targets ask.
-        splits: One for each seed; by default each seed draws its own.
+        splits: One for each seed, or a plan that has them; by default the protocol's are drawn.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
         stacked: Whether seeds are trained together, where the network's layers allow it; by default
             on a GPU, since on the CPU it is slower. The numbers are the same within rounding.
@@ -103,7 +103,7 @@ def train(
     architecture = architecture or Architecture()
     protocol = protocol or Protocol()
     task = task or task_of(graphs, protocol.class_weights)
-    parts = draw_splits(graphs, task, protocol, splits)
+    parts = draw_splits(graphs, task, protocol, splits).splits
     finished: list[Run] = []
     chosen = choose_device(device)
     stacked = chosen.type == "cuda" if stacked is None else stacked
@@ -208,29 +208,27 @@ def choose_device(device: str | torch.device) -> torch.device:
 
 
 def draw_splits(
-    graphs: Graphs, task: Task, protocol: Protocol, splits: Sequence[Split] | None = None
-) -> dict[int, Split]:
-    """Each seed's split, checked against what training needs."""
+    graphs: Graphs,
+    task: Task,
+    protocol: Protocol,
+    splits: SplitPlan | Sequence[Split] | None = None,
+) -> SplitPlan:
+    """Each seed's split, drawn or given, checked against what training needs."""
     if not graphs.num_nodes:
         raise LookHopsError(f"{graphs.name}: no graph has a node; there is nothing to look at.")
-    if splits is not None and len(splits) != len(protocol.seeds):
-        raise LookHopsError(
-            f"There are {len(splits)} splits for {len(protocol.seeds)} seeds; give one for each."
-        )
-    parts = {}
-    for number, seed in enumerate(protocol.seeds):
-        part = (
-            splits[number]
-            if splits is not None
-            else split(graphs, seed, protocol.fractions, stratify=protocol.stratify)
-        )
+    if splits is None:
+        plan = SplitPlan.of(graphs, protocol)
+    elif isinstance(splits, SplitPlan):
+        plan = splits.of_seeds(protocol.seeds)
+    else:
+        plan = SplitPlan.given(protocol, splits)
+    for seed, part in plan.splits.items():
         _check_split(graphs, task, part, seed)
-        parts[seed] = part
-    return parts
+    return plan
 
 
 def _check_split(graphs: Graphs, task: Task, part: Split, seed: int) -> None:
-    for name in ("train", "val", "test"):
+    for name in PARTS:
         if len(getattr(part, name)) == 0:
             raise LookHopsError(
                 f"{graphs.name}: {len(graphs)} graphs are too few: the {name} part of seed {seed} "

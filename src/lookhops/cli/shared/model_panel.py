@@ -11,6 +11,7 @@ from rich.panel import Panel
 
 from lookhops.cli.shared.printing import grid, panel
 from lookhops.nn.registry import network_name
+from lookhops.options import splits_in_words
 from lookhops.tasks import TASKS, Classification
 from lookhops.words import duration, short
 
@@ -74,6 +75,11 @@ def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     length = f"{min(epochs)}" if min(epochs) == max(epochs) else f"{min(epochs)} to {max(epochs)}"
     each = "" if len(epochs) == 1 else f"each of {len(epochs)} models"
     yield "parameters", f"{config['parameters']:,}", each
+    protocol, runs = config["protocol"], list(config["metrics"]["seeds"].values())
+    if "split" in protocol and runs:
+        parts = [f"{runs[0][f'{part}_graphs']:,}" for part in ("train", "val", "test")]
+        sizes = "{} + {} + {} graphs".format(*parts)
+        yield "splits", splits_in_words(protocol["split"], protocol["folds"]), sizes
     yield "epochs", length, f"at most {config['protocol']['max_epochs']}"
     if (seconds := config["seconds_per_epoch"]) is not None:
         device = escape(config["machine"]["device"])
