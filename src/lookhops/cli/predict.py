@@ -10,7 +10,7 @@ import typer
 
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import err, print_json, print_line, warn
-from lookhops.cli.shared.reading import Input, Model, Reading
+from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.files import write_text
 from lookhops.tables import csv_text
 
@@ -43,7 +43,8 @@ def predict(
     if stopped := predictor.checkpoint.config.get("stopped"):
         warn(f"{model}: {stopped}")
     graphs = reading.load_input(source)
-    answers = predictor.predict(graphs)
+    with warnings_as_lines():
+        answers = predictor.predict(graphs)
     if as_json:
         print_json(as_records(answers))
     if output is not None:

@@ -63,6 +63,7 @@ CONFIG_TYPE = AtLeast(
         "architecture": Architecture,
         "protocol": Protocol,
         "data": AtLeast(DATA),
+        "encoding?": Encoding,
         "task?": Mapping[str, Any],
         "versions": Mapping[str, str],
         "machine": Machine,
@@ -95,12 +96,16 @@ def settings_of(
         "architecture": _plain(architecture),
         "protocol": _plain(protocol),
         "data": {
-            **Encoding.fit(graphs).to_dict(),
+            "name": graphs.name,
+            "featuriser": graphs.featuriser,
+            "num_features": graphs.num_features,
+            "label_sizes": list(graphs.label_sizes),
             "graphs": len(graphs),
             "class_names": list(graphs.class_names),
             "fingerprint": graphs.fingerprint,
             "splits": digest.hexdigest()[:16],
         },
+        "encoding": Encoding.fit(graphs, architecture.reads_edges).to_dict(),
     }
 
 
@@ -252,7 +257,9 @@ def load_model(folder: Path | str) -> Checkpoint:
         earlier = {"kind": Classification.kind, "class_names": data["class_names"]}
         task = task_from_dict(config.get("task", earlier))
         architecture = read(Architecture, config["architecture"])
-        found = Checkpoint(folder, config, architecture, Encoding.from_dict(data), task, {}, {})
+        named = "encoding" in config
+        encoding = Encoding.from_dict(config["encoding"]) if named else Encoding.unnamed(data)
+        found = Checkpoint(folder, config, architecture, encoding, task, {}, {})
         expected: dict[str, Tensor] = {}
         for seed in map(int, config["epochs"]):
             found.learnt[seed] = _learnt(tensors, seed)

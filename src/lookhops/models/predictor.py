@@ -65,14 +65,14 @@ class Predictor:
             seed: self.checkpoint.model(seed).to(self.device) for seed in self.checkpoint.seeds
         }
 
-    def check(self, graphs: Graphs) -> None:
-        """Refuse graphs whose features the model does not know."""
-        self.encoding.check(graphs)
+    def read(self, graphs: Graphs) -> Graphs:
+        """The graphs in the columns that the model was trained on; others are refused."""
+        return self.encoding.read(graphs)
 
     def whole(self, graphs: Graphs) -> WholeGraphs:
-        """The graphs on the models' device, and what is known of them as wholes."""
-        architecture = self.checkpoint.architecture
-        return WholeGraphs.of(graphs.to(self.device), architecture.fingerprint, architecture.totals)
+        """The graphs as the model reads them, and what is known of them as wholes."""
+        graphs = self.read(graphs).to(self.device)
+        return WholeGraphs.of(graphs, self.checkpoint.architecture, self.encoding)
 
     def inputs(self, whole: WholeGraphs, seed: int) -> MemberInputs:
         """Graphs as a seed's network is told of them."""
@@ -81,7 +81,6 @@ class Predictor:
     @torch.inference_mode()
     def predict(self, graphs: Graphs) -> Predictions:
         """The class of each graph, with probabilities and how much the seeds agree."""
-        self.check(graphs)
         whole = self.whole(graphs)
         each = torch.stack([self.probabilities(whole, seed) for seed in self.models])
         mean = each.mean(0)
