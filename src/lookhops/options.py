@@ -19,6 +19,8 @@ from lookhops.errors import LookHopsError
 
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
 MOST_SEEDS = 10_000
+#: What a model may make of what edges carry.
+EDGES = ("use", "ignore")
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 #: Kinds of splits, and whether each names a column.
 SPLITS = {
@@ -216,10 +218,15 @@ class Architecture:
     totals: bool = False
     edges: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.edges is not None and self.edges not in EDGES:
+            raise LookHopsError(f"edges is {' or '.join(EDGES)}, not {self.edges!r}.")
+
     @property
     def reads_edges(self) -> bool:
         """Whether features of edges are looked at."""
-        return self.fingerprint is not None or self.totals
+        of_wholes = self.fingerprint is not None or self.totals
+        return of_wholes if self.edges is None else self.edges == "use"
 
 
 #: One network for all data sets, chosen on other splits than the ten that are reported

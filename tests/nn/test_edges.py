@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATv2Conv, GCNConv, GINEConv, GraphConv, SimpleConv
 
 from batches import (
+    LAYER_PAIRS,
     Batch,
     chebyshev_hops,
     dense_chebyshev,
@@ -35,7 +36,7 @@ from lookhops.nn import (
     registry,
 )
 from lookhops.nn.network import _convolve
-from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, Edges, edges_taken, make_convolution
+from lookhops.nn.registry import CONVOLUTIONS, Edges, edges_taken, make_convolution
 
 CHANNELS, NUMBERS, LABELS = 4, 2, 3
 CLOSE = {"rtol": 1e-8, "atol": 1e-8}
@@ -235,8 +236,7 @@ def test_gradients_of_poolings(make, weighted):
 # -------------------------------------------------------------------- networks
 
 
-@pytest.mark.parametrize("pool", POOLINGS)
-@pytest.mark.parametrize("conv", CONVOLUTIONS)
+@pytest.mark.parametrize(("conv", "pool"), LAYER_PAIRS)
 def test_a_network_begins_as_one_that_ignores_edges(conv, pool):
     """To the last bit, with the same parameters everywhere else."""
     data = told(make_batch(8, (6, 1, 9), CHANNELS, dtype=torch.float64))
@@ -248,8 +248,7 @@ def test_a_network_begins_as_one_that_ignores_edges(conv, pool):
     assert torch.equal(model(data), plain(data))
 
 
-@pytest.mark.parametrize("pool", POOLINGS)
-@pytest.mark.parametrize("conv", CONVOLUTIONS)
+@pytest.mark.parametrize(("conv", "pool"), LAYER_PAIRS)
 def test_masked_is_compacted_and_batch_mates_and_order_change_nothing(conv, pool):
     batch = make_batch(11, (6, 1, 9), CHANNELS, edges_per_node=2.5, dtype=torch.float64)
     model, data = make_model(conv, pool), told(batch)
@@ -325,7 +324,7 @@ def test_without_what_edges_carry_a_network_that_uses_it_refuses():
         model(Data(x=batch.x, edge_index=batch.edge_index))
     with pytest.raises(LookHopsError, match="give the level its `edges`"):
         model.classify(batch.level())
-    with pytest.raises(LookHopsError, match="no way to treat edges 'maybe'"):
+    with pytest.raises(LookHopsError, match="edges is use or ignore, not 'maybe'"):
         GraphNetwork(CHANNELS, 2, edges="maybe")
     for edges in (None, "ignore"):
         plain = GraphNetwork(CHANNELS, 2, num_edge_labels=3, edges=edges)

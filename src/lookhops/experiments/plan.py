@@ -60,7 +60,7 @@ def parse_model(text: str) -> Model:
     ``licheb/k=3/fingerprint=5``; the options are the fields of :class:`~lookhops.nn.Architecture`,
     by default the paper's. ``recommended`` is the network that `lookhops train` begins with, and
     takes options too. ``fingerprint`` is the linear reading of exact neighbourhoods alone, with the
-    options ``fingerprint`` (hops) and ``totals``. ``wl``, ``wl-oa``, ``baseline`` and
+    options ``fingerprint`` (hops), ``totals`` and ``edges``. ``wl``, ``wl-oa``, ``baseline`` and
     ``morgan-forest`` have none.
     """
     name, *options = text.strip().split("/")
@@ -91,7 +91,7 @@ def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
     if name == "recommended":
         return RECOMMENDED, types
     if name == "fingerprint":
-        return FINGERPRINT, {option: types[option] for option in ("fingerprint", "totals")}
+        return FINGERPRINT, {option: types[option] for option in ("fingerprint", "totals", "edges")}
     conv, plus, pool = name.partition("+")
     if not plus:
         others = dict.fromkeys(("recommended", "fingerprint", *CLASSICAL))

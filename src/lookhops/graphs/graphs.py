@@ -275,6 +275,10 @@ class Graphs:
         """
         return edges.undirected(self)
 
+    def without_edge_features(self) -> Graphs:
+        """The same graphs, of whose edges nothing is known but that they are there."""
+        return edges.bare(self)
+
     def _tensors(self) -> dict[str, Tensor]:
         values = ((f.name, getattr(self, f.name)) for f in fields(self))
         return {key: value for key, value in values if isinstance(value, Tensor)}

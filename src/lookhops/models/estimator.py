@@ -89,7 +89,7 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
         encoding = Encoding.fit(graphs, architecture.reads_edges)
         task = Classification.of(graphs, self.class_weights)
         [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
-        sizes = run.learnt.sizes
+        sizes = {**run.learnt.sizes, **encoding.sizes}
         model = GraphNetwork.from_architecture(encoding.width, len(classes), architecture, **sizes)
         model.load_state_dict(run.weights)
         self.classes_ = classes

@@ -27,8 +27,6 @@ from lookhops.nn.whole import Fingerprint, Totals
 from lookhops.options import Architecture
 
 READOUTS = {"max+mean": 2, "max+mean+sum": 3}
-#: What a network may make of what is known of edges; none leaves them to readings of whole graphs.
-EDGES = ("use", "ignore")
 
 
 class GraphNetwork(nn.Module):
@@ -88,13 +86,11 @@ class GraphNetwork(nn.Module):
             )
         find("readout", READOUTS, a.readout)
         find("activation", ACTIVATIONS, a.activation)
-        if a.edges is not None:
-            find("way to treat edges", dict.fromkeys(EDGES), a.edges)
         if not 0 <= a.dropout < 1:
             raise LookHopsError(f"dropout is a share from 0 up to below 1, not {a.dropout!r}.")
         make_conv = find("convolution", {"none": None, **CONVOLUTIONS}, a.conv)
-        uses_edges = a.edges == "use" and make_conv is not None
-        self.edge_channels = num_edge_numbers + num_edge_labels if uses_edges else 0
+        self.uses_edges = a.edges == "use" and make_conv is not None
+        self.edge_channels = num_edge_numbers + num_edge_labels if self.uses_edges else 0
         make_pool = find("pooling", POOLINGS, a.pool)
         widths = [in_channels] + [a.hidden] * (0 if make_conv is None else a.layers)
         self.convs = nn.ModuleList(

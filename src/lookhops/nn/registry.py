@@ -154,6 +154,8 @@ def network_name(architecture: Mapping[str, Any]) -> str:
         parts.append(f"fingerprint of {hops} hop{'' if hops == 1 else 's'}")
     if architecture.get("totals"):
         parts.append("totals")
+    if (edges := architecture.get("edges")) is not None:
+        parts.append("edges" if edges == "use" else "edges ignored")
     return ", ".join(parts)
 
 

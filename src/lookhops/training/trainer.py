@@ -182,7 +182,8 @@ def _engines(
     stacked: bool,
 ) -> Iterator[Engine]:
     """One engine for all seeds that can be stacked; else one for each."""
-    probe = seeded_model(0, Encoding.fit(graphs).width, task.out_channels, architecture)
+    encoding = Encoding.fit(graphs, architecture.reads_edges)
+    probe = seeded_model(0, encoding.width, task.out_channels, architecture, **encoding.sizes)
     if not stacked or not stackable(probe):
         for seed, part in parts.items():
             yield EagerEngine(graphs, task, [part], [seed], architecture, protocol, device)
