@@ -357,7 +357,6 @@ class SimpleConvolution(torch.nn.Module):
 @pytest.fixture
 def theirs(monkeypatch):
     monkeypatch.setattr(registry, "CONVOLUTIONS", {**CONVOLUTIONS, **THEIRS})
-    monkeypatch.setattr("lookhops.nn.network.CONVOLUTIONS", {**CONVOLUTIONS, **THEIRS})
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,14 @@ from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import NodePooling, Pooling, check_ratio
 from lookhops.nn.pool.lookhops import ACTIVATIONS
 from lookhops.nn.readout import readout
-from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, Edges, edges_taken, find, make_convolution
+from lookhops.nn.registry import (
+    Edges,
+    convolution,
+    edges_taken,
+    find,
+    make_convolution,
+    pooling,
+)
 from lookhops.nn.whole import Fingerprint, Totals
 from lookhops.options import Architecture
 
@@ -88,10 +95,9 @@ class GraphNetwork(nn.Module):
         find("activation", ACTIVATIONS, a.activation)
         if not 0 <= a.dropout < 1:
             raise LookHopsError(f"dropout is a share from 0 up to below 1, not {a.dropout!r}.")
-        make_conv = find("convolution", {"none": None, **CONVOLUTIONS}, a.conv)
+        make_conv, make_pool = convolution(a.conv), pooling(a.pool)
         self.uses_edges = a.edges == "use" and make_conv is not None
         self.edge_channels = num_edge_numbers + num_edge_labels if self.uses_edges else 0
-        make_pool = find("pooling", POOLINGS, a.pool)
         widths = [in_channels] + [a.hidden] * (0 if make_conv is None else a.layers)
         self.convs = nn.ModuleList(
             make_convolution(make_conv, d_in, d_out, a.k, self.edge_channels)
