@@ -241,9 +241,10 @@ class Classical:
 class Protocol:
     """How a model is trained and tested. The defaults are the paper's, to the letter.
 
-    Each seed draws its own split and its own initial weights. Adam; training stops after
-    ``patience`` epochs without a lower validation loss; the weights of the lowest validation loss
-    are tested, once.
+    Each seed draws its own split and its own initial weights; with several members, networks with
+    other initial weights are trained on the same split, and their answers are averaged. Adam;
+    training stops after ``patience`` epochs without a lower validation loss; the weights of the
+    lowest validation loss are tested, once.
 
     Args:
         seeds: One run for each.
@@ -254,6 +255,8 @@ class Protocol:
             train, val or test); ``auto``: stratified for classes, else random.
         folds: Test on each of so many folds in turn; by default every seed draws a test part of its
             own. Twice as many seeds as folds repeat them with others.
+        members: Networks for each split, with other initial weights each, whose answers are
+            averaged.
         batch_size: Graphs in a batch.
         learning_rate: Learning rate of Adam.
         weight_decay: Weight decay of Adam.
@@ -268,6 +271,7 @@ class Protocol:
     fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
     split: str = "random"
     folds: int | None = option(None, least=2)
+    members: int = option(1, least=1)
     batch_size: int = option(256, least=1)
     learning_rate: float = option(1e-3, flag="--lr")
     weight_decay: float = 0.0

@@ -37,9 +37,9 @@ from lookhops.models.graph_counts import check_graph_counts, graph_counts
 from lookhops.models.records import Machine, RunRecord, versions
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import Protocol
-from lookhops.schema import AtLeast, Count, NotNegative, located, read
+from lookhops.schema import AtLeast, Count, NotNegative, Positive, located, read
 from lookhops.tasks import Classification, Task, task_from_dict
-from lookhops.training.trainer import Run
+from lookhops.training.trainer import Run, run_key
 
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
@@ -69,6 +69,7 @@ CONFIG_TYPE = AtLeast(
         "parameters": Count,
         "seconds_per_epoch": NotNegative | None,
         **dict.fromkeys(("epochs", "best_epoch"), Mapping[str, Count]),
+        "members?": Mapping[str, Positive],
         "metrics": AtLeast(METRICS),
         **dict.fromkeys(("format", "weights_sha256"), str),
         **dict.fromkeys(("predictions_sha256?", "stopped?", "command?"), str),
@@ -153,14 +154,15 @@ def save_model(
         stopped: Why the training ended before its time, if it did.
         command: The command line that asked for it, for whoever wants it again.
     """
-    weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
+    networks = [one for run in runs for one in run.networks]
+    weights = {f"{one.key}.{key}": value for one in networks for key, value in one.weights.items()}
     for run in runs:
         weights |= {f"{run.seed}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
     content = pack_tensors(weights, {"format": FORMAT})
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
     answers = predictions_csv(runs, graphs, task, calibrations).encode()
-    seconds = [row["seconds"] for run in runs for row in run.history]
+    seconds = [row["seconds"] for one in networks for row in one.history]
     config = {
         "format": FORMAT,
         **settings,
@@ -171,6 +173,7 @@ def save_model(
         "seconds_per_epoch": float(np.mean(seconds)) if seconds else None,
         "epochs": {str(run.seed): len(run.history) for run in runs},
         "best_epoch": {str(run.seed): run.best_epoch for run in runs},
+        "members": {str(run.seed): len(run.networks) for run in runs},
         "metrics": metrics,
         "facts": graph_counts(graphs),
         "weights_sha256": hashlib.sha256(content).hexdigest(),
@@ -202,8 +205,8 @@ class Checkpoint:
         architecture: The network.
         encoding: What it is told.
         task: What it is asked.
-        weights: The weights of each seed.
-        learnt: What each seed's network learnt to be told of whole graphs.
+        weights: The weights of each seed's members.
+        learnt: What each seed's networks learnt to be told of whole graphs.
     """
 
     folder: Path
@@ -211,7 +214,7 @@ class Checkpoint:
     architecture: Architecture
     encoding: Encoding
     task: Task
-    weights: dict[int, dict[str, Tensor]]
+    weights: dict[int, list[dict[str, Tensor]]]
     learnt: dict[int, WholeEncoding]
 
     @property
@@ -233,11 +236,15 @@ class Checkpoint:
         width, outputs, sizes = self.encoding.width, self.task.out_channels, self.learnt[seed].sizes
         return GraphNetwork.from_architecture(width, outputs, self.architecture, **sizes)
 
-    def model(self, seed: int) -> GraphNetwork:
-        """The trained network of a seed, ready to predict."""
-        model, weights = self.network(seed), self.weights[seed]
+    def model(self, seed: int, member: int = 0) -> GraphNetwork:
+        """A trained network of a seed, ready to predict."""
+        model, weights = self.network(seed), self.weights[seed][member]
         model.to(next(iter(weights.values())).dtype).load_state_dict(weights)
         return model.eval()
+
+    def models(self, seed: int) -> list[GraphNetwork]:
+        """The trained networks of a seed, whose answers are averaged."""
+        return [self.model(seed, member) for member in range(len(self.weights[seed]))]
 
 
 def load_model(folder: Path | str) -> Checkpoint:
@@ -254,19 +261,24 @@ def load_model(folder: Path | str) -> Checkpoint:
         architecture = read(Architecture, config["architecture"])
         found = Checkpoint(folder, config, architecture, Encoding.from_dict(data), task, {}, {})
         expected: dict[str, Tensor] = {}
+        named: dict[int, list[str]] = {}
         for seed in map(int, config["epochs"]):
             found.learnt[seed] = _learnt(tensors, seed)
             network = found.network(seed).state_dict()
-            expected |= {f"{seed}.{key}": value for key, value in network.items()}
+            count = config.get("members", {}).get(str(seed), 1)
+            named[seed] = [run_key(seed, member) for member in range(count)]
+            expected |= {f"{own}.{k}": value for own in named[seed] for k, value in network.items()}
     _check_names(path, tensors, expected)
     if hashlib.sha256(content).hexdigest() != config["weights_sha256"]:
         raise LookHopsError(
             f"{path}: not the weights that {CONFIG} describes; finish the training with "
             "`lookhops train ... --resume`, or train again."
         )
+    by_name: dict[str, dict[str, Tensor]] = {}
     for key in expected:
         owner, _, name = key.partition(".")
-        found.weights.setdefault(int(owner), {})[name] = tensors[key]
+        by_name.setdefault(owner, {})[name] = tensors[key]
+    found.weights.update({seed: [by_name[own] for own in each] for seed, each in named.items()})
     return found
 
 

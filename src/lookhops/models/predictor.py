@@ -61,9 +61,13 @@ class Predictor:
         self.checkpoint: Checkpoint = load_model(folder)
         self.encoding = self.checkpoint.encoding
         self.device = choose_device(device)
-        self.models: dict[int, GraphNetwork] = {
-            seed: self.checkpoint.model(seed).to(self.device) for seed in self.checkpoint.seeds
+        #: The networks of each seed, whose answers are averaged.
+        self.members: dict[int, list[GraphNetwork]] = {
+            seed: [model.to(self.device) for model in self.checkpoint.models(seed)]
+            for seed in self.checkpoint.seeds
         }
+        #: The first network of each seed, to look into.
+        self.models = {seed: members[0] for seed, members in self.members.items()}
 
     def check(self, graphs: Graphs) -> None:
         """Refuse graphs whose features the model does not know."""
@@ -90,8 +94,14 @@ class Predictor:
             graph_ids(graphs), mean.numpy(), agreement.numpy(), self.checkpoint.class_names
         )
 
+    def outputs(self, whole: WholeGraphs, seed: int) -> Tensor:
+        """What a seed's network gives, or the average of its networks, shape (g, outputs)."""
+        inputs = self.inputs(whole, seed)
+        found = [inputs.outputs(network) for network in self.members[seed]]
+        return found[0] if len(found) == 1 else self.checkpoint.task.average(found)
+
     def probabilities(self, whole: WholeGraphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
-        outputs = self.inputs(whole, seed).outputs(self.models[seed])
+        outputs = self.outputs(whole, seed)
         calibration = {"temperature": self.checkpoint.temperature(seed)}
         return self.checkpoint.task.answers(outputs, calibration)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lookhops import __version__
 from lookhops.graphs import Graphs
@@ -75,7 +76,8 @@ class RunRecord:
         seed: Its seed.
         metrics: The task's metrics of the test part, those of the validation part (``val_``), and
             what the run took: epochs, seconds, parameters, graphs. A classical model has 0 epochs
-            and none as its parameters.
+            and none as its parameters. Of several members the metrics are of their average, the
+            epochs and the history of the first, and ``members`` has what each gives alone.
         versions: Of LookHops, PyTorch, NumPy, Python.
         machine: Where it ran.
         history: One row an epoch; formats keep it apart from the rest.
@@ -127,20 +129,33 @@ def record_run(
     val, test = target[run.split.val], target[run.split.test]
     calibration = task.calibrate(run.predictions["val"], val) if calibrated else None
     validated = task.evaluate(run.predictions["val"], val)
-    metrics = {
+    metrics: dict[str, Any] = {
         **task.evaluate(run.predictions["test"], test, calibration),
         **{f"val_{name}": validated[name] for name in (task.main.name, "loss")},
         "epochs": len(run.history),
         "best_epoch": run.best_epoch,
         "seconds": seconds,
         "seconds_per_epoch": seconds_per_epoch(run),
-        "parameters": sum(value.numel() for value in run.weights.values()) or None,
+        "parameters": sum(w.numel() for one in run.networks for w in one.weights.values()) or None,
         "train_graphs": len(run.split.train),
         "val_graphs": len(run.split.val),
         "test_graphs": len(run.split.test),
         "seeds_at_once": stacked,
     }
+    if run.members:
+        metrics["members"] = [_member(one, task, val, test) for one in run.members]
     return RunRecord(run.seed, metrics, versions(), Machine.here(device), run.history)
+
+
+def _member(run: Run, task: Task, val: Tensor, test: Tensor) -> dict[str, Any]:
+    """What one network of several gives alone."""
+    validated = task.evaluate(run.predictions["val"], val)
+    return {
+        **task.evaluate(run.predictions["test"], test),
+        **{f"val_{name}": validated[name] for name in (task.main.name, "loss")},
+        "epochs": len(run.history),
+        "best_epoch": run.best_epoch,
+    }
 
 
 def seconds_per_epoch(run: Run) -> float:

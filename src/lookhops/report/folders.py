@@ -130,7 +130,12 @@ def _history(path: Path) -> dict[int, dict[str, list[float]]]:
     """Of each seed, the columns of its epochs; none where there is no such file."""
     if not path.is_file():
         return {}
-    rows = _table(path, {"seed": int, **dict.fromkeys(COLUMNS, float)})
+    kinds = {"seed": int, **dict.fromkeys(COLUMNS, float)}
+    if b"member" in read_bytes(path).partition(b"\n")[0]:  # of several, the first is shown
+        rows = _table(path, {"member": int, **kinds})
+        rows = rows[rows["member"] == 0]
+    else:
+        rows = _table(path, kinds)
     seeds = rows["seed"].unique().tolist()
     return {s: {name: rows[name][rows["seed"] == s].tolist() for name in COLUMNS} for s in seeds}
 

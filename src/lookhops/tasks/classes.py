@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -121,6 +122,11 @@ class Classification(Task):
     def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
         """The ``temperature`` that makes the classes of a validation part likeliest."""
         return {"temperature": fit_temperature(as_array(output.double()), as_array(target))}
+
+    def average(self, outputs: Sequence[Tensor]) -> Tensor:
+        r"""The logarithm of the mean :math:`\tfrac1m \sum_i \mathrm{softmax}(o_i)`."""
+        likelihood = torch.stack(list(outputs)).log_softmax(-1)
+        return likelihood.logsumexp(0) - math.log(len(outputs))
 
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
         r"""Probabilities :math:`\mathrm{softmax}(o / T)`, shape (g, classes)."""

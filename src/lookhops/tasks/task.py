@@ -9,6 +9,7 @@ from math import floor, inf, log10
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -128,6 +129,10 @@ class Task(ABC):
     @abstractmethod
     def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
         """What turns outputs into answers, learnt from a validation part."""
+
+    def average(self, outputs: Sequence[Tensor]) -> Tensor:
+        """Outputs of several networks as those of one, whose answers are the mean of theirs."""
+        return torch.stack(list(outputs)).mean(0)
 
     @abstractmethod
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:

@@ -65,7 +65,8 @@ class Engine(ABC):
         # What is told of whole graphs: computed once, then learnt from each training part.
         self.whole = WholeGraphs.of(self.graphs, architecture.fingerprint, architecture.totals)
         #: What each member learnt to be told of whole graphs.
-        self.learnt = [WholeEncoding.fit(self.whole, split.train) for split in splits]
+        learnt = {one: WholeEncoding.fit(self.whole, one.train) for one in dict.fromkeys(splits)}
+        self.learnt = [learnt[split] for split in splits]
         self.encoding = Encoding.fit(graphs)
         width, outputs = self.encoding.width, task.out_channels
         models = [
