@@ -212,6 +212,11 @@ class Architecture:
     fingerprint: int | None = None
     totals: bool = False
 
+    @property
+    def reads_edges(self) -> bool:
+        """Whether features of edges are looked at."""
+        return self.fingerprint is not None or self.totals
+
 
 #: One network for all data sets, chosen on other splits than the ten that are reported
 #: (docs/compare.md says how); `lookhops train` and ``LookHopsClassifier`` begin with it.

@@ -38,6 +38,7 @@ def test_what_is_in_the_folder(model_folder, tasks):
         "history.csv",
         "model.safetensors",
         "predictions.csv",
+        "reference.safetensors",
     ]
     config = json.loads((model_folder / "config.json").read_text())
     assert config["data"]["fingerprint"] == tasks.fingerprint

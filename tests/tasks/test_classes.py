@@ -73,6 +73,29 @@ def test_temperature_undoes_overconfidence():
     assert (found["ece_before"], found["ece_after"]) == (before, after)
 
 
+@settings(derandomize=True, max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(5, 60), st.floats(0.1, 10))
+def test_calibration_makes_the_error_of_validation_no_worse(seed, graphs, scale):
+    output, target = random_outputs(seed, graphs, 3)
+    task = classification()
+    calibration = task.calibrate(scale * output, target)
+    found = task.evaluate(scale * output, target, calibration)
+    assert found["ece_after"] <= found["ece_before"]
+
+
+def test_conformal_sets_hold_the_class_as_often_as_they_say():
+    output, target = random_outputs(1, 4000, 4)
+    output[torch.arange(4000), target] += 1
+    task = classification(4)
+    calibration = task.calibrate(output[:2000], target[:2000])
+    found = task.evaluate(output[2000:], target[2000:], calibration)
+    assert found["coverage"] == pytest.approx(0.9, abs=0.02)
+    assert 1 < found["set_size"] < 4
+    few = task.calibrate(output[:5], target[:5])
+    found = task.evaluate(output, target, few)
+    assert (found["coverage"], found["set_size"]) == (1, 4)
+
+
 def test_the_overview_counts_every_answer_once():
     task = classification()
     pairs = [random_outputs(seed, 10, 3) for seed in range(4)]

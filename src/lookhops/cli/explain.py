@@ -13,7 +13,7 @@ import typer
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import print_json, print_line
 from lookhops.cli.shared.progress import progress_bar
-from lookhops.cli.shared.reading import Input, Model, Reading
+from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.errors import LookHopsError
 from lookhops.files import write_text
 from lookhops.words import counted
@@ -53,7 +53,7 @@ def explain(
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
     predictor = Predictor(model, device)
     graphs = reading.load_input(source)
-    with progress_bar() as bar:
+    with warnings_as_lines(), progress_bar() as bar:
         explained = explain_graphs(predictor, graphs, seed)
         found = bar.track(explained, len(graphs), description="explaining")
         records = list(with_pictures(found, output if pictures else None))

@@ -30,9 +30,9 @@ def params(
     from lookhops.tasks import task_of
 
     graphs = reading.load(source)
-    features, outputs = Encoding.fit(graphs).width, task_of(graphs).out_channels
-    whole = WholeGraphs.of(graphs, network.fingerprint, network.totals)
-    sizes = WholeEncoding.fit(whole).sizes
+    encoding, outputs = Encoding.fit(graphs, network.reads_edges), task_of(graphs).out_channels
+    sizes = WholeEncoding.fit(WholeGraphs.of(graphs, network, encoding)).sizes
+    features = encoding.width
     model = GraphNetwork.from_architecture(features, outputs, network, **sizes)
     result = {
         "source": graphs.name,

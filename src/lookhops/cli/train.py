@@ -82,7 +82,7 @@ def train(
     graphs = reading.load(source)
     graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
     chosen_k, information = hops(k, graphs)
-    config = _train(output, graphs, replace(network, k=chosen_k), plan, run)
+    config = _train(output, graphs, replace(network, k=chosen_k), plan, run, reading)
     _keep_information(output, information)
     if as_json:
         print_json(config)
@@ -134,6 +134,7 @@ def _train(
     network: Architecture,
     plan: SplitPlan,
     run: TrainingRun,
+    reading: Reading,
 ) -> dict[str, Any]:
     """Train, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.cli.shared.progress import epoch_display, stoppable
@@ -152,7 +153,8 @@ def _train(
                 log(progress)
                 check()
 
-            options |= {"splits": plan, "on_epoch": on_epoch, "command": command_line()}
+            options |= {"splits": plan, "on_epoch": on_epoch}
+            options |= {"command": command_line(), "reading": reading}
             return train_into(output, graphs, network, plan.protocol, **options)
     except KeyboardInterrupt as stop:
         print_line(f"lookhops: interrupted; go on with: {command_line()} --resume", err)

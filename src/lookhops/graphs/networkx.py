@@ -57,16 +57,6 @@ def edges_of(
     return ends | features | asked | rest
 
 
-def vocabulary(graphs: Iterable[nx.Graph]) -> dict[str, list[str] | None]:
-    """The features of the nodes, each with its values, sorted, where all are text."""
-    nodes = [
-        (f"Graph {number}, node {node!r}", data)
-        for number, graph in enumerate(graphs)
-        for node, data in graph.nodes(data=True)
-    ]
-    return {name: _texts([data[name] for _, data in nodes]) for name in _shared("node", nodes)}
-
-
 def _shared(of: str, places: _Places) -> list[str]:
     """Names of all features, in the order in which they come; all nodes must have each of them."""
     names = list(dict.fromkeys(name for _, data in places for name in data))

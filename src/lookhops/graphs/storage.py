@@ -81,7 +81,8 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
         stored = {key: tensors.pop(f"column.{key}").numpy() for key in rest.pop("columns")}
         if metadata["format"] in EARLIER:
             rest |= {key: default_values(rest.pop(f"{key[:-6]}sizes")) for key in _VALUES}
-            rest |= dict.fromkeys(_NAMES, ())
+            # A featuriser vouches for names: without them, columns are known by their places.
+            rest |= dict.fromkeys(_NAMES, ()) | {"featuriser": ""}
         rest |= {key: tuple(rest[key]) for key in _NAMES}
         rest |= {key: tuple(tuple(map(str, known)) for known in rest[key]) for key in _VALUES}
         rest["skipped"] = _skipped(rest.get("skipped", ()))

@@ -86,7 +86,7 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
         architecture = self._architecture()
         protocol = Protocol((seed,), **{own.name: getattr(self, own.name) for own in _TRAINING})
         part = Split(train_part, val_part, val_part)
-        encoding = Encoding.fit(graphs, train_part)
+        encoding = Encoding.fit(graphs, architecture.reads_edges)
         task = Classification.of(graphs, self.class_weights)
         [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
         sizes = run.learnt.sizes
@@ -106,15 +106,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, shape (graphs, classes), columns as in ``classes_``."""
         check_is_fitted(self)
-        graphs = self._packer.pack(X)
-        if graphs.num_features != self.n_features_in_:  # in the words that scikit-learn expects
-            raise LookHopsError(
-                f"X has {graphs.num_features} features, but LookHopsClassifier is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        self._encoding.check(graphs)
-        device, fitted = choose_device(self.device), self.model_.architecture
-        whole = WholeGraphs.of(graphs.to(device), fitted.fingerprint, fitted.totals)
+        graphs, device = self._encoding.read(self._packer.pack(X)), choose_device(self.device)
+        whole = WholeGraphs.of(graphs.to(device), self.model_.architecture, self._encoding)
         inputs = MemberInputs(whole, self._encoding, self._learnt)
         outputs = inputs.outputs(self.model_.to(device)).double()
         return (outputs / self.temperature_).softmax(-1).numpy()

@@ -1,6 +1,7 @@
-"""A trained model as a folder: ``model.safetensors``, ``config.json`` and two tables.
+"""A trained model as a folder: ``model.safetensors``, ``config.json``, two tables, a reference.
 
-``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed.
+``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed,
+``reference.safetensors`` what new graphs are compared with.
 ``config.json`` is written last and holds the hash of the weights, so a folder that has one either
 is complete or says that it is not.
 """
@@ -35,15 +36,16 @@ from lookhops.graphs import Graphs
 from lookhops.models.evaluation import evaluate_runs, history_csv, predictions_csv
 from lookhops.models.graph_counts import check_graph_counts, graph_counts
 from lookhops.models.records import Machine, RunRecord, versions
+from lookhops.models.reference import Reference
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.options import Protocol
+from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.schema import AtLeast, Count, NotNegative, Positive, located, read
-from lookhops.tasks import Classification, Task, task_from_dict
+from lookhops.tasks import Calibration, Classification, Task, task_from_dict
 from lookhops.training.trainer import Run, run_key
 
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
-PREDICTIONS = "predictions.csv"
+PREDICTIONS, REFERENCE = "predictions.csv", "reference.safetensors"
 #: Begins the names of tensors that are no weights: what a network learnt to be told.
 LEARNT = "learnt."
 
@@ -63,6 +65,7 @@ CONFIG_TYPE = AtLeast(
         "architecture": Architecture,
         "protocol": Protocol,
         "data": AtLeast(DATA),
+        "encoding?": Encoding,
         "task?": Mapping[str, Any],
         "versions": Mapping[str, str],
         "machine": Machine,
@@ -72,7 +75,9 @@ CONFIG_TYPE = AtLeast(
         "members?": Mapping[str, Positive],
         "metrics": AtLeast(METRICS),
         **dict.fromkeys(("format", "weights_sha256"), str),
-        **dict.fromkeys(("predictions_sha256?", "stopped?", "command?"), str),
+        **dict.fromkeys(("predictions_sha256?", "reference_sha256?"), str),
+        **dict.fromkeys(("stopped?", "command?"), str),
+        "reading?": Mapping[str, Any],
     }
 )
 
@@ -96,12 +101,16 @@ def settings_of(
         "architecture": _plain(architecture),
         "protocol": _plain(protocol),
         "data": {
-            **Encoding.fit(graphs).to_dict(),
+            "name": graphs.name,
+            "featuriser": graphs.featuriser,
+            "num_features": graphs.num_features,
+            "label_sizes": list(graphs.label_sizes),
             "graphs": len(graphs),
             "class_names": list(graphs.class_names),
             "fingerprint": graphs.fingerprint,
             "splits": digest.hexdigest()[:16],
         },
+        "encoding": Encoding.fit(graphs, architecture.reads_edges).to_dict(),
     }
 
 
@@ -141,6 +150,7 @@ def save_model(
     *,
     stopped: str | None = None,
     command: str | None = None,
+    reading: Reading = AS_USUAL,
 ) -> dict[str, Any]:
     """Write the folder, ``config.json`` last, and return what that holds.
 
@@ -153,6 +163,7 @@ def save_model(
         device: Where it was trained.
         stopped: Why the training ended before its time, if it did.
         command: The command line that asked for it, for whoever wants it again.
+        reading: How the graphs were read.
     """
     networks = [one for run in runs for one in run.networks]
     weights = {f"{one.key}.{key}": value for one in networks for key, value in one.weights.items()}
@@ -162,6 +173,7 @@ def save_model(
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
     answers = predictions_csv(runs, graphs, task, calibrations).encode()
+    reference = pack_tensors(_reference(runs, graphs, task, calibrations).tensors(), {})
     seconds = [row["seconds"] for one in networks for row in one.history]
     config = {
         "format": FORMAT,
@@ -179,17 +191,38 @@ def save_model(
         "weights_sha256": hashlib.sha256(content).hexdigest(),
         **({"stopped": stopped} if stopped else {}),
         **({"command": command} if command else {}),
+        "reading": reading.to_dict(),
         "predictions_sha256": hashlib.sha256(answers).hexdigest(),
+        "reference_sha256": hashlib.sha256(reference).hexdigest(),
     }
     write_bytes(folder / WEIGHTS, content)
     write_bytes(folder / HISTORY, history_csv(runs).encode())
     write_bytes(folder / PREDICTIONS, answers)
+    write_bytes(folder / REFERENCE, reference)
     write_json(folder / CONFIG, config)
     return config
 
 
-def _calibration(metrics: Mapping[str, Any], seed: int) -> dict[str, float]:
-    return {"temperature": float(metrics["seeds"].get(str(seed), {}).get("temperature", 1.0))}
+def _calibration(metrics: Mapping[str, Any], seed: int) -> Calibration:
+    """What turns a seed's outputs into answers: it stands among the seed's metrics."""
+    return metrics["seeds"].get(str(seed), {})
+
+
+def _reference(
+    runs: Sequence[Run], graphs: Graphs, task: Task, calibrations: Mapping[int, Calibration]
+) -> Reference:
+    """What new graphs are compared with."""
+    target = task.targets(graphs).cpu()
+    nonconformity = {
+        run.seed: torch.from_numpy(
+            task.nonconformity(
+                task.answers(run.predictions["val"], calibrations[run.seed]), target[run.split.val]
+            )
+        )
+        for run in runs
+        if run.predictions  # its training was not stopped before its time
+    }
+    return Reference.of(graphs, [run.split for run in runs], nonconformity)
 
 
 # -------------------------------------------------------------------- reading
@@ -207,6 +240,7 @@ class Checkpoint:
         task: What it is asked.
         weights: The weights of each seed's members.
         learnt: What each seed's networks learnt to be told of whole graphs.
+        reference: What new graphs are compared with; folders of earlier versions have none.
     """
 
     folder: Path
@@ -216,6 +250,7 @@ class Checkpoint:
     task: Task
     weights: dict[int, list[dict[str, Tensor]]]
     learnt: dict[int, WholeEncoding]
+    reference: Reference | None = None
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -227,9 +262,14 @@ class Checkpoint:
         """The seeds whose weights are here."""
         return tuple(self.weights)
 
-    def temperature(self, seed: int) -> float:
-        """The temperature that calibrates a seed's probabilities."""
-        return _calibration(self.config["metrics"], seed)["temperature"]
+    def calibration(self, seed: int) -> Calibration:
+        """What turns a seed's outputs into answers."""
+        return _calibration(self.config["metrics"], seed)
+
+    @property
+    def reading(self) -> Reading:
+        """How the graphs were read that it was trained on."""
+        return Reading.from_dict(self.config.get("reading", {}))
 
     def network(self, seed: int) -> GraphNetwork:
         """The network of a seed, not trained yet."""
@@ -259,15 +299,19 @@ def load_model(folder: Path | str) -> Checkpoint:
         earlier = {"kind": Classification.kind, "class_names": data["class_names"]}
         task = task_from_dict(config.get("task", earlier))
         architecture = read(Architecture, config["architecture"])
-        found = Checkpoint(folder, config, architecture, Encoding.from_dict(data), task, {}, {})
+        named = "encoding" in config
+        encoding = Encoding.from_dict(config["encoding"]) if named else Encoding.unnamed(data)
+        parts = architecture, encoding, task
+        found = Checkpoint(folder, config, *parts, {}, {}, _read_reference(folder, config))
         expected: dict[str, Tensor] = {}
-        named: dict[int, list[str]] = {}
+        members: dict[int, list[str]] = {}
         for seed in map(int, config["epochs"]):
             found.learnt[seed] = _learnt(tensors, seed)
             network = found.network(seed).state_dict()
             count = config.get("members", {}).get(str(seed), 1)
-            named[seed] = [run_key(seed, member) for member in range(count)]
-            expected |= {f"{own}.{k}": value for own in named[seed] for k, value in network.items()}
+            members[seed] = [run_key(seed, member) for member in range(count)]
+            for own in members[seed]:
+                expected |= {f"{own}.{key}": value for key, value in network.items()}
     _check_names(path, tensors, expected)
     if hashlib.sha256(content).hexdigest() != config["weights_sha256"]:
         raise LookHopsError(
@@ -278,8 +322,22 @@ def load_model(folder: Path | str) -> Checkpoint:
     for key in expected:
         owner, _, name = key.partition(".")
         by_name.setdefault(owner, {})[name] = tensors[key]
-    found.weights.update({seed: [by_name[own] for own in each] for seed, each in named.items()})
+    found.weights.update({seed: [by_name[own] for own in names] for seed, names in members.items()})
     return found
+
+
+def _read_reference(folder: Path, config: Mapping[str, Any]) -> Reference | None:
+    """What new graphs are compared with, if the folder has it."""
+    path = folder / REFERENCE
+    if "reference_sha256" not in config or not path.is_file():
+        return None
+    content = read_bytes(path)
+    if hashlib.sha256(content).hexdigest() != config["reference_sha256"]:
+        raise LookHopsError(
+            f"{path}: not what {CONFIG} describes; finish the training with "
+            "`lookhops train ... --resume`, or remove the file."
+        )
+    return Reference.from_tensors(unpack_tensors(content, path)[0])
 
 
 def _learnt(tensors: dict[str, Tensor], seed: int) -> WholeEncoding:

@@ -23,7 +23,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.options import Protocol
+from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.tasks import task_of
 from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
 
@@ -43,6 +43,7 @@ def train_into(
     save_every: float = 10.0,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
     command: str | None = None,
+    reading: Reading = AS_USUAL,
 ) -> dict[str, Any]:
     """Train as :func:`~lookhops.training.train` does, and keep the models in a folder.
 
@@ -56,6 +57,7 @@ def train_into(
         overwrite: Train anew; what is in the folder stays until the new model is complete.
         save_every: Seconds between two writes of the state.
         command: The command line that asked for it, kept with the model.
+        reading: How the graphs were read, kept with the model: new ones are read so too.
 
     Returns:
         What ``config.json`` holds: settings, metrics and all.
@@ -86,8 +88,17 @@ def train_into(
         )
     except NotFinite as error:
         runs, stopped = error.runs, error
-    ended = {"stopped": str(stopped) if stopped else None, "command": command}
-    config = save_model(folder, runs, settings, graphs, task, chosen, **ended)
+    config = save_model(
+        folder,
+        runs,
+        settings,
+        graphs,
+        task,
+        chosen,
+        stopped=str(stopped) if stopped else None,
+        command=command,
+        reading=reading,
+    )
     state.clear()
     if stopped:
         raise stopped

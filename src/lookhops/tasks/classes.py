@@ -7,12 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.tasks.conformal import (
+    class_nonconformity,
+    class_sets,
+    conformal_quantile,
+    with_likeliest,
+)
 from lookhops.tasks.metrics import (
     auroc,
     bootstrap_auroc,
@@ -53,6 +60,8 @@ class Classification(Task):
         Metric("loss", "loss", higher_is_better=False, share=False, shown=False),
         Metric("ece_before", "calibration error", False, about_calibration=True),
         Metric("ece_after", "calibration error, with temperature", False, about_calibration=True),
+        Metric("coverage", "90% sets with the class", about_calibration=True),
+        Metric("set_size", "classes in a 90% set", False, False, about_calibration=True),
     )
 
     def __post_init__(self) -> None:
@@ -120,8 +129,20 @@ class Classification(Task):
     # ---------------------------------------------------------------- answers
 
     def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
-        """The ``temperature`` that makes the classes of a validation part likeliest."""
-        return {"temperature": fit_temperature(as_array(output.double()), as_array(target))}
+        """What a validation part says of the answers.
+
+        Returns:
+            The ``temperature`` that makes its classes likeliest, or 1 where that would make the
+            calibration error worse; and the ``conformal_quantile`` that sets of 90 % reach up to:
+            1, and all classes are in every set, where there are too few graphs to say more.
+        """
+        y = as_array(target)
+        temperature = fit_temperature(as_array(output.double()), y)
+        own, scaled = (as_array(self.answers(output, {"temperature": t})) for t in (1, temperature))
+        if calibration_error(scaled, y) > calibration_error(own, y):
+            temperature, scaled = 1.0, own
+        quantile = min(conformal_quantile(class_nonconformity(scaled, y)), 1.0)
+        return {"temperature": temperature, "conformal_quantile": quantile}
 
     def average(self, outputs: Sequence[Tensor]) -> Tensor:
         r"""The logarithm of the mean :math:`\tfrac1m \sum_i \mathrm{softmax}(o_i)`."""
@@ -138,7 +159,7 @@ class Classification(Task):
         """Accuracy, balanced accuracy, macro-F1, AUROC and loss; with a calibration also its error.
 
         AUROC is none where it is not defined. The calibration error is given before and after the
-        temperature.
+        temperature. ``coverage`` is the share of conformal sets of 90 % that hold the class.
         """
         y, p = as_array(target), as_array(self.answers(output, {}))
         matrix = confusion_matrix(y, p.argmax(1), self.out_channels)
@@ -149,9 +170,30 @@ class Classification(Task):
         }
         if calibration is not None:
             found |= calibration
+            calibrated = as_array(self.answers(output, calibration))
             found["ece_before"] = calibration_error(p, y)
-            found["ece_after"] = calibration_error(as_array(self.answers(output, calibration)), y)
+            found["ece_after"] = calibration_error(calibrated, y)
+            found |= self._conformal(calibrated, y, calibration.get("conformal_quantile", 1.0))
         return found
+
+    def _conformal(self, p: NDArray[Any], y: NDArray[Any], quantile: float) -> dict[str, float]:
+        """How many conformal sets hold the true class, and how large they are."""
+        sets = with_likeliest(1 - p <= quantile, p)
+        held = np.take_along_axis(sets, y[:, None], 1)
+        return {"coverage": float(held.mean()), "set_size": float(sets.sum(1).mean())}
+
+    def nonconformity(self, answers: Tensor, target: Tensor) -> NDArray[Any]:
+        """One less the probability of the true class."""
+        return class_nonconformity(as_array(answers), as_array(target))
+
+    def regions(
+        self,
+        answers: NDArray[Any],
+        nonconformity: Sequence[NDArray[Any]],
+        coverage: float,
+    ) -> NDArray[Any]:
+        """Which classes are in the set, shape (g, classes)."""
+        return class_sets(answers, nonconformity, coverage)
 
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
         """Of AUROC."""

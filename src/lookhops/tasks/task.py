@@ -147,6 +147,29 @@ class Task(ABC):
         With a calibration also the metrics about it, and the calibration itself.
         """
 
+    def nonconformity(self, answers: Tensor, target: Tensor) -> NDArray[Any]:
+        """How far the targets are from calibrated answers, shape (n), of graphs that have one."""
+        return np.zeros(0)
+
+    def regions(
+        self,
+        answers: NDArray[Any],
+        nonconformity: Sequence[NDArray[Any]],
+        coverage: float,
+    ) -> NDArray[Any] | None:
+        """What the truth may be, with a probability of ``coverage`` (:mod:`.conformal`).
+
+        Args:
+            answers: Calibrated answers by each of the models, shape (models, g, ...).
+            nonconformity: For each model that of its validation part.
+            coverage: The probability.
+
+        Returns:
+            Of classes, which are in the set, shape (g, classes); of numbers, the ends of an
+            interval, shape (g, 2).
+        """
+        return None
+
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
         """Bootstrap draws, shape (resamples), of the metrics that are given with an interval."""
         return {}

@@ -63,11 +63,11 @@ class Engine(ABC):
         self.dtype = dtype_of(protocol.precision)
         self.target = task.targets(self.graphs)
         # What is told of whole graphs: computed once, then learnt from each training part.
-        self.whole = WholeGraphs.of(self.graphs, architecture.fingerprint, architecture.totals)
+        self.encoding = Encoding.fit(graphs, architecture.reads_edges)
+        self.whole = WholeGraphs.of(self.graphs, architecture, self.encoding)
         #: What each member learnt to be told of whole graphs.
         learnt = {one: WholeEncoding.fit(self.whole, one.train) for one in dict.fromkeys(splits)}
         self.learnt = [learnt[split] for split in splits]
-        self.encoding = Encoding.fit(graphs)
         width, outputs = self.encoding.width, task.out_channels
         models = [
             seeded_model(seed, width, outputs, architecture, **learnt.sizes)
