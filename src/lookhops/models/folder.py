@@ -2,18 +2,19 @@
 
 ``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed,
 ``reference.safetensors`` what new graphs are compared with.
-``config.json`` is written last and holds the hash of the weights, so a folder that has one either
-is complete or says that it is not.
+``config.json`` holds the hashes of the others. All of them appear, and replace those of an earlier
+model, in one step (:func:`~lookhops.files.changing`): who reads meanwhile sees one model or the
+other.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -25,6 +26,8 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.whole import WholeEncoding
 from lookhops.errors import LookHopsError
 from lookhops.files import (
+    changing,
+    current,
     pack_tensors,
     read_bytes,
     read_json,
@@ -46,8 +49,14 @@ from lookhops.training.trainer import Run, run_key
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
 PREDICTIONS, REFERENCE = "predictions.csv", "reference.safetensors"
+#: The hop information that chose k, where it was measured.
+INFORMATION = "information.json"
 #: Begins the names of tensors that are no weights: what a network learnt to be told.
 LEARNT = "learnt."
+#: Of tasks that need it to answer: what was taken from the training part.
+FITTED = "fitted"
+
+T = TypeVar("T")
 
 #: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
 DATA = {
@@ -75,7 +84,7 @@ CONFIG_TYPE = AtLeast(
         "members?": Mapping[str, Positive],
         "metrics": AtLeast(METRICS),
         **dict.fromkeys(("format", "weights_sha256"), str),
-        **dict.fromkeys(("predictions_sha256?", "reference_sha256?"), str),
+        **dict.fromkeys(("history_sha256?", "predictions_sha256?", "reference_sha256?"), str),
         **dict.fromkeys(("stopped?", "command?"), str),
         "reading?": Mapping[str, Any],
     }
@@ -151,8 +160,9 @@ def save_model(
     stopped: str | None = None,
     command: str | None = None,
     reading: Reading = AS_USUAL,
+    information: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write the folder, ``config.json`` last, and return what that holds.
+    """Write the folder's files, in one step for who reads it; what ``config.json`` holds.
 
     Args:
         folder: Where.
@@ -164,15 +174,19 @@ def save_model(
         stopped: Why the training ended before its time, if it did.
         command: The command line that asked for it, for whoever wants it again.
         reading: How the graphs were read.
+        information: The hop information that chose k, if it was measured.
     """
     networks = [one for run in runs for one in run.networks]
     weights = {f"{one.key}.{key}": value for one in networks for key, value in one.weights.items()}
     for run in runs:
         weights |= {f"{run.seed}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
+        if task.num_fitted and run.fitted is not None:
+            weights[f"{run.seed}.{FITTED}"] = run.fitted
     content = pack_tensors(weights, {"format": FORMAT})
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
     answers = predictions_csv(runs, graphs, task, calibrations).encode()
+    history = history_csv(runs).encode()
     reference = pack_tensors(_reference(runs, graphs, task, calibrations).tensors(), {})
     seconds = [row["seconds"] for one in networks for row in one.history]
     config = {
@@ -194,12 +208,15 @@ def save_model(
         "reading": reading.to_dict(),
         "predictions_sha256": hashlib.sha256(answers).hexdigest(),
         "reference_sha256": hashlib.sha256(reference).hexdigest(),
+        "history_sha256": hashlib.sha256(history).hexdigest(),
     }
-    write_bytes(folder / WEIGHTS, content)
-    write_bytes(folder / HISTORY, history_csv(runs).encode())
-    write_bytes(folder / PREDICTIONS, answers)
-    write_bytes(folder / REFERENCE, reference)
-    write_json(folder / CONFIG, config)
+    written = {WEIGHTS: content, HISTORY: history, PREDICTIONS: answers, REFERENCE: reference}
+    with changing(folder, without=[INFORMATION]) as new:
+        for name, each in written.items():
+            write_bytes(new / name, each)
+        if information is not None:
+            write_json(new / INFORMATION, information)
+        write_json(new / CONFIG, config)
     return config
 
 
@@ -240,6 +257,7 @@ class Checkpoint:
         task: What it is asked.
         weights: The weights of each seed's members.
         learnt: What each seed's networks learnt to be told of whole graphs.
+        fitted: What the task took from each seed's training part, where answers need it.
         reference: What new graphs are compared with; folders of earlier versions have none.
     """
 
@@ -250,6 +268,7 @@ class Checkpoint:
     task: Task
     weights: dict[int, list[dict[str, Tensor]]]
     learnt: dict[int, WholeEncoding]
+    fitted: dict[int, Tensor]
     reference: Reference | None = None
 
     @property
@@ -289,7 +308,22 @@ class Checkpoint:
 
 def load_model(folder: Path | str) -> Checkpoint:
     """Read a model folder and check that its parts fit each other and this version."""
-    folder = Path(folder)
+    return one_model(Path(folder), _load)
+
+
+def one_model(folder: Path, read_from: Callable[[Path], T]) -> T:
+    """What is read from a folder's files, all of one model: again where another took its place."""
+    path = folder / CONFIG
+    while True:
+        config = read_bytes(path) if current(path).is_file() else None
+        try:
+            return read_from(folder)
+        except LookHopsError:
+            if config is None or not current(path).is_file() or read_bytes(path) == config:
+                raise
+
+
+def _load(folder: Path) -> Checkpoint:
     config = read_config(folder)
     path = folder / WEIGHTS
     content = read_bytes(path)
@@ -302,7 +336,7 @@ def load_model(folder: Path | str) -> Checkpoint:
         named = "encoding" in config
         encoding = Encoding.from_dict(config["encoding"]) if named else Encoding.unnamed(data)
         parts = architecture, encoding, task
-        found = Checkpoint(folder, config, *parts, {}, {}, _read_reference(folder, config))
+        found = Checkpoint(folder, config, *parts, {}, {}, {}, _read_reference(folder, config))
         expected: dict[str, Tensor] = {}
         members: dict[int, list[str]] = {}
         for seed in map(int, config["epochs"]):
@@ -312,6 +346,8 @@ def load_model(folder: Path | str) -> Checkpoint:
             members[seed] = [run_key(seed, member) for member in range(count)]
             for own in members[seed]:
                 expected |= {f"{own}.{key}": value for key, value in network.items()}
+            if task.num_fitted:
+                expected[f"{seed}.{FITTED}"] = torch.zeros(task.num_fitted)
     _check_names(path, tensors, expected)
     if hashlib.sha256(content).hexdigest() != config["weights_sha256"]:
         raise LookHopsError(
@@ -321,7 +357,10 @@ def load_model(folder: Path | str) -> Checkpoint:
     by_name: dict[str, dict[str, Tensor]] = {}
     for key in expected:
         owner, _, name = key.partition(".")
-        by_name.setdefault(owner, {})[name] = tensors[key]
+        if name == FITTED:
+            found.fitted[int(owner)] = tensors[key]
+        else:
+            by_name.setdefault(owner, {})[name] = tensors[key]
     found.weights.update({seed: [by_name[own] for own in names] for seed, names in members.items()})
     return found
 
@@ -329,7 +368,7 @@ def load_model(folder: Path | str) -> Checkpoint:
 def _read_reference(folder: Path, config: Mapping[str, Any]) -> Reference | None:
     """What new graphs are compared with, if the folder has it."""
     path = folder / REFERENCE
-    if "reference_sha256" not in config or not path.is_file():
+    if "reference_sha256" not in config or not current(path).is_file():
         return None
     content = read_bytes(path)
     if hashlib.sha256(content).hexdigest() != config["reference_sha256"]:
@@ -352,7 +391,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise LookHopsError(f"{folder}: no such model folder; `lookhops train` makes one.")
     path = folder / CONFIG
-    if not path.exists():
+    if not current(path).exists():
         raise LookHopsError(f"{folder}: not a folder of a trained model: it has no {CONFIG}.")
     config = read_json(path)
     if config.get("format") != FORMAT:

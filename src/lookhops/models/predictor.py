@@ -153,8 +153,9 @@ class Predictor:
     def outputs(self, whole: WholeGraphs, seed: int) -> Tensor:
         """What a seed's network gives, or the average of its networks, shape (g, outputs)."""
         inputs = self.inputs(whole, seed)
-        found = [inputs.outputs(network) for network in self.members[seed]]
-        return found[0] if len(found) == 1 else self.checkpoint.task.average(found)
+        task, fitted = self.checkpoint.task, self.checkpoint.fitted.get(seed)
+        found = [task.in_units(inputs.outputs(one), fitted) for one in self.members[seed]]
+        return found[0] if len(found) == 1 else task.average(found)
 
     def probabilities(self, whole: WholeGraphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""

@@ -15,15 +15,15 @@ from torch import Tensor
 
 from lookhops import __version__
 from lookhops.graphs import Graphs
-from lookhops.schema import AtLeast, Count, NotNegative, Positive, Share, read
-from lookhops.tasks import Classification, Task
+from lookhops.schema import AtLeast, Count, NotNegative, Positive, Share, UnknownEntry, read
+from lookhops.tasks import TASKS, Calibration, Classification, Task
 from lookhops.training import Run
 
 
 def _required(task: type[Task], parameters: Any = Positive) -> AtLeast:
     """What tables, pages and reports read of a run, whatever else there is."""
-    main = Share if task.main.share else float
-    shares = [m.name for m in task.metrics if m.share and not m.about_calibration]
+    main = Share if task.main.share else float | None
+    shares = ("balanced_accuracy", "macro_f1", "auroc") if task is Classification else ()
     metrics = {
         **dict.fromkeys(shares, Share | None),
         **dict.fromkeys((task.main.name, f"val_{task.main.name}"), main),
@@ -36,10 +36,10 @@ def _required(task: type[Task], parameters: Any = Positive) -> AtLeast:
     return AtLeast({"metrics": AtLeast(metrics), "versions": AtLeast(versions)})
 
 
-#: What every record must hold, whatever else there is.
-REQUIRED = _required(Classification)
+#: What a record of each kind of task must hold, whatever else there is.
+REQUIRED = {kind: _required(task) for kind, task in TASKS.items()}
 #: The same where nothing was trained: parameters of classical models are not counted.
-REQUIRED_WITHOUT_EPOCHS = _required(Classification, Positive | None)
+REQUIRED_WITHOUT_EPOCHS = {kind: _required(task, Positive | None) for kind, task in TASKS.items()}
 #: One row an epoch; losses may be infinite.
 HISTORY: Any = Sequence[Mapping[str, Real]]
 
@@ -74,10 +74,11 @@ class RunRecord:
 
     Args:
         seed: Its seed.
-        metrics: The task's metrics of the test part, those of the validation part (``val_``), and
-            what the run took: epochs, seconds, parameters, graphs. A classical model has 0 epochs
-            and none as its parameters. Of several members the metrics are of their average, the
-            epochs and the history of the first, and ``members`` has what each gives alone.
+        metrics: The kind of ``task`` (where it is not said: classification), its metrics of the
+            test part, those of the validation part (``val_``), and what the run took: epochs,
+            seconds, parameters, graphs. A classical model has 0 epochs and none as its parameters.
+            Of several members the metrics are of their average, the epochs and the history of the
+            first, and ``members`` has what each gives alone.
         versions: Of LookHops, PyTorch, NumPy, Python.
         machine: Where it ran.
         history: One row an epoch; formats keep it apart from the rest.
@@ -89,12 +90,25 @@ class RunRecord:
     machine: Machine
     history: Sequence[Mapping[str, float]] = ()
 
+    @property
+    def task(self) -> type[Task]:
+        """The kind of task that the run was about."""
+        return TASKS[self.metrics.get("task", Classification.kind)]
+
+    @property
+    def score(self) -> float | None:
+        """The main metric of the test part."""
+        return self.metrics[self.task.main.name]
+
     @classmethod
     def from_dict(cls, values: Any, path: str = "") -> RunRecord:
         """The record that :meth:`to_dict` wrote, checked; ``path`` is said in errors."""
         found = read(cls, values, path)
-        trained = found.metrics.get("epochs") != 0
-        read(REQUIRED if trained else REQUIRED_WITHOUT_EPOCHS, values, path)
+        required = REQUIRED_WITHOUT_EPOCHS if found.metrics.get("epochs") == 0 else REQUIRED
+        kind = found.metrics.get("task", Classification.kind)
+        if kind not in required:
+            raise UnknownEntry(f"metrics.task {kind!r} is not known")
+        read(required[kind], values, path)
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -126,14 +140,12 @@ def record_run(
         calibrated: Whether to learn the calibration, and to measure it too.
     """
     target = task.targets(graphs).cpu()
-    val, test = target[run.split.val], target[run.split.test]
+    train, val, test = (target[part] for part in (run.split.train, run.split.val, run.split.test))
     calibration = task.calibrate(run.predictions["val"], val) if calibrated else None
-    validated = task.evaluate(run.predictions["val"], val)
     metrics: dict[str, Any] = {
-        **task.evaluate(run.predictions["test"], test, calibration),
-        **{f"val_{name}": validated[name] for name in (task.main.name, "loss")},
-        "epochs": len(run.history),
-        "best_epoch": run.best_epoch,
+        **({"task": task.kind} if task.kind != Classification.kind else {}),
+        **_measured(run, task, val, test, calibration),
+        **task.naive(train, test),
         "seconds": seconds,
         "seconds_per_epoch": seconds_per_epoch(run),
         "parameters": sum(w.numel() for one in run.networks for w in one.weights.values()) or None,
@@ -143,16 +155,19 @@ def record_run(
         "seeds_at_once": stacked,
     }
     if run.members:
-        metrics["members"] = [_member(one, task, val, test) for one in run.members]
+        metrics["members"] = [_measured(one, task, val, test) for one in run.members]
     return RunRecord(run.seed, metrics, versions(), Machine.here(device), run.history)
 
 
-def _member(run: Run, task: Task, val: Tensor, test: Tensor) -> dict[str, Any]:
-    """What one network of several gives alone."""
-    validated = task.evaluate(run.predictions["val"], val)
+def _measured(
+    run: Run, task: Task, val: Tensor, test: Tensor, calibration: Calibration | None = None
+) -> dict[str, Any]:
+    """The metrics of a run's predictions, and its epochs."""
+    found = task.evaluate(run.predictions["val"], val)
+    validated = {f"val_{name}": found[name] for name in (task.main.name, "loss") if name in found}
     return {
-        **task.evaluate(run.predictions["test"], test),
-        **{f"val_{name}": validated[name] for name in (task.main.name, "loss")},
+        **task.evaluate(run.predictions["test"], test, calibration),
+        **validated,
         "epochs": len(run.history),
         "best_epoch": run.best_epoch,
     }
