@@ -322,3 +322,14 @@ def assert_same_hits(found, want, stack, alone):
         unsure = int(((top[:, 0] - top[:, 1]) < 1e-2).sum())
         assert abs(float(found[i] - want[i])) * len(output) <= unsure + 1e-6
     assert len(found) == len(stack.seeds)
+
+    def test_members_on_the_same_splits_train_as_they_do_alone(self, noisy):
+        protocol = exactly(seeds=(11, 22), members=2, max_epochs=3)
+        options = {"device": self.device, "splits": [split(noisy, s) for s in (11, 22)]}
+        found = train(noisy, WHOLE, protocol, stacked=True, **options)
+        alone = train(noisy, WHOLE, protocol, stacked=False, **options)
+        for one, other in zip(found, alone, strict=True):
+            torch.testing.assert_close(one.predictions, other.predictions, rtol=0, atol=1e-6)
+            for mine, own in zip(one.members, other.members, strict=True):
+                losses = ([row["val_loss"] for row in run.history] for run in (mine, own))
+                assert next(losses) == pytest.approx(next(losses), abs=1e-6)

@@ -111,7 +111,8 @@ class Reading:
 
     Args:
         smiles_column: CSV: the column of SMILES; by default found by its name.
-        label_column: Molecules and tables: the class of each graph; by default found by its name.
+        label_column: Molecules and tables: what is to be learnt, if no ``target`` is named; by
+            default found by its name.
         id_column: CSV or SDF: what to call each molecule; by default found by its name.
         graph_column: Tables: the graph of an edge or a node; by default found by its name.
         node_column: Tables: the id of a node; by default found by its name.
@@ -125,6 +126,10 @@ class Reading:
         directed: Tables: an edge leads from its source to its target and not back.
         invalid: Molecules that do not parse and graphs without nodes: ``raise`` an error, or
             ``skip`` them with a warning.
+        target: What is to be learnt: a column, or several with commas between; by default what the
+            source has.
+        task: Whether targets are learnt as ``classes`` or as ``numbers``; ``auto``: few different
+            values are classes. For each by name: ``logS=numbers,active=classes``.
         size: hops-K: how many graphs to make; by default 1000.
         seed: hops-K: the seed to make them by; by default 0.
     """
@@ -142,6 +147,8 @@ class Reading:
     ignore: str | None = option(None, of=(TABLES,))
     directed: bool = option(False, of=(TABLES,))
     invalid: str = "raise"
+    target: str | None = None
+    task: str = "auto"
     size: int | None = option(None, flag="--task-size", least=1, of=(HOP_TASKS,))
     seed: int | None = option(None, flag="--task-seed", least=0, of=(HOP_TASKS,))
 
@@ -165,13 +172,14 @@ class Reading:
         """These options, with those of an earlier reading where nothing else was chosen.
 
         Names of columns are not taken over (they are looked for before the usual ones, and need not
-        be there), nor what hop tasks were made of.
+        be there), nor targets, nor what hop tasks were made of.
         """
         taken = {
             own.name: getattr(earlier, own.name)
             for own in fields(Reading)
             if getattr(self, own.name) == own.default
             and not own.name.endswith("_column")
+            and own.name not in ("target", "task")
             and own.metadata.get("of") != (HOP_TASKS,)
         }
         return replace(self, **taken)
@@ -283,9 +291,10 @@ class Classical:
 class Protocol:
     """How a model is trained and tested. The defaults are the paper's, to the letter.
 
-    Each seed draws its own split and its own initial weights. Adam; training stops after
-    ``patience`` epochs without a lower validation loss; the weights of the lowest validation loss
-    are tested, once.
+    Each seed draws its own split and its own initial weights; with several members, networks with
+    other initial weights are trained on the same split, and their answers are averaged. Adam;
+    training stops after ``patience`` epochs without a lower validation loss; the weights of the
+    lowest validation loss are tested, once.
 
     Args:
         seeds: One run for each.
@@ -296,6 +305,8 @@ class Protocol:
             train, val or test); ``auto``: stratified for classes, else random.
         folds: Test on each of so many folds in turn; by default every seed draws a test part of its
             own. Twice as many seeds as folds repeat them with others.
+        members: Networks for each split, with other initial weights each, whose answers are
+            averaged.
         batch_size: Graphs in a batch.
         learning_rate: Learning rate of Adam.
         weight_decay: Weight decay of Adam.
@@ -311,6 +322,7 @@ class Protocol:
     fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
     split: str = "random"
     folds: int | None = option(None, least=2)
+    members: int = option(1, least=1)
     batch_size: int = option(256, least=1)
     learning_rate: float = option(1e-3, flag="--lr")
     weight_decay: float = 0.0
