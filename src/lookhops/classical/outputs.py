@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.datasets.splits import Split
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.tasks import Classification, SeveralTargets, task_of
 
@@ -104,8 +103,6 @@ def _only_class(question: Question) -> Answers:
 
 def questions_of(graphs: Graphs, split: Split) -> Iterator[Question]:
     """Each target, in the order of a network's outputs."""
-    if graphs.y is None:
-        raise LookHopsError(f"{graphs.name} has nothing to learn.")
     task = task_of(graphs)
     tasks: Sequence[Any] = task.tasks if isinstance(task, SeveralTargets) else [task]
     names = task.names if isinstance(task, SeveralTargets) else [""]
