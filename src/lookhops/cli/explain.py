@@ -45,16 +45,19 @@ def explain(
 
     Args:
         output: Folder for explanations.json and the pictures.
-        seed: Which of the model's seeds to look into; by default its first.
+        seed: Which of the model's seeds to look into; by default its first, or the model of all
+            graphs where there is one.
     """
     from lookhops.models.explain import explain as explain_graphs
     from lookhops.models.predictor import Predictor
+    from lookhops.training.randomness import FINAL
 
     if output is None and not as_json:
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
     predictor = Predictor(model, device)
     graphs = reading.load_input(source)
-    chosen = predictor.checkpoint.seeds[0] if seed is None else seed
+    first = predictor.checkpoint.answering[0]
+    chosen = seed if seed is not None else "final" if first == FINAL else first
     folder = changing(output) if output else nullcontext()
     with warnings_as_lines(), progress_bar() as bar, folder as new:
         explained = explain_graphs(predictor, graphs, seed)

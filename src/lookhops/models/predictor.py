@@ -90,7 +90,7 @@ class Predictor:
         #: The networks of each seed, whose answers are averaged.
         self.members: dict[int, list[GraphNetwork]] = {
             seed: [model.to(self.device) for model in self.checkpoint.models(seed)]
-            for seed in self.checkpoint.seeds
+            for seed in self.checkpoint.weights
         }
         #: The first network of each seed, to look into.
         self.models = {seed: members[0] for seed, members in self.members.items()}
@@ -117,7 +117,8 @@ class Predictor:
             coverage: The probability with which the true class is to be in its conformal set.
         """
         whole = self.whole(graphs)
-        each = torch.stack([self.probabilities(whole, seed) for seed in self.models])
+        answering = self.checkpoint.answering
+        each = torch.stack([self.probabilities(whole, seed) for seed in answering])
         mean = each.mean(0)
         chosen = mean.argmax(-1)
         agreement = (each.argmax(-1) == chosen).double().mean(0)
@@ -138,15 +139,15 @@ class Predictor:
         reference = self.checkpoint.reference
         if reference is None:
             return {}
-        answers = {
-            seed: own.numpy()
-            for seed, own in zip(self.models, each, strict=True)
-            if seed in reference.nonconformity  # a stopped training has none
-        }
+        known, answers = [], []
+        for seed, own in zip(self.checkpoint.answering, each, strict=True):
+            scores = reference.nonconformity_of(seed)
+            if len(scores):  # a stopped training has none
+                known.append(scores.numpy())
+                answers.append(own.numpy())
         sets = None
         if answers:
-            known = [reference.nonconformity[seed].numpy() for seed in answers]
-            sets = self.checkpoint.task.regions(np.stack([*answers.values()]), known, coverage)
+            sets = self.checkpoint.task.regions(np.stack(answers), known, coverage)
         near = reference.index.nearest(graphs)
         return {"sets": sets, "similarity": near, "limit": reference.limit}
 
