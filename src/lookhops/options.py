@@ -100,7 +100,11 @@ def argument_texts(of: Any) -> dict[str, str]:
 
 
 MOLECULES, TABLES, HOP_TASKS = "molecules", "tables", "hop tasks"
-CHOICES = {"invalid": ("raise", "skip")}
+CHOICES = {
+    "invalid": ("raise", "skip"),
+    "duplicates": ("keep", "merge"),
+    "salts": ("keep", "largest"),
+}
 
 
 @dataclass(frozen=True)
@@ -123,6 +127,9 @@ class Reading:
         directed: Tables: an edge leads from its source to its target and not back.
         invalid: Molecules that do not parse and graphs without nodes: ``raise`` an error, or
             ``skip`` them with a warning.
+        duplicates: Rows that are the same molecule: ``keep`` all (a split never parts them), or
+            ``merge`` them: numbers are averaged, classes that contradict each other are blanked.
+        salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
         size: hops-K: how many graphs to make; by default 1000.
         seed: hops-K: the seed to make them by; by default 0.
     """
@@ -140,6 +147,8 @@ class Reading:
     ignore: str | None = option(None, of=(TABLES,))
     directed: bool = option(False, of=(TABLES,))
     invalid: str = "raise"
+    duplicates: str = option("keep", of=(MOLECULES,))
+    salts: str = option("keep", of=(MOLECULES,))
     size: int | None = option(None, flag="--task-size", least=1, of=(HOP_TASKS,))
     seed: int | None = option(None, flag="--task-seed", least=0, of=(HOP_TASKS,))
 
@@ -163,7 +172,7 @@ class Reading:
         """These options, with those of an earlier reading where nothing else was chosen.
 
         Names of columns are not taken over (they are looked for before the usual ones, and need not
-        be there), nor what hop tasks were made of.
+        be there), nor what only concerns learning: duplicates, and what hop tasks were made of.
         """
         taken = {
             own.name: getattr(earlier, own.name)
@@ -171,6 +180,7 @@ class Reading:
             if getattr(self, own.name) == own.default
             and not own.name.endswith("_column")
             and own.metadata.get("of") != (HOP_TASKS,)
+            and own.name != "duplicates"
         }
         return replace(self, **taken)
 
