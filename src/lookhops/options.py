@@ -113,7 +113,8 @@ class Reading:
 
     Args:
         smiles_column: CSV: the column of SMILES; by default found by its name.
-        label_column: Molecules and tables: the class of each graph; by default found by its name.
+        label_column: Molecules and tables: what is to be learnt, if no ``target`` is named; by
+            default found by its name.
         id_column: CSV or SDF: what to call each molecule; by default found by its name.
         graph_column: Tables: the graph of an edge or a node; by default found by its name.
         node_column: Tables: the id of a node; by default found by its name.
@@ -127,6 +128,10 @@ class Reading:
         directed: Tables: an edge leads from its source to its target and not back.
         invalid: Molecules that do not parse and graphs without nodes: ``raise`` an error, or
             ``skip`` them with a warning.
+        target: What is to be learnt: a column, or several with commas between; by default what the
+            source has.
+        task: Whether targets are learnt as ``classes`` or as ``numbers``; ``auto``: few different
+            values are classes. For each by name: ``logS=numbers,active=classes``.
         duplicates: Rows that are the same molecule: ``keep`` all (a split never parts them), or
             ``merge`` them: numbers are averaged, classes that contradict each other are blanked.
         salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
@@ -147,6 +152,8 @@ class Reading:
     ignore: str | None = option(None, of=(TABLES,))
     directed: bool = option(False, of=(TABLES,))
     invalid: str = "raise"
+    target: str | None = None
+    task: str = "auto"
     duplicates: str = option("keep", of=(MOLECULES,))
     salts: str = option("keep", of=(MOLECULES,))
     size: int | None = option(None, flag="--task-size", least=1, of=(HOP_TASKS,))
@@ -172,15 +179,15 @@ class Reading:
         """These options, with those of an earlier reading where nothing else was chosen.
 
         Names of columns are not taken over (they are looked for before the usual ones, and need not
-        be there), nor what only concerns learning: duplicates, and what hop tasks were made of.
+        be there), nor what only concerns learning: targets, duplicates, what hop tasks are made of.
         """
         taken = {
             own.name: getattr(earlier, own.name)
             for own in fields(Reading)
             if getattr(self, own.name) == own.default
             and not own.name.endswith("_column")
+            and own.name not in ("target", "task", "duplicates")
             and own.metadata.get("of") != (HOP_TASKS,)
-            and own.name != "duplicates"
         }
         return replace(self, **taken)
 
