@@ -135,8 +135,8 @@ class Reading:
         duplicates: Rows that are the same molecule: ``keep`` all (a split never parts them), or
             ``merge`` them: numbers are averaged, classes that contradict each other are blanked.
         salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
-        size: hops-K: how many graphs to make; by default 1000.
-        seed: hops-K: the seed to make them by; by default 0.
+        task_size: hops-K: how many graphs to make; by default 1000.
+        task_seed: hops-K: the seed to make them by; by default 0.
     """
 
     smiles_column: str | None = option(None, of=(MOLECULES,))
@@ -154,10 +154,10 @@ class Reading:
     invalid: str = "raise"
     target: str | None = None
     task: str = "auto"
-    duplicates: str = option("keep", of=(MOLECULES,))
+    duplicates: str = "keep"
     salts: str = option("keep", of=(MOLECULES,))
-    size: int | None = option(None, flag="--task-size", least=1, of=(HOP_TASKS,))
-    seed: int | None = option(None, flag="--task-seed", least=0, of=(HOP_TASKS,))
+    task_size: int | None = option(None, least=1, of=(HOP_TASKS,))
+    task_seed: int | None = option(None, least=0, of=(HOP_TASKS,))
 
     def __post_init__(self) -> None:
         for name, words in CHOICES.items():

@@ -32,23 +32,21 @@ def contradicting(graphs: Graphs) -> np.ndarray:
     return found
 
 
-def merge(graphs: Graphs, rows: Sequence[int]) -> Graphs:
+def merge(graphs: Graphs) -> Graphs:
     """One graph for all that are the same, in the place of the first.
 
     A target that is a number is the mean of theirs; a class on which they do not agree is blank.
-
-    Args:
-        graphs: The graphs, with the column :data:`SAME` where some are the same.
-        rows: The row of the source from which each graph is.
+    The rows of the others are among the skipped ones.
     """
     if SAME not in graphs.columns:
         return graphs
-    first, group = np.unique(graphs.columns[SAME], return_inverse=True)
+    _, first, group = np.unique(graphs.columns[SAME], return_index=True, return_inverse=True)
     columns = {key: column[first] for key, column in graphs.columns.items() if key != SAME}
-    ids = graphs.columns["id"]
+    ids, before = graphs.columns["id"], {one.row for one in graphs.skipped}
+    rows = [row for row in range(len(graphs) + len(before)) if row not in before]
     gone = [
         Skipped(rows[number], str(ids[number]), f"the same molecule as {ids[same]}")
-        for number, same in enumerate(graphs.columns[SAME].tolist())
+        for number, same in enumerate(first[group].tolist())
         if number != same
     ]
     said = f"{graphs.name}: {len(gone):,} rows are merged with others of the same molecule"

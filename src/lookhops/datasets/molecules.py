@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.datasets.duplicates import first_of_each, merge
+from lookhops.datasets.duplicates import first_of_each
 from lookhops.datasets.molecule_features import feature_names, molecule_rows, pack
 from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
 from lookhops.datasets.molecule_table import MoleculeTable, as_column, target_fields
@@ -144,8 +144,7 @@ def featurise(
     for key, cells in table.columns.items():
         columns.setdefault(key, as_column([cells[index] for index in kept]))
     rest: dict[str, Any] = {"columns": columns, "name": name, "skipped": skipped}
-    graphs = pack(atoms, bonds, **target_fields(table, kept, class_names), **rest)
-    return merge(graphs, kept) if reading.duplicates == "merge" else graphs
+    return pack(atoms, bonds, **target_fields(table, kept, class_names), **rest)
 
 
 def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
