@@ -87,9 +87,13 @@ class Predictor:
         self.checkpoint: Checkpoint = load_model(folder)
         self.encoding = self.checkpoint.encoding
         self.device = choose_device(device)
-        self.models: dict[int, GraphNetwork] = {
-            seed: self.checkpoint.model(seed).to(self.device) for seed in self.checkpoint.seeds
+        #: The networks of each seed, whose answers are averaged.
+        self.members: dict[int, list[GraphNetwork]] = {
+            seed: [model.to(self.device) for model in self.checkpoint.models(seed)]
+            for seed in self.checkpoint.seeds
         }
+        #: The first network of each seed, to look into.
+        self.models = {seed: members[0] for seed, members in self.members.items()}
 
     def read(self, graphs: Graphs) -> Graphs:
         """The graphs in the columns that the model was trained on; others are refused."""
@@ -146,8 +150,14 @@ class Predictor:
         near = reference.index.nearest(graphs)
         return {"sets": sets, "similarity": near, "limit": reference.limit}
 
+    def outputs(self, whole: WholeGraphs, seed: int) -> Tensor:
+        """What a seed's network gives, or the average of its networks, shape (g, outputs)."""
+        inputs = self.inputs(whole, seed)
+        task, fitted = self.checkpoint.task, self.checkpoint.fitted.get(seed)
+        found = [task.in_units(inputs.outputs(one), fitted) for one in self.members[seed]]
+        return found[0] if len(found) == 1 else task.average(found)
+
     def probabilities(self, whole: WholeGraphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
-        outputs = self.inputs(whole, seed).outputs(self.models[seed])
-        outputs = self.checkpoint.task.in_units(outputs, self.checkpoint.fitted.get(seed))
+        outputs = self.outputs(whole, seed)
         return self.checkpoint.task.answers(outputs, self.checkpoint.calibration(seed))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -165,6 +166,11 @@ class Classification(Task):
             temperature, scaled = 1.0, own
         quantile = min(conformal_quantile(class_nonconformity(scaled, y)), 1.0)
         return {"temperature": temperature, "conformal_quantile": quantile}
+
+    def average(self, outputs: Sequence[Tensor]) -> Tensor:
+        r"""The logarithm of the mean :math:`\tfrac1m \sum_i \mathrm{softmax}(o_i)`."""
+        likelihood = torch.stack(list(outputs)).log_softmax(-1)
+        return likelihood.logsumexp(0) - math.log(len(outputs))
 
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
         r"""Probabilities :math:`\mathrm{softmax}(o / T)`, shape (g, classes)."""
