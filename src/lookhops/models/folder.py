@@ -323,7 +323,8 @@ class Checkpoint:
 
     def network(self, seed: int) -> GraphNetwork:
         """The network of a seed, not trained yet."""
-        width, outputs, sizes = self.encoding.width, self.task.out_channels, self.learnt[seed].sizes
+        sizes = {**self.learnt[seed].sizes, **self.encoding.sizes}
+        width, outputs = self.encoding.width, self.task.out_channels
         return GraphNetwork.from_architecture(width, outputs, self.architecture, **sizes)
 
     def model(self, seed: int, member: int = 0) -> GraphNetwork:

@@ -85,7 +85,8 @@ def train_into(
     plan = draw_splits(graphs, task, protocol, splits)
     protocol, parts = plan.protocol, plan.splits
     # An architecture that cannot be says so before anything is written.
-    GraphNetwork.from_architecture(Encoding.fit(graphs).width, task.out_channels, architecture)
+    told = Encoding.fit(graphs, architecture.reads_edges)
+    GraphNetwork.from_architecture(told.width, task.out_channels, architecture, **told.sizes)
     settings = settings_of(graphs, architecture, protocol, parts) | {"final": final}
     state = ResumeState(folder, settings, save_every)
     if (config := state.prepare(resume, overwrite)) is not None:

@@ -281,7 +281,8 @@ def _engines(
     stacked: bool,
 ) -> Iterator[tuple[Engine, list[Run]]]:
     """One engine for all runs that can be stacked, else one for each; with its runs."""
-    probe = seeded_model(0, Encoding.fit(graphs).width, task.out_channels, architecture)
+    encoding = Encoding.fit(graphs, architecture.reads_edges)
+    probe = seeded_model(0, encoding.width, task.out_channels, architecture, **encoding.sizes)
     together = stacked and stackable(probe)
     stacks: dict[Any, list[Run]] = {}
     for run in runs:  # networks of a stack take equally many steps
