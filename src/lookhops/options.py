@@ -19,6 +19,7 @@ from lookhops.errors import LookHopsError
 
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
 MOST_SEEDS = 10_000
+LOSSES = ("mse", "mae", "huber")
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 #: Kinds of splits, and whether each names a column.
 SPLITS = {
@@ -265,6 +266,7 @@ class Protocol:
         max_epochs: Most epochs of a run.
         patience: Epochs without a lower validation loss before a run stops.
         class_weights: Let classes that are rare in the training part count more in the loss.
+        loss: Of numbers, standardised by the training part: ``mse``, ``mae`` or ``huber``.
         precision: ``float32``; ``tf32`` (dense products rounded to 10 bits on GPUs that can);
             ``bfloat16`` (layers in bfloat16, weights in float32); ``float64``.
     """
@@ -279,6 +281,7 @@ class Protocol:
     max_epochs: int = option(500, flag="--epochs", least=1)
     patience: int = option(30, least=1)
     class_weights: bool = False
+    loss: str = "mse"
     precision: str = "float32"
 
     def __post_init__(self) -> None:
@@ -297,10 +300,11 @@ class Protocol:
             raise LookHopsError(f"The learning rate must be above 0, not {self.learning_rate}.")
         if not 0 <= self.weight_decay < inf:
             raise LookHopsError(f"The weight decay must be at least 0, not {self.weight_decay}.")
-        if self.precision not in PRECISIONS:
-            raise LookHopsError(
-                f"precision is one of {', '.join(PRECISIONS)}, not {self.precision!r}."
-            )
+        for name, words in (("precision", PRECISIONS), ("loss", LOSSES)):
+            if getattr(self, name) not in words:
+                raise LookHopsError(
+                    f"{name} is one of {', '.join(words)}, not {getattr(self, name)!r}."
+                )
 
     @staticmethod
     def upgrade(values: dict[str, Any]) -> dict[str, Any]:

@@ -182,7 +182,7 @@ def _tensorboard(folder: Path | None) -> Iterator[Callable[[Progress], None]]:
             if run.seed not in writers:
                 writers[run.seed] = SummaryWriter(f"{folder}/seed-{run.seed}")
             row = run.history[-1]
-            for name in ("train_loss", "val_loss", "val_accuracy"):
+            for name in (name for name in row if name not in ("epoch", "seconds")):
                 writers[run.seed].add_scalar(name, row[name], int(row["epoch"]))
 
     if folder:

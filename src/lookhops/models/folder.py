@@ -48,6 +48,8 @@ WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
 PREDICTIONS, REFERENCE = "predictions.csv", "reference.safetensors"
 #: Begins the names of tensors that are no weights: what a network learnt to be told.
 LEARNT = "learnt."
+#: Of tasks that need it to answer: what was taken from the training part.
+FITTED = "fitted"
 
 #: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
 DATA = {
@@ -167,6 +169,8 @@ def save_model(
     weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
     for run in runs:
         weights |= {f"{run.seed}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
+        if task.num_fitted and run.fitted is not None:
+            weights[f"{run.seed}.{FITTED}"] = run.fitted
     content = pack_tensors(weights, {"format": FORMAT})
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
@@ -237,6 +241,7 @@ class Checkpoint:
         task: What it is asked.
         weights: The weights of each seed.
         learnt: What each seed's network learnt to be told of whole graphs.
+        fitted: What the task took from each seed's training part, where answers need it.
         reference: What new graphs are compared with; folders of earlier versions have none.
     """
 
@@ -247,6 +252,7 @@ class Checkpoint:
     task: Task
     weights: dict[int, dict[str, Tensor]]
     learnt: dict[int, WholeEncoding]
+    fitted: dict[int, Tensor]
     reference: Reference | None = None
 
     @property
@@ -295,12 +301,14 @@ def load_model(folder: Path | str) -> Checkpoint:
         named = "encoding" in config
         encoding = Encoding.from_dict(config["encoding"]) if named else Encoding.unnamed(data)
         parts = architecture, encoding, task
-        found = Checkpoint(folder, config, *parts, {}, {}, _read_reference(folder, config))
+        found = Checkpoint(folder, config, *parts, {}, {}, {}, _read_reference(folder, config))
         expected: dict[str, Tensor] = {}
         for seed in map(int, config["epochs"]):
             found.learnt[seed] = _learnt(tensors, seed)
             network = found.network(seed).state_dict()
             expected |= {f"{seed}.{key}": value for key, value in network.items()}
+            if task.num_fitted:
+                expected[f"{seed}.{FITTED}"] = torch.zeros(task.num_fitted)
     _check_names(path, tensors, expected)
     if hashlib.sha256(content).hexdigest() != config["weights_sha256"]:
         raise LookHopsError(
@@ -309,7 +317,10 @@ def load_model(folder: Path | str) -> Checkpoint:
         )
     for key in expected:
         owner, _, name = key.partition(".")
-        found.weights.setdefault(int(owner), {})[name] = tensors[key]
+        if name == FITTED:
+            found.fitted[int(owner)] = tensors[key]
+        else:
+            found.weights.setdefault(int(owner), {})[name] = tensors[key]
     return found
 
 

@@ -149,4 +149,5 @@ class Predictor:
     def probabilities(self, whole: WholeGraphs, seed: int) -> Tensor:
         """One seed's calibrated probabilities, shape (g, classes), in main memory."""
         outputs = self.inputs(whole, seed).outputs(self.models[seed])
+        outputs = self.checkpoint.task.in_units(outputs, self.checkpoint.fitted.get(seed))
         return self.checkpoint.task.answers(outputs, self.checkpoint.calibration(seed))

@@ -63,7 +63,7 @@ def train_into(
     """
     folder, chosen = Path(folder), choose_device(device)
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
-    task = task_of(graphs, protocol.class_weights)
+    task = task_of(graphs, protocol.class_weights, protocol.loss)
     plan = draw_splits(graphs, task, protocol, splits)
     protocol, parts = plan.protocol, plan.splits
     # An architecture that cannot be says so before anything is written.

@@ -24,7 +24,7 @@ class EagerEngine(Engine):
         self.inputs = MemberInputs(self.whole, self.encoding, self.learnt[0])
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
         self.optimizer = self.adam(self.model.parameters())
-        self.fitted = self.fitted_on(self.split)
+        [self.fitted] = self.fitted_each
 
     def batch(self, index: Tensor) -> tuple[Level, Tensor]:
         """The graphs with these numbers as the network sees them, and their targets."""
@@ -55,7 +55,7 @@ class EagerEngine(Engine):
         """Validation loss and main metric."""
         output, target = self._outputs(self.split.val, {})
         loss, _ = self.task.losses(output, target, self.fitted)
-        score, _ = self.task.scores(output, target)
+        score, _ = self.task.scores(output, target, self.fitted)
         return loss.cpu().view(1), score.cpu().view(1)
 
     def predict(self, part: str) -> list[Tensor]:

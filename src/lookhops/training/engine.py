@@ -67,6 +67,8 @@ class Engine(ABC):
         self.whole = WholeGraphs.of(self.graphs, architecture, self.encoding)
         #: What each member learnt to be told of whole graphs.
         self.learnt = [WholeEncoding.fit(self.whole, split.train) for split in splits]
+        #: What the task took from each member's training part.
+        self.fitted_each = [task.fit(self.target[split.train.to(device)]) for split in splits]
         width, outputs = self.encoding.width, task.out_channels
         models = [
             seeded_model(seed, width, outputs, architecture, **learnt.sizes)
@@ -138,11 +140,6 @@ class Engine(ABC):
             fused=True,
             capturable=self.device.type == "cuda",
         )
-
-    def fitted_on(self, split: Split) -> Tensor | None:
-        """What the loss takes from a member's training part."""
-        fitted = self.task.fit(self.target[split.train.to(self.device)])
-        return None if fitted is None else fitted.to(self.dtype)
 
 
 def with_layers(loss: Tensor, added: Tensor | None, real: Tensor | None = None) -> Tensor:

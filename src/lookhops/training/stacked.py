@@ -75,8 +75,7 @@ class StackedEngine(Engine):
         self.now = {key: value.clone().requires_grad_() for key, value in now.items()}
         self.kept = {key: value.clone() for key, value in kept.items()}
         self.optimizer = self.adam(self.now.values())
-        fitted = [self.fitted_on(self.splits[member]) for member in self.members]
-        known = [one for one in fitted if one is not None]
+        known = [one for m in self.members if (one := self.fitted_each[m]) is not None]
         self.fitted = torch.stack(known) if known else None
         self.plans = {part: self._plan(part, self.members) for part in PARTS}
         self.gather_whole = self._whole_gatherer(self.members)
@@ -139,7 +138,7 @@ class StackedEngine(Engine):
         index = self.val_order.index_select(1, number).squeeze(1)
         output, target, real, _ = self._outputs(index, self.capacity, self.now, self.gather_whole)
         self._add(0, *self.task.losses(output, target, self.fitted, real))
-        self._add(2, *self.task.scores(output, target, real))
+        self._add(2, *self.task.scores(output, target, self.fitted, real))
 
     def _add(self, row: int, mean: Tensor, weight: Tensor) -> None:
         """Add to a weighted mean over the steps: its sum, and the sum of the weights."""

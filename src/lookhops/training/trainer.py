@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
 import torch
@@ -31,13 +31,15 @@ class Run:
     Args:
         seed: The seed.
         split: Its parts.
-        history: One row an epoch: epoch, train_loss, val_loss, the main metric (``val_accuracy`` of
-            classes), seconds.
+        history: One row an epoch: epoch, train_loss, val_loss, the watched metric (``val_accuracy``
+            of classes, ``val_mae`` of a number), seconds.
         best_epoch: Epoch of the lowest validation loss.
         best_loss: That loss.
         weights: The weights of that epoch.
-        predictions: The network's outputs for the ``val`` and ``test`` parts with these weights.
+        predictions: The network's outputs for the ``val`` and ``test`` parts with these weights,
+            in the units of the targets.
         learnt: What the network learnt to be told of whole graphs.
+        fitted: What the task took from the training part.
     """
 
     seed: int
@@ -48,6 +50,7 @@ class Run:
     weights: dict[str, Tensor] = field(default_factory=dict)
     predictions: dict[str, Tensor] = field(default_factory=dict)
     learnt: WholeEncoding = field(default_factory=WholeEncoding)
+    fitted: Tensor | None = None
 
     def waited(self) -> int:
         """Epochs since the last improvement."""
@@ -102,7 +105,7 @@ def train(
     """
     architecture = architecture or Architecture()
     protocol = protocol or Protocol()
-    task = task or task_of(graphs, protocol.class_weights)
+    task = task or task_of(graphs, protocol.class_weights, protocol.loss)
     parts = draw_splits(graphs, task, protocol, splits).splits
     finished: list[Run] = []
     chosen = choose_device(device)
@@ -120,7 +123,8 @@ def train(
             raise
         _take_weights(engine, runs)
         for run, val, test in zip(runs, engine.predict("val"), engine.predict("test"), strict=True):
-            run.predictions = {"val": val, "test": test}
+            predicted = {"val": val, "test": test}
+            run.predictions = {p: task.in_units(o, run.fitted) for p, o in predicted.items()}
         finished += runs
     return sorted(finished, key=lambda run: protocol.seeds.index(run.seed))
 
@@ -147,7 +151,7 @@ def _fit(
         engine.remember(torch.tensor(better))
         for i in going:
             losses = {"epoch": epoch, "train_loss": train_loss[i], "val_loss": val_loss[i]}
-            score = {f"val_{task.main.name}": val_score[i], "seconds": seconds}
+            score = {f"val_{task.watched.name}": val_score[i], "seconds": seconds}
             runs[i].history.append({**losses, **score})
             if better[i]:
                 runs[i].best_epoch, runs[i].best_loss = epoch, val_loss[i]
@@ -168,8 +172,9 @@ def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> Not
 
 def _take_weights(engine: Engine, runs: list[Run]) -> None:
     """Give every run what was kept of its network."""
-    for run, weights, learnt in zip(runs, engine.weights(), engine.learnt, strict=True):
-        run.weights, run.learnt = weights, learnt
+    for i, (run, weights) in enumerate(zip(runs, engine.weights(), strict=True)):
+        run.weights, run.learnt, fitted = weights, engine.learnt[i], engine.fitted_each[i]
+        run.fitted = None if fitted is None else fitted.cpu()
 
 
 def _engines(
@@ -222,6 +227,13 @@ def draw_splits(
         plan = splits.of_seeds(protocol.seeds)
     else:
         plan = SplitPlan.given(protocol, splits)
+    known = task.known(task.targets(graphs)).cpu()
+    if not bool(known.all()):  # parts that were given may hold graphs without any target
+        parts = {
+            seed: Split(*(own[known[own]] for own in (part.train, part.val, part.test)))
+            for seed, part in plan.splits.items()
+        }
+        plan = replace(plan, splits=parts)
     for seed, part in plan.splits.items():
         _check_split(graphs, task, part, seed)
     return plan
