@@ -214,15 +214,19 @@ def _reference(
 ) -> Reference:
     """What new graphs are compared with."""
     target = task.targets(graphs).cpu()
-    nonconformity = {
-        run.seed: torch.from_numpy(
-            task.nonconformity(
-                task.answers(run.predictions["val"], calibrations[run.seed]), target[run.split.val]
+    nonconformity: dict[int, list[Tensor]] = {}
+    for run in runs:
+        if not run.predictions:  # its training was stopped before its time
+            continue
+        answers = task.answers(run.predictions["val"], calibrations[run.seed])
+        nonconformity[run.seed] = [
+            torch.from_numpy(
+                head.task.nonconformity(
+                    answers[:, head.channels], head.target(target[run.split.val])
+                )
             )
-        )
-        for run in runs
-        if run.predictions  # its training was not stopped before its time
-    }
+            for head in task.heads
+        ]
     return Reference.of(graphs, [run.split for run in runs], nonconformity)
 
 

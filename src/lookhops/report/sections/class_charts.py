@@ -97,8 +97,9 @@ def ranking_curves(y: Array, p: Array, names: Sequence[str], n: str) -> list[Cha
     for i, c in enumerate(shown):
         positive, score = y == c, p[:, c]
         name, look = names[c], {"color": colour(i), "dash": DASHES[i], "width": 2}
-        area, precision = auroc(np.stack((-score, score), 1), positive), average_precision(
-            score, positive
+        area, precision = (
+            auroc(np.stack((-score, score), 1), positive),
+            average_precision(score, positive),
         )
         wrong, right, _ = roc_curve(positive, score)
         hits, recall, _ = precision_recall_curve(positive, score)

@@ -59,7 +59,7 @@ def agreement(measured: Array, predicted: Array, ids: Sequence[str], name: str, 
         rounded(predicted[drawn]),
         "%{text}: measured %{x:.4g}, predicted %{y:.4g}",
         name="graphs",
-        text=[label(ids[i]) for i in drawn],
+        text=[label(ids[int(i)]) for i in drawn],
         marker={"color": "var(--blue)", "size": size, "opacity": 0.55},
     )
     rows = []
