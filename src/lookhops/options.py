@@ -99,7 +99,7 @@ def argument_texts(of: Any) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in found}
 
 
-MOLECULES, HOP_TASKS = "molecules", "hop tasks"
+MOLECULES, TABLES, HOP_TASKS = "molecules", "tables", "hop tasks"
 CHOICES = {"invalid": ("raise", "skip")}
 
 
@@ -109,16 +109,36 @@ class Reading:
 
     Args:
         smiles_column: CSV: the column of SMILES; by default found by its name.
-        label_column: CSV or SDF: the class of each molecule; by default found by its name.
+        label_column: Molecules and tables: the class of each graph; by default found by its name.
         id_column: CSV or SDF: what to call each molecule; by default found by its name.
-        invalid: Molecules that do not parse: ``raise`` an error, or ``skip`` them with a warning.
+        graph_column: Tables: the graph of an edge or a node; by default found by its name.
+        node_column: Tables: the id of a node; by default found by its name.
+        source_column: Tables: where an edge begins; by default found by its name.
+        target_column: Tables: where an edge ends; by default found by its name.
+        weight_column: Tables: the weight of an edge; by default the column ``weight``.
+        categories: Tables: features to read as categories, with commas between; by default text
+            and whole numbers of at most ten values.
+        numbers: Tables: features to read as numbers, with commas between; by default all others.
+        ignore: Tables: columns to leave out, with commas between.
+        directed: Tables: an edge leads from its source to its target and not back.
+        invalid: Molecules that do not parse and graphs without nodes: ``raise`` an error, or
+            ``skip`` them with a warning.
         size: hops-K: how many graphs to make; by default 1000.
         seed: hops-K: the seed to make them by; by default 0.
     """
 
     smiles_column: str | None = option(None, of=(MOLECULES,))
-    label_column: str | None = option(None, of=(MOLECULES,))
+    label_column: str | None = option(None, of=(MOLECULES, TABLES))
     id_column: str | None = option(None, of=(MOLECULES,))
+    graph_column: str | None = option(None, of=(TABLES,))
+    node_column: str | None = option(None, of=(TABLES,))
+    source_column: str | None = option(None, of=(TABLES,))
+    target_column: str | None = option(None, of=(TABLES,))
+    weight_column: str | None = option(None, of=(TABLES,))
+    categories: str | None = option(None, of=(TABLES,))
+    numbers: str | None = option(None, of=(TABLES,))
+    ignore: str | None = option(None, of=(TABLES,))
+    directed: bool = option(False, of=(TABLES,))
     invalid: str = "raise"
     size: int | None = option(None, flag="--task-size", least=1, of=(HOP_TASKS,))
     seed: int | None = option(None, flag="--task-seed", least=0, of=(HOP_TASKS,))
@@ -167,6 +187,11 @@ class Reading:
         """The reading that :meth:`to_dict` wrote; what it does not know is left out."""
         known = {own.name for own in fields(Reading)}
         return cls(**{name: value for name, value in values.items() if name in known})
+
+
+def names_in(text: str | None) -> list[str]:
+    """Names with commas between, as options give them."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
 
 
 #: What is done with a source where nothing is chosen.

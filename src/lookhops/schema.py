@@ -33,6 +33,8 @@ Share = Annotated[float, Range(0, 1)]
 NotNegative = Annotated[float, Range(0)]
 Count = Annotated[int, Range(0)]
 Positive = Annotated[int, Range(1)]
+#: How many values a column of labels may have: each is a feature of its own.
+LabelSize = Annotated[int, Range(0, 1_000_000)]
 
 #: What plain values are called, and the types that they have; Real may be infinite or NaN.
 PLAIN: Mapping[Any, tuple[str, tuple[type, ...]]] = {

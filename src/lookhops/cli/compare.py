@@ -13,6 +13,7 @@ from lookhops.cli.shared.running import Left, Runner, Running, run_plan
 from lookhops.cli.shared.splitting import Splitting, tell_remark
 from lookhops.cli.shared.writing import ReportFile, check_folder, command_line, write_page
 from lookhops.errors import LookHopsError
+from lookhops.files import changing
 
 if TYPE_CHECKING:
     from lookhops.datasets import SplitPlan
@@ -127,16 +128,16 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
     from lookhops.experiments.export import export
     from lookhops.paper.figures import rank_figure, save
 
-    paths = found.models_table().write(folder)
-    if found.pairs:
-        paths += found.pairs_table().write(folder)
-        paths += save(rank_figure(found.ranks, found.groups), folder, "ranks")
-    else:  # those of an earlier comparison would stand beside these models
-        for name in OF_PAIRS:
-            (folder / name).unlink(missing_ok=True)
-    export(found.results, folder / "runs.json")
-    export(found.results, folder / "runs.csv")
-    return [*paths, folder / "runs.json", folder / "runs.csv"]
+    # Those of pairs in an earlier comparison would stand beside these models.
+    with changing(folder, without=OF_PAIRS) as new:
+        paths = found.models_table().write(new)
+        if found.pairs:
+            paths += found.pairs_table().write(new)
+            paths += save(rank_figure(found.ranks, found.groups), new, "ranks")
+        for name in ("runs.json", "runs.csv"):
+            export(found.results, new / name)
+            paths.append(new / name)
+    return [folder / path.relative_to(new) for path in paths]
 
 
 def _print(found: Comparison, paths: list[Path]) -> None:

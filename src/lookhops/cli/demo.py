@@ -142,8 +142,9 @@ def _train(
 
 def _report(output: Path, graphs: Graphs, found: HopInformation) -> None:
     """Keep the hop information, for later reports too, and write the page."""
+    from lookhops.models.folder import INFORMATION
     from lookhops.report.build import folder_report
-    from lookhops.report.folders import INFORMATION, read_folder
+    from lookhops.report.folders import read_folder
 
     write_json(output / INFORMATION, found.to_dict())
     models = [read_folder(output / name) for name in ("lookhops", "gcn")]

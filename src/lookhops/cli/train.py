@@ -20,7 +20,6 @@ from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.splitting import Splitting, tell_remark
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
-from lookhops.files import write_json
 from lookhops.options import RECOMMENDED, Architecture, option
 
 if TYPE_CHECKING:
@@ -82,8 +81,8 @@ def train(
     graphs = reading.load(source)
     graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
     chosen_k, information = hops(k, graphs)
-    config = _train(output, graphs, replace(network, k=chosen_k), plan, run, reading)
-    _keep_information(output, information)
+    network = replace(network, k=chosen_k)
+    config = _train(output, graphs, network, plan, run, reading, information)
     if as_json:
         print_json(config)
     else:
@@ -118,16 +117,6 @@ def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
     return found, information
 
 
-def _keep_information(folder: Path, information: HopInformation | None) -> None:
-    """Keep what chose k beside the model; what chose an earlier model's goes."""
-    from lookhops.report.folders import INFORMATION
-
-    if information is None:
-        (folder / INFORMATION).unlink(missing_ok=True)
-    else:
-        write_json(folder / INFORMATION, information.to_dict())
-
-
 def _train(
     output: Path,
     graphs: Graphs,
@@ -135,6 +124,7 @@ def _train(
     plan: SplitPlan,
     run: TrainingRun,
     reading: Reading,
+    information: HopInformation | None,
 ) -> dict[str, Any]:
     """Train, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.cli.shared.progress import epoch_display, stoppable
@@ -155,6 +145,7 @@ def _train(
 
             options |= {"splits": plan, "on_epoch": on_epoch}
             options |= {"command": command_line(), "reading": reading}
+            options["information"] = information and information.to_dict()
             return train_into(output, graphs, network, plan.protocol, **options)
     except KeyboardInterrupt as stop:
         print_line(f"lookhops: interrupted; go on with: {command_line()} --resume", err)

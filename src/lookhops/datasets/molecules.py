@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.datasets.column_names import ColumnFinder
 from lookhops.datasets.molecule_features import atom_rows, bond_rows, feature_names, pack
 from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
 from lookhops.datasets.molecule_table import MoleculeTable, as_column, target_fields
+from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Skipped
+from lookhops.graphs.column_finder import ColumnFinder
 from lookhops.graphs.targets import is_blank
 from lookhops.options import AS_USUAL, Reading
 
 __all__ = ["SUFFIXES", "SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
-SUFFIXES = (".smi", ".csv", ".sdf")
+SUFFIXES = (".smi", ".sdf", *TABLE_SUFFIXES)
 _SHOWN = 10  # places named in a warning
 
 
@@ -96,8 +97,8 @@ def read_molecules(
     path = Path(path)
     reading = replace(reading, **options)
     finder = ColumnFinder(path, reading, remembered)
-    kind = path.suffix.lower()
-    if kind == ".csv":
+    kind = suffix_of(path)
+    if kind in TABLE_SUFFIXES:
         table = read_csv(path, finder)
     elif kind == ".sdf" and reading.smiles_column is None:
         table = read_sdf(path, finder)
@@ -113,7 +114,7 @@ def read_molecules(
         )
     else:
         raise LookHopsError(f"{path}: molecules are read from {', '.join(SUFFIXES)} files.")
-    return featurise(table, reading, name=path.stem, mol_blocks=kind == ".sdf")
+    return featurise(table, reading, name=path.name.removesuffix(kind), mol_blocks=kind == ".sdf")
 
 
 def featurise(

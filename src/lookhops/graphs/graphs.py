@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -27,27 +27,15 @@ from lookhops.graphs.features import (
     width,
 )
 from lookhops.graphs.indexing import pair_keys, row_offsets, segment_of, stable_argsort, to_offsets
+from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, targets_of
+from lookhops.options import AS_USUAL, Reading
 
 if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
 SUFFIX = ".graphs"
-
-
-class Skipped(NamedTuple):
-    """A row of a source that gave no graph.
-
-    Args:
-        row: Its number among the source's rows, from 0; the graphs are the other rows, in order.
-        id: What the row is called.
-        reason: Why there is no graph.
-    """
-
-    row: int
-    id: str
-    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,6 +355,50 @@ class Graphs:
             rest: ``name`` and other fields.
         """
         return cls.from_edges(**networkx.edges_of(graphs, y, node_features, edge_features, **rest))
+
+    @classmethod
+    def from_tables(
+        cls,
+        edges: Any,
+        nodes: Any = None,
+        graphs: Any = None,
+        *,
+        reading: Reading = AS_USUAL,
+        remembered: Reading = AS_USUAL,
+        name: str = "graphs",
+        **options: Any,
+    ) -> Graphs:
+        """Pack graphs given as tables: pandas or polars frames, mappings of columns, or arrays.
+
+        Ids of graphs and nodes may be anything. Numbers become attributes; text, yes and no, and
+        whole numbers of at most ten values become labels; a column ``weight`` of edges is always a
+        number. Empty cells are NaN, or a label of their own.
+
+        Args:
+            edges: A row an edge: columns ``graph``, ``source`` and ``target`` (or ``from`` and
+                ``to``, ...), and features.
+            nodes: A row a node: ``graph``, ``node``, and features. Without ``graph``, an id is the
+                same node in every graph; without the table, the ends of the edges are the nodes.
+            graphs: A row a graph: ``graph``, a class or number to learn, and whatever else is known
+                of it, for ``columns``. Without it, a column ``class``, ``label`` or ``y`` of the
+                other tables that is the same in all rows of a graph is what is to be learnt.
+            reading: Which columns are what, and whether edges are directed.
+            remembered: How an earlier set was read: its columns are looked for first.
+            name: What to call the set.
+            options: Fields of ``reading`` to choose by their names: ``graph_column="case"``.
+        """
+        from lookhops.graphs import tables  # pandas takes a while to import
+        from lookhops.graphs.tables.columns import Tables
+        from lookhops.graphs.tables.table import as_table
+
+        given = Tables(
+            as_table(edges, "edges"),
+            None if nodes is None else as_table(nodes, "nodes"),
+            None if graphs is None else as_table(graphs, "graphs"),
+            replace(reading, **options),
+            remembered,
+        )
+        return cls.from_edges(**tables.edges_of(given), name=name)
 
     def to_networkx(self) -> list[nx.Graph]:
         """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.

@@ -2,18 +2,19 @@
 
 ``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed,
 ``reference.safetensors`` what new graphs are compared with.
-``config.json`` is written last and holds the hash of the weights, so a folder that has one either
-is complete or says that it is not.
+``config.json`` holds the hashes of the others. All of them appear, and replace those of an earlier
+model, in one step (:func:`~lookhops.files.changing`): who reads meanwhile sees one model or the
+other.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -25,6 +26,8 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.whole import WholeEncoding
 from lookhops.errors import LookHopsError
 from lookhops.files import (
+    changing,
+    current,
     pack_tensors,
     read_bytes,
     read_json,
@@ -46,10 +49,14 @@ from lookhops.training.trainer import Run
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
 PREDICTIONS, REFERENCE = "predictions.csv", "reference.safetensors"
+#: The hop information that chose k, where it was measured.
+INFORMATION = "information.json"
 #: Begins the names of tensors that are no weights: what a network learnt to be told.
 LEARNT = "learnt."
 #: Of tasks that need it to answer: what was taken from the training part.
 FITTED = "fitted"
+
+T = TypeVar("T")
 
 #: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
 DATA = {
@@ -76,7 +83,7 @@ CONFIG_TYPE = AtLeast(
         **dict.fromkeys(("epochs", "best_epoch"), Mapping[str, Count]),
         "metrics": AtLeast(METRICS),
         **dict.fromkeys(("format", "weights_sha256"), str),
-        **dict.fromkeys(("predictions_sha256?", "reference_sha256?"), str),
+        **dict.fromkeys(("history_sha256?", "predictions_sha256?", "reference_sha256?"), str),
         **dict.fromkeys(("stopped?", "command?"), str),
         "reading?": Mapping[str, Any],
     }
@@ -152,8 +159,9 @@ def save_model(
     stopped: str | None = None,
     command: str | None = None,
     reading: Reading = AS_USUAL,
+    information: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write the folder, ``config.json`` last, and return what that holds.
+    """Write the folder's files, in one step for who reads it; what ``config.json`` holds.
 
     Args:
         folder: Where.
@@ -165,6 +173,7 @@ def save_model(
         stopped: Why the training ended before its time, if it did.
         command: The command line that asked for it, for whoever wants it again.
         reading: How the graphs were read.
+        information: The hop information that chose k, if it was measured.
     """
     weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
     for run in runs:
@@ -175,6 +184,7 @@ def save_model(
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
     answers = predictions_csv(runs, graphs, task, calibrations).encode()
+    history = history_csv(runs).encode()
     reference = pack_tensors(_reference(runs, graphs, task, calibrations).tensors(), {})
     seconds = [row["seconds"] for run in runs for row in run.history]
     config = {
@@ -195,12 +205,15 @@ def save_model(
         "reading": reading.to_dict(),
         "predictions_sha256": hashlib.sha256(answers).hexdigest(),
         "reference_sha256": hashlib.sha256(reference).hexdigest(),
+        "history_sha256": hashlib.sha256(history).hexdigest(),
     }
-    write_bytes(folder / WEIGHTS, content)
-    write_bytes(folder / HISTORY, history_csv(runs).encode())
-    write_bytes(folder / PREDICTIONS, answers)
-    write_bytes(folder / REFERENCE, reference)
-    write_json(folder / CONFIG, config)
+    written = {WEIGHTS: content, HISTORY: history, PREDICTIONS: answers, REFERENCE: reference}
+    with changing(folder, without=[INFORMATION]) as new:
+        for name, each in written.items():
+            write_bytes(new / name, each)
+        if information is not None:
+            write_json(new / INFORMATION, information)
+        write_json(new / CONFIG, config)
     return config
 
 
@@ -292,7 +305,22 @@ class Checkpoint:
 
 def load_model(folder: Path | str) -> Checkpoint:
     """Read a model folder and check that its parts fit each other and this version."""
-    folder = Path(folder)
+    return one_model(Path(folder), _load)
+
+
+def one_model(folder: Path, read_from: Callable[[Path], T]) -> T:
+    """What is read from a folder's files, all of one model: again where another took its place."""
+    path = folder / CONFIG
+    while True:
+        config = read_bytes(path) if current(path).is_file() else None
+        try:
+            return read_from(folder)
+        except LookHopsError:
+            if config is None or not current(path).is_file() or read_bytes(path) == config:
+                raise
+
+
+def _load(folder: Path) -> Checkpoint:
     config = read_config(folder)
     path = folder / WEIGHTS
     content = read_bytes(path)
@@ -331,7 +359,7 @@ def load_model(folder: Path | str) -> Checkpoint:
 def _read_reference(folder: Path, config: Mapping[str, Any]) -> Reference | None:
     """What new graphs are compared with, if the folder has it."""
     path = folder / REFERENCE
-    if "reference_sha256" not in config or not path.is_file():
+    if "reference_sha256" not in config or not current(path).is_file():
         return None
     content = read_bytes(path)
     if hashlib.sha256(content).hexdigest() != config["reference_sha256"]:
@@ -354,7 +382,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise LookHopsError(f"{folder}: no such model folder; `lookhops train` makes one.")
     path = folder / CONFIG
-    if not path.exists():
+    if not current(path).exists():
         raise LookHopsError(f"{folder}: not a folder of a trained model: it has no {CONFIG}.")
     config = read_json(path)
     if config.get("format") != FORMAT:

@@ -7,6 +7,7 @@ What finished stacks predicted is computed again from their state.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -23,9 +24,11 @@ from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import AS_USUAL, Protocol, Reading
+from lookhops.schema import AtLeast, located, read
 from lookhops.tasks import task_of
 from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
 
+BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))
 _FIELDS = ("seed", "history", "best_epoch", "best_loss")
 
 
@@ -43,6 +46,7 @@ def train_into(
     on_epoch: Callable[[Progress], None] = lambda progress: None,
     command: str | None = None,
     reading: Reading = AS_USUAL,
+    information: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train as :func:`~lookhops.training.train` does, and keep the models in a folder.
 
@@ -57,6 +61,7 @@ def train_into(
         save_every: Seconds between two writes of the state.
         command: The command line that asked for it, kept with the model.
         reading: How the graphs were read, kept with the model: new ones are read so too.
+        information: The hop information that chose k, kept with the model.
 
     Returns:
         What ``config.json`` holds: settings, metrics and all.
@@ -97,6 +102,7 @@ def train_into(
         stopped=str(stopped) if stopped else None,
         command=command,
         reading=reading,
+        information=information,
     )
     state.clear()
     if stopped:
@@ -123,9 +129,21 @@ class ResumeState:
         """Make the folder ready; the config of a training that was complete already, else none."""
         if resume and overwrite:
             raise LookHopsError("A training is either resumed or overwritten, not both.")
+        with files.explained(self.model):
+            return self._prepare(resume, overwrite)
+
+    def _prepare(self, resume: bool, overwrite: bool) -> dict[str, Any] | None:
+        if self.model.is_dir():
+            files.remove_leftovers(self.model)
+            files.finish_change(self.model)
         begun = self.begun_with.exists()
         if resume and begun:
-            if different := difference(files.read_json(self.begun_with), self.settings):
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass  # fail now, not at the first write, where the folder is read-only
+            begun_with = files.read_json(self.begun_with)
+            with located(f"{self.begun_with}: damaged"):
+                read(BEGUN_WITH, begun_with)
+            if different := difference(begun_with, self.settings):
                 raise LookHopsError(
                     f"{self.begun_with}: the training began with other settings ({different}); "
                     "resume it with the same, or begin anew with --overwrite."
@@ -176,14 +194,20 @@ class ResumeState:
         path = self._file(seeds[0])
         if not path.exists():
             return None
-        state, note = files.unpack_tensors(files.read_bytes(path), path)
+        advice = "begin anew with --overwrite"
+        try:
+            state, note = files.unpack_tensors(files.read_bytes(path), path)
+        except LookHopsError as error:
+            raise LookHopsError(f"{str(error).rstrip('.')}; {advice}.") from error
+        if note[files.CHECKSUM] is None:
+            raise LookHopsError(f"{path}: of an earlier version of LookHops; {advice}.")
         try:
             runs = [
                 Run(split=splits[run["seed"]], **{key: run[key] for key in _FIELDS})
                 for run in note["runs"]
             ]
         except (KeyError, TypeError) as error:
-            raise LookHopsError(f"{path}: damaged ({error!r}); use --overwrite.") from error
+            raise LookHopsError(f"{path}: damaged ({error!r}); {advice}.") from error
         # Another machine may stack other seeds together: then the stack begins anew.
         return (runs, state) if [run.seed for run in runs] == list(seeds) else None
 
