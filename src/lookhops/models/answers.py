@@ -26,6 +26,7 @@ class ClassAnswers:
         numbers: Number of the class that is answered, shape (g).
         agreement: The share of seeds that, asked alone, answer the same class, shape (g).
         spread: Standard deviation over the seeds of that class's probability, shape (g).
+        models: How many seeds answered.
         sets: Which classes the conformal set holds, shape (g, classes); none where the folder, of
             an earlier version, lacks what it takes.
     """
@@ -36,6 +37,7 @@ class ClassAnswers:
     numbers: Array
     agreement: Array
     spread: Array
+    models: int
     sets: Array | None = None
 
     @property
@@ -73,12 +75,14 @@ class NumberAnswers:
         name: Of the target.
         values: The mean over seeds, shape (g).
         spread: Standard deviation over the seeds, shape (g).
+        models: How many seeds answered.
         intervals: Lower and upper end of the conformal interval, shape (g, 2), or none as above.
     """
 
     name: str
     values: Array
     spread: Array
+    models: int
     intervals: Array | None = None
 
     def record(self, graph: int) -> dict[str, Any]:
@@ -123,14 +127,24 @@ class Predictions:
         return np.asarray(self.similarity < self.limit)
 
     def record(self, graph: int) -> dict[str, Any]:
-        """All that is said of one graph, as JSON can hold it."""
+        """All that is answered to one graph, as JSON can hold it."""
         each = {target.name: target.record(graph) for target in self.targets}
-        found = {"id": self.ids[graph]}
-        found |= {"targets": each} if len(self.targets) > 1 else next(iter(each.values()))
+        several = len(self.targets) > 1
+        found: dict[str, Any] = {"targets": each} if several else next(iter(each.values()))
         if self.similarity is not None:
             found["similarity"] = float(self.similarity[graph])
             found["unlike"] = bool(self.unlike[graph])
         return found
+
+    def said(self, graph: int) -> str:
+        """The answers to one graph in words."""
+        several = len(self.targets) > 1
+        return ", ".join(
+            f"{target.name} {target.said(graph)}"
+            if several and isinstance(target, ClassAnswers)
+            else target.said(graph)
+            for target in self.targets
+        )
 
     # ---------------------------------------------------------------- one target
 

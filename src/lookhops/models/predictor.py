@@ -89,7 +89,7 @@ class Predictor:
         own = each[..., head.channels]
         mean, region = own.mean(0), self._region(head, number, own, coverage)
         if not isinstance(head.task, Classification):
-            return NumberAnswers(head.task.name, mean[:, 0], own.std(0)[:, 0], region)
+            return NumberAnswers(head.task.name, mean[:, 0], own.std(0)[:, 0], len(own), region)
         calibrations = [head.calibration(self.checkpoint.calibration(s)) for s in self.models]
         chosen = head.task.decided(mean, _together(calibrations))
         pairs = zip(own, calibrations, strict=True)
@@ -104,6 +104,7 @@ class Predictor:
             chosen,
             (alone == chosen).mean(0),
             likely[..., 0].std(0),
+            len(own),
             region,
         )
 
