@@ -109,7 +109,8 @@ class Reading:
 
     Args:
         smiles_column: CSV: the column of SMILES; by default found by its name.
-        label_column: Molecules and tables: the class of each graph; by default found by its name.
+        label_column: Molecules and tables: what is to be learnt, if no ``target`` is named; by
+            default found by its name.
         id_column: CSV or SDF: what to call each molecule; by default found by its name.
         graph_column: Tables: the graph of an edge or a node; by default found by its name.
         node_column: Tables: the id of a node; by default found by its name.
@@ -123,6 +124,10 @@ class Reading:
         directed: Tables: an edge leads from its source to its target and not back.
         invalid: Molecules that do not parse and graphs without nodes: ``raise`` an error, or
             ``skip`` them with a warning.
+        target: What is to be learnt: a column, or several with commas between; by default what the
+            source has.
+        task: Whether targets are learnt as ``classes`` or as ``numbers``; ``auto``: few different
+            values are classes. For each by name: ``logS=numbers,active=classes``.
         size: hops-K: how many graphs to make; by default 1000.
         seed: hops-K: the seed to make them by; by default 0.
     """
@@ -140,6 +145,8 @@ class Reading:
     ignore: str | None = option(None, of=(TABLES,))
     directed: bool = option(False, of=(TABLES,))
     invalid: str = "raise"
+    target: str | None = None
+    task: str = "auto"
     size: int | None = option(None, flag="--task-size", least=1, of=(HOP_TASKS,))
     seed: int | None = option(None, flag="--task-seed", least=0, of=(HOP_TASKS,))
 
@@ -163,13 +170,14 @@ class Reading:
         """These options, with those of an earlier reading where nothing else was chosen.
 
         Names of columns are not taken over (they are looked for before the usual ones, and need not
-        be there), nor what hop tasks were made of.
+        be there), nor targets, nor what hop tasks were made of.
         """
         taken = {
             own.name: getattr(earlier, own.name)
             for own in fields(Reading)
             if getattr(self, own.name) == own.default
             and not own.name.endswith("_column")
+            and own.name not in ("target", "task")
             and own.metadata.get("of") != (HOP_TASKS,)
         }
         return replace(self, **taken)

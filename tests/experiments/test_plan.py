@@ -40,6 +40,13 @@ def test_names_of_models():
         ("gcnn", "Did you mean 'gcn'"),
         ("licheb/droput=0.3", "Did you mean 'dropout'"),
         ("licheb/k", "options are written"),
+        ("pyg:GATv2Conv/k=3", "pyg:GATv2Conv does not read k"),
+        (
+            "pyg:GATv2Conv/head=3",
+            "no option 'head'; there are heads, .*Did you mean 'heads'",
+        ),
+        ("pyg:RGCNConv", "needs edge_type: more than node features and edges"),
+        ("licheb+pyg:MemPooling", "gives no edges"),
         ("gcn/k=7", "gcn looks one hop and does not read k"),
         ("licheb/k=two", "k is a whole number"),
         ("licheb/k=2/k=3", "each once"),
@@ -57,6 +64,22 @@ def test_wrong_names_are_one_sentence(text, words):
     with pytest.raises(LookHopsError, match=words) as caught:
         parse_model(text)
     assert text in str(caught.value)
+
+
+def test_names_of_layers_of_other_libraries():
+    assert parse_model("pyg:GATv2Conv/heads=4") == Architecture(conv="pyg:GATv2Conv/heads=4")
+    both = parse_model("pyg:TAGConv/K=3/hidden=64+pyg:PANPooling/min_score=0.1/readout=max+mean")
+    assert both == Architecture(
+        conv="pyg:TAGConv/K=3", pool="pyg:PANPooling/min_score=0.1", hidden=64
+    )
+    assert parse_model("licheb+pyg:PANPooling/k=3/multiplier=2") == Architecture(
+        pool="pyg:PANPooling/multiplier=2", k=3
+    )
+    one, other = (f"pyg:GATConv/{o}" for o in ("heads=2/concat=false", "concat=false/heads=2"))
+    assert parse_model(one) == parse_model(other)
+    # Which dropout: the class's own where it stands after the class, else the network's.
+    assert parse_model("pyg:GATConv/dropout=0.1").dropout == 0
+    assert parse_model("pyg:GATConv+none/dropout=0.1").dropout == 0.1
 
 
 def test_the_recommended_network_and_its_variants():

@@ -57,7 +57,7 @@ def compare(
             the working folder.
         output: Folder for tables and the plot of ranks.
     """
-    graphs = reading.load(source)
+    graphs = reading.load_to_learn(source)
     if output is not None:
         check_folder(output)
     path = store or (output or Path()) / STORE

@@ -204,7 +204,7 @@ def convert(
     if len(sources) != (edges is None):
         raise LookHopsError("Name one source and OUT; or --edges (--nodes, --graphs), and OUT.")
     if edges is None:
-        packed = reading.load(sources[0])
+        packed = reading.load_to_learn(sources[0])
     else:
         packed = reading.load_tables(edges, nodes, graphs, name=target.stem)
     packed.save(target)

@@ -78,7 +78,7 @@ def train(
     """
     if run.resume and run.overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
-    graphs = reading.load(source)
+    graphs = reading.load_to_learn(source)
     graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
     chosen_k, information = hops(k, graphs)
     network = replace(network, k=chosen_k)

@@ -13,6 +13,7 @@ from lookhops.datasets.molecules import read_molecules
 from lookhops.datasets.solubility import load_solubility
 from lookhops.datasets.splits import Split, SplitPlan, read_splits, split, write_splits
 from lookhops.datasets.tables import kind_of_table, read_folder, read_tables, table_in
+from lookhops.datasets.targets import choose_targets
 from lookhops.datasets.text_tables import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.datasets.tu import read_tu
 from lookhops.errors import LookHopsError
@@ -68,6 +69,12 @@ def load(
     except (OSError, RuntimeError) as error:  # a name too long, a home that is nobody's
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
     reading.check(source, kind)
+    graphs = _read(kind, place, reading, remembered, cache)
+    return choose_targets(graphs, reading, remembered)
+
+
+def _read(kind: str, place: Path, reading: Reading, remembered: Reading, cache: bool) -> Graphs:
+    """The graphs of a source, with the targets that it has itself."""
     if kind in (MOLECULES, TABLES):
         reading = reading.or_remembered(remembered)
         if kind == MOLECULES:

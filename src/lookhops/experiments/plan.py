@@ -12,6 +12,13 @@ from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import Model, RunKey
 from lookhops.graphs import Graphs
 from lookhops.nn import RECOMMENDED, Architecture, GraphNetwork
+from lookhops.nn.others import (
+    find_convolution,
+    find_pooling,
+    is_other,
+    own_options,
+    with_own_options,
+)
 from lookhops.nn.registry import CONVOLUTIONS, find, reads_k
 from lookhops.options import CLASSICAL, FINGERPRINT, Classical
 from lookhops.training import Protocol
@@ -58,31 +65,52 @@ def parse_model(text: str) -> Model:
 
     A network is ``conv[+pool][/option=value...]``: ``licheb+lookhops``, ``cheb``,
     ``licheb/k=3/fingerprint=5``; the options are the fields of :class:`~lookhops.nn.Architecture`,
-    by default the paper's. ``recommended`` is the network that `lookhops train` begins with, and
-    takes options too. ``fingerprint`` is the linear reading of exact neighbourhoods alone, with the
-    options ``fingerprint`` (hops) and ``totals``. ``wl``, ``wl-oa``, ``baseline`` and
-    ``morgan-forest`` have none.
+    by default the paper's. A layer of another library, ``pyg:GATv2Conv`` or ``tgp:kmis``, takes the
+    options of its own class that stand right after it; others are the network's:
+    ``pyg:GATv2Conv/heads=4+lookhops/ratio=0.8``. ``recommended`` is the network that
+    `lookhops train` begins with, and takes options too. ``fingerprint`` is the linear reading of
+    exact neighbourhoods alone, with the options ``fingerprint`` (hops) and ``totals``. ``wl``,
+    ``wl-oa``, ``baseline`` and ``morgan-forest`` have none.
     """
-    name, *options = text.strip().split("/")
     try:
+        name, options = _network_options(text.strip())
         if name in CLASSICAL:
             if options:
                 raise LookHopsError(f"{name} has no options; leave them out.")
             return Classical(name)
         start, types = _without_options(name)
+        own = dict.fromkeys(own_options(start.conv, start.pool))
         given: dict[str, Any] = {}
         for option in options:
             field, equals, value = option.partition("=")
             if not equals or field in given:
                 raise LookHopsError("options are written name=value, each once.")
-            given[field] = _value(field, value, find("option", types, field))
+            given[field] = _value(field, value, find("option", own | types, field))
         architecture = replace(start, **given)
         if "k" in given and not reads_k(architecture.conv, architecture.pool):
-            raise LookHopsError(f"{name} looks one hop and does not read k; leave it out.")
+            why = "does" if is_other(architecture.conv) else "looks one hop and does"
+            raise LookHopsError(f"{name} {why} not read k; leave it out.")
         GraphNetwork.from_architecture(1, 2, architecture)
     except LookHopsError as error:
         raise LookHopsError(f"Model {text!r}: {error}") from error
     return architecture
+
+
+def _network_options(text: str) -> tuple[str, list[str]]:
+    """A model's name with the options of layers of other libraries, and the network's options."""
+    name, *options = text.split("/")
+    conv, plus, pool = name.partition("+")
+    if is_other(conv):
+        before, plus, after = text.partition("+")
+        name, *options = before.split("/")
+        conv, options = with_own_options(find_convolution(name).kind, name, options)
+        pool, *more = after.split("/")
+        options, more = ([*options, *more], []) if not is_other(pool) else (options, more)
+    else:
+        options, more = ([], options) if is_other(pool) else (options, [])
+    if is_other(pool):
+        pool, more = with_own_options(find_pooling(pool).kind, pool, more)
+    return f"{conv}{plus}{pool}", [*options, *more]
 
 
 def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
@@ -93,7 +121,7 @@ def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
     if name == "fingerprint":
         return FINGERPRINT, {option: types[option] for option in ("fingerprint", "totals")}
     conv, plus, pool = name.partition("+")
-    if not plus:
+    if not plus and not is_other(conv):
         others = dict.fromkeys(("recommended", "fingerprint", *CLASSICAL))
         find("model", {**CONVOLUTIONS, **others}, name)
     del types["conv"], types["pool"]

@@ -135,6 +135,11 @@ def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> It
             f"{predictor.checkpoint.folder}: its network has no pooling, so it looks at all nodes "
             "alike; train one with `--pool lookhops` and two layers or more."
         )
+    if not predictor.models[seed].pools[0].stackable:
+        raise LookHopsError(
+            f"{predictor.checkpoint.folder}: its pooling is another library's, which does not say "
+            "what became of each node; train one with `--pool lookhops`."
+        )
     graphs = predictor.read(graphs)
     ids = graph_ids(graphs)
     for start in range(0, len(graphs), BATCH_SIZE):

@@ -21,7 +21,7 @@ from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import NodePooling, Pooling, check_ratio
 from lookhops.nn.pool.lookhops import ACTIVATIONS
 from lookhops.nn.readout import readout
-from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find
+from lookhops.nn.registry import convolution, find, pooling
 from lookhops.nn.whole import Fingerprint, Totals
 from lookhops.options import Architecture
 
@@ -79,8 +79,7 @@ class GraphNetwork(nn.Module):
         find("activation", ACTIVATIONS, a.activation)
         if not 0 <= a.dropout < 1:
             raise LookHopsError(f"dropout is a share from 0 up to below 1, not {a.dropout!r}.")
-        make_conv = find("convolution", {"none": None, **CONVOLUTIONS}, a.conv)
-        make_pool = find("pooling", POOLINGS, a.pool)
+        make_conv, make_pool = convolution(a.conv), pooling(a.pool)
         widths = [in_channels] + [a.hidden] * (0 if make_conv is None else a.layers)
         self.convs = nn.ModuleList(make_conv(d_in, d_out, a.k) for d_in, d_out in pairwise(widths))
         light = any(isinstance(conv, LightConv) for conv in self.convs)

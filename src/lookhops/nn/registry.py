@@ -20,6 +20,7 @@ from lookhops.nn.conv.light import LiChebConv, LiMixHopConv
 from lookhops.nn.conv.mixhop import MixHop
 from lookhops.nn.conv.sage import SAGE
 from lookhops.nn.conv.sgc import SGC
+from lookhops.nn.others import find_convolution, find_pooling, is_other
 from lookhops.nn.pool.asap import ASAP
 from lookhops.nn.pool.diffpool import DiffPool
 from lookhops.nn.pool.edge import Edge
@@ -75,6 +76,25 @@ POOLINGS: dict[str, MakePooling] = {
 BUILT_IN = frozenset((*CONVOLUTIONS, *POOLINGS, *CLASSICAL, "recommended", "fingerprint"))
 
 
+def convolution(name: str) -> Any:
+    """What makes the convolution of a name, ours or ``pyg:CLASS/option=value``; none for none."""
+    if is_other(name):
+        return find_convolution(name)
+    return find("convolution", {"none": None, **CONVOLUTIONS}, name)
+
+
+def pooling(name: str) -> Any:
+    """What makes the pooling of a name, ours or ``pyg:CLASS`` or ``tgp:NAME`` with options."""
+    return find_pooling(name) if is_other(name) else find("pooling", POOLINGS, name)
+
+
+def is_known(conv: str, pool: str) -> bool:
+    """Whether there are layers of these names; those of other libraries are tried when made."""
+    return all(
+        is_other(name) or name in table for name, table in ((conv, CONVOLUTIONS), (pool, POOLINGS))
+    )
+
+
 def register_convolution(name: str, make: MakeConvolution) -> None:
     """Let ``name`` stand for a convolution everywhere a name is taken.
 
@@ -96,8 +116,9 @@ def reads_k(conv: str, pool: str) -> bool:
     """Whether the number of hops changes a network of these layers; a user's own may read it."""
     if conv == "none":
         return False
-    read_by_conv = getattr(CONVOLUTIONS.get(conv), "reads_k", True)
-    return read_by_conv or getattr(POOLINGS.get(pool), "uses_anchors", pool not in BUILT_IN)
+    own = pool not in BUILT_IN and not is_other(pool)
+    read_by_pool = getattr(POOLINGS.get(pool), "uses_anchors", own)
+    return read_by_pool or (not is_other(conv) and getattr(CONVOLUTIONS.get(conv), "reads_k", True))
 
 
 def network_name(architecture: Mapping[str, Any]) -> str:

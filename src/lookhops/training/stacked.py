@@ -23,7 +23,8 @@ TABLE = "fingerprint.weight"
 
 def stackable(model: GraphNetwork) -> bool:
     """Whether a network's layers take a leading axis of members: all of ours do."""
-    return all(isinstance(conv, Convolution) for conv in model.convs)
+    pools = all(getattr(pool, "stackable", True) for pool in model.pools)
+    return pools and all(isinstance(conv, Convolution) for conv in model.convs)
 
 
 class StackedEngine(Engine):

@@ -43,6 +43,8 @@ class Pooling(nn.Module):
     #: Whether one layer serves the whole network; else there is one for each convolution but the
     #: last. What reads anchors has one for each in any case.
     shared = True
+    #: Whether members of a stack can be pooled at once.
+    stackable = True
     #: Whether the masked form keeps every shape and never asks the device for a value.
     fixed_shapes = True
 
