@@ -41,6 +41,9 @@ class TrainingRun:
         overwrite: Train anew although the folder is not empty.
         save_every: Seconds between two writes of the state.
         tensorboard: Folder for TensorBoard logs; by default none.
+        threshold: Two classes: the probability from which the second is answered, such as 0.3, or
+            chosen on the validation part for the highest ``f1``, or for ``youden``, the recall of
+            both classes. By default the likelier class is answered.
     """
 
     device: str = "auto"
@@ -48,6 +51,7 @@ class TrainingRun:
     overwrite: bool = False
     save_every: float = option(10.0, least=0)
     tensorboard: Path | None = None
+    threshold: str | None = None
 
 
 @with_options

@@ -41,10 +41,10 @@ def choose_threshold(p: NDArray[Any], y: NDArray[Any], threshold: str) -> float:
     """
     if threshold not in CHOSEN_FOR:
         return float(threshold)
-    values = np.unique(p)
-    places = np.append((values[1:] + values[:-1]) / 2, 0.5)
     if len(np.unique(y)) < 2:
         return 0.5
+    values = np.unique(np.concatenate(([0, 1], p)))
+    places = np.append((values[1:] + values[:-1]) / 2, 0.5)
     best, chosen = -1.0, 0.5
     for place in sorted(places.tolist(), key=lambda place: abs(place - 0.5)):
         matrix = confusion_matrix(y, (p >= place).astype(np.int64), 2)
