@@ -19,6 +19,8 @@ from lookhops.errors import LookHopsError
 
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
 MOST_SEEDS = 10_000
+#: What a model may make of what edges carry.
+EDGES = ("use", "ignore")
 LOSSES = ("mse", "mae", "huber")
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 #: Kinds of splits, and whether each names a column.
@@ -230,6 +232,9 @@ class Architecture:
             none are read.
         totals: Read beside the network what a graph holds in all: its size, counts of labels and
             degrees, means of attributes.
+        edges: What edges carry (labels, numbers, weights): ``use`` it everywhere, or ``ignore`` it
+            everywhere; by default fingerprint and totals use it, and layers, as the paper's, do
+            not.
     """
 
     conv: str = "licheb"
@@ -245,11 +250,17 @@ class Architecture:
     dropout: float = 0.0
     fingerprint: int | None = None
     totals: bool = False
+    edges: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.edges is not None and self.edges not in EDGES:
+            raise LookHopsError(f"edges is {' or '.join(EDGES)}, not {self.edges!r}.")
 
     @property
     def reads_edges(self) -> bool:
         """Whether features of edges are looked at."""
-        return self.fingerprint is not None or self.totals
+        of_wholes = self.fingerprint is not None or self.totals
+        return of_wholes if self.edges is None else self.edges == "use"
 
 
 #: One network for all data sets, chosen on other splits than the ten that are reported
@@ -280,9 +291,10 @@ class Classical:
 class Protocol:
     """How a model is trained and tested. The defaults are the paper's, to the letter.
 
-    Each seed draws its own split and its own initial weights. Adam; training stops after
-    ``patience`` epochs without a lower validation loss; the weights of the lowest validation loss
-    are tested, once.
+    Each seed draws its own split and its own initial weights; with several members, networks with
+    other initial weights are trained on the same split, and their answers are averaged. Adam;
+    training stops after ``patience`` epochs without a lower validation loss; the weights of the
+    lowest validation loss are tested, once.
 
     Args:
         seeds: One run for each.
@@ -293,6 +305,8 @@ class Protocol:
             train, val or test); ``auto``: stratified for classes, else random.
         folds: Test on each of so many folds in turn; by default every seed draws a test part of its
             own. Twice as many seeds as folds repeat them with others.
+        members: Networks for each split, with other initial weights each, whose answers are
+            averaged.
         batch_size: Graphs in a batch.
         learning_rate: Learning rate of Adam.
         weight_decay: Weight decay of Adam.
@@ -308,6 +322,7 @@ class Protocol:
     fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
     split: str = "random"
     folds: int | None = option(None, least=2)
+    members: int = option(1, least=1)
     batch_size: int = option(256, least=1)
     learning_rate: float = option(1e-3, flag="--lr")
     weight_decay: float = 0.0

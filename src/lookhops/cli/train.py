@@ -170,15 +170,15 @@ def _print(config: dict[str, Any], output: Path) -> None:
 @contextmanager
 def _tensorboard(folder: Path | None) -> Iterator[Callable[[Progress], None]]:
     """A function that logs the losses and the accuracy of each seed; without a folder, nothing."""
-    writers: dict[int, Any] = {}
+    writers: dict[str, Any] = {}
 
     def log(progress: Progress) -> None:
         for run in progress.runs if folder else ():
-            if run.seed not in writers:
-                writers[run.seed] = SummaryWriter(f"{folder}/seed-{run.seed}")
+            if run.key not in writers:
+                writers[run.key] = SummaryWriter(f"{folder}/seed-{run.key}")
             row = run.history[-1]
             for name in (name for name in row if name not in ("epoch", "seconds")):
-                writers[run.seed].add_scalar(name, row[name], int(row["epoch"]))
+                writers[run.key].add_scalar(name, row[name], int(row["epoch"]))
 
     if folder:
         try:

@@ -24,9 +24,9 @@ class ClassAnswers:
         class_names: Names of the classes.
         probabilities: Calibrated, the mean over seeds, shape (g, classes).
         numbers: Number of the class that is answered, shape (g).
-        agreement: The share of seeds that, asked alone, answer the same class, shape (g).
-        spread: Standard deviation over the seeds of that class's probability, shape (g).
-        models: How many seeds answered.
+        agreement: The share of networks that, asked alone, answer the same class, shape (g).
+        spread: Standard deviation over the networks of that class's probability, shape (g).
+        models: How many networks answered: the members of all seeds.
         sets: Which classes the conformal set holds, shape (g, classes); none where the folder, of
             an earlier version, lacks what it takes.
     """
@@ -74,8 +74,8 @@ class NumberAnswers:
     Args:
         name: Of the target.
         values: The mean over seeds, shape (g).
-        spread: Standard deviation over the seeds, shape (g).
-        models: How many seeds answered.
+        spread: Standard deviation over the networks, shape (g).
+        models: How many networks answered: the members of all seeds.
         intervals: Lower and upper end of the conformal interval, shape (g, 2), or none as above.
     """
 
@@ -179,7 +179,7 @@ class Predictions:
 
     @property
     def agreement(self) -> Array:
-        """The share of seeds that answer the same class alone, shape (g)."""
+        """The share of networks that answer the same class alone, shape (g)."""
         return self._classes.agreement
 
     @property

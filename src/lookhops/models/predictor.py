@@ -24,6 +24,10 @@ from lookhops.tasks.task import Head
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.trainer import choose_device
 
+Array = NDArray[Any]
+#: The answers of one network, and how they were calibrated.
+Alone = tuple[Array, Calibration]
+
 
 class Predictor:
     """A model folder, ready to answer.
@@ -37,9 +41,13 @@ class Predictor:
         self.checkpoint: Checkpoint = load_model(folder)
         self.encoding = self.checkpoint.encoding
         self.device = choose_device(device)
-        self.models: dict[int, GraphNetwork] = {
-            seed: self.checkpoint.model(seed).to(self.device) for seed in self.checkpoint.seeds
+        #: The networks of each seed, whose answers are averaged.
+        self.members: dict[int, list[GraphNetwork]] = {
+            seed: [model.to(self.device) for model in self.checkpoint.models(seed)]
+            for seed in self.checkpoint.seeds
         }
+        #: The first network of each seed, to look into.
+        self.models = {seed: members[0] for seed, members in self.members.items()}
 
     def read(self, graphs: Graphs) -> Graphs:
         """The graphs in the columns that the model was trained on; others are refused."""
@@ -66,9 +74,18 @@ class Predictor:
         if not 0 < coverage < 1:
             raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
         whole = self.whole(graphs)
-        each = torch.stack([self.answers(whole, seed) for seed in self.models]).numpy()
+        outputs = {seed: self.outputs(whole, seed) for seed in self.models}
+        each = torch.stack([self._calibrated(own, seed) for seed, own in outputs.items()])
+        alone = [
+            (self._calibrated([one], seed).numpy(), self.checkpoint.calibration(seed))
+            for seed, own in outputs.items()
+            for one in own
+        ]
         heads = enumerate(self.checkpoint.task.heads)
-        targets = tuple(self._target(head, number, each, coverage) for number, head in heads)
+        targets = tuple(
+            self._target(head, self._region(head, number, each.numpy(), coverage), each, alone)
+            for number, head in heads
+        )
         reference = self.checkpoint.reference
         if reference is None:
             return Predictions(graph_ids(graphs), targets)
@@ -76,25 +93,26 @@ class Predictor:
         return Predictions(graph_ids(graphs), targets, near, reference.limit)
 
     def _target(
-        self, head: Head, number: int, each: NDArray[Any], coverage: float
+        self, head: Head, region: Array | None, each: Tensor, networks: Sequence[Alone]
     ) -> ClassAnswers | NumberAnswers:
         """The answers to one target.
 
         Args:
             head: The target.
-            number: Its place among the targets.
+            region: Its conformal sets or intervals.
             each: All answers of each seed, shape (seeds, g, channels).
-            coverage: As for :meth:`predict`.
+            networks: All answers of each network alone, shape (g, channels), with its calibration.
         """
-        own = each[..., head.channels]
-        mean, region = own.mean(0), self._region(head, number, own, coverage)
+        mean = each[..., head.channels].mean(0).numpy()
+        alone = np.stack([answers[:, head.channels] for answers, _ in networks])
         if not isinstance(head.task, Classification):
-            return NumberAnswers(head.task.name, mean[:, 0], own.std(0)[:, 0], len(own), region)
-        calibrations = [head.calibration(self.checkpoint.calibration(s)) for s in self.models]
+            spread = alone.std(0)[:, 0]
+            return NumberAnswers(head.task.name, mean[:, 0], spread, len(alone), region)
+        calibrations = [head.calibration(calibration) for _, calibration in networks]
         chosen = head.task.decided(mean, _together(calibrations))
-        pairs = zip(own, calibrations, strict=True)
-        alone = np.stack([head.task.decided(p, calibration) for p, calibration in pairs])
-        likely = np.take_along_axis(own, np.broadcast_to(chosen, alone.shape)[..., None], -1)
+        pairs = zip(alone, calibrations, strict=True)
+        votes = np.stack([head.task.decided(p, calibration) for p, calibration in pairs])
+        likely = np.take_along_axis(alone, np.broadcast_to(chosen, votes.shape)[..., None], -1)
         if region is not None:  # what is answered is never left out
             region |= np.arange(mean.shape[1]) == chosen[:, None]
         return ClassAnswers(
@@ -102,16 +120,15 @@ class Predictor:
             head.task.class_names,
             mean,
             chosen,
-            (alone == chosen).mean(0),
+            (votes == chosen).mean(0),
             likely[..., 0].std(0),
-            len(own),
+            len(alone),
             region,
         )
 
-    def _region(
-        self, head: Head, number: int, own: NDArray[Any], coverage: float
-    ) -> NDArray[Any] | None:
+    def _region(self, head: Head, number: int, each: Array, coverage: float) -> Array | None:
         """The conformal sets or intervals of one target, where the folder has what it takes."""
+        own = each[..., head.channels]
         reference = self.checkpoint.reference
         known = {} if reference is None else reference.nonconformity
         answers = [p for seed, p in zip(self.models, own, strict=True) if seed in known]
@@ -120,11 +137,20 @@ class Predictor:
         values = [known[seed][number].numpy() for seed in self.models if seed in known]
         return head.task.regions(np.stack(answers), values, coverage)
 
+    def outputs(self, whole: WholeGraphs, seed: int) -> list[Tensor]:
+        """What each network of a seed gives, in the targets' units, shape (g, channels)."""
+        inputs, fitted = self.inputs(whole, seed), self.checkpoint.fitted.get(seed)
+        given = (inputs.outputs(network) for network in self.members[seed])
+        return [self.checkpoint.task.in_units(output, fitted) for output in given]
+
     def answers(self, whole: WholeGraphs, seed: int) -> Tensor:
-        """One seed's calibrated answers, shape (g, channels), in main memory."""
-        outputs = self.inputs(whole, seed).outputs(self.models[seed])
-        outputs = self.checkpoint.task.in_units(outputs, self.checkpoint.fitted.get(seed))
-        return self.checkpoint.task.answers(outputs, self.checkpoint.calibration(seed))
+        """One seed's calibrated answers, those of its networks together, shape (g, channels)."""
+        return self._calibrated(self.outputs(whole, seed), seed)
+
+    def _calibrated(self, outputs: Sequence[Tensor], seed: int) -> Tensor:
+        task, calibration = self.checkpoint.task, self.checkpoint.calibration(seed)
+        together = outputs[0] if len(outputs) == 1 else task.average(outputs)
+        return task.answers(together, calibration)
 
 
 def _together(calibrations: Sequence[Calibration]) -> Calibration:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -190,6 +191,11 @@ class Classification(Task):
         if "threshold" not in calibration:
             return p.argmax(-1)
         return (p[..., 1] >= calibration["threshold"]).astype(np.int64)
+
+    def average(self, outputs: Sequence[Tensor]) -> Tensor:
+        r"""The logarithm of the mean :math:`\tfrac1m \sum_i \mathrm{softmax}(o_i)`."""
+        likelihood = torch.stack(list(outputs)).log_softmax(-1)
+        return likelihood.logsumexp(0) - math.log(len(outputs))
 
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
         r"""Probabilities :math:`\mathrm{softmax}(o / T)`, shape (g, classes)."""

@@ -196,6 +196,16 @@ class SeveralTargets(Task):
         """What each head's validation part says, under its name."""
         return self._each(lambda task, *own: task.calibrate(*own), output, target)
 
+    def average(self, outputs: Sequence[Tensor]) -> Tensor:
+        """The average of each head."""
+        return torch.cat(
+            [
+                head.task.average([one[..., head.channels] for one in outputs])
+                for head in self.heads
+            ],
+            -1,
+        )
+
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
         """The answers of each head, in the places of its outputs."""
         return torch.cat(

@@ -161,6 +161,10 @@ class Task(ABC):
     def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
         """What turns outputs into answers, learnt from a validation part."""
 
+    def average(self, outputs: Sequence[Tensor]) -> Tensor:
+        """Outputs of several networks as those of one, whose answers are the mean of theirs."""
+        return torch.stack(list(outputs)).mean(0)
+
     @abstractmethod
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
         """Calibrated answers, float64; an empty calibration leaves them as the network has them."""

@@ -110,7 +110,10 @@ def _confusion(config: Mapping[str, Any]) -> RenderableType:
 def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     epochs = list(config["epochs"].values())
     length = f"{min(epochs)}" if min(epochs) == max(epochs) else f"{min(epochs)} to {max(epochs)}"
+    members = config["protocol"].get("members", 1)
     each = "" if len(epochs) == 1 else f"each of {len(epochs)} models"
+    if members > 1:
+        each = f"each of {members * len(epochs)} networks"
     yield "parameters", f"{config['parameters']:,}", each
     protocol, runs = config["protocol"], list(config["metrics"]["seeds"].values())
     if "split" in protocol and runs:
