@@ -83,6 +83,7 @@ def train(
     if run.resume and run.overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
     graphs = reading.load_to_learn(source)
+    _say_molecules(graphs)
     graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
     chosen_k, information = hops(k, graphs)
     network = replace(network, k=chosen_k)
@@ -95,6 +96,15 @@ def train(
         from lookhops.report.build import report_on
 
         write_page(report_on(output, graphs), report, quiet=as_json)
+
+
+def _say_molecules(graphs: Graphs) -> None:
+    """Of molecules, a line on duplicates, salts, mixtures and skipped rows, where there are any."""
+    from lookhops.datasets.molecule_counts import in_words, molecule_counts
+
+    counts = molecule_counts(graphs)
+    if counts and (said := in_words(counts)):
+        print_line(f"{graphs.name}: {said} (--duplicates and --salts choose what is done)", err)
 
 
 def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
