@@ -78,7 +78,8 @@ def test_members_are_kept_averaged_and_resumed(tasks, whole, tmp_path):
     inputs = predictor.inputs(predictor.whole(tasks), 22)
     with torch.inference_mode():
         each = [inputs.outputs(network).double().softmax(1) for network in predictor.members[22]]
-        average = predictor.outputs(predictor.whole(tasks), 22).double().softmax(1)
+        outputs = predictor.outputs(predictor.whole(tasks), 22)
+        average = predictor.checkpoint.task.average(outputs).double().softmax(1)
     assert not torch.equal(each[0], each[1])
     torch.testing.assert_close(average, torch.stack(each).mean(0), rtol=0, atol=1e-6)
     part = config["metrics"]["seeds"]["22"]
@@ -110,7 +111,7 @@ def test_a_final_model_of_all_graphs_answers(tasks, tmp_path):
     predictor = Predictor(tmp_path / "m", "cpu")
     assert predictor.checkpoint.seeds == (11, 22)
     with torch.inference_mode():
-        found = predictor.probabilities(predictor.whole(tasks), FINAL).numpy()
+        found = predictor.answers(predictor.whole(tasks), FINAL).numpy()
         inputs = predictor.inputs(predictor.whole(tasks), FINAL)
         each = [inputs.outputs(network).double().softmax(1) for network in predictor.members[FINAL]]
     assert (predictor.predict(tasks).probabilities == found).all()

@@ -254,18 +254,23 @@ def _about_final(run: Run) -> dict[str, Any]:
 
 def _nonconformity(
     runs: Sequence[Run], graphs: Graphs, task: Task, calibrations: Mapping[int, Calibration]
-) -> dict[int, Tensor]:
+) -> dict[int, list[Tensor]]:
     """How far the truth of each seed's validation graphs is from its answers."""
     target = task.targets(graphs).cpu()
-    return {
-        run.seed: torch.from_numpy(
-            task.nonconformity(
-                task.answers(run.predictions["val"], calibrations[run.seed]), target[run.split.val]
+    nonconformity: dict[int, list[Tensor]] = {}
+    for run in runs:
+        if not run.predictions:  # its training was stopped before its time
+            continue
+        answers = task.answers(run.predictions["val"], calibrations[run.seed])
+        nonconformity[run.seed] = [
+            torch.from_numpy(
+                head.task.nonconformity(
+                    answers[:, head.channels], head.target(target[run.split.val])
+                )
             )
-        )
-        for run in runs
-        if run.predictions  # its training was not stopped before its time
-    }
+            for head in task.heads
+        ]
+    return nonconformity
 
 
 # -------------------------------------------------------------------- reading

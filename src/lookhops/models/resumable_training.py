@@ -54,6 +54,7 @@ def train_into(
     overwrite: bool = False,
     save_every: float = 10.0,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
+    threshold: str | None = None,
     command: str | None = None,
     reading: Reading = AS_USUAL,
     information: Mapping[str, Any] | None = None,
@@ -70,6 +71,8 @@ def train_into(
         resume: Go on with the training that was begun here; begin it if there is none.
         overwrite: Train anew; what is in the folder stays until the new model is complete.
         save_every: Seconds between two writes of the state.
+        threshold: Of two classes: from which probability the second is answered, such as ``0.3``,
+            or what it is chosen for on the validation part: ``f1`` or ``youden``.
         command: The command line that asked for it, kept with the model.
         reading: How the graphs were read, kept with the model: new ones are read so too.
         information: The hop information that chose k, kept with the model.
@@ -81,7 +84,7 @@ def train_into(
     """
     folder, chosen = Path(folder), choose_device(device)
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
-    task = task_of(graphs, protocol.class_weights, protocol.loss)
+    task = task_of(graphs, protocol.class_weights, protocol.loss, threshold)
     plan = draw_splits(graphs, task, protocol, splits)
     protocol, parts = plan.protocol, plan.splits
     # An architecture that cannot be says so before anything is written.
