@@ -92,6 +92,6 @@ def columns_of(task: Task) -> tuple[list[str], list[str]]:
 def _numbers(cells: pd.Series, head: Head) -> Array:
     """The truth as numbers, of classes their places; NaN where a cell is blank."""
     if not isinstance(head.task, Classification):
-        return pd.to_numeric(cells.replace("", "nan")).to_numpy(float)
+        return np.array([float(cell) if cell else np.nan for cell in cells])
     places = {name: float(place) for place, name in enumerate(head.task.class_names)}
     return np.array([places.get(cell, np.nan) for cell in cells])

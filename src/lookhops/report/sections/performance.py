@@ -41,6 +41,9 @@ def performance_section(model: ModelFolder) -> Section | None:
     main = model.task.main
     blocks: list[Block] = []
     for head in heads:
+        if model.answers is not None:  # blanks do not count
+            known = counted(len(model.answers.of(head)), "test graph")
+            n = f"n = {known} with {head.name}, {counted(len(tested), 'seed')}"
         lead, charts = _target(model, head, n)
         blocks += [Subheading(head.name, lead), metrics_table(model, head, n), *charts]
     lead = f"{counted(len(heads), 'target')}, answered by one network."
