@@ -8,6 +8,15 @@ from torch import Tensor
 
 from lookhops.hops import Adjacency
 from lookhops.nn import Level
+from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+
+#: Every convolution and every pooling, though not all of one with all of the other.
+LAYER_PAIRS = [
+    (conv, pool)
+    for conv in CONVOLUTIONS
+    for pool in POOLINGS
+    if pool in ("none", "lookhops") or conv in ("licheb", "gcn")
+]
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,12 @@ from dataclasses import replace
 import pytest
 import torch
 
+from batches import LAYER_PAIRS
 from lookhops.datasets.hop_tasks import hop_task
 from lookhops.datasets.splits import Split, split
+from lookhops.graphs import Target
 from lookhops.nn import Architecture
-from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+from lookhops.nn.registry import POOLINGS
 from lookhops.options import Protocol
 from lookhops.tasks import task_of
 from lookhops.training.eager import EagerEngine
@@ -45,6 +47,26 @@ def noisy():
     task = task[torch.cat((zeros, ones[: len(zeros) // 2])).sort().values]
     noise = torch.randn(task.num_nodes, 6, generator=torch.Generator().manual_seed(0))
     return replace(task, attributes=noise, labels=None)
+
+
+def asking(graphs, asked):
+    """The same graphs with other targets, some of them blank; the first graph's are."""
+    generator = torch.Generator().manual_seed(5)
+    count = {"a number": 1, "twelve targets": 12, "numbers and classes": 5}[asked]
+    sizes = graphs.nodes_per_graph.double()[:, None]
+    number = 1000 + sizes + torch.randn(len(graphs), count, generator=generator).double()
+    number[torch.rand(len(graphs), count, generator=generator) < 0.4] = torch.nan
+    number[0] = torch.nan
+    if count == 1:
+        return replace(graphs, y=number[:, 0], targets=(Target("size"),))
+    classes = [() if asked != "twelve targets" and j % 2 else ("a", "b") for j in range(count)]
+    middle = number.nanmedian(0).values
+    values = [
+        torch.where(own.isnan(), own, (own > middle[j]).double()) if classes[j] else own
+        for j, own in enumerate(number.unbind(1))
+    ]
+    targets = tuple(Target(f"t{j}", names) for j, names in enumerate(classes))
+    return replace(graphs, y=torch.stack(values, 1), targets=targets)
 
 
 def exactly(**options) -> Protocol:
@@ -92,8 +114,7 @@ class StackedCases:
                 found, engine.predict("test")[0], rtol=0, atol=10 * close["atol"]
             )
 
-    @pytest.mark.parametrize("conv", list(CONVOLUTIONS))
-    @pytest.mark.parametrize("pool", list(POOLINGS))
+    @pytest.mark.parametrize(("conv", "pool"), LAYER_PAIRS)
     def test_a_stack_is_each_seed_in_the_plain_engine(self, noisy, conv, pool):
         architecture = Architecture(conv=conv, pool=pool, hidden=16, layers=3, ratio=0.7)
         protocol = Protocol(seeds=(11, 22), batch_size=48)
@@ -122,6 +143,22 @@ class StackedCases:
             assert torch.equal(one.epoch(epoch), two.epoch(epoch))
         for found, want in zip(one.weights(), two.weights(), strict=True):
             assert all(torch.equal(found[name], want[name]) for name in want)
+
+    @pytest.mark.parametrize("asked", ["a number", "twelve targets", "numbers and classes"])
+    def test_numbers_and_several_targets_with_blanks(self, noisy, asked):
+        graphs = asking(noisy, asked)
+        protocol = exactly(seeds=(11, 22, 33), max_epochs=4, class_weights=True, loss="huber")
+        stacked = train(graphs, WHOLE, protocol, stacked=True, device=self.device)
+        alone = train(graphs, WHOLE, protocol, stacked=False, device="cpu")
+        for found, want in zip(stacked, alone, strict=True):
+            assert found.history[0].keys() == want.history[0].keys()
+            for row, other in zip(found.history, want.history, strict=True):
+                row, other = ({**one, "seconds": 0} for one in (row, other))
+                assert row == pytest.approx(other, abs=1e-6)
+            torch.testing.assert_close(found.fitted, want.fitted)
+            for part in ("val", "test"):
+                one, two = (run.predictions[part] for run in (found, want))
+                torch.testing.assert_close(one, two, rtol=1e-5, atol=1e-5)
 
     @pytest.mark.parametrize("precision", ["tf32", "bfloat16", "float64"])
     def test_in_every_precision(self, noisy, precision):

@@ -57,7 +57,7 @@ def test_the_estimator_has_them_all():
     model = LookHopsClassifier()
     parameters = model.get_params()
     assert {name: parameters[name] for name in asdict(RECOMMENDED)} == asdict(RECOMMENDED)
-    training = {option.name for option in options_of(Protocol())} - {"stratify"}
+    training = {option.name for option in options_of(Protocol())} - {"split", "folds"}
     assert training <= set(parameters)
     assert list(argument_texts(LookHopsClassifier)) == list(
         inspect.signature(type(model)).parameters

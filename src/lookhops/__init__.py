@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from lookhops.classical.hop_fingerprint import HopFingerprint
     from lookhops.datasets import load
     from lookhops.errors import LookHopsError
-    from lookhops.graphs import Graphs
+    from lookhops.graphs import Graphs, Target
     from lookhops.information import look, look_labels
     from lookhops.models import Predictor, train_into
     from lookhops.models.estimator import LookHopsClassifier
@@ -25,6 +25,7 @@ _HOMES = {
     "LookHopsError": "lookhops.errors",
     "Predictor": "lookhops.models",
     "Protocol": "lookhops.training",
+    "Target": "lookhops.graphs",
     "load": "lookhops.datasets",
     "look": "lookhops.information",
     "look_labels": "lookhops.information",
@@ -41,6 +42,7 @@ __all__ = [
     "LookHopsError",
     "Predictor",
     "Protocol",
+    "Target",
     "load",
     "look",
     "look_labels",

@@ -19,7 +19,18 @@ from lookhops.errors import LookHopsError
 
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
 MOST_SEEDS = 10_000
+LOSSES = ("mse", "mae", "huber")
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
+#: Kinds of splits, and whether each names a column.
+SPLITS = {
+    "random": False,
+    "stratified": False,
+    "scaffold": False,
+    "group": True,
+    "column": True,
+    "auto": False,
+    "file": False,
+}
 
 
 class Option(NamedTuple):
@@ -88,7 +99,7 @@ def argument_texts(of: Any) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in found}
 
 
-MOLECULES, HOP_TASKS = "molecules", "hop tasks"
+MOLECULES, TABLES, HOP_TASKS = "molecules", "tables", "hop tasks"
 CHOICES = {"invalid": ("raise", "skip")}
 
 
@@ -98,16 +109,36 @@ class Reading:
 
     Args:
         smiles_column: CSV: the column of SMILES; by default found by its name.
-        label_column: CSV or SDF: the class of each molecule; by default found by its name.
+        label_column: Molecules and tables: the class of each graph; by default found by its name.
         id_column: CSV or SDF: what to call each molecule; by default found by its name.
-        invalid: Molecules that do not parse: ``raise`` an error, or ``skip`` them with a warning.
+        graph_column: Tables: the graph of an edge or a node; by default found by its name.
+        node_column: Tables: the id of a node; by default found by its name.
+        source_column: Tables: where an edge begins; by default found by its name.
+        target_column: Tables: where an edge ends; by default found by its name.
+        weight_column: Tables: the weight of an edge; by default the column ``weight``.
+        categories: Tables: features to read as categories, with commas between; by default text
+            and whole numbers of at most ten values.
+        numbers: Tables: features to read as numbers, with commas between; by default all others.
+        ignore: Tables: columns to leave out, with commas between.
+        directed: Tables: an edge leads from its source to its target and not back.
+        invalid: Molecules that do not parse and graphs without nodes: ``raise`` an error, or
+            ``skip`` them with a warning.
         size: hops-K: how many graphs to make; by default 1000.
         seed: hops-K: the seed to make them by; by default 0.
     """
 
     smiles_column: str | None = option(None, of=(MOLECULES,))
-    label_column: str | None = option(None, of=(MOLECULES,))
+    label_column: str | None = option(None, of=(MOLECULES, TABLES))
     id_column: str | None = option(None, of=(MOLECULES,))
+    graph_column: str | None = option(None, of=(TABLES,))
+    node_column: str | None = option(None, of=(TABLES,))
+    source_column: str | None = option(None, of=(TABLES,))
+    target_column: str | None = option(None, of=(TABLES,))
+    weight_column: str | None = option(None, of=(TABLES,))
+    categories: str | None = option(None, of=(TABLES,))
+    numbers: str | None = option(None, of=(TABLES,))
+    ignore: str | None = option(None, of=(TABLES,))
+    directed: bool = option(False, of=(TABLES,))
     invalid: str = "raise"
     size: int | None = option(None, flag="--task-size", least=1, of=(HOP_TASKS,))
     seed: int | None = option(None, flag="--task-seed", least=0, of=(HOP_TASKS,))
@@ -158,6 +189,11 @@ class Reading:
         return cls(**{name: value for name, value in values.items() if name in known})
 
 
+def names_in(text: str | None) -> list[str]:
+    """Names with commas between, as options give them."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
 #: What is done with a source where nothing is chosen.
 AS_USUAL = Reading()
 
@@ -202,6 +238,11 @@ class Architecture:
     fingerprint: int | None = None
     totals: bool = False
 
+    @property
+    def reads_edges(self) -> bool:
+        """Whether features of edges are looked at."""
+        return self.fingerprint is not None or self.totals
+
 
 #: One network for all data sets, chosen on other splits than the ten that are reported
 #: (docs/compare.md says how); `lookhops train` and ``LookHopsClassifier`` begin with it.
@@ -238,26 +279,34 @@ class Protocol:
     Args:
         seeds: One run for each.
         fractions: Of all graphs, for training, validation and test.
-        stratify: Keep the classes' proportions in each part.
+        split: How graphs are split: ``random``; ``stratified`` (each part has the classes in
+            proportion); ``scaffold`` (molecules with the same rings stay together);
+            ``group:COLUMN`` (graphs with the same value stay together); ``column:COLUMN`` (it says
+            train, val or test); ``auto``: stratified for classes, else random.
+        folds: Test on each of so many folds in turn; by default every seed draws a test part of its
+            own. Twice as many seeds as folds repeat them with others.
         batch_size: Graphs in a batch.
         learning_rate: Learning rate of Adam.
         weight_decay: Weight decay of Adam.
         max_epochs: Most epochs of a run.
         patience: Epochs without a lower validation loss before a run stops.
         class_weights: Let classes that are rare in the training part count more in the loss.
+        loss: Of numbers, standardised by the training part: ``mse``, ``mae`` or ``huber``.
         precision: ``float32``; ``tf32`` (dense products rounded to 10 bits on GPUs that can);
             ``bfloat16`` (layers in bfloat16, weights in float32); ``float64``.
     """
 
     seeds: tuple[int, ...] = PAPER_SEEDS
     fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
-    stratify: bool = False
+    split: str = "random"
+    folds: int | None = option(None, least=2)
     batch_size: int = option(256, least=1)
     learning_rate: float = option(1e-3, flag="--lr")
     weight_decay: float = 0.0
     max_epochs: int = option(500, flag="--epochs", least=1)
     patience: int = option(30, least=1)
     class_weights: bool = False
+    loss: str = "mse"
     precision: str = "float32"
 
     def __post_init__(self) -> None:
@@ -269,16 +318,50 @@ class Protocol:
             raise LookHopsError("Seeds are whole numbers from 0 to 4,294,967,295.")
         for own in fields(self):
             least, value = own.metadata.get("least"), getattr(self, own.name)
-            if least is not None and value < least:
+            if None not in (least, value) and value < least:
                 raise LookHopsError(f"{own.name} must be at least {least}, not {value}.")
+        parse_split(self.split)
         if not 0 < self.learning_rate < inf:
             raise LookHopsError(f"The learning rate must be above 0, not {self.learning_rate}.")
         if not 0 <= self.weight_decay < inf:
             raise LookHopsError(f"The weight decay must be at least 0, not {self.weight_decay}.")
-        if self.precision not in PRECISIONS:
-            raise LookHopsError(
-                f"precision is one of {', '.join(PRECISIONS)}, not {self.precision!r}."
-            )
+        for name, words in (("precision", PRECISIONS), ("loss", LOSSES)):
+            if getattr(self, name) not in words:
+                raise LookHopsError(
+                    f"{name} is one of {', '.join(words)}, not {getattr(self, name)!r}."
+                )
+
+    @staticmethod
+    def upgrade(values: dict[str, Any]) -> dict[str, Any]:
+        """Entries as earlier versions wrote them, in today's names."""
+        if "stratify" not in values:
+            return values
+        rest = {name: value for name, value in values.items() if name != "stratify"}
+        return {"split": "stratified" if values["stratify"] else "random", **rest}
+
+
+def splits_in_words(split: str, folds: int | None) -> str:
+    """``stratified by class``, ``5 folds, by scaffold``."""
+    kind, name = parse_split(split)
+    said = {
+        "random": "at random",
+        "stratified": "stratified by class",
+        "scaffold": "by scaffold",
+        "group": f"by {name}",
+        "column": f"as {name} says",
+        "auto": "chosen by the target",
+        "file": "from a file",
+    }[kind]
+    return f"{folds} folds, {said}" if folds else said
+
+
+def parse_split(text: str) -> tuple[str, str]:
+    """The kind of a split, and the column that it names: ``group:site`` is (group, site)."""
+    kind, colon, name = text.partition(":")
+    if kind not in SPLITS or bool(colon) != SPLITS[kind] or bool(name) != SPLITS[kind]:
+        known = ", ".join(f"{kind}:COLUMN" if named else kind for kind, named in SPLITS.items())
+        raise LookHopsError(f"There is no split {text!r}; known are {known}.")
+    return kind, name
 
 
 #: What options mean that stand in several places; a docstring there need not say it again.
@@ -288,13 +371,16 @@ SHARED_TEXTS = {
 }
 
 
-def parse_seeds(text: str | int | Sequence[int]) -> tuple[int, ...]:
-    """Seeds from a count (the paper's first n: 11, 22, ...) or a list such as ``11,22,33``."""
+def parse_seeds(text: str | int | Sequence[int], folds: int | None = None) -> tuple[int, ...]:
+    """Seeds from a count (the paper's first n: 11, 22, ...) or a list such as ``11,22,33``.
+
+    Folds are counted from 0: seed s is fold s mod k.
+    """
     if isinstance(text, int) or (isinstance(text, str) and text.strip().isdecimal()):
         count = int(text)
         if not 1 <= count <= MOST_SEEDS:
             raise LookHopsError(f"A count of seeds is from 1 to {MOST_SEEDS:,}, not {count}.")
-        return tuple(11 * (i + 1) for i in range(count))
+        return tuple(i if folds else 11 * (i + 1) for i in range(count))
     if isinstance(text, str):
         try:
             return tuple(int(part) for part in text.split(",") if part.strip())

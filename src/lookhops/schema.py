@@ -33,6 +33,8 @@ Share = Annotated[float, Range(0, 1)]
 NotNegative = Annotated[float, Range(0)]
 Count = Annotated[int, Range(0)]
 Positive = Annotated[int, Range(1)]
+#: How many values a column of labels may have: each is a feature of its own.
+LabelSize = Annotated[int, Range(0, 1_000_000)]
 
 #: What plain values are called, and the types that they have; Real may be infinite or NaN.
 PLAIN: Mapping[Any, tuple[str, tuple[type, ...]]] = {
@@ -76,7 +78,8 @@ def read(kind: type[T] | AtLeast, value: Any, path: str = "") -> T:
     """A value as this type, or a sentence that says where it is not.
 
     Args:
-        kind: A dataclass (no other entries are allowed; those with defaults may be missing),
+        kind: A dataclass (no other entries are allowed; those with defaults may be missing; what
+            earlier versions wrote goes through its ``upgrade`` first, where it has one),
             :class:`AtLeast`, ``Mapping[str, T]``, ``Sequence[T]``, ``tuple[...]``, ``T | None``, a
             number with a :class:`Range`, a plain type or ``Any``.
         value: What ``json.loads`` gave.
@@ -158,15 +161,17 @@ def _entries_reader(kind: Any) -> Callable[[Any], Any]:
     else:
         kinds, optional = kind.entries, kind.optional
     readers = {name: _reader(each) for name, each in kinds.items()}
+    upgrade = getattr(kind, "upgrade", lambda value: value)
 
     def entries(value: Any) -> Any:
-        for name in _object(value) if closed else ():
+        value = upgrade(_object(value))
+        for name in value if closed else ():
             if name not in readers:
                 text = " is not known to this version of LookHops"
                 raise _Misfit(text, UnknownEntry).at(f".{name}")
         found = {}
         for name, reader in readers.items():
-            if name in _object(value):
+            if name in value:
                 found[name] = _entry(reader, value[name], f".{name}")
             elif name not in optional:
                 raise _Misfit(" is missing").at(f".{name}")

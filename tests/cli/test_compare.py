@@ -24,7 +24,7 @@ def test_the_table_the_pairs_and_the_files(lookhops, tmp_path):
     *lines, written = out.splitlines()
     assert written == f"written: {tmp_path}"  # a path is never broken
     assert max(map(len, lines)) <= 80
-    assert "hops-1: 3 seeds" in out
+    assert "hops-1: 3 splits, stratified by class" in out
     assert "Paired differences" in out
     assert "Nadeau" in out
     assert "9 of 9 runs" in err
@@ -57,7 +57,7 @@ def test_more_seeds_and_models_train_only_what_is_new(lookhops, tmp_path):
     assert code == 0
     assert "3 runs were in the store already" in err
     assert "8 of 8 runs" in err
-    assert "hops-1: 4 seeds" in out
+    assert "hops-1: 4 splits" in out
 
 
 def test_one_seed_and_no_time(lookhops, tmp_path):
@@ -185,3 +185,22 @@ def test_a_layer_defined_anew_is_trained_anew(tmp_path, monkeypatch):
             compare(graphs, "mine/hidden=4/layers=2", protocol, store=store, device="cpu")
             sizes.append(len(store.runs()))
     assert sizes == [1, 2, 2]
+
+
+def test_any_split_is_paired_and_known_to_the_store(lookhops, tmp_path):
+    molecules = ["CCO", "CCN", "c1ccccc1O", "c1ccccc1N", "C1CCCCC1O", "C1CCCCC1N", "CCCO", "CCCN"]
+    rows = [
+        f"{smiles}{'C' * (i // 8)},{'ON'[i % 2]},{i // 3}" for i, smiles in enumerate(molecules * 5)
+    ]
+    (tmp_path / "m.csv").write_text("smiles,class,site\n" + "\n".join(rows))
+    options = ["--models", "baseline", "--store", tmp_path / "s.sqlite", "--json"]
+    kinds = [["--split", "scaffold"], ["--split", "group:site"], ["--folds", "4"], []]
+    for extra in kinds * 2:
+        extra = [*extra, *([] if "--folds" in extra else ["--seeds", "2"])]
+        code, out, err = lookhops("compare", tmp_path / "m.csv", *options, *extra)
+        assert code == 0, err
+        assert len(json.loads(out)["seeds"]) == (4 if "--folds" in extra else 2)
+    with Store(tmp_path / "s.sqlite") as store:
+        runs = store.runs()
+    assert len(runs) == 2 + 2 + 4 + 2
+    assert {run.key.protocol.split for run in runs} == {"scaffold", "group:site", "stratified"}

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from lookhops import Graphs
@@ -37,6 +38,28 @@ def test_info(lookhops: Run, folder: Path):
     assert rows["classes"] == ["2"]
     assert out.count("50.0%") == 2
     assert max(map(len, out.splitlines())) <= 80
+
+
+def test_tables(lookhops: Run, tmp_path: Path):
+    table = pd.DataFrame({"graph": [1, 1, 2], "from": list("abc"), "to": list("bca")})
+    table.to_parquet(tmp_path / "e.parquet")
+    (tmp_path / "n.csv").write_text("graph,node,age\n1,a,3.5\n1,b,4\n1,c,5\n2,c,6\n2,a,7\n")
+    (tmp_path / "g.csv").write_text("graph,label\n1,fine\n2,fraud\n")
+    files = ("--graphs", tmp_path / "g.csv", "--nodes", tmp_path / "n.csv")
+    edges, out = ("--edges", tmp_path / "e.parquet"), tmp_path / "mine.graphs"
+    code, said, err = lookhops("data", "convert", *files, *edges, out)
+    assert (code, err) == (0, "")
+    assert "mine.graphs: 2 graphs" in said
+    graphs = Graphs.load(out)
+    assert (graphs.name, graphs.class_names) == ("mine", ("fine", "fraud"))
+    code, said, _ = lookhops("data", "info", tmp_path / "e.parquet", "--directed", "--json")
+    assert json.loads(said)["directed"] is True
+    code, said, err = lookhops("data", "convert", *files, *edges, "x.csv", out)
+    assert code == 2
+    assert err == "lookhops: Name one source and OUT; or --edges (--nodes, --graphs), and OUT.\n"
+    code, said, err = lookhops("data", "convert", *edges, "--smiles-column", "s", out)
+    assert code == 2
+    assert "smiles_column is an option of molecules alone" in err
 
 
 def test_info_as_json(lookhops: Run, folder: Path, monkeypatch: pytest.MonkeyPatch):

@@ -65,7 +65,7 @@ def test_without_labels(lookhops: Run, tmp_path: Path):
     _, out, _ = lookhops("look", *TASK, "--no-labels", "--json")
     assert json.loads(out)["labels"] is None
     few = package.load("hops-2", size=80).select(range(30))
-    bare = dataclasses.replace(few, y=None, class_names=())
+    bare = dataclasses.replace(few, y=None, targets=())
     for graphs, said in ((few, "30 graphs are too few"), (bare, "the graphs have no classes")):
         graphs.save(tmp_path / "set.graphs")
         code, out, err = lookhops("look", tmp_path / "set.graphs")

@@ -39,13 +39,17 @@ def test_a_csv_of_molecules(lookhops, model, tmp_path):
     code, out, _ = lookhops("predict", model, tmp_path / "mine.csv")
     assert code == 0
     found = rows(out)
-    assert list(found[0]) == ["id", "class", "p_low", "p_medium", "p_high", "agreement"]
+    p = ["p_low", "p_medium", "p_high"]
+    sure = ["set_90", "agreement", "spread", "similarity", "warning"]
+    assert list(found[0]) == ["id", "class", *p, *sure]
     assert [row["id"] for row in found] == ["ethanol", "a, b"]
     for row in found:
         p = {name: float(row[f"p_{name}"]) for name in ("low", "medium", "high")}
         assert sum(p.values()) == pytest.approx(1, abs=2e-4)
         assert p[row["class"]] == max(p.values())
         assert float(row["agreement"]) in (0.5, 1.0)
+        assert row["class"] in row["set_90"].split(" | ")
+        assert 0 < float(row["similarity"]) <= 1
     code, out, err = lookhops("predict", model, tmp_path / "mine.csv", "-o", tmp_path / "out.csv")
     assert (code, out) == (0, "")
     assert "out.csv: 2 graphs" in err
@@ -59,6 +63,42 @@ def test_json(lookhops, model, tmp_path):
     [record] = json.loads(out)
     assert record["id"] == "ethanol"
     assert sum(record["probabilities"].values()) == pytest.approx(1)
+
+
+def test_an_unlike_graph_is_warned_about(lookhops, model, tmp_path):
+    (tmp_path / "mine.smi").write_text("CCO ethanol\n[SiH3][SiH2][SiH2][SiH2][SiH3] odd\n")
+    code, out, err = lookhops("predict", model, tmp_path / "mine.smi", "--coverage", "0.5")
+    assert code == 0
+    assert [row["warning"] for row in rows(out)] == ["", "unlike the training graphs"]
+    assert "set_50" in out
+    assert "1 graph is unlike all that the model was trained on" in err
+    code, _, err = lookhops("predict", model, tmp_path / "mine.smi", "--coverage", "90")
+    assert code == 2
+    assert "A coverage is between 0 and 1, not 90" in err
+
+
+def test_folders_of_earlier_versions_say_less(lookhops, model, tmp_path):
+    (model / "reference.safetensors").unlink()
+    (tmp_path / "mine.smi").write_text("CCO ethanol\n")
+    code, out, _ = lookhops("predict", model, tmp_path / "mine.smi")
+    assert code == 0
+    assert not {"set_90", "similarity", "warning"} & set(rows(out)[0])
+
+
+def test_new_graphs_are_read_as_those_of_the_training(lookhops, tmp_path):
+    molecules = ["CC", "CCC", "CCCC", "CCCCC", "CO", "CCO", "CCCO", "CCCCO"] * 3
+    lines = [f"{s},C,{'O' in s}" for s in molecules]
+    table = "\n".join(["drawn,smiles,alcohol", *lines, "C(,C,True"]) + "\n"
+    (tmp_path / "mine.csv").write_text(table)
+    read = ["--smiles-column", "drawn", "--label-column", "alcohol", "--invalid", "skip"]
+    network = ["--hidden", "8", "--layers", "2", "--epochs", "2"]
+    model = tmp_path / "model"
+    code, _, err = lookhops("train", tmp_path / "mine.csv", "-o", model, *read, *network)
+    assert code == 0, err
+    code, out, err = lookhops("predict", model, tmp_path / "mine.csv")
+    assert code == 0, err
+    assert len(rows(out)) == len(molecules)
+    assert "of 24 as labelled" in err
 
 
 def test_smiles_on_standard_input(model):

@@ -69,14 +69,14 @@ def test_json_and_nothing_else(lookhops, tmp_path):
 
 def test_options_reach_the_training(lookhops, tmp_path):
     options = ["--conv", "gcn", "--pool", "none", "--k", "1", "--seeds", "5,7", "--lr", "0.02"]
-    options += ["--weight-decay", "0.1", "--stratify", "--class-weights", "--patience", "2"]
+    options += ["--weight-decay", "0.1", "--split", "random", "--class-weights", "--patience", "2"]
     options += ["--precision", "float64", "--ratio", "0.5", "--activation", "relu"]
     code, out, err = lookhops("train", *SMALL, *options, "--json", "-o", tmp_path / "m")
     assert code == 0, err
     config = json.loads(out)
     protocol = {key: config["protocol"][key] for key in ("seeds", "learning_rate", "weight_decay")}
     assert protocol == {"seeds": [5, 7], "learning_rate": 0.02, "weight_decay": 0.1}
-    assert config["protocol"]["stratify"]
+    assert config["protocol"]["split"] == "random"
     assert config["protocol"]["class_weights"]
     assert config["protocol"]["precision"] == "float64"
     assert (config["architecture"]["conv"], config["architecture"]["k"]) == ("gcn", 1)
@@ -289,3 +289,26 @@ def test_a_network_that_cannot_be_leaves_the_folder_alone(lookhops, tmp_path):
         code, _, err = lookhops("train", *SMALL, *option, "-o", tmp_path / "m")
         assert (code, err.count("\n")) == (2, 1), err
         assert not (tmp_path / "m").exists()
+
+
+def test_a_fixed_test_set_and_folds(lookhops, tmp_path):
+    rows = [f"{'C' * (i // 2 + 1)}{'ON'[i % 2]},{'ab'[i % 2]}" for i in range(60)]
+    (tmp_path / "m.csv").write_text("smiles,class\n" + "\n".join(rows))
+    (tmp_path / "t.csv").write_text("smiles,class\nCCO,a\nCCN,b\nCCCO,a\n")
+    options = ["--epochs", "1", "--hidden", "8", "--layers", "1", "--device", "cpu", "--json"]
+    given = ["--test", tmp_path / "t.csv", "--seeds", "2", "-o", tmp_path / "m"]
+    code, out, err = lookhops("train", tmp_path / "m.csv", *options, *given)
+    assert code == 0, err
+    seeds = json.loads(out)["metrics"]["seeds"]
+    assert [(one["train_graphs"], one["test_graphs"]) for one in seeds.values()] == [(53, 3)] * 2
+    assert "fewer than five graphs of a class in a part, the least of all splits: 'a' (" in err
+    code, out, err = lookhops(
+        "train", tmp_path / "m.csv", *options, "--folds", "3", "-o", tmp_path / "f"
+    )
+    assert code == 0, err
+    config = json.loads(out)
+    assert list(config["metrics"]["seeds"]) == ["0", "1", "2"]
+    assert sum(one["test_graphs"] for one in config["metrics"]["seeds"].values()) == 60
+    both = ["--folds", "3", "--test", tmp_path / "t.csv", "-o", tmp_path / "b"]
+    code, _, err = lookhops("train", tmp_path / "m.csv", *options, *both)
+    assert (code, "leave out --folds" in err) == (2, True)

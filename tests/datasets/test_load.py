@@ -130,7 +130,7 @@ def test_sources_that_are_none(folder: Path, source: str, sentence: str):
 def test_options_that_do_not_apply_are_refused(folder: Path):
     with pytest.raises(LookHopsError, match="size is an option of hop tasks alone, and TINY"):
         lookhops.load("TINY", data_dir=folder, size=5)
-    with pytest.raises(LookHopsError, match="label_column is an option of molecules alone"):
+    with pytest.raises(LookHopsError, match="label_column is an option of molecules and tables"):
         lookhops.load("hops-1", label_column="y")
     with pytest.raises(LookHopsError, match="invalid is 'raise' or 'skip', not 'ignore'"):
         lookhops.load("hops-1", invalid="ignore")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -10,6 +11,7 @@ from lookhops.datasets.molecules import (
     from_smiles,
     read_molecules,
 )
+from lookhops.graphs import Target
 from molecule_sets import message, written
 
 
@@ -45,11 +47,9 @@ def test_classes_in_a_given_order():
 def test_wrong_classes_and_lists():
     assert message(from_smiles, ["C", "N"], y=[1]) == "There are 2 SMILES but 1 classes."
     assert message(from_smiles, ["C", "N"], ids=["a"]) == "There are 2 SMILES but 1 ids."
-    assert "molecule 2: '' in y is not a class" in message(from_smiles, ["C", "N"], y=["a", None])
-    assert "molecule 1: 'nan'" in message(from_smiles, ["C", "N"], y=[float("nan"), 1])
     assert "so 2 is no class" in message(from_smiles, ["C"], y=[2], class_names=["a", "b"])
     wrong = message(from_smiles, ["C"], y=["c"], class_names=["a", "b"])
-    assert "molecule 1: 'c' in y is not a class; the classes are a, b." in wrong
+    assert "molecule 1: 'c' of 'class' is not a class; the classes are a, b." in wrong
     assert message(from_smiles, []) == "from_smiles: there are no molecules."
     assert message(from_smiles, ["C"], invalid="no") == "invalid is 'raise' or 'skip', not 'no'."
 
@@ -60,18 +60,29 @@ def test_wrong_classes_and_lists():
         [f"{i / 7:.3f}" for i in range(30)],
         ["0.1", "0.2", "0.3", "0.2"],
         [str(i) for i in range(30)],
-        [f"name {i}" for i in range(30)],
     ],
 )
-def test_measured_values_are_no_classes(tmp_path, values):
+def test_measured_values_are_numbers(tmp_path, values):
     rows = "".join(f"C,{value}\n" for value in values)
+    graphs = read_molecules(written(tmp_path, "set.csv", f"smiles,target\n{rows}C,\n"))
+    assert graphs.targets == (Target("target"),)
+    assert graphs.y.tolist()[:-1] == [float(value) for value in values]
+    assert graphs.y[-1].isnan()
+
+
+def test_names_of_molecules_are_no_classes(tmp_path):
+    rows = "".join(f"C,name {i}\n" for i in range(30))
     path = written(tmp_path, "set.csv", f"smiles,target\n{rows}")
-    text = message(read_molecules, path)
-    different = len(set(values))
-    assert f"the label column 'target' has {different} different values for {len(values)}" in text
-    assert "not a class; choose another column" in text
+    assert "'target' has 30 different values for 30 graphs" in message(read_molecules, path)
 
 
-def test_many_real_classes_are_classes(tmp_path):
-    rows = "".join(f"C,{i % 30}\n" for i in range(90))
-    assert read_molecules(written(tmp_path, "s.csv", f"smiles,y\n{rows}")).num_classes == 30
+def test_a_blank_is_no_class(tmp_path):
+    path = written(tmp_path, "s.csv", "smiles,y\nC,1\nN,\nO,NaN\nS,0\n")
+    for graphs in (
+        read_molecules(path),
+        from_smiles(["C"] * 4, y=[1, None, float("nan"), 0]),
+        from_smiles(["C"] * 4, y=pd.Series([1, pd.NA, None, 0], dtype="Int64")),
+        from_smiles(["C"] * 4, y=["1", "", "nan", "0"]),
+    ):
+        assert graphs.class_names == ("0", "1")
+        assert graphs.y.tolist() == [1, -1, -1, 0]

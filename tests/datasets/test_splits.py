@@ -1,6 +1,7 @@
 """Seeded, stratified and given splits."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -110,6 +111,35 @@ def test_files_that_are_not_splits(tmp_path: Path, content: object, sentence: st
         path.write_text(content if isinstance(content, str) else json.dumps(content))
     with pytest.raises(LookHopsError, match=sentence):
         read_splits(path, 4)
+
+
+def test_published_folds_are_read_as_they_are(tmp_path: Path):
+    path = tmp_path / "folds.json"
+    inner = [{"train": [0, 1], "validation": [2]}]
+    path.write_text(json.dumps([{"test": [3], "model_selection": inner}]))
+    [found] = read_splits(path, 4)
+    assert [getattr(found, part).tolist() for part in ("train", "val", "test")] == [
+        [0, 1],
+        [2],
+        [3],
+    ]
+    path.write_text(json.dumps([{"test": [3], "model_selection": []}]))
+    with pytest.raises(LookHopsError, match="split 1: expected"):
+        read_splits(path, 4)
+
+
+def test_graphs_by_their_ids(tmp_path: Path):
+    path = tmp_path / "splits.json"
+    path.write_text(json.dumps([{"train": ["b", "a"], "val": ["c"], "test": [3]}]))
+    ids = np.array(["a", "b", "c", "d"], dtype=object)
+    graphs = replace(nodes_alone(None, 4), columns={"id": ids})
+    [found] = read_splits(path, graphs)
+    assert found.train.tolist() == [1, 0]
+    with pytest.raises(LookHopsError, match='train has "b", which is no graph\'s id'):
+        read_splits(path, replace(graphs, columns={"id": np.array(["x", "y", "c", "d"])}))
+    repeated = replace(graphs, columns={"id": ids[[0, 0, 2, 3]]})
+    with pytest.raises(LookHopsError, match="their ids repeat"):
+        read_splits(path, repeated)
 
 
 def test_no_file(tmp_path: Path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from lookhops import LookHopsError
+from lookhops import LookHopsError, Target
 from lookhops.datasets import read_tu
 from tu_files import TINY, assert_same_as_pyg, pyg_dataset, write_folder, write_zip
 
@@ -81,7 +81,8 @@ def test_labels_stay_small_integers(tmp_path: Path):
 def test_regression_targets_are_columns(tmp_path: Path):
     texts = {k: v for k, v in TINY.items() if k != "graph_labels"}
     one = read_tu(write_folder(tmp_path / "one", {**texts, "graph_attributes": "0.25\n1e3\n"}))
-    assert one.y is None
+    assert one.targets == (Target("graph_attribute"),)
+    assert one.y.tolist() == [0.25, 1e3]
     assert one.num_classes == 0
     assert one.columns["graph_attribute"].tolist() == [0.25, 1000.0]
     two = read_tu(write_folder(tmp_path / "two", {**TINY, "graph_attributes": "0.25,1\n1e3,2\n"}))

@@ -1,6 +1,7 @@
-"""`Encoding`: the columns that a model is told, which graphs it refuses, and what is saved."""
+"""`Encoding`: the columns that a model is told, graphs read by name, and what is saved."""
 
 import json
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -9,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookhops import Graphs, LookHopsError
-from lookhops.encoding import Encoding
+from lookhops.encoding import Encoding, ReadOtherwise
+from lookhops.encoding.columns import NOT_SEEN
 from strategies import graph_sets
 
 
@@ -31,7 +33,104 @@ def test_columns_of_chosen_nodes(graphs: Graphs, data: st.DataObject):
     torch.testing.assert_close(found, encoding.columns(graphs, dtype=torch.float64)[node])
 
 
-def labelled(*sizes: int, name: str = "mine", featuriser: str = "tu") -> Graphs:
+def people(*roles: str, **numbers: list[float]) -> Graphs:
+    """A path of people with a role and numbers, each value numbered in order of appearance."""
+    values = list(dict.fromkeys(roles))
+    count = len(roles)
+    return Graphs.from_edges(
+        torch.arange(count - 1),
+        torch.arange(1, count),
+        torch.tensor([count]),
+        labels=torch.tensor([[values.index(role)] for role in roles]),
+        label_names=["role"],
+        label_values=[values],
+        attributes=torch.tensor(list(numbers.values())).t() if numbers else None,
+        attribute_names=list(numbers),
+        name="people",
+    )
+
+
+TRAINED = people("old", "new", "vip", age=[1.0, 2.0, 3.0], size=[4.0, 5.0, 6.0])
+
+
+def test_nothing_is_said_and_nothing_changes_where_the_columns_are_the_same():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = Encoding.fit(TRAINED).read(TRAINED)
+    assert read.attributes is TRAINED.attributes
+    assert read.labels is TRAINED.labels
+
+
+def test_values_and_columns_in_another_order_or_only_some_of_them_are_the_same():
+    encoding = Encoding.fit(TRAINED)
+    other = people("new", "old", size=[5.0, 4.0], age=[2.0, 1.0])
+    assert other.label_values != TRAINED.label_values
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = encoding.read(other)
+    assert torch.equal(encoding.columns(read), encoding.columns(TRAINED)[[1, 0]])
+    assert read.label_values == TRAINED.label_values
+
+
+def test_a_value_that_was_not_seen_is_said_and_told_as_zeros():
+    encoding = Encoding.fit(TRAINED)
+    strange = people("old", "guest", "guest", age=[1.0, 2.0, 3.0], size=[4.0, 5.0, 6.0])
+    with pytest.warns(ReadOtherwise, match=r"people: 2 nodes with a 'role' .*: guest \(2\)"):
+        read = encoding.read(strange)
+    assert read.label_values == (("old", "new", "vip", NOT_SEEN),)
+    told = encoding.columns(read)
+    assert told[:, 2:].tolist() == [[1, 0, 0], [0, 0, 0], [0, 0, 0]]
+    with warnings.catch_warnings():  # said once
+        warnings.simplefilter("error")
+        assert torch.equal(encoding.columns(encoding.read(read)), told)
+
+
+def test_a_column_that_is_not_known_is_named_and_left_out():
+    more = people("old", "new", zipcode=[9.0, 9.0], age=[1.0, 2.0], size=[4.0, 5.0])
+    encoding = Encoding.fit(TRAINED)
+    with pytest.warns(ReadOtherwise, match="does not know 'zipcode' of the nodes"):
+        read = encoding.read(more)
+    assert torch.equal(encoding.columns(read), encoding.columns(TRAINED)[:2])
+
+
+def test_a_column_that_is_missing_is_refused_by_name_with_what_is_there_instead():
+    with pytest.raises(LookHopsError) as said:
+        Encoding.fit(TRAINED).read(people("x", "y", "z", zipcode=[1.0, 2.0, 3.0]))
+    for name in ("'age'", "'size'", "'zipcode'", "'role'", "'x', 'y', 'z'", "trained on people"):
+        assert name in str(said.value)
+
+
+def test_a_list_of_numbers_that_happens_to_be_one_hot_is_still_the_numbers():
+    networkx = pytest.importorskip("networkx", reason="needs networkx (in the extra `dev`)")
+    graph, one_hot = networkx.path_graph(2), networkx.path_graph(2)
+    networkx.set_node_attributes(graph, {0: [0.5, 0.5], 1: [0.0, 1.0]}, "side")
+    networkx.set_node_attributes(one_hot, {0: [1, 0], 1: [0, 1]}, "side")
+    encoding = Encoding.fit(Graphs.from_networkx([graph]))
+    read = encoding.read(Graphs.from_networkx([one_hot]))
+    assert encoding.columns(read).tolist() == [[1, 0], [0, 1]]
+
+
+def test_features_of_edges_are_read_by_name_where_the_model_looks_at_them():
+    def bonded(*kinds: str) -> Graphs:
+        values = sorted(set(kinds))
+        labels = torch.tensor([[values.index(kind)] for kind in kinds])
+        ends = torch.arange(len(kinds))
+        rest = {"edge_label_names": ["bond"], "edge_label_values": [values]}
+        return Graphs.from_edges(
+            ends, ends + 1, torch.tensor([len(kinds) + 1]), edge_labels=labels, **rest
+        )
+
+    encoding = Encoding.fit(bonded("a", "b", "c"))
+    assert encoding.read(bonded("c", "b")).edge_labels.flatten().tolist() == [2, 1]
+    with pytest.warns(ReadOtherwise, match=r"1 edge with a 'bond' .*: d \(1\)"):
+        encoding.read(bonded("a", "d"))
+    bare = replace(TRAINED, labels=None, attributes=None)
+    with pytest.raises(LookHopsError, match="its edges have no 'bond'"):
+        encoding.read(replace(bare, featuriser="mine"))
+    assert Encoding.fit(bonded("a", "b"), edges=False).read(bonded("c")).num_edge_features == 1
+
+
+def unnamed(*sizes: int, name: str = "mine", featuriser: str = "") -> Graphs:
     return Graphs.from_edges(
         torch.tensor([0]),
         torch.tensor([1]),
@@ -44,26 +143,35 @@ def labelled(*sizes: int, name: str = "mine", featuriser: str = "tu") -> Graphs:
 
 
 def test_nodes_without_features_are_told_as_ones():
-    graphs = labelled()
+    graphs = unnamed()
     encoding = Encoding.fit(graphs)
     assert encoding.width == 1
     assert encoding.columns(graphs).tolist() == [[1.0], [1.0]]
     assert encoding.columns(graphs, torch.tensor([1])).tolist() == [[1.0]]
 
 
-def test_graphs_with_other_features_are_refused():
-    encoding = Encoding.fit(labelled(3, 1))
-    encoding.check(labelled(3, 1))
-    encoding.check(labelled(4, featuriser=""))  # as many features, made by nobody knows what
-    with pytest.raises(LookHopsError, match=r"^yours: has 5 features a node; .* mine, which has 4"):
-        encoding.check(labelled(5, name="yours"))
-    with pytest.raises(LookHopsError, match=r"labels take \[2, 2\] .* they take \[3, 1\]"):
-        encoding.check(labelled(2, 2))
+def test_features_without_names_are_read_by_their_places():
+    encoding = Encoding.fit(unnamed(3, 1, featuriser="tu"))
+    assert encoding.read(unnamed(3, 1)).label_sizes == (3, 1)
+    rows = torch.tensor([[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
+    numbers = replace(unnamed(), attributes=rows)
+    assert encoding.read(numbers).labels.tolist() == [[1, 0], [0, 0]]
+    with pytest.raises(LookHopsError, match=r"^yours: its nodes have 5 features; .* mine.* have 4"):
+        encoding.read(unnamed(5, name="yours"))
+    with pytest.raises(LookHopsError, match="'label 0', one-hot, and here they are other numbers"):
+        encoding.read(replace(numbers, attributes=rows / 2))
     with pytest.raises(LookHopsError, match=r"made by 'molecules-1'; .* made by 'tu'"):
-        encoding.check(replace(labelled(3, 1), featuriser="molecules-1"))
+        encoding.read(unnamed(3, 1, featuriser="molecules-1"))
 
 
-def test_what_is_saved_is_read_again():
-    encoding = Encoding.fit(labelled(3, 1))
-    saved = json.loads(json.dumps(encoding.to_dict() | {"fingerprint": "of the data"}))
-    assert Encoding.from_dict(saved) == encoding
+def test_a_model_of_an_earlier_version_reads_by_place():
+    data = {"name": "old", "featuriser": "tu", "num_features": 4, "label_sizes": [3]}
+    encoding = Encoding.unnamed(data)
+    graphs = people("old", "new", "vip", age=[1.0, 2.0, 3.0])
+    assert torch.equal(encoding.columns(encoding.read(graphs)), graphs.x)
+
+
+@given(graph_sets())
+def test_what_is_saved_is_read_again(graphs: Graphs):
+    encoding = Encoding.fit(graphs)
+    assert Encoding.from_dict(json.loads(json.dumps(encoding.to_dict()))) == encoding

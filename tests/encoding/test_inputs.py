@@ -16,13 +16,6 @@ def coloured(*colours: str) -> "nx.Graph":
     return graph
 
 
-def test_a_column_means_the_same_later():
-    packer = Packer.learn([coloured("red", "blue"), coloured("green", "red")])
-    assert packer.pack([coloured("red", "green")]).x.tolist() == [[0, 0, 1], [0, 1, 0]]
-    with pytest.raises(LookHopsError, match="'pink', which no training graph has"):
-        packer.pack([coloured("pink")])
-
-
 def test_whatever_a_networkx_graph_calls_its_class_it_can_be_packed():
     graphs = [coloured("red"), coloured("red")]
     graphs[0].graph["y"] = [1.5, None]

@@ -1,25 +1,36 @@
 """What a model is told of whole graphs: learnt from the training part alone."""
 
+from dataclasses import replace
+
+import pytest
 import torch
 
+from lookhops import Graphs
 from lookhops.datasets import load
+from lookhops.encoding import Encoding, ReadOtherwise
 from lookhops.encoding.whole import LIMIT, WholeEncoding, WholeGraphs
+from lookhops.neighbourhoods.totals import DEGREES
+from lookhops.options import Architecture
+
+
+def whole_of(graphs: Graphs, hops: int | None) -> WholeGraphs:
+    return WholeGraphs.of(graphs, Architecture(fingerprint=hops, totals=True), Encoding.fit(graphs))
 
 
 def test_nothing_is_learnt_outside_the_training_part(tasks):
     train = torch.arange(0, 40)
-    one = WholeEncoding.fit(WholeGraphs.of(tasks, 2, True), train)
-    other = WholeEncoding.fit(WholeGraphs.of(tasks[:40], 2, True))
+    one = WholeEncoding.fit(whole_of(tasks, 2), train)
+    other = WholeEncoding.fit(whole_of(tasks[:40], 2))
     assert torch.equal(one.vocabulary.codes, other.vocabulary.codes)
     torch.testing.assert_close(one.mean, other.mean)
     torch.testing.assert_close(one.factor, other.factor)
 
 
 def test_a_graph_is_told_the_same_alone_and_among_others(tasks):
-    encoding = WholeEncoding.fit(WholeGraphs.of(tasks, 2, True), torch.arange(0, 40))
-    together = encoding.columns(WholeGraphs.of(tasks, 2, True))
+    encoding = WholeEncoding.fit(whole_of(tasks, 2), torch.arange(0, 40))
+    together = encoding.columns(whole_of(tasks, 2))
     for number in (0, 41, 79):
-        alone = encoding.columns(WholeGraphs.of(tasks[number], 2, True))
+        alone = encoding.columns(whole_of(tasks[number], 2))
         start, end = together.rows.offsets[number : number + 2]
         assert sorted(alone.rows.indices.tolist()) == sorted(
             together.rows.indices[start:end].tolist()
@@ -29,7 +40,7 @@ def test_a_graph_is_told_the_same_alone_and_among_others(tasks):
 
 def test_totals_are_standardised_and_rare_ones_left_out():
     graphs = load("solubility")
-    whole = WholeGraphs.of(graphs, None, True)
+    whole = whole_of(graphs, None)
     train = torch.arange(0, 1000)
     encoding = WholeEncoding.fit(whole, train)
     told = encoding.columns(whole).totals[train].double()
@@ -47,9 +58,26 @@ def test_totals_are_standardised_and_rare_ones_left_out():
 
 
 def test_what_is_kept_is_read_back(tasks):
-    encoding = WholeEncoding.fit(WholeGraphs.of(tasks, 3, True))
+    encoding = WholeEncoding.fit(whole_of(tasks, 3))
     again = WholeEncoding.from_tensors(encoding.tensors())
     assert again.sizes == encoding.sizes
     assert torch.equal(again.vocabulary.codes, encoding.vocabulary.codes)
     assert torch.equal(again.factor, encoding.factor)
     assert WholeEncoding.from_tensors({}).sizes == {"num_neighbourhoods": 0, "num_totals": 0}
+
+
+def test_a_label_that_was_not_seen_is_in_no_total_and_no_known_neighbourhood(tasks):
+    encoding, learnt = Encoding.fit(tasks), WholeEncoding.fit(whole_of(tasks, 2))
+    values = ("plain", "marked", "red", "green")  # blue is green here
+    strange = replace(tasks, label_values=(values,))
+    with pytest.warns(ReadOtherwise, match="green"):
+        read = encoding.read(strange)
+    whole = WholeGraphs.of(read, Architecture(fingerprint=2, totals=True), encoding)
+    plain = whole_of(tasks, 2)
+    blue = tasks.labels.flatten() == 3
+    assert not torch.equal(whole.codes[blue], plain.codes[blue])
+    assert torch.equal(whole.codes[~blue, 0], plain.codes[~blue, 0])
+    told, expected = learnt.columns(whole), learnt.columns(plain)
+    assert told.totals.shape == expected.totals.shape
+    assert told.rows.indices.numel() < expected.rows.indices.numel()
+    assert whole.totals[:, 2 + 2 * DEGREES + 3].eq(0).all()  # counts of blue

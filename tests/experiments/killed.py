@@ -40,9 +40,9 @@ def work(how: str, store: str, log: str) -> None:
         for seed in seeds:
             os.write(file, f"{word} {os.getpid()} {model} {seed}\n".encode())
 
-    def logged_train(graphs, architecture, protocol, seeds, device):
-        say("begin", MODELS[[c.architecture for c in cells].index(architecture)], seeds)
-        return train(graphs, architecture, protocol, seeds, device)
+    def logged_train(graphs, cell, seeds, device):
+        say("begin", cell.model, seeds)
+        return train(graphs, cell, seeds, device)
 
     def logged_keep(plan, cell, key, records, seconds):
         keep(plan, cell, key, records, seconds)
@@ -67,7 +67,8 @@ def child(*arguments: str) -> int:
 
 def warm_up() -> None:
     graphs = load("hops-1", size=40)
-    runners.train_records(graphs, parse_model(MODELS[2]), Protocol(max_epochs=1), [1], "cpu")
+    cell = Cell("hops-1", MODELS[2], parse_model(MODELS[2]), Protocol(max_epochs=1))
+    runners.train_records(graphs, cell, [1], "cpu")
 
 
 def main(how: str, store: str, log: str, count: int) -> None:

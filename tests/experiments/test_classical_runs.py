@@ -55,9 +55,9 @@ def test_they_are_fitted_once_whatever_the_networks_protocol(run, cells):
 def test_on_a_gpu_their_splits_are_fitted_and_stored_one_by_one(run, cells, monkeypatch):
     tasks, train_records = [], runners.train_records
 
-    def noted(graphs, architecture, protocol, seeds, device):
-        tasks.append((architecture, len(seeds)))
-        return train_records(graphs, architecture, protocol, seeds, device)
+    def noted(graphs, cell, seeds, device):
+        tasks.append((cell.architecture, len(seeds)))
+        return train_records(graphs, cell, seeds, device)
 
     gpu = type("Device", (), {"type": "cuda"})
     monkeypatch.setattr(runners, "train_records", noted)

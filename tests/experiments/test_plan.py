@@ -77,10 +77,10 @@ def test_readings_of_whole_graphs_beside_any_network_and_alone():
 @pytest.mark.parametrize("name", CLASSICAL)
 def test_classical_models_stand_where_networks_do(name):
     assert parse_model(name) == Classical(name)
-    key = RunKey("print", Classical(name), Protocol(patience=3, max_epochs=7, stratify=True))
+    key = RunKey("print", Classical(name), Protocol(patience=3, max_epochs=7, split="stratified"))
     assert RunKey.from_texts(*key.texts) == key
     # Only what draws the splits decides such a run.
-    assert key == RunKey("print", Classical(name), Protocol(learning_rate=1.0, stratify=True))
+    assert key == RunKey("print", Classical(name), Protocol(learning_rate=1.0, split="stratified"))
     assert key != RunKey("print", Classical(name), Protocol())
     assert key.texts[1] not in {canonical(Architecture(conv=name)), canonical(Architecture())}
 

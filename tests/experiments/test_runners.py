@@ -1,5 +1,7 @@
 """The runner of this machine."""
 
+from dataclasses import replace
+
 import pytest
 
 from lookhops.errors import LookHopsError
@@ -43,10 +45,10 @@ def test_the_time_limit_begins_nothing_new(run, cells):
 def test_each_seed_is_stored_when_it_is_finished(run, cells, monkeypatch):
     train_records = runners.train_records
 
-    def interrupted(graphs, architecture, protocol, seeds, device):
+    def interrupted(graphs, cell, seeds, device):
         if seeds == [3]:
             raise KeyboardInterrupt
-        return train_records(graphs, architecture, protocol, seeds, device)
+        return train_records(graphs, cell, seeds, device)
 
     monkeypatch.setattr(runners, "train_records", interrupted)
     with pytest.raises(KeyboardInterrupt):
@@ -59,10 +61,10 @@ def test_each_seed_is_stored_when_it_is_finished(run, cells, monkeypatch):
 def test_a_failure_is_told_and_the_rest_goes_on(run, cells, monkeypatch):
     train_records = runners.train_records
 
-    def failing(graphs, architecture, protocol, seeds, device):
-        if 2 in seeds and architecture == cells[0].architecture:
+    def failing(graphs, cell, seeds, device):
+        if 2 in seeds and cell == cells[0]:
             raise LookHopsError("The loss was not a number.\nMore of it.")
-        return train_records(graphs, architecture, protocol, seeds, device)
+        return train_records(graphs, cell, seeds, device)
 
     monkeypatch.setattr(runners, "train_records", failing)
     outcome, _, _ = run(cells)
@@ -76,7 +78,7 @@ def test_a_stack_that_fails_is_tried_seed_by_seed(
     """On a GPU the seeds of a cell are one call; one bad seed costs only itself."""
     calls = []
 
-    def stacked(graphs, architecture, protocol, seeds, device):
+    def stacked(graphs, cell, seeds, device):
         calls.append(list(seeds))
         if 2 in seeds:
             raise LookHopsError("bad")
@@ -97,15 +99,15 @@ def test_a_stack_too_large_for_the_memory_is_halved(graphs, cells, monkeypatch):
 
     sizes = []
 
-    def train_some(graphs, architecture, protocol, device):
+    def train_some(graphs, architecture, protocol, splits, device):
         sizes.append(len(protocol.seeds))
         if len(protocol.seeds) > 2:
             raise torch.cuda.OutOfMemoryError
         return train(graphs, architecture, protocol, device=device)
 
     monkeypatch.setattr(runners, "train", train_some)
-    protocol = Protocol(max_epochs=1)
-    found = runners.train_records(graphs, cells[0].architecture, protocol, [5, 6, 7, 8, 9], "cpu")
+    cell = replace(cells[0], protocol=Protocol(max_epochs=1))
+    found = runners.train_records(graphs, cell, [5, 6, 7, 8, 9], "cpu")
     assert [record.seed for record in found] == [5, 6, 7, 8, 9]
     assert sizes == [5, 2, 3, 1, 2]
     assert all(isinstance(record, RunRecord) for record in found)

@@ -7,7 +7,6 @@ import torch
 from hypothesis import given
 
 from lookhops import Graphs, LookHopsError
-from lookhops.graphs.networkx import vocabulary
 from strategies import graph_sets, unpacked
 
 nx = pytest.importorskip("networkx", reason="needs networkx (in the extra `dev`)")
@@ -65,8 +64,7 @@ def test_known_texts_make_a_label_mean_the_same_in_every_set():
     one, other = nx.path_graph(2), nx.path_graph(2)
     nx.set_node_attributes(one, {0: "red", 1: "blue"}, "colour")
     nx.set_node_attributes(other, "red", "colour")
-    known = vocabulary([one, other])
-    assert known == {"colour": ["blue", "red"]}
+    known = {"colour": ["blue", "red"]}
     assert Graphs.from_networkx([other], node_features=known).x.tolist() == [[0, 1], [0, 1]]
     nx.set_node_attributes(one, 2.0, "size")
     numbers = Graphs.from_networkx([one], node_features={"size": None, **known})
@@ -81,9 +79,8 @@ def test_a_feature_that_only_some_nodes_have_is_refused_and_never_dropped():
     one, other = nx.path_graph(2), nx.path_graph(3)
     nx.set_node_attributes(one, 1.0, "size")
     sentence = r"Graph 1, node 0 has no 'size', nor have 2 more: .* node_features="
-    for read in (Graphs.from_networkx, vocabulary):
-        with pytest.raises(LookHopsError, match=sentence):
-            read([one, other])
+    with pytest.raises(LookHopsError, match=sentence):
+        Graphs.from_networkx([one, other])
     assert Graphs.from_networkx([one, other], node_features=[]).num_features == 0
     one.edges[0, 1]["bond"] = "single"
     nx.set_node_attributes(other, 1.0, "size")

@@ -77,10 +77,8 @@ EDGE = torch.tensor([[0], [1]])
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
-        (Data(x=X, y=torch.tensor([0.5])), "Graph 1: y must be one class"),
         (Data(x=X, y=torch.tensor([0, 1])), "Graph 1: y must be one class"),
         (Data(x=X, y=torch.tensor([-1])), "Graph 1: y must be one class"),
-        (Data(x=X), "Graph 1: y must be one class"),
         (Data(x=X[:, :2], y=torch.tensor([0])), "Graph 1: x must be a row of 3"),
         (Data(num_nodes=2, y=torch.tensor([0])), "Graph 1: x must be a row of 3"),
         (Data(x=X / 0, y=torch.tensor([0])), "Graph 1 has a node feature that is not"),

@@ -27,7 +27,7 @@ def test_saving_and_loading_changes_nothing(tmp_path: Path, graphs: Graphs):
     again = Graphs.load(path)
     assert unpacked(again) == unpacked(graphs)
     assert again.fingerprint == graphs.fingerprint
-    for name in ("name", "featuriser", "class_names", *NAMES):
+    for name in ("name", "featuriser", "targets", *NAMES):
         assert getattr(again, name) == getattr(graphs, name)
     assert [file.name for file in path.parent.iterdir()] == ["set.graphs"]
 

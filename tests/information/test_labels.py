@@ -10,6 +10,7 @@ import torch
 
 from lookhops import Graphs, LookHopsError, load, look_labels
 from lookhops.datasets.splits import split
+from lookhops.graphs import Target
 from lookhops.information import LabelInformation
 from lookhops.information.labels import PENALTY
 from lookhops.neighbourhoods import ridge
@@ -71,7 +72,7 @@ def test_agrees_with_a_naive_version(classes: int, monkeypatch: pytest.MonkeyPat
     graphs = load("hops-2", size=120)
     if classes == 3:
         y = torch.where(graphs.nodes_per_graph > graphs.nodes_per_graph.median(), 2, graphs.y)
-        graphs = replace(graphs, y=y, class_names=("a", "b", "c"))
+        graphs = replace(graphs, y=y, targets=(Target("class", ("a", "b", "c")),))
     found = look_labels(graphs, 2, [1, 2, 3])
     naive = [naive_accuracies(graphs, hops, [1, 2, 3]) for hops in range(3)]
     np.testing.assert_allclose(found.accuracy, naive)
@@ -122,7 +123,7 @@ def test_as_numbers(tasks):
 @pytest.mark.parametrize(
     ("change", "options", "message"),
     [
-        (lambda g: replace(g, y=None, class_names=()), {}, "have no classes"),
+        (lambda g: replace(g, y=None, targets=()), {}, "have no classes"),
         (lambda g: replace(g, y=g.y * 0), {}, "of one class"),
         (lambda g: g.select(range(30)), {}, "30 graphs are too few"),
         (lambda g: g, {"max_hops": -1}, "from 0, not -1"),

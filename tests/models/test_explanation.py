@@ -43,11 +43,13 @@ def test_scores_and_kept_nodes_of_one_graph_at_a_time(model_folder, tasks):
         assert list(explanation.probabilities.values()) == pytest.approx(answer.probabilities[0])
 
 
-def test_batches_do_not_show(model_folder, tasks, monkeypatch):
-    predictor = Predictor(model_folder, "cpu")
+def test_batches_do_not_show(tmp_path, tasks, monkeypatch):
     # Random features: between nodes that are alike, rounding would choose.
     noise = torch.randn(tasks.num_nodes, 4, generator=torch.Generator().manual_seed(0))
     graphs = replace(tasks, attributes=noise, labels=None, featuriser="")
+    architecture = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7)
+    train_into(tmp_path / "m", graphs, architecture, Protocol((11,), max_epochs=1), device="cpu")
+    predictor = Predictor(tmp_path / "m", "cpu")
     whole = [e.as_json() for e in explain(predictor, graphs)]
     monkeypatch.setattr("lookhops.models.explain.BATCH_SIZE", 7)
     parts = [e.as_json() for e in explain(predictor, graphs)]

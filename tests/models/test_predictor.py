@@ -1,15 +1,22 @@
 """Predictions of a model folder: an ensemble, calibrated, and careful with strange features."""
 
+import warnings
 from dataclasses import replace
+from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
 
+from lookhops import Graphs
 from lookhops.datasets import load
 from lookhops.datasets.molecules import from_smiles
+from lookhops.encoding import ReadOtherwise
 from lookhops.errors import LookHopsError
 from lookhops.models.predictor import Predictor
+from lookhops.models.resumable_training import train_into
+from lookhops.options import RECOMMENDED, Protocol
 
 
 @pytest.fixture(scope="module")
@@ -60,19 +67,80 @@ def test_strange_features_are_refused(predictor, tasks, data_dir):
     ):
         predictor.predict(from_smiles(["CCO"]))
     unnamed = replace(tasks, labels=None, attributes=torch.ones(tasks.num_nodes, 3))
-    with pytest.raises(LookHopsError, match=r"3 features a node; .* hops-1, which has 4"):
+    with pytest.raises(LookHopsError, match=r"nodes have 3 features; .* hops-1, where they have 4"):
         predictor.predict(replace(unnamed, featuriser=""))
     columns = torch.cat((tasks.labels, tasks.labels), 1) % 2
     halves = replace(tasks, labels=columns, label_names=(), label_values=())
-    with pytest.raises(LookHopsError, match=r"node labels take \[2, 2\] values"):
+    with pytest.raises(LookHopsError, match=r"have no 'kind', .* they have 'label 0', 'label 1'"):
         predictor.predict(halves)
     with pytest.raises(LookHopsError, match="made by 'tu'"):
         predictor.predict(load("PROTEINS", data_dir=data_dir))
 
 
 def test_features_from_pyg_are_the_same_features(predictor, tasks):
-    from lookhops import Graphs
-
     turned = Graphs.from_pyg(tasks.to_pyg())
     expected = predictor.predict(tasks).probabilities
     assert np.allclose(predictor.predict(turned).probabilities, expected, atol=1e-6)
+
+
+# -------------------------------------------------------------------- features by name
+
+
+def accounts(roles, number: int = 0, **more: float):
+    """A ring of accounts with a role and an age."""
+    ring = nx.cycle_graph(4 + number % 3)
+    for node in ring:
+        role = roles[(number + node) % len(roles)]
+        ring.nodes[node].update(role=role, age=20.0 + 3 * node + number, **more)
+    return ring
+
+
+@pytest.fixture(scope="module")
+def accounts_folder(tmp_path_factory) -> Path:
+    """A model of all that the recommended network reads, trained on role and age."""
+    rings = [accounts(("old", "new", "vip")[: 2 + i % 2], i) for i in range(40)]
+    graphs = Graphs.from_networkx(rings, y=[i % 2 for i in range(40)], name="accounts")
+    architecture = replace(RECOMMENDED, layers=2, hidden=8, fingerprint=2)
+    folder = tmp_path_factory.mktemp("accounts")
+    train_into(folder, graphs, architecture, Protocol((11, 22), max_epochs=2), device="cpu")
+    return folder
+
+
+def test_the_same_graph_has_the_same_answer_whatever_values_stand_beside_it(accounts_folder):
+    model = Predictor(accounts_folder, "cpu")
+    asked = accounts(("new", "old"), 4)
+    alone = Graphs.from_networkx([asked])
+    assert alone.label_values == (("new", "old"),)
+    beside = Graphs.from_networkx([accounts(("old", "new", "vip"), 3), asked])
+    turned = replace(beside, labels=2 - beside.labels, label_values=(beside.label_values[0][::-1],))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        expected = model.predict(alone).probabilities[0]
+        for graphs in (beside, turned):
+            assert np.allclose(model.predict(graphs).probabilities[1], expected, atol=1e-6)
+
+
+def test_graphs_with_other_columns_are_refused_by_name(accounts_folder):
+    model = Predictor(accounts_folder, "cpu")
+    strange = accounts(("x", "y", "z"), zipcode=8001.0)
+    for node in strange:
+        del strange.nodes[node]["age"]
+    with pytest.raises(LookHopsError) as said:
+        model.predict(Graphs.from_networkx([strange]))
+    for name in ("'age'", "'zipcode'", "'role'", "'x', 'y', 'z'", "accounts"):
+        assert name in str(said.value)
+    more = Graphs.from_networkx([accounts(("old", "new"), zipcode=8001.0)])
+    with pytest.warns(ReadOtherwise, match="does not know 'zipcode'"):
+        answer = model.predict(more).probabilities
+    plain = model.predict(Graphs.from_networkx([accounts(("old", "new"))])).probabilities
+    assert np.array_equal(answer, plain)
+
+
+def test_a_value_that_was_not_seen_is_counted_and_answered(accounts_folder):
+    model = Predictor(accounts_folder, "cpu")
+    with pytest.warns(ReadOtherwise, match=r"2 nodes with a 'role' .* not seen: guest \(2\)"):
+        answer = model.predict(Graphs.from_networkx([accounts(("old", "guest"))]))
+    assert np.isfinite(answer.probabilities).all()
+    with pytest.warns(ReadOtherwise, match="visitor"):
+        other = model.predict(Graphs.from_networkx([accounts(("old", "visitor"))]))
+    assert np.array_equal(answer.probabilities, other.probabilities)

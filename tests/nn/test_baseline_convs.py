@@ -10,13 +10,13 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.autograd import gradcheck
 from torch.func import functional_call
-from torch_geometric.nn import ChebConv, GATConv, GCNConv, GINConv, MixHopConv, SAGEConv
+from torch_geometric.nn import ChebConv, GATConv, GCNConv, GINConv, MixHopConv, SAGEConv, SGConv
 
 import lookhops
 from batches import Batch, batches, dense_mixhop, join, make_batch, power_hops
 from lookhops import LookHopsError
 from lookhops.hops import Adjacency
-from lookhops.nn import GAT, GCN, GIN, SAGE, Cheb, Convolution, GraphNetwork, MixHop
+from lookhops.nn import DCNN, GAT, GCN, GIN, SAGE, SGC, Cheb, Convolution, GraphNetwork, MixHop
 
 IN, OUT = 5, 6
 UNWEIGHTED = ("gat", "gin", "sage")  # in PyG too
@@ -87,6 +87,14 @@ PAIRS = {
         )
         for k in (0, 1, 2, 3)
     },
+    **{
+        f"sgc, k={k}": (
+            lambda d, k=k: SGConv(d, OUT, K=k),
+            lambda d, k=k: SGC(d, OUT, k),
+            {"project.weight": lambda p: p.lin.weight, "bias": lambda p: p.lin.bias},
+        )
+        for k in (1, 3)
+    },
 }
 OURS = {
     "gcn": lambda: GCN(IN, OUT),
@@ -96,6 +104,8 @@ OURS = {
     "sage": lambda: SAGE(IN, OUT),
     "cheb": lambda: Cheb(IN, OUT, 2),
     "mixhop": lambda: MixHop(IN, OUT, 2),
+    "sgc": lambda: SGC(IN, OUT, 2),
+    "dcnn": lambda: DCNN(IN, OUT, 2),
 }
 
 
@@ -113,7 +123,7 @@ def make_pair(name: str, channels: int, dtype: torch.dtype = torch.float64):
     theirs, ours = make_theirs(channels).to(dtype), make_ours(channels).to(dtype)
     randomize(theirs)
     if "bias" in dict(ours.named_parameters()):
-        source = {**source, "bias": lambda p: p.bias}
+        source = {"bias": lambda p: p.bias, **source}
     ours.load_state_dict({key: read(theirs).detach() for key, read in source.items()})
     return theirs, ours, source
 
@@ -190,8 +200,26 @@ def test_mixhop_shares_channels_out_as_evenly_as_can_be():
     torch.testing.assert_close(conv(batch.x, batch.edge_index), expected)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("k", [0, 1, 3])
+def test_dcnn_is_what_its_paper_prints(k, weighted):
+    batch = make_batch(3, (9, 1, 14), IN, True, weighted, loops=True, dtype=torch.float64)
+    conv = DCNN(IN, OUT, k).double()
+    nn.init.normal_(conv.weight)
+    matrix = torch.zeros(len(batch.x), len(batch.x), dtype=torch.float64)
+    value = batch.edge_weight if weighted else torch.ones(batch.edge_index.shape[1]).double()
+    matrix.index_put_((batch.edge_index[1], batch.edge_index[0]), value, accumulate=True)
+    degree = matrix.sum(1, keepdim=True)
+    walk = torch.where(degree > 0, matrix / degree, 0)
+    hops = [torch.linalg.matrix_power(walk, j) @ batch.x for j in range(k + 1)]
+    activations = [torch.tanh(conv.weight[j] * hop) for j, hop in enumerate(hops)]
+    expected = conv.project(torch.cat(activations, dim=1))
+    found = conv(batch.x, batch.edge_index, batch.edge_weight)
+    torch.testing.assert_close(found, expected)
+
+
 @pytest.mark.parametrize("directed", [False, True])
-@pytest.mark.parametrize("make", [GIN, SAGE])
+@pytest.mark.parametrize("make", [GIN, SAGE, SGC, DCNN])
 def test_gradients(make, directed):
     batch = make_batch(1, (4, 1, 3), 2, directed=directed, dtype=torch.float64)
     conv = make(2, 3).double()
@@ -298,6 +326,7 @@ def test_is_a_good_module(name, tmp_path):
 def test_compiles_whole(name):
     batch = make_batch(6, channels=IN)
     conv = OURS[name]()
+    torch._dynamo.reset()  # the limit of recompilations is for all layers together
     compiled = torch.compile(conv, fullgraph=True, backend="aot_eager")
     x = batch.x.clone().requires_grad_()
     out = compiled(x, batch.edge_index)
@@ -326,6 +355,7 @@ def test_parameters_are_the_papers():
     assert count(conv="gat") == 113_474
     assert count(conv="cheb", k=2) == 252_738
     assert count(conv="mixhop", k=2) == 112_194
+    assert count(conv="sgc", k=2) == count(conv="gcn")
 
 
 def test_refuses_in_a_sentence():

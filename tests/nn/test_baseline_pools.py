@@ -13,7 +13,7 @@ from torch_geometric.nn import ASAPooling, EdgePooling, SAGPooling, TopKPooling
 import lookhops
 from batches import Batch, make_batch
 from lookhops import LookHopsError
-from lookhops.nn import ASAP, SAG, Edge, GraphNetwork, TopK
+from lookhops.nn import ASAP, HGPSL, SAG, DiffPool, Edge, GraphNetwork, IPool, TopK
 
 CHANNELS = 4
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
@@ -47,6 +47,9 @@ POOLS = {
     "sag": lambda: SAG(CHANNELS, 0.6),
     "edge": lambda: Edge(CHANNELS),
     "asap": lambda: ASAP(CHANNELS, 0.6),
+    "ipool": lambda: IPool(CHANNELS, 0.6),
+    "hgpsl": lambda: HGPSL(CHANNELS, 0.6),
+    "diffpool": lambda: DiffPool(CHANNELS, 0.6, clusters=4),
 }
 
 
@@ -229,8 +232,9 @@ def test_nothing_is_something_to_pool(name):
 def test_other_precisions(name):
     batch = make_batch(11, (6, 1, 9), CHANNELS)
     pool = POOLS[name]()
+    given = batch.x.requires_grad_()
     with torch.autocast("cpu", torch.bfloat16):
-        x, *_ = pool(batch.x, batch.edge_index, None, batch.batch)
+        x, *_ = pool(given, batch.edge_index, None, batch.batch)
     x.float().sum().backward()
     assert x.isfinite().all()
     torch.manual_seed(3)
@@ -251,6 +255,9 @@ def test_parameters_are_counted():
     assert count("topk") == 114_754 + 128
     assert count("sag") == 114_754 + 258
     assert count("edge") == 114_754 + 257
+    assert count("ipool") == 114_754
+    assert count("hgpsl") == 114_754 + 256
+    assert count("diffpool") == 114_754 + 4 * (128 * 64 + 64)
 
 
 def test_refuses_in_a_sentence():

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from batches import batches, join, make_batch, split
+from batches import LAYER_PAIRS, batches, join, make_batch, split
 from lookhops import LookHopsError
 from lookhops.nn import ASAP, SAG, Edge, GraphNetwork, Level, TopK
-from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+from lookhops.nn.registry import CONVOLUTIONS
 
 CHANNELS = 4
 CLOSE = {"rtol": 1e-5, "atol": 1e-5}
@@ -36,8 +36,7 @@ def make_model(conv: str, pool: str, **options) -> GraphNetwork:
     return GraphNetwork(CHANNELS, 2, conv=conv, pool=pool, **sizes).double()
 
 
-@pytest.mark.parametrize("pool", POOLINGS)
-@pytest.mark.parametrize("conv", CONVOLUTIONS)
+@pytest.mark.parametrize(("conv", "pool"), LAYER_PAIRS)
 @settings(max_examples=6)
 @given(batch=batches(min_graphs=1))
 def test_masked_is_compacted_and_batch_mates_change_nothing(conv, pool, batch):
@@ -60,7 +59,7 @@ def test_masked_is_compacted_and_batch_mates_change_nothing(conv, pool, batch):
 
 
 @pytest.mark.parametrize("conv", CONVOLUTIONS)
-@pytest.mark.parametrize("pool", ["edge", "asap"])
+@pytest.mark.parametrize("pool", ["edge", "asap", "hgpsl", "diffpool"])
 def test_masked_has_the_gradients_of_compacted(conv, pool):
     batch = make_batch(8, (6, 1, 9), CHANNELS, dtype=torch.float64)
     model = make_model(conv, pool)

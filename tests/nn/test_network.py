@@ -13,11 +13,11 @@ from torch_geometric.data import Batch as PyGBatch
 from torch_geometric.data import Data
 from torch_geometric.nn import SAGEConv, global_max_pool, global_mean_pool
 
-from batches import Batch, batches, join, make_batch, relabel, shuffle_within, split
+from batches import LAYER_PAIRS, Batch, batches, join, make_batch, relabel, shuffle_within, split
 from lookhops import Graphs, LookHopsError
 from lookhops.hops import Adjacency
 from lookhops.nn import Architecture, GraphNetwork, Level, register_convolution
-from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+from lookhops.nn.registry import CONVOLUTIONS
 
 SMALL = {"hidden": 6, "layers": 3, "ratio": 0.7}
 #: Rows of the paper's tables: the light half, with and without what LookHops pooling can do.
@@ -133,8 +133,7 @@ def test_edge_weights_of_a_pyg_batch_count():
 # -------------------------------------------------------------------- masked and compacted
 
 
-@pytest.mark.parametrize("conv", list(CONVOLUTIONS))
-@pytest.mark.parametrize("pool", list(POOLINGS))
+@pytest.mark.parametrize(("conv", "pool"), LAYER_PAIRS)
 def test_masked_is_compacted_for_every_pair_of_layers(conv, pool):
     batch = make_batch(0, sizes=[7, 1, 9, 4], edges_per_node=2, dtype=torch.float64)
     model = make(conv=conv, pool=pool, edge_ratio=0.6)

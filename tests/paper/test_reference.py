@@ -16,12 +16,17 @@ from lookhops.paper.reference import (
 from lookhops.training import Protocol
 
 
-def test_thirteen_rows_with_the_papers_numbers():
+def test_thirteen_rows_with_the_papers_numbers_and_three_of_its_text():
     assert len(rows_of("conv")) == 6
-    assert len(rows_of("pool")) == 7
+    assert len(rows_of("pool")) == 7 + 3
     numbers = paper_numbers()
     for table in ("conv", "pool"):
-        assert [row.paper for row in rows_of(table)] == list(numbers[f"{table}_table"])
+        named = [row.paper for row in rows_of(table) if row.paper is not None]
+        assert named == list(numbers[f"{table}_table"])
+    of_the_text = [row for row in rows_of("pool") if row.paper is None]
+    assert [row.slug for row in of_the_text] == ["diffpool", "hgpsl", "ipool"]
+    assert [row.architecture("DD").ratio for row in of_the_text] == [0.8] * 3
+    assert published(of_the_text[0], "NCI1") is None
     assert published(ROWS["licheb"], "NCI1") == (78.6, 1.6)
     assert published(ROWS["asap"], "DD") is None
     assert published(ROWS["licheb"], "BURSI") is None

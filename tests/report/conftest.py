@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lookhops.datasets import load
-from lookhops.graphs import Graphs
+from lookhops.graphs import Graphs, Target
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import report_on
@@ -26,7 +26,7 @@ def molecules() -> Graphs:
     found = load("solubility")[:150]
     names = (EVIL_CLASS, *found.class_names[1:])
     columns = {**found.columns, "id": np.array([EVIL_NAME] * len(found))}
-    return replace(found, class_names=names, columns=columns, name="mole & <cules>")
+    return replace(found, targets=(Target("class", names),), columns=columns, name="mole & <cules>")
 
 
 @pytest.fixture(scope="session")

@@ -62,7 +62,7 @@ def test_predictions_are_what_the_model_answers(model_folder, molecules):
 
 
 def test_facts_are_counts(molecules, tasks):
-    for graphs in (molecules, tasks, replace(tasks, y=None, class_names=())):
+    for graphs in (molecules, tasks, replace(tasks, y=None, targets=())):
         facts = graph_counts(graphs)
         edges, counts = facts["sizes"]["edges"], np.array(facts["sizes"]["counts"])
         assert counts.sum() == len(graphs)

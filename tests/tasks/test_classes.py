@@ -8,7 +8,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score, roc_auc_score
+from sklearn.metrics import (
+    accuracy_score,
+    average_precision_score,
+    balanced_accuracy_score,
+    f1_score,
+    matthews_corrcoef,
+    roc_auc_score,
+)
 from torch.nn.functional import cross_entropy
 
 from lookhops.errors import LookHopsError
@@ -44,17 +51,25 @@ def test_same_as_scikit_learn(seed, classes, ties):
         p = output.double().softmax(1).numpy()
         score = p[:, 1] if classes == 2 else p
         assert found["auroc"] == pytest.approx(roc_auc_score(y, score, multi_class="ovr"))
+        if classes == 2:
+            assert found["average_precision"] == pytest.approx(average_precision_score(y, score))
+    if classes == 2:
+        assert found["f1"] == pytest.approx(f1_score(y, predicted))
+        assert found["mcc"] == pytest.approx(matthews_corrcoef(y, predicted))
 
 
-def test_every_metric_is_evaluated_and_named_once():
-    task = classification()
-    output, target = random_outputs(0, 20, 3)
+@pytest.mark.parametrize("classes", [2, 3])
+def test_every_metric_is_evaluated_and_named_once(classes):
+    task = classification(classes)
+    output, target = random_outputs(0, 20, classes)
     names = [metric.name for metric in task.metrics]
     assert task.main in task.metrics
     assert len(set(names)) == len(names)
-    assert set(task.evaluate(output, target, {"temperature": 2.0})) == {*names, "temperature"}
+    naive = set(task.naive(target, target))
+    found = {*task.evaluate(output, target, {"temperature": 2.0}), *naive}
+    assert found == {*names, "temperature"}
     plain = {metric.name for metric in task.metrics if not metric.about_calibration}
-    assert set(task.evaluate(output, target)) == plain
+    assert {*task.evaluate(output, target), *naive} == plain
 
 
 def test_temperature_undoes_overconfidence():
@@ -71,6 +86,29 @@ def test_temperature_undoes_overconfidence():
     assert after < before / 3
     found = task.evaluate(sharp, target, calibration)
     assert (found["ece_before"], found["ece_after"]) == (before, after)
+
+
+@settings(derandomize=True, max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(5, 60), st.floats(0.1, 10))
+def test_calibration_makes_the_error_of_validation_no_worse(seed, graphs, scale):
+    output, target = random_outputs(seed, graphs, 3)
+    task = classification()
+    calibration = task.calibrate(scale * output, target)
+    found = task.evaluate(scale * output, target, calibration)
+    assert found["ece_after"] <= found["ece_before"]
+
+
+def test_conformal_sets_hold_the_class_as_often_as_they_say():
+    output, target = random_outputs(1, 4000, 4)
+    output[torch.arange(4000), target] += 1
+    task = classification(4)
+    calibration = task.calibrate(output[:2000], target[:2000])
+    found = task.evaluate(output[2000:], target[2000:], calibration)
+    assert found["coverage"] == pytest.approx(0.9, abs=0.02)
+    assert 1 < found["set_size"] < 4
+    few = task.calibrate(output[:5], target[:5])
+    found = task.evaluate(output, target, few)
+    assert (found["coverage"], found["set_size"]) == (1, 4)
 
 
 def test_the_overview_counts_every_answer_once():
@@ -93,7 +131,7 @@ def test_losses_are_cross_entropy_and_padding_does_not_count(class_weights):
     real = torch.rand(4, 10, generator=torch.Generator().manual_seed(2)) < 0.7
     fitted = torch.stack([task.fit(row) for row in target]) if class_weights else None
     losses, weight = task.losses(output, target, fitted, real)
-    scores, count = task.scores(output, target, real)
+    scores, count = task.scores(output, target, real=real)
     for i in range(4):
         own = None if fitted is None else fitted[i]
         o, y = output[i][real[i]], target[i][real[i]]
@@ -111,7 +149,7 @@ def test_a_batch_of_padding_alone_weighs_nothing():
     nothing = torch.zeros(2, 5, dtype=torch.bool)
     for found in (
         classification().losses(output, target, real=nothing),
-        classification().scores(output, target, nothing),
+        classification().scores(output, target, real=nothing),
     ):
         assert torch.equal(torch.stack(found).double(), torch.zeros(2, 2).double())
 
@@ -124,6 +162,32 @@ def test_class_weights_are_those_of_scikit_learn():
     assert classification(3, True).fit(y).tolist() == pytest.approx(expected.tolist())
     assert classification(4, True).fit(y)[3] == 0
     assert classification(3).fit(y) is None
+
+
+def test_a_blank_class_counts_nowhere():
+    task = classification(3, class_weights=True)
+    output, target = random_outputs(3, 30, 3)
+    known = torch.arange(30) % 3 > 0
+    blank = torch.where(known, target, -1)
+    assert torch.equal(task.fit(blank), task.fit(target[known]))
+    fitted = task.fit(blank)
+    for found, want in (
+        (task.losses(output, blank, fitted), task.losses(output[known], target[known], fitted)),
+        (task.scores(output, blank), task.scores(output[known], target[known])),
+    ):
+        torch.testing.assert_close(found, want)
+    own = output[known], target[known]
+    assert task.evaluate(output, blank) == task.evaluate(*own)
+    assert task.calibrate(output, blank) == task.calibrate(*own)
+    assert task.naive(blank, blank) == task.naive(own[1], own[1])
+    assert task.overview([output], [blank]) == task.overview([own[0]], [own[1]])
+    assert (task.label(-1), task.label(1)) == ("", "class 1")
+
+
+def test_the_commonest_class_is_that_of_the_training_part():
+    task = classification(2)
+    train, test = torch.tensor([1, 1, 0]), torch.tensor([0, 0, 0, 1])
+    assert task.naive(train, test) == {"majority": 0.25}
 
 
 # -------------------------------------------------------------------- what the graphs ask
@@ -154,7 +218,7 @@ def test_a_class_that_training_lacks_is_named(tasks):
 
 def test_json_there_and_back():
     task = Classification(("a", "b"), class_weights=True)
-    assert set(TASKS) == {"classification"}
+    assert set(TASKS) == {"classification", "regression", "several"}
     assert task_from_dict(json.loads(json.dumps(task.to_dict()))) == task
 
 

@@ -14,10 +14,10 @@ from lookhops.training.precision import dtype_of
 def test_products_and_types_are_as_the_protocol_says(tasks, monkeypatch, precision, stacked):
     forward, seen = GraphNetwork.forward, set()
 
-    def watched(model, level, key=None):
-        output = forward(model, level, key)
+    def watched(model, level, **options):
+        output, added = forward(model, level, **options)
         seen.add((torch.get_float32_matmul_precision(), level.x.dtype, output.dtype))
-        return output
+        return output, added
 
     monkeypatch.setattr(GraphNetwork, "forward", watched)
     before = torch.get_float32_matmul_precision()

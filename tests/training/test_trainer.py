@@ -8,6 +8,7 @@ from torch.nn.functional import cross_entropy
 
 from lookhops.datasets import Split, load, split
 from lookhops.errors import LookHopsError
+from lookhops.graphs import Target
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import parse_seeds
 from lookhops.training import PAPER_SEEDS, Protocol, train
@@ -50,6 +51,28 @@ def test_same_numbers_as_a_plain_loop(tasks):
             losses.append(float(cross_entropy(model(val), val.y)))
     assert [row["val_loss"] for row in run.history] == pytest.approx(losses, rel=1e-5)
     assert run.best_epoch == 1 + min(range(4), key=losses.__getitem__)
+
+
+def test_blank_graphs_are_in_no_part(tasks):
+    y = tasks.y.clone()
+    y[::3] = -1
+    [run] = train(replace(tasks, y=y), SMALL, quick(), device="cpu")
+    parts = torch.cat((run.split.train, run.split.val, run.split.test))
+    assert sorted(parts.tolist()) == (y >= 0).nonzero().flatten().tolist()
+    assert len(run.predictions["test"]) == len(run.split.test)
+
+
+def test_a_number_is_learnt_and_answered_in_its_units(tasks):
+    """The size of a graph in thousands: the totals of a graph tell it."""
+    sizes = 1000.0 * tasks.nodes_per_graph.double()
+    graphs = replace(tasks, y=sizes, targets=(Target("size"),))
+    network = Architecture(conv="none", totals=True, fingerprint=0)
+    for loss in ("mse", "mae", "huber"):
+        protocol = quick(max_epochs=60, patience=60, learning_rate=0.05, loss=loss)
+        [run] = train(graphs, network, protocol, device="cpu")
+        error = (run.predictions["test"][:, 0] - sizes[run.split.test]).abs().mean()
+        assert error < sizes.std() / 4
+        assert run.history[-1]["val_mae"] < float(sizes.std())
 
 
 def test_the_best_weights_are_the_ones_that_predict(tasks):
@@ -148,8 +171,8 @@ def test_too_few_graphs_are_refused(tasks):
 
 
 def test_splits_must_be_as_many_as_seeds(tasks):
-    with pytest.raises(LookHopsError, match="1 splits for 2 seeds"):
-        train(tasks, SMALL, quick(seeds=(1, 2)), splits=[split(tasks, 0)], device="cpu")
+    with pytest.raises(LookHopsError, match="2 splits for 3 seeds"):
+        train(tasks, SMALL, quick(seeds=(1, 2, 3)), splits=[split(tasks, 0)] * 2, device="cpu")
 
 
 def test_a_device_that_is_not_there():

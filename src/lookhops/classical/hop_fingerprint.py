@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from lookhops.encoding import Encoding
 from lookhops.encoding.inputs import Packer
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -68,18 +69,13 @@ class HopFingerprint(TransformerMixin, BaseEstimator):
             max_features=self.max_features,
         )
         self.n_features_in_ = graphs.num_features
-        self._packer = packer
+        self._packer, self._encoding = packer, Encoding.fit(graphs)
         return self
 
     def transform(self, X: Any) -> Any:
         """The graphs as SciPy's sparse matrix of float32, shape (graphs, columns)."""
         check_is_fitted(self)
-        graphs = self._packer.pack(X)
-        if graphs.num_features != self.n_features_in_:
-            raise LookHopsError(
-                f"X has {graphs.num_features} features, but HopFingerprint is expecting "
-                f"{self.n_features_in_} features as input."
-            )
+        graphs = self._encoding.read(self._packer.pack(X))
         return self.vocabulary_.rows(graphs, self._codes(graphs)).to_scipy(self.normalize)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

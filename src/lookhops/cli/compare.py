@@ -6,20 +6,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lookhops.cli.shared.parameters import Json, Training, with_options
+from lookhops.cli.shared.parameters import AUTO, Json, Training, with_options
 from lookhops.cli.shared.printing import out, print_json, print_line, print_table
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.running import Left, Runner, Running, run_plan
+from lookhops.cli.shared.splitting import Splitting, tell_remark
 from lookhops.cli.shared.writing import ReportFile, check_folder, command_line, write_page
 from lookhops.errors import LookHopsError
-from lookhops.options import Protocol, parse_seeds
+from lookhops.files import changing
 
 if TYPE_CHECKING:
+    from lookhops.datasets import SplitPlan
     from lookhops.experiments.compare import Comparison
     from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
 
 STORE = "comparison.sqlite"
+#: Splits that are drawn where the user does not say how many.
+SEEDS = 10
 #: The files that a comparison of one model, or on one split, does not have.
 OF_PAIRS = ("pairs.md", "pairs.tex", "pairs.csv", "ranks.svg", "ranks.png")
 
@@ -30,11 +34,12 @@ def compare(
     models: str = "recommended,fingerprint,baseline,licheb,gcn",
     output: Path | None = None,
     store: Path | None = None,
-    seeds: str = "10",
+    seeds: str | None = None,
     report: ReportFile = None,
     as_json: Json = False,
     *,
-    protocol: Training,
+    protocol: Training = AUTO,
+    splitting: Splitting,
     options: Running,
     reading: Reading,
 ) -> None:
@@ -47,12 +52,11 @@ def compare(
     Args:
         models: With commas between: recommended, fingerprint, wl, wl-oa, baseline, morgan-forest,
             or conv[+pool][/option=value], such as licheb+lookhops/k=3.
-        seeds: How many splits, or which seeds (11,22).
+        seeds: How many splits, or which seeds (11,22). By default 10, or one a fold.
         store: SQLite file of finished runs; by default comparison.sqlite, in the output folder or
             the working folder.
         output: Folder for tables and the plot of ranks.
     """
-    protocol = replace(protocol, seeds=parse_seeds(seeds))
     graphs = reading.load(source)
     if output is not None:
         check_folder(output)
@@ -61,7 +65,9 @@ def compare(
         raise LookHopsError(
             f"{path}: there is no such store, and with --time-limit 0 none is made."
         )
-    found, left = _run(graphs, models, protocol, path, options)
+    drawn = None if protocol.folds or splitting.splits else SEEDS
+    graphs, plan = splitting.plan(graphs, protocol, seeds or drawn, reading)
+    found, left = _run(graphs, models, plan, path, options)
     paths = _write(found, output) if output else []
     if as_json:
         files = {"files": [str(path) for path in paths], "left": left.said}
@@ -74,18 +80,22 @@ def compare(
 
 
 def _run(
-    graphs: Graphs, models: str, protocol: Protocol, path: Path, options: Runner
+    graphs: Graphs, models: str, plan: SplitPlan, path: Path, options: Runner
 ) -> tuple[Comparison, Left]:
+    from lookhops.experiments.classical_runs import check_graphs
     from lookhops.experiments.compare import comparison
-    from lookhops.experiments.plan import cross, parse_models
+    from lookhops.experiments.plan import on_splits, parse_models
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
     from lookhops.tasks import task_of
     from lookhops.training.trainer import draw_splits
 
-    cells = cross([graphs.name], parse_models(models).items(), protocol)
-    draw_splits(graphs, task_of(graphs), protocol)  # graphs that cannot be split say so now
+    cells = on_splits(graphs.name, parse_models(models).items(), plan)
+    draw_splits(graphs, task_of(graphs), plan.protocol, plan)  # what cannot be learnt says so now
+    for cell in cells:
+        check_graphs(cell.architecture, graphs)
     options.check()
+    tell_remark(graphs, plan)
     with Store(path) as store:
         _keep_notes(store, graphs)
         left = run_plan(cells, lambda name: graphs, store, options)
@@ -118,16 +128,16 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
     from lookhops.experiments.export import export
     from lookhops.paper.figures import rank_figure, save
 
-    paths = found.models_table().write(folder)
-    if found.pairs:
-        paths += found.pairs_table().write(folder)
-        paths += save(rank_figure(found.ranks, found.groups), folder, "ranks")
-    else:  # those of an earlier comparison would stand beside these models
-        for name in OF_PAIRS:
-            (folder / name).unlink(missing_ok=True)
-    export(found.results, folder / "runs.json")
-    export(found.results, folder / "runs.csv")
-    return [*paths, folder / "runs.json", folder / "runs.csv"]
+    # Those of pairs in an earlier comparison would stand beside these models.
+    with changing(folder, without=OF_PAIRS) as new:
+        paths = found.models_table().write(new)
+        if found.pairs:
+            paths += found.pairs_table().write(new)
+            paths += save(rank_figure(found.ranks, found.groups), new, "ranks")
+        for name in ("runs.json", "runs.csv"):
+            export(found.results, new / name)
+            paths.append(new / name)
+    return [folder / path.relative_to(new) for path in paths]
 
 
 def _print(found: Comparison, paths: list[Path]) -> None:

@@ -84,7 +84,9 @@ def describe(graphs: Graphs) -> dict[str, Any]:
     """
     count, nodes, edges = len(graphs), graphs.num_nodes, graphs.num_undirected_edges
     sizes = graphs.nodes_per_graph
-    balance = [] if graphs.y is None else graphs.y.bincount(minlength=graphs.num_classes).tolist()
+    balance = []
+    if graphs.y is not None and graphs.num_classes:
+        balance = graphs.y[graphs.y >= 0].bincount(minlength=graphs.num_classes).tolist()
     return {
         "name": graphs.name,
         "graphs": count,
@@ -174,24 +176,43 @@ def _features(facts: dict[str, Any]) -> str:
 @app.command()
 @with_options
 def convert(
-    source: Source,
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="A file NAME.graphs to write.")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[SOURCE] OUT", help="Any source, unless --edges is given; NAME.graphs."
+        ),
+    ],
+    edges: Path | None = None,
+    nodes: Path | None = None,
+    graphs: Path | None = None,
     as_json: Json = False,
     *,
     reading: Reading,
 ) -> None:
-    """Write a set as one file of packed graphs, which every command reads at once."""
+    """Write a set as one file of packed graphs, which every command reads at once.
+
+    Args:
+        edges: A table of edges, in place of a SOURCE.
+        nodes: A table of nodes, beside --edges.
+        graphs: A table of graphs, beside --edges.
+    """
     from lookhops.graphs import SUFFIX
 
+    sources, target = paths[:-1], Path(paths[-1])
     if target.suffix != SUFFIX:
         raise LookHopsError(f"{target}: packed graphs are written to a name that ends in {SUFFIX}.")
-    graphs = reading.load(source)
-    graphs.save(target)
+    if len(sources) != (edges is None):
+        raise LookHopsError("Name one source and OUT; or --edges (--nodes, --graphs), and OUT.")
+    if edges is None:
+        packed = reading.load(sources[0])
+    else:
+        packed = reading.load_tables(edges, nodes, graphs, name=target.stem)
+    packed.save(target)
     size = target.stat().st_size
     if as_json:
-        print_json({"path": str(target), "graphs": len(graphs), "bytes": size})
+        print_json({"path": str(target), "graphs": len(packed), "bytes": size})
     else:
-        print_line(f"{target}: {len(graphs):,} graphs, {size:,} bytes")
+        print_line(f"{target}: {len(packed):,} graphs, {size:,} bytes")
 
 
 @app.command()

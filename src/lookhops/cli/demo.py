@@ -121,10 +121,12 @@ def _train(
     """Train the networks, each in a folder of its name; their figures side by side."""
     from lookhops.cli.shared.progress import epoch_display
     from lookhops.models import train_into
-    from lookhops.tasks import Classification
+    from lookhops.tasks import task_of
 
-    metrics = [m for m in Classification.metrics if m.shown and not m.about_calibration]
-    metrics = [m for m in metrics if m.name != "balanced_accuracy"]  # for want of room
+    metrics = [m for m in task_of(graphs).metrics if m.shown and not m.about_calibration]
+    metrics = [
+        m for m in metrics if m.name not in ("majority", "balanced_accuracy")
+    ]  # for want of room
     options: dict[str, Any] = {"overwrite": True, "command": command_line()}
     rows = []
     for name, network in networks.items():
@@ -140,8 +142,9 @@ def _train(
 
 def _report(output: Path, graphs: Graphs, found: HopInformation) -> None:
     """Keep the hop information, for later reports too, and write the page."""
+    from lookhops.models.folder import INFORMATION
     from lookhops.report.build import folder_report
-    from lookhops.report.folders import INFORMATION, read_folder
+    from lookhops.report.folders import read_folder
 
     write_json(output / INFORMATION, found.to_dict())
     models = [read_folder(output / name) for name in ("lookhops", "gcn")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,9 +14,9 @@ import typer
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import print_json, print_line
 from lookhops.cli.shared.progress import progress_bar
-from lookhops.cli.shared.reading import Input, Model, Reading
+from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.errors import LookHopsError
-from lookhops.files import write_text
+from lookhops.files import changing, write_text
 from lookhops.words import counted
 
 if TYPE_CHECKING:
@@ -53,14 +54,15 @@ def explain(
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
     predictor = Predictor(model, device)
     graphs = reading.load_input(source)
-    with progress_bar() as bar:
+    chosen = predictor.checkpoint.seeds[0] if seed is None else seed
+    folder = changing(output) if output else nullcontext()
+    with warnings_as_lines(), progress_bar() as bar, folder as new:
         explained = explain_graphs(predictor, graphs, seed)
         found = bar.track(explained, len(graphs), description="explaining")
-        records = list(with_pictures(found, output if pictures else None))
-    chosen = predictor.checkpoint.seeds[0] if seed is None else seed
-    content = {"model": str(model), "seed": chosen, "graphs": records}
-    if output is not None:
-        write_text(output / "explanations.json", json.dumps(content, ensure_ascii=False) + "\n")
+        records = list(with_pictures(found, new if pictures else None))
+        content = {"model": str(model), "seed": chosen, "graphs": records}
+        if new is not None:
+            write_text(new / "explanations.json", json.dumps(content, ensure_ascii=False) + "\n")
     if as_json:
         print_json(content)
     else:

@@ -30,9 +30,9 @@ def params(
     from lookhops.tasks import task_of
 
     graphs = reading.load(source)
-    features, outputs = Encoding.fit(graphs).width, task_of(graphs).out_channels
-    whole = WholeGraphs.of(graphs, network.fingerprint, network.totals)
-    sizes = WholeEncoding.fit(whole).sizes
+    encoding, outputs = Encoding.fit(graphs, network.reads_edges), task_of(graphs).out_channels
+    sizes = WholeEncoding.fit(WholeGraphs.of(graphs, network, encoding)).sizes
+    features = encoding.width
     model = GraphNetwork.from_architecture(features, outputs, network, **sizes)
     result = {
         "source": graphs.name,
@@ -54,7 +54,7 @@ def _count(module: nn.Module) -> int:
 
 def _parts(model: GraphNetwork) -> Iterator[dict[str, Any]]:
     """The modules that hold parameters: what each is for, what it is, and how many they are."""
-    shared = len(model.pools) < len(model.convs)
+    shared = len(model.pools) == 1 < len(model.convs)
     dense = [layer for layer in model.mlp if _count(layer)]
     for part, modules in (("convolution", model.convs), ("pooling", model.pools), ("dense", dense)):
         for number, module in enumerate(modules, start=1):

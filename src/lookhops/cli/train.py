@@ -8,21 +8,22 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.markup import escape
 
-from lookhops.cli.shared.parameters import Json, Network, Training, with_options
+from lookhops.cli.shared.parameters import AUTO, Json, Network, Training, with_options
 from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
 from lookhops.cli.shared.reading import Reading, Source
+from lookhops.cli.shared.splitting import Splitting, tell_remark
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
-from lookhops.files import write_json
-from lookhops.options import RECOMMENDED, Architecture, Protocol, option, parse_seeds
+from lookhops.options import RECOMMENDED, Architecture, option
 
 if TYPE_CHECKING:
-    from lookhops.datasets import Split
+    from lookhops.datasets import SplitPlan
     from lookhops.graphs import Graphs
     from lookhops.information import HopInformation
     from lookhops.training.trainer import Progress
@@ -55,12 +56,12 @@ def train(
     output: Path,
     k: str = str(RECOMMENDED.k),
     seeds: str | None = None,
-    splits: Path | None = None,
     report: ReportFile = None,
     as_json: Json = False,
     *,
     network: Network = RECOMMENDED,
-    protocol: Training,
+    protocol: Training = AUTO,
+    splitting: Splitting,
     run: Annotated[TrainingRun, "The run"],
     reading: Reading,
 ) -> None:
@@ -72,19 +73,16 @@ def train(
     Args:
         output: Folder for the model.
         k: Hops that each layer looks: a number, or ``auto``, which measures.
-        seeds: How many, or which (11,22): each is a model. By default 1; the paper's protocol is
-            10.
-        splits: JSON with the parts: one split for all seeds, or one for each; by default each seed
-            draws its own.
+        seeds: How many, or which (11,22): each is a split and a model. By default 1, or one a fold;
+            the paper's protocol is 10.
     """
     if run.resume and run.overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
     graphs = reading.load(source)
-    parts, chosen_seeds = _splits(splits, graphs, seeds)
-    protocol = replace(protocol, seeds=chosen_seeds)
+    graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
     chosen_k, information = hops(k, graphs)
-    config = _train(output, graphs, replace(network, k=chosen_k), protocol, parts, run)
-    _keep_information(output, information)
+    network = replace(network, k=chosen_k)
+    config = _train(output, graphs, network, plan, run, reading, information)
     if as_json:
         print_json(config)
     else:
@@ -119,36 +117,14 @@ def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
     return found, information
 
 
-def _keep_information(folder: Path, information: HopInformation | None) -> None:
-    """Keep what chose k beside the model; what chose an earlier model's goes."""
-    from lookhops.report.folders import INFORMATION
-
-    if information is None:
-        (folder / INFORMATION).unlink(missing_ok=True)
-    else:
-        write_json(folder / INFORMATION, information.to_dict())
-
-
-def _splits(
-    path: Path | None, graphs: Graphs, seeds: str | None
-) -> tuple[list[Split] | None, tuple[int, ...]]:
-    """The splits, one a seed, and the seeds."""
-    if path is None:
-        return None, parse_seeds(seeds or "1")
-    from lookhops.datasets import read_splits
-
-    parts = read_splits(path, len(graphs))
-    chosen = parse_seeds(seeds or len(parts))
-    return (parts * len(chosen) if len(parts) == 1 else parts), chosen
-
-
 def _train(
     output: Path,
     graphs: Graphs,
     network: Architecture,
-    protocol: Protocol,
-    splits: list[Split] | None,
+    plan: SplitPlan,
     run: TrainingRun,
+    reading: Reading,
+    information: HopInformation | None,
 ) -> dict[str, Any]:
     """Train, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.cli.shared.progress import epoch_display, stoppable
@@ -157,15 +133,20 @@ def _train(
     options = asdict(run)
     logs = _tensorboard(options.pop("tensorboard"))
     try:
-        with logs as log, stoppable() as check, epoch_display(protocol) as show:
+        with logs as log, stoppable() as check, epoch_display(plan.protocol) as show:
+            before = [partial(tell_remark, graphs, plan)]  # what cannot be trained says that first
 
             def on_epoch(progress: Progress) -> None:
+                while before:
+                    before.pop()()
                 show(progress)
                 log(progress)
                 check()
 
-            options |= {"splits": splits, "on_epoch": on_epoch, "command": command_line()}
-            return train_into(output, graphs, network, protocol, **options)
+            options |= {"splits": plan, "on_epoch": on_epoch}
+            options |= {"command": command_line(), "reading": reading}
+            options["information"] = information and information.to_dict()
+            return train_into(output, graphs, network, plan.protocol, **options)
     except KeyboardInterrupt as stop:
         print_line(f"lookhops: interrupted; go on with: {command_line()} --resume", err)
         sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
@@ -192,7 +173,7 @@ def _tensorboard(folder: Path | None) -> Iterator[Callable[[Progress], None]]:
             if run.seed not in writers:
                 writers[run.seed] = SummaryWriter(f"{folder}/seed-{run.seed}")
             row = run.history[-1]
-            for name in ("train_loss", "val_loss", "val_accuracy"):
+            for name in (name for name in row if name not in ("epoch", "seconds")):
                 writers[run.seed].add_scalar(name, row[name], int(row["epoch"]))
 
     if folder:

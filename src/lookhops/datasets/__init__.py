@@ -1,4 +1,4 @@
-"""Where graphs come from: the TU collection, molecules, the bundled set, hop tasks; splits."""
+"""Where graphs come from: the TU collection, molecules, tables, bundled sets, hop tasks; splits."""
 
 from __future__ import annotations
 
@@ -9,19 +9,22 @@ from typing import Any
 
 from lookhops.datasets.collection import data_folder, fetch, find, read_tu_cached
 from lookhops.datasets.hop_tasks import MAX_HOPS, hop_task
-from lookhops.datasets.molecules import SUFFIXES as MOLECULE_SUFFIXES
 from lookhops.datasets.molecules import read_molecules
 from lookhops.datasets.solubility import load_solubility
-from lookhops.datasets.splits import Split, read_splits, split, write_splits
+from lookhops.datasets.splits import Split, SplitPlan, read_splits, split, write_splits
+from lookhops.datasets.tables import kind_of_table, read_folder, read_tables, table_in
+from lookhops.datasets.text_tables import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.datasets.tu import read_tu
 from lookhops.errors import LookHopsError
 from lookhops.graphs import SUFFIX, Graphs
-from lookhops.options import AS_USUAL, HOP_TASKS, MOLECULES, Reading
+from lookhops.options import AS_USUAL, HOP_TASKS, MOLECULES, TABLES, Reading
 
-__all__ = ["Split", "load", "read_splits", "read_tu", "split", "write_splits"]
+__all__ = ["Split", "SplitPlan", "load", "read_splits", "read_tu", "split", "write_splits"]
 
 GENERATED = tuple(f"hops-{k}" for k in range(1, MAX_HOPS + 1))
 OWN_NAMES = ("solubility", *GENERATED)
+#: How the names of files with graphs end.
+ENDINGS = (SUFFIX, ".zip", ".smi", ".sdf", *TABLE_SUFFIXES, NODE_LINK)
 
 
 def load(
@@ -35,15 +38,18 @@ def load(
 ) -> Graphs:
     """Load a set of graphs from wherever it is.
 
-    A text with a slash, or that ends in ``.graphs``, ``.zip``, ``.smi``, ``.csv`` or ``.sdf``, is a
-    path. Any other text is a name first and a path in the working folder only if no set has that
-    name: where a folder ``NCI1`` lies in the working folder, ``"NCI1"`` is still the TU set, and
-    ``"./NCI1"`` is the folder.
+    A text with a slash, or that ends as files of graphs do (``.graphs``, ``.zip``, ``.csv``, ...),
+    is a path. Any other text is a name first and a path in the working folder only if no set has
+    that name: where a folder ``NCI1`` lies in the working folder, ``"NCI1"`` is still the TU set,
+    and ``"./NCI1"`` is the folder.
 
     Args:
         source: A name (a TU set as ``"NCI1"``, ``"solubility"``, ``"hops-1"`` to ``"hops-6"``); a
-            path to packed graphs, to a TU set (``.zip`` or folder) or to molecules (``.smi``,
-            ``.csv``, ``.sdf``); or ``Graphs``, which come back as they are.
+            path to packed graphs, to a TU set (``.zip`` or folder), to molecules (``.smi``,
+            ``.sdf``, or a table with a column of SMILES) or to tables (an edge list, a folder with
+            ``edges.csv``, ``nodes.csv`` and ``graphs.csv``, or ``.jsonl`` in node-link form); or
+            ``Graphs``, which come back as they are. Tables are ``.csv``, ``.tsv``, either with
+            ``.gz``, and ``.parquet``.
         reading: How to read it.
         remembered: How an earlier source was read: taken over where ``reading`` chooses nothing.
         data_dir: Folder of TU archives, ``NAME.zip`` or ``NAME/``; by default the environment's
@@ -57,11 +63,17 @@ def load(
     reading = replace(reading, **options)
     try:
         kind, place = _resolve(source, data_folder(data_dir))
+        if kind == "table":
+            kind = kind_of_table(place, reading, remembered)
     except (OSError, RuntimeError) as error:  # a name too long, a home that is nobody's
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
     reading.check(source, kind)
-    if kind == MOLECULES:
-        return read_molecules(place, reading.or_remembered(remembered), remembered=remembered)
+    if kind in (MOLECULES, TABLES):
+        reading = reading.or_remembered(remembered)
+        if kind == MOLECULES:
+            return read_molecules(place, reading, remembered=remembered)
+        read = read_folder if place.is_dir() else read_tables
+        return read(place, reading=reading, remembered=remembered)
     if kind == HOP_TASKS:
         chosen = {"size": reading.size, "seed": reading.seed}
         return hop_task(int(place.name[5:]), **{k: v for k, v in chosen.items() if v is not None})
@@ -76,9 +88,9 @@ def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:
     """What kind of source it is, and where it is; a TU set that is nowhere is downloaded."""
     path = Path(source).expanduser()
     name = str(source)
-    suffix = path.suffix.lower()
+    suffix = suffix_of(path)
     is_path = isinstance(source, Path) or "/" in name or "\\" in name
-    if not is_path and suffix not in (SUFFIX, ".zip", *MOLECULE_SUFFIXES):
+    if not is_path and suffix not in ENDINGS:
         if name == "solubility":
             return "solubility", path
         if re.fullmatch(r"hops-\d+", name):
@@ -87,13 +99,16 @@ def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:
             return "tu", fetch(name, folder, OWN_NAMES)
     if not path.exists():
         raise LookHopsError(f"{path}: no such file or folder.")
+    if path.is_dir() and table_in(path, "edges"):
+        return TABLES, path
     if path.is_dir() or suffix == ".zip":
         return "tu", path
     if suffix == SUFFIX:
         return "packed", path
-    if suffix in MOLECULE_SUFFIXES:
-        return MOLECULES, path
+    if suffix in TABLE_SUFFIXES:
+        return "table", path
+    if suffix in (".smi", ".sdf", NODE_LINK):
+        return TABLES if suffix == NODE_LINK else MOLECULES, path
     raise LookHopsError(
-        f"{path}: not a kind of file that holds graphs; those end in "
-        f"{', '.join((SUFFIX, '.zip', *MOLECULE_SUFFIXES))}."
+        f"{path}: not a kind of file that holds graphs; those end in {', '.join(ENDINGS)}."
     )

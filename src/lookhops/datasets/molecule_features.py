@@ -95,16 +95,13 @@ def bond_rows(molecule: Any) -> np.ndarray:
     return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
 
-def pack(
-    atoms: Sequence[np.ndarray], bonds: Sequence[np.ndarray], y: np.ndarray | None, **rest: Any
-) -> Graphs:
+def pack(atoms: Sequence[np.ndarray], bonds: Sequence[np.ndarray], **rest: Any) -> Graphs:
     """Turn RDKit's numbers into labels, and pack all molecules at once.
 
     Args:
         atoms: Of each molecule, shape (atoms, 6): atomic number, degree, charge, hydrogens,
             aromaticity, and the place of the chirality in its vocabulary.
         bonds: Of each molecule, shape (bonds, 3): both ends, and RDKit's number of the type.
-        y: Class numbers, or none.
         rest: Other fields of :class:`Graphs`.
     """
     counts = np.array([len(rows) for rows in atoms])
@@ -131,7 +128,6 @@ def pack(
         edge_labels=torch.from_numpy(kind[ends[:, 2]]).repeat(2)[:, None],
         edge_label_names=("bond",),
         edge_label_values=[BOND_TYPES],
-        y=None if y is None else torch.from_numpy(y),
         featuriser=FEATURISER,
         **rest,
     )

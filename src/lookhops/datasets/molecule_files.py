@@ -1,16 +1,16 @@
-"""``.smi``, ``.csv`` and ``.sdf`` files as a :class:`MoleculeTable`: text, before chemistry."""
+"""``.smi``, ``.sdf`` and table files as a :class:`MoleculeTable`: text, before chemistry."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from pathlib import Path
 
-from lookhops.datasets.column_names import ColumnFinder, listed
 from lookhops.datasets.molecule_table import MoleculeTable
+from lookhops.datasets.text_tables import PARQUET, TextTable, suffix_of
 from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes
+from lookhops.graphs.column_finder import ColumnFinder, listed
+from lookhops.graphs.targets import is_blank
 
 # Names that are looked for, in this order, whatever their case, when no option names the column.
 SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "mol")
@@ -53,56 +53,37 @@ def read_smi(path: Path) -> MoleculeTable:
     return MoleculeTable(str(path), where, structures, ids)
 
 
-# -------------------------------------------------------------------- .csv
+# -------------------------------------------------------------------- tables
 
 
 def read_csv(path: Path, finder: ColumnFinder) -> MoleculeTable:
-    """A table with a header; fields apart by commas, semicolons or tabs, whichever it uses."""
-    lines, rows = _csv_rows(path)
-    header = [cell.strip() for cell in rows[0]]
-    for column in header:
-        if column and header.count(column) > 1:
-            raise LookHopsError(f"{path}, line {lines[0]}: two columns are called {column!r}.")
-    for line, row in zip(lines, rows, strict=True):
-        if len(row) != len(header):
-            raise LookHopsError(
-                f"{path}, line {line}: {len(row)} fields, where the header has {len(header)}; "
-                "put quotes around a field that holds the separator."
-            )
+    """A table with a header: text, as ``.csv``, ``.tsv`` and the like, or ``.parquet``."""
+    header, rows, lines = _cells(path)
     smiles = finder.find(header, "smiles_column", SMILES_NAMES)
     if smiles is None:
         raise LookHopsError(
-            f"{path}, line {lines[0]}: no column of SMILES; the columns are {listed(header)}. "
-            "Name one with smiles_column (--smiles-column)."
+            f"{path}: no column of SMILES; the columns are {listed(header)}. Name one with "
+            "smiles_column (--smiles-column)."
         )
-    cells = {
-        column: [row[j].strip() for row in rows[1:]] for j, column in enumerate(header) if column
-    }
-    where = [f"line {line}" for line in lines[1:]]
-    return _table(path, where, cells, smiles, lines[1:], finder)
+    cells = {column: [row[j].strip() for row in rows] for j, column in enumerate(header) if column}
+    where = [f"line {line}" for line in lines]
+    return _table(path, where, cells, smiles, lines, finder)
 
 
-def _csv_rows(path: Path) -> tuple[list[int], list[list[str]]]:
-    """The rows that are not blank, and the line each begins on."""
-    text = read_text(path)
-    head = text.lstrip().split("\n", 1)[0]
-    separator = max(",;\t", key=head.count)
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
-    lines, rows = [], []
-    begins = 1
-    try:
-        for row in reader:
-            if any(cell.strip() for cell in row):
-                lines.append(begins)
-                rows.append(row)
-            begins = reader.line_num + 1
-    except csv.Error as error:
-        raise LookHopsError(
-            f"{path}, line {begins}: not a line of a CSV file ({error})."
-        ) from error
-    if not rows:
-        raise LookHopsError(f"{path}: the file is empty.")
-    return lines, rows
+def _cells(path: Path) -> tuple[list[str], list[Sequence[str]], list[int]]:
+    """The header, the rows as texts, and the line (without lines: the number) of each row."""
+    if suffix_of(path) == PARQUET:
+        from lookhops.datasets.table_files import read_parquet
+
+        frame = read_parquet(path)
+        texts = [["" if is_blank(c) else str(c) for c in frame[name]] for name in frame.columns]
+        rows: list[Sequence[str]] = list(zip(*texts, strict=True))
+        return [str(name) for name in frame.columns], rows, list(range(1, len(rows) + 1))
+    table = TextTable(path)
+    table.check_lengths()
+    _, *found = table.rows()
+    kept = [(line, row) for line, row in found if any(cell.strip() for cell in row)]
+    return table.header, [row for _, row in kept], [line for line, _ in kept]
 
 
 # -------------------------------------------------------------------- .sdf

@@ -14,16 +14,18 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.datasets.column_names import ColumnFinder
 from lookhops.datasets.molecule_features import atom_rows, bond_rows, feature_names, pack
 from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
-from lookhops.datasets.molecule_table import MoleculeTable, as_column, classes_of
+from lookhops.datasets.molecule_table import MoleculeTable, as_column, target_fields
+from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Skipped
+from lookhops.graphs.column_finder import ColumnFinder
+from lookhops.graphs.targets import is_blank
 from lookhops.options import AS_USUAL, Reading
 
 __all__ = ["SUFFIXES", "SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
-SUFFIXES = (".smi", ".csv", ".sdf")
+SUFFIXES = (".smi", ".sdf", *TABLE_SUFFIXES)
 _SHOWN = 10  # places named in a warning
 
 
@@ -43,7 +45,8 @@ def from_smiles(
 
     Args:
         smiles: One SMILES a molecule.
-        y: The class of each molecule: numbers or names.
+        y: What is to be learnt of each molecule: its class, or a number; None and NaN are blanks.
+            A column of many different numbers is one of numbers.
         class_names: The classes' order; ``y`` then holds names out of it or places in it. By
             default the classes are sorted.
         ids: A name for each molecule; by default they are counted from 1.
@@ -94,8 +97,8 @@ def read_molecules(
     path = Path(path)
     reading = replace(reading, **options)
     finder = ColumnFinder(path, reading, remembered)
-    kind = path.suffix.lower()
-    if kind == ".csv":
+    kind = suffix_of(path)
+    if kind in TABLE_SUFFIXES:
         table = read_csv(path, finder)
     elif kind == ".sdf" and reading.smiles_column is None:
         table = read_sdf(path, finder)
@@ -111,7 +114,7 @@ def read_molecules(
         )
     else:
         raise LookHopsError(f"{path}: molecules are read from {', '.join(SUFFIXES)} files.")
-    return featurise(table, reading, name=path.stem, mol_blocks=kind == ".sdf")
+    return featurise(table, reading, name=path.name.removesuffix(kind), mol_blocks=kind == ".sdf")
 
 
 def featurise(
@@ -128,7 +131,6 @@ def featurise(
     parsed, skipped = _parse(table, reading.invalid, mol_blocks)
     kept = list(parsed)
     smiles, atoms, bonds = zip(*parsed.values(), strict=True)
-    y, names = classes_of(table, kept, class_names)
     columns = {
         "id": np.array(table.ids, dtype=object)[kept],
         "smiles": np.array(smiles, dtype=object),
@@ -136,12 +138,12 @@ def featurise(
     for key, cells in table.columns.items():
         columns.setdefault(key, as_column([cells[index] for index in kept]))
     rest: dict[str, Any] = {"columns": columns, "name": name, "skipped": skipped}
-    return pack(atoms, bonds, y=y, class_names=names, **rest)
+    return pack(atoms, bonds, **target_fields(table, kept, class_names), **rest)
 
 
 def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
     if class_names is None or not isinstance(value, int):
-        return "" if value is None else str(value)
+        return "" if is_blank(value) else str(value)
     if not 0 <= value < len(class_names):
         raise LookHopsError(f"There are {len(class_names)} class names, so {value} is no class.")
     return class_names[value]

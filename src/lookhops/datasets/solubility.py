@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from importlib import resources
 
-from lookhops.datasets.column_names import ColumnFinder
 from lookhops.datasets.molecule_files import read_csv
 from lookhops.datasets.molecules import featurise
 from lookhops.graphs import Graphs
+from lookhops.graphs.column_finder import ColumnFinder
 
 CLASS_NAMES = ("low", "medium", "high")
 

@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
 
 import numpy as np
 import torch
@@ -24,6 +25,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import column_names
 from lookhops.graphs.indexing import row_offsets, take
+from lookhops.graphs.targets import Target, pack_targets
 
 VERSION = 2  # of what `read_tu` makes of the files: packed copies of another version are not used
 MOST_LABELS = 1_000_000  # that a column of labels may span: each is a feature of its own
@@ -40,8 +42,8 @@ def read_tu(path: Path | str) -> Graphs:
     labels counted from its own smallest value; what they stand for are the numbers in the file.
     Self-loops are left out. Edges that are there more than once become one, with the sum of their
     features, which are then plain attributes. Classes are the graph labels in sorted order.
-    Graph attributes, the targets of regression sets, are kept as columns ``graph_attribute`` (or
-    ``graph_attribute_0``, ...).
+    Graph attributes are kept as columns ``graph_attribute`` (or ``graph_attribute_0``, ...); a set
+    without classes has them as its targets.
     """
     files = _open(Path(path))
     indicator = files.numbers("graph_indicator", columns=1)[:, 0]
@@ -53,7 +55,6 @@ def read_tu(path: Path | str) -> Graphs:
     files.rows.update(node=len(indicator), edge=ends.shape[1], graph=int(indicator[-1]))
     labels, label_values = files.labels("node_labels")
     edge_labels, edge_label_values = files.labels("edge_labels")
-    y, class_names = files.classes()
     source, target = torch.from_numpy(ends)
     kept = (source != target).nonzero().flatten()
     packed = Graphs.from_edges(
@@ -66,8 +67,7 @@ def read_tu(path: Path | str) -> Graphs:
         edge_attributes=take(files.attributes("edge_attributes"), kept),
         edge_labels=take(edge_labels, kept),
         edge_label_values=edge_label_values,
-        y=y,
-        class_names=class_names,
+        **files.targets(),
         columns=files.columns(),
         name=files.name,
         featuriser="tu",
@@ -128,11 +128,12 @@ class _Files:
             raise LookHopsError(f"{self.where(part)}: labels {most} apart are too far apart.")
         return torch.from_numpy(values - low), [[str(value) for value in span] for span in spans]
 
-    def classes(self) -> tuple[Tensor | None, list[str] | None]:
+    def targets(self) -> dict[str, Any]:
+        """The classes of the graphs; of a set without, the numbers that it has of each graph."""
         if "graph_labels" not in self.texts:
-            return None, None
+            return pack_targets([(Target(name), v) for name, v in self.columns().items()])
         names, y = np.unique(self.numbers("graph_labels", columns=1)[:, 0], return_inverse=True)
-        return torch.from_numpy(y), [str(name) for name in names]
+        return {"y": torch.from_numpy(y), "class_names": [str(name) for name in names]}
 
     def columns(self) -> dict[str, np.ndarray]:
         if "graph_attributes" not in self.texts:

@@ -2,71 +2,115 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from lookhops.encoding.columns import NOT_SEEN, OWNERS, ByName, Columns, by_place, listed
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.features import node_columns
+from lookhops.graphs.features import feature_columns
+from lookhops.graphs.indexing import take
+from lookhops.schema import read
+from lookhops.words import counted
+
+
+class ReadOtherwise(UserWarning):
+    """Graphs have features that a model does not know, and it answers without them."""
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """What a model is told of a node: continuous attributes as they are, then one-hot labels.
+    """What a model is told of a node: numbers, then one-hot labels.
 
     It is fitted on the graphs that a model learns from and saved with the model, so that a column
-    means the same whenever the model is used. A node without any feature is told as a one.
+    means the same whenever the model is used: graphs are read by the names of their features. A
+    node without any feature is told as a one.
 
     Args:
         name: The set on which it was fitted, for messages.
-        num_features: Columns of the features: attributes and one-hot labels.
-        label_sizes: How many values each label takes.
         featuriser: What made the features (see :class:`~lookhops.Graphs`), or nothing.
+        nodes: The features of nodes.
+        edges: Those of edges, or none where the model looks at none.
+        by_name: Whether features are known by name. They are known by their places where their
+            source has no names for them, and to models of earlier versions.
     """
 
     name: str
-    num_features: int
-    label_sizes: tuple[int, ...] = ()
-    featuriser: str = ""
+    featuriser: str
+    nodes: Columns
+    edges: Columns | None = None
+    by_name: bool = True
 
     @classmethod
-    def fit(cls, graphs: Graphs, train: Tensor | None = None) -> Encoding:
-        """The encoding of these graphs.
+    def fit(cls, graphs: Graphs, edges: bool = True) -> Encoding:
+        """The encoding of these graphs: they say which features there are.
 
         Args:
-            graphs: All graphs: they say which features there are.
-            train: The graphs to learn from, by number; none means all. Attributes and labels as
-                they are need nothing learnt, so that the answer is the same for every part.
+            graphs: The graphs.
+            edges: Whether the model looks at features of edges.
         """
-        return cls(graphs.name, graphs.num_features, tuple(graphs.label_sizes), graphs.featuriser)
+        of_edges = Columns.of(graphs, "edge_") if edges else None
+        named = not _are_unnamed(graphs)
+        return cls(graphs.name, graphs.featuriser, Columns.of(graphs), of_edges, named)
 
     @property
     def width(self) -> int:
         """Columns that a model is told: at least one."""
-        return max(self.num_features, 1)
+        return max(self.nodes.width, 1)
 
-    def check(self, graphs: Graphs) -> None:
-        """Refuse graphs whose features are not those that the model was trained on."""
-        both_named = bool(self.featuriser and graphs.featuriser)
-        if both_named and self.featuriser != graphs.featuriser:
+    # ---------------------------------------------------------------- reading
+
+    def read(self, graphs: Graphs) -> Graphs:
+        """Graphs in the columns that the model was trained on.
+
+        Features are found by name, whatever their order. A label's values that the model has not
+        seen are read as one more value, which has no effect; features that it does not know are
+        left out; both are said in a warning. Features that are missing are refused.
+        """
+        if self.featuriser and graphs.featuriser and self.featuriser != graphs.featuriser:
             raise LookHopsError(
                 f"{graphs.name}: its features were made by {graphs.featuriser!r}; the model was "
                 f"trained on {self.name}, with features made by {self.featuriser!r}."
             )
-        if graphs.num_features != self.num_features:
+        sides = {"": self.nodes} | ({} if self.edges is None else {"edge_": self.edges})
+        fields: dict[str, Any] = {}
+        if self.by_name and not _are_unnamed(graphs):
+            found = {side: ByName(columns, graphs, side) for side, columns in sides.items()}
+            self._refuse_missing(graphs, found)
+            for side, own in found.items():
+                for note in _notes(graphs.name, OWNERS[side], own):
+                    warnings.warn(note, ReadOtherwise, stacklevel=3)
+                fields |= own.fields
+        else:
+            for side, columns in sides.items():
+                fields |= by_place(columns, graphs, side, self.name)
+        read = replace(graphs, **fields)
+        if "is_undirected" in graphs.__dict__:  # known already
+            read.__dict__["is_undirected"] = graphs.is_undirected
+        return read
+
+    def _refuse_missing(self, graphs: Graphs, found: Mapping[str, ByName]) -> None:
+        """Name the columns that are missing, and what stands in their place."""
+        parts = []
+        for side, own in found.items():
+            if own.missing:
+                owner = OWNERS[side]
+                parts.append(f"its {owner} have no {listed(own.missing)}, which the model reads")
+                if own.extra:
+                    parts.append(f"they have {listed(own.extra)}, which it does not know")
+                for label, unknown in own.not_seen.items():
+                    parts.append(f"it has not seen the {label!r} {listed(unknown)}")
+        if parts:
             raise LookHopsError(
-                f"{graphs.name}: has {graphs.num_features} features a node; the model was trained "
-                f"on {self.name}, which has {self.num_features}."
+                f"{graphs.name}: {'; '.join(parts)}. The model was trained on {self.name}."
             )
-        if both_named and tuple(graphs.label_sizes) != self.label_sizes:
-            raise LookHopsError(
-                f"{graphs.name}: its node labels take {list(graphs.label_sizes)} values; the model "
-                f"was trained on {self.name}, where they take {list(self.label_sizes)}."
-            )
+
+    # ---------------------------------------------------------------- columns
 
     def columns(
         self, graphs: Graphs, node: Tensor | None = None, dtype: torch.dtype = torch.float32
@@ -74,21 +118,64 @@ class Encoding:
         """What the model is told of nodes, on the graphs' device and without waiting for it.
 
         Args:
-            graphs: Graphs that :meth:`check` accepts.
+            graphs: Graphs that were fitted or that :meth:`read` gave.
             node: Numbers of the nodes, shape (m); none means all nodes.
             dtype: Type of the columns.
 
         Returns:
-            Shape (m, width).
+            Shape (m, width). A label that was not seen is told as zeros.
         """
-        return node_columns(graphs, node, dtype)
+        attributes, labels, rows = graphs.attributes, graphs.labels, graphs.num_nodes
+        if node is not None:
+            attributes, labels, rows = take(attributes, node), take(labels, node), node.numel()
+        if not self.nodes.width:
+            return torch.ones(rows, 1, dtype=dtype, device=graphs.device)
+        x = feature_columns(attributes, labels, graphs.label_sizes, dtype)
+        if graphs.label_sizes != self.nodes.sizes:
+            known = [True] * len(self.nodes.attributes)
+            for size, own in zip(graphs.label_sizes, self.nodes.sizes, strict=True):
+                known += [number < own for number in range(size)]
+            x = x[:, torch.tensor(known, device=x.device).nonzero().flatten()]
+        return x
+
+    # ---------------------------------------------------------------- storing
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as JSON can hold them."""
-        return asdict(self) | {"label_sizes": list(self.label_sizes)}
+        return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Encoding:
-        """The encoding that :meth:`to_dict` wrote; other entries are left alone."""
-        known = {field.name: values[field.name] for field in fields(cls)}
-        return cls(**known | {"label_sizes": tuple(known["label_sizes"])})
+    def from_dict(cls, values: Any) -> Encoding:
+        """The encoding that :meth:`to_dict` wrote."""
+        return read(cls, values, "encoding")
+
+    @classmethod
+    def unnamed(cls, data: Mapping[str, Any]) -> Encoding:
+        """Of a model of an earlier version, which knows how many features there are."""
+        sizes = tuple(data["label_sizes"])
+        nodes = Columns.unnamed(data["num_features"] - sum(sizes), sizes)
+        return cls(data["name"], data["featuriser"], nodes, by_name=False)
+
+
+def _are_unnamed(graphs: Graphs) -> bool:
+    """Whether the source of the graphs gave their features no names."""
+    sides = (Columns.of(graphs, side) for side in OWNERS)
+    return not graphs.featuriser and all(columns.are_unnamed for columns in sides)
+
+
+def _notes(name: str, owner: str, found: ByName) -> list[str]:
+    """What is read otherwise than it is given, in sentences."""
+    notes = []
+    if found.extra:
+        notes.append(f"{name}: the model does not know {listed(found.extra)} of the {owner}.")
+    for label, unknown in found.not_seen.items():
+        if set(unknown) == {NOT_SEEN}:  # said when they were read first
+            continue
+        several = counted(sum(unknown.values()), owner[:-1])
+        said = ", ".join(f"{value} ({count:,})" for value, count in list(unknown.items())[:6])
+        more = f", {len(unknown) - 6} more" if len(unknown) > 6 else ""
+        notes.append(
+            f"{name}: {several} with a {label!r} that the model has not seen: {said}{more}. It is "
+            "read as none of those that it knows."
+        )
+    return notes

@@ -2,36 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, concatenate
-from lookhops.graphs.networkx import vocabulary
 
 
 @dataclass
 class Packer:
     """Turns what an estimator is given into ``Graphs``, at ``predict`` as it did at ``fit``.
 
-    Text features of NetworkX nodes become one-hot columns. Their values are learnt from the
-    training graphs, so that a column means the same later.
-
     Args:
         kind: ``graphs``, ``pyg``, ``networkx`` or ``smiles``.
-        features: Of NetworkX graphs: the node features' names, and the values of those with text.
     """
 
     kind: str
-    features: dict[str, list[str] | None] = field(default_factory=dict)
 
     @classmethod
     def learn(cls, given: Any) -> Packer:
         """Find out what ``given`` is."""
-        kind = kind_of(given)
-        return cls(kind, vocabulary(given) if kind == "networkx" else {})
+        return cls(kind_of(given))
 
     def pack(self, given: Any) -> Graphs:
         """The packed graphs."""
@@ -44,7 +37,7 @@ class Packer:
             return Graphs.from_pyg(given)
         if kind == "networkx":
             no_class = [0] * len(given)  # what the graphs call their class may be anything
-            return Graphs.from_networkx(given, no_class, self.features, edge_features=[])
+            return Graphs.from_networkx(given, no_class)
         from lookhops.datasets.molecules import from_smiles
 
         return from_smiles([str(smiles) for smiles in given])

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lookhops.encoding.encoding import Encoding
+from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import SparseRows, Vocabulary, identities, unary_codes
 from lookhops.neighbourhoods.totals import graph_totals
+from lookhops.options import Architecture
 
 #: Standardised totals are cut off here: a graph far from all that was seen is no outlier then.
 LIMIT = 4.0
@@ -33,10 +36,21 @@ class WholeGraphs:
     totals: Tensor | None
 
     @classmethod
-    def of(cls, graphs: Graphs, hops: int | None, totals: bool) -> WholeGraphs:
-        """Neighbourhoods up to ``hops``, none for none of them, and totals if they are wanted."""
-        codes = None if hops is None else unary_codes(graphs, identities(graphs, hops))
-        return cls(graphs, codes, graph_totals(graphs) if totals else None)
+    def of(cls, graphs: Graphs, architecture: Architecture, encoding: Encoding) -> WholeGraphs:
+        """What a network of this architecture can be told of these graphs.
+
+        Args:
+            graphs: Graphs on which the encoding was fitted, or that it has read.
+            architecture: The network: how far neighbourhoods go, and whether totals are wanted.
+            encoding: What labels it knows.
+        """
+        codes = totals = None
+        if architecture.fingerprint is not None:
+            codes = unary_codes(graphs, identities(graphs, architecture.fingerprint))
+        if architecture.totals:
+            edge_sizes = None if encoding.edges is None else encoding.edges.sizes
+            totals = graph_totals(graphs, encoding.nodes.sizes, edge_sizes)
+        return cls(graphs, codes, totals)
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +122,11 @@ class WholeEncoding:
             rows = self.vocabulary.to(whole.codes.device).rows(whole.graphs, whole.codes)
         if self.mean is not None and self.factor is not None:
             assert whole.totals is not None
+            if whole.totals.shape[1] != self.num_totals:  # of a model that knows no names
+                raise LookHopsError(
+                    f"{whole.graphs.name}: has {whole.totals.shape[1]} totals of features, and the "
+                    f"model was trained on {self.num_totals}: features of edges differ."
+                )
             mean, factor = self.mean.to(whole.totals), self.factor.to(whole.totals)
             totals = ((whole.totals - mean) * factor).clamp(-LIMIT, LIMIT).float()
         return WholeColumns(rows, totals)

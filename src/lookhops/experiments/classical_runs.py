@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 
 import torch
 
 from lookhops.classical import CHECKS, MODELS
+from lookhops.datasets.splits import SplitPlan
 from lookhops.experiments.keys import Model
 from lookhops.graphs import Graphs
 from lookhops.models.records import RunRecord, record_run
@@ -26,7 +26,7 @@ def check_graphs(model: Model, graphs: Graphs) -> None:
 
 
 def fit_records(
-    graphs: Graphs, model: Classical, protocol: Protocol, seeds: Sequence[int]
+    graphs: Graphs, model: Classical, protocol: Protocol, splits: SplitPlan | None = None
 ) -> list[RunRecord]:
     """Fit a classical model on the split of each seed, one after the other; a record of each.
 
@@ -35,7 +35,7 @@ def fit_records(
     """
     fit, task = find("model", MODELS, model.classical), task_of(graphs)
     records = []
-    for seed, part in draw_splits(graphs, task, replace(protocol, seeds=tuple(seeds))).items():
+    for seed, part in draw_splits(graphs, task, protocol, splits).splits.items():
         start = time.perf_counter()
         outputs = fit(graphs, part, seed)
         run = Run(seed, part, predictions=outputs.predictions)

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import Model
-from lookhops.experiments.plan import cross, parse_models
+from lookhops.experiments.plan import on_splits, parse_models
 from lookhops.experiments.results import Results, collect, shared_seeds
 from lookhops.experiments.runners import Tell, run_local
 from lookhops.experiments.statistics import (
@@ -22,8 +23,11 @@ from lookhops.experiments.statistics import (
 )
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
+from lookhops.options import splits_in_words
 from lookhops.tables import Table
+from lookhops.tasks import task_of
 from lookhops.training import Protocol
+from lookhops.training.trainer import draw_splits
 from lookhops.words import counted, number, plus_minus, signed
 
 ALPHA = 0.05
@@ -72,7 +76,9 @@ class Comparison:
             texts = (name, accuracy, f"{validation:.1f}", f"{rank:.1f}", number(parameters))
             rows.append([[text] for text in (*texts, f"{seconds:.1f} s")])
         head = ["model", "accuracy, %", "validation, %", "mean rank", "parameters", "time a seed"]
-        title = f"{self.dataset}: {counted(count, 'seed')}"
+        protocol = self.results.cells[0].protocol
+        drawn = splits_in_words(protocol.split, protocol.folds)
+        title = f"{self.dataset}: {counted(count, 'split')}, {drawn}"
         return Table(head, rows, self._left_out(), "models", title, records)
 
     def _left_out(self) -> str:
@@ -126,6 +132,7 @@ def compare(
     protocol: Protocol | None = None,
     *,
     store: Store | Path | str,
+    splits: SplitPlan | Sequence[Split] | None = None,
     device: str = "auto",
     tell: Tell = lambda text, finished: None,
 ) -> Comparison:
@@ -138,15 +145,18 @@ def compare(
             your own takes part once :func:`~lookhops.nn.registry.register_convolution` knows it.
         protocol: How to train; by default the paper's, with its ten seeds.
         store: Where finished runs are kept.
+        splits: One for each seed, or a plan that has them; by default the protocol's are drawn.
         device: ``cpu``, ``cuda`` or ``auto``.
         tell: Called with each thing worth telling.
     """
     if not isinstance(models, Mapping):
         models = parse_models(models if isinstance(models, str) else ",".join(models))
-    cells = cross([graphs.name], models.items(), protocol or Protocol())
     if not isinstance(store, Store):
         with Store(store) as opened:
-            return compare(graphs, models, protocol, store=opened, device=device, tell=tell)
+            options: dict[str, Any] = {"splits": splits, "device": device, "tell": tell}
+            return compare(graphs, models, protocol, store=opened, **options)
+    plan = draw_splits(graphs, task_of(graphs), protocol or Protocol(), splits)
+    cells = on_splits(graphs.name, models.items(), plan)
     done = run_local(cells, lambda name: graphs, store, device=device, tell=tell)
     if done.failures:
         raise LookHopsError(done.failures[0])
@@ -163,7 +173,8 @@ def comparison(dataset: str, results: Results) -> Comparison:
     tables = {cell.model: cell.accuracy() for cell in results.cells}
     scores = {name: [table[seed] for seed in seeds] for name, table in tables.items()}
     scores = {name: scores[name] for name in by_mean(scores)}
-    pairs = compare_pairs(scores, results.cells[0].test_to_train) if len(seeds) > 1 else []
+    test_to_train = results.cells[0].of_seeds(seeds).test_to_train
+    pairs = compare_pairs(scores, test_to_train) if len(seeds) > 1 else []
     ranks = mean_ranks(scores)
     groups = cliques(sorted(ranks, key=ranks.__getitem__), pairs) if pairs else []
     return Comparison(dataset, results, scores, seeds, pairs, ranks, groups)

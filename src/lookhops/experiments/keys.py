@@ -9,6 +9,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cache
 from typing import Any
 
+from lookhops.datasets.splits import SplitPlan
+from lookhops.datasets.splits.plan import resolved, source_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork
@@ -21,6 +23,8 @@ from lookhops.training import Protocol
 Model = Architecture | Classical
 #: In the text of an architecture, beside its fields: the digest of layers that a user registered.
 LAYERS = "layers_of_ones_own"
+#: In the text of a protocol, beside its fields: what decides the splits besides it and the graphs.
+SPLITS = "splits"
 
 
 @dataclass(frozen=True)
@@ -33,32 +37,45 @@ class RunKey:
         protocol: How it is trained; its seeds are left out, and of a classical model all that does
             not draw its splits.
         layers: What :func:`own_layers` says of the network.
+        splits: The ``source`` of a :class:`~lookhops.datasets.SplitPlan`.
     """
 
     fingerprint: str
     architecture: Model
     protocol: Protocol
     layers: str | None = None
+    splits: str | None = None
 
     def __post_init__(self) -> None:
         given, plain = self.protocol, Protocol()
         if isinstance(self.architecture, Classical):
-            read_of_it = replace(plain, fractions=given.fractions, stratify=given.stratify)
+            drawn = ("fractions", "split", "folds")
+            read_of_it = replace(plain, **{name: getattr(given, name) for name in drawn})
         else:
             read_of_it = replace(given, seeds=plain.seeds)
         object.__setattr__(self, "protocol", read_of_it)
 
     @classmethod
-    def of(cls, graphs: Graphs, architecture: Model, protocol: Protocol) -> RunKey:
-        """The key of these graphs, this model and this protocol."""
-        return cls(graphs.fingerprint, architecture, protocol, own_layers(architecture))
+    def of(
+        cls,
+        graphs: Graphs,
+        architecture: Model,
+        protocol: Protocol,
+        plan: SplitPlan | None = None,
+    ) -> RunKey:
+        """The key of these graphs, this model and this protocol, on these splits or drawn ones."""
+        protocol = resolved(graphs, protocol) if plan is None else protocol
+        splits = source_of(graphs, protocol) if plan is None else plan.source
+        layers = own_layers(architecture)
+        return cls(graphs.fingerprint, architecture, protocol, layers, splits)
 
     @property
     def texts(self) -> tuple[str, str, str]:
         """Fingerprint, architecture and protocol as the columns of a store: canonical JSON."""
         layers = {LAYERS: self.layers} if self.layers else {}
         model = _json(asdict(self.architecture) | layers)
-        return self.fingerprint, model, canonical(self.protocol)
+        splits = {SPLITS: self.splits} if self.splits else {}
+        return self.fingerprint, model, canonical(self.protocol, **splits)
 
     @classmethod
     @cache
@@ -67,10 +84,14 @@ class RunKey:
         values = decode(architecture, "architecture")
         layers = values.pop(LAYERS, None) if isinstance(values, dict) else None
         model = read_model(values)
-        training = read(Protocol, decode(protocol, "protocol"), "protocol")
-        if layers is not None and not isinstance(layers, str):
-            raise LookHopsError(f"architecture.{LAYERS} is not text")
-        return cls(fingerprint, model, training, layers)
+        options = decode(protocol, "protocol")
+        splits = options.pop(SPLITS, None) if isinstance(options, dict) else None
+        training = read(Protocol, options, "protocol")
+        beside = {f"architecture.{LAYERS}": layers, f"protocol.{SPLITS}": splits}
+        for name, value in beside.items():
+            if value is not None and not isinstance(value, str):
+                raise LookHopsError(f"{name} is not text")
+        return cls(fingerprint, model, training, layers, splits)
 
 
 def read_model(values: Any) -> Model:
@@ -80,11 +101,11 @@ def read_model(values: Any) -> Model:
     return read(Architecture, values, "architecture")
 
 
-def canonical(config: Model | Protocol) -> str:
+def canonical(config: Model | Protocol, **beside: str) -> str:
     """A configuration as JSON text that is equal for equal configurations; seeds are left out."""
     values = asdict(config)
     values.pop("seeds", None)
-    return _json(values)
+    return _json(values | beside)
 
 
 def own_layers(architecture: Model) -> str | None:

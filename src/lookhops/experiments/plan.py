@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any
 
+from lookhops.datasets.splits import SplitPlan
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import Model, RunKey
 from lookhops.graphs import Graphs
@@ -25,23 +26,23 @@ class Cell:
         model: What to call the model.
         architecture: The model.
         protocol: How it is trained; its seeds are the runs of the cell.
+        splits: The splits of these seeds and perhaps more; by default the protocol's are drawn.
     """
 
     dataset: str
     model: str
     architecture: Model
     protocol: Protocol
+    splits: SplitPlan | None = None
 
     def key(self, graphs: Graphs) -> RunKey:
         """What the cell's runs are stored under, given the graphs of its data set."""
-        return RunKey.of(graphs, self.architecture, self.protocol)
+        return RunKey.of(graphs, self.architecture, self.protocol, self.splits)
 
 
-def cross(
-    datasets: Sequence[str], models: Iterable[tuple[str, Model]], protocol: Protocol
-) -> list[Cell]:
-    """Every model on every data set, model after model."""
-    return [Cell(data, name, model, protocol) for name, model in models for data in datasets]
+def on_splits(dataset: str, models: Iterable[tuple[str, Model]], plan: SplitPlan) -> list[Cell]:
+    """Every model on the same splits of a data set."""
+    return [Cell(dataset, name, model, plan.protocol, plan) for name, model in models]
 
 
 def without_repeats(cells: Iterable[Cell]) -> list[Cell]:

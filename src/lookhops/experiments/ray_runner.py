@@ -55,8 +55,7 @@ def run_ray(
     def submit(graphs: Graphs, cell: Cell, seeds: list[int]) -> Future[list[RunRecord]]:
         if cell.dataset not in shared:
             shared[cell.dataset] = ray.put(graphs)
-        what = (shared[cell.dataset], cell.architecture, cell.protocol, seeds, device)
-        return task.remote(*what).future()
+        return task.remote(shared[cell.dataset], cell, seeds, device).future()
 
     with _connected(ray, address):
         _check_resources(ray, cpus_per_task, gpus_per_task)

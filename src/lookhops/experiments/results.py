@@ -85,9 +85,9 @@ class CellResult:
 
     @property
     def test_to_train(self) -> float:
-        """Test graphs over training graphs."""
-        first = self.runs[0].metrics
-        return first["test_graphs"] / first["train_graphs"]
+        """Test graphs over training graphs, over all runs: folds are not all of one size."""
+        test, train = (sum(self.metrics[f"{part}_graphs"]) for part in ("test", "train"))
+        return test / train
 
 
 def shared_seeds(cells: Sequence[CellResult]) -> tuple[int, ...]:
@@ -150,6 +150,7 @@ class Results:
                 "metrics": {key: list(values) for key, values in cell.metrics.items()},
                 "environments": [number(_environment(run), environments) for run in cell.runs],
                 **({"layers": cell.key.layers} if cell.key.layers else {}),
+                **({"splits": cell.key.splits} if cell.key.splits else {}),
             }
             for cell in self.cells
         ]
@@ -205,6 +206,7 @@ class CellEntry:
     metrics: Mapping[str, Sequence[Any]]
     environments: Sequence[Count]
     layers: str | None = None
+    splits: str | None = None
 
     def result(self, file: ResultsFile) -> CellResult:
         """The cell, its records checked one by one."""
@@ -221,7 +223,8 @@ class CellEntry:
             with located(f"seed {seed}"):
                 runs.append(RunRecord.from_dict({"seed": seed, "metrics": metrics, **shared}))
         protocol = _numbered(file.protocols, self.protocol, "protocols")
-        key = RunKey(self.fingerprint, read_model(self.architecture), protocol, self.layers)
+        model = read_model(self.architecture)
+        key = RunKey(self.fingerprint, model, protocol, self.layers, self.splits)
         return CellResult(self.dataset, self.model, key, tuple(runs))
 
 

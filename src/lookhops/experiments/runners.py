@@ -15,14 +15,14 @@ import torch
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.classical_runs import check_graphs, fit_records
-from lookhops.experiments.keys import Model, RunKey
+from lookhops.experiments.keys import RunKey
 from lookhops.experiments.plan import Cell
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
 from lookhops.models.records import RunRecord, record_run
 from lookhops.options import Classical
 from lookhops.tasks import task_of
-from lookhops.training import Protocol, train
+from lookhops.training import train
 from lookhops.training.trainer import choose_device
 from lookhops.words import counted
 
@@ -209,9 +209,8 @@ def run_local(
 
     def submit(graphs: Graphs, cell: Cell, seeds: list[int]) -> Future[list[RunRecord]]:
         done: Future[list[RunRecord]] = Future()
-        what = (graphs, cell.architecture, cell.protocol, seeds, device)
         try:
-            done.set_result(train_records(*what))
+            done.set_result(train_records(graphs, cell, seeds, device))
         except (LookHopsError, torch.cuda.OutOfMemoryError) as error:
             done.set_exception(error.with_traceback(None))  # which would keep its tensors alive
         return done
@@ -225,23 +224,20 @@ def run_local(
 
 
 def train_records(
-    graphs: Graphs,
-    architecture: Model,
-    protocol: Protocol,
-    seeds: Sequence[int],
-    device: str = "auto",
+    graphs: Graphs, cell: Cell, seeds: Sequence[int], device: str = "auto"
 ) -> list[RunRecord]:
-    """Train a model with these seeds, all at once where the device can; a record of each run.
+    """Train a cell's model with these seeds, all at once where the device can; a record of each.
 
     Where a stack of seeds does not fit the GPU's memory, its halves are trained one after the
     other. A classical model is fitted on the CPU.
     """
-    if isinstance(architecture, Classical):
-        return fit_records(graphs, architecture, protocol, seeds)
+    protocol = replace(cell.protocol, seeds=tuple(seeds))
+    if isinstance(cell.architecture, Classical):
+        return fit_records(graphs, cell.architecture, protocol, cell.splits)
     chosen = choose_device(device)
     start = time.perf_counter()
     try:
-        runs = train(graphs, architecture, replace(protocol, seeds=tuple(seeds)), device=chosen)
+        runs = train(graphs, cell.architecture, protocol, splits=cell.splits, device=chosen)
     except torch.cuda.OutOfMemoryError:
         if len(seeds) == 1:
             raise
@@ -252,7 +248,7 @@ def train_records(
     if not runs:  # outside the handler, which would keep the failed attempt's memory alive
         half = len(seeds) // 2
         parts = (seeds[:half], seeds[half:])
-        halves = [train_records(graphs, architecture, protocol, part, device) for part in parts]
+        halves = [train_records(graphs, cell, part, device) for part in parts]
         return [*halves[0], *halves[1]]
     share = (time.perf_counter() - start) / len(runs)
     stacked, task = len(seeds) if chosen.type == "cuda" else 1, task_of(graphs)

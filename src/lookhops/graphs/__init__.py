@@ -1,6 +1,8 @@
 """Graphs: many graphs in a few flat tensors, and the forms that they come from and go to."""
 
 from lookhops.graphs.choosing import concatenate
-from lookhops.graphs.graphs import SUFFIX, Graphs, Skipped
+from lookhops.graphs.graphs import SUFFIX, Graphs
+from lookhops.graphs.skipped import Skipped
+from lookhops.graphs.targets import Target
 
-__all__ = ["SUFFIX", "Graphs", "Skipped", "concatenate"]
+__all__ = ["SUFFIX", "Graphs", "Skipped", "Target", "concatenate"]

@@ -76,8 +76,8 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
 def concatenate(parts: Sequence[Graphs]) -> Graphs:
     """Several sets as one: the graphs of the first, then those of the second, ...
 
-    All must have the same features of nodes and of edges, by the same names. What the
-    sources said besides (``columns``) is left out; classes too, unless every set has them.
+    All must have the same features of nodes and of edges, by the same names. What the sources said
+    besides (``columns``) is left out; targets too, unless every set has the same.
     """
     first = parts[0]
     for part in parts:
@@ -92,6 +92,7 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
                 raise LookHopsError(
                     f"{part.name} and {first.name} differ in their {key}: they do not make one set."
                 )
+    same = all(part.targets == first.targets and part.y is not None for part in parts)
     start = to_offsets(torch.tensor([part.num_nodes for part in parts])).tolist()
     joined = replace(
         first,
@@ -102,7 +103,8 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
         labels=_cat([part.labels for part in parts]),
         edge_attributes=_cat([part.edge_attributes for part in parts]),
         edge_labels=_cat([part.edge_labels for part in parts]),
-        y=_cat([part.y for part in parts]),
+        y=_cat([part.y for part in parts]) if same else None,
+        targets=first.targets if same else (),
         columns={},
         skipped=(),
     )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -27,26 +27,15 @@ from lookhops.graphs.features import (
     width,
 )
 from lookhops.graphs.indexing import pair_keys, row_offsets, segment_of, stable_argsort, to_offsets
+from lookhops.graphs.skipped import Skipped
+from lookhops.graphs.targets import Target, targets_of
+from lookhops.options import AS_USUAL, Reading
 
 if TYPE_CHECKING:
     import networkx as nx
     from torch_geometric.data import Data
 
 SUFFIX = ".graphs"
-
-
-class Skipped(NamedTuple):
-    """A row of a source that gave no graph.
-
-    Args:
-        row: Its number among the source's rows, from 0; the graphs are the other rows, in order.
-        id: What the row is called.
-        reason: Why there is no graph.
-    """
-
-    row: int
-    id: str
-    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +62,10 @@ class Graphs:
         edge_labels: Integer edge labels, shape :math:`(e, m)`, as ``labels`` for nodes.
         edge_label_names: Their names, as ``label_names``.
         edge_label_values: What their numbers stand for, as ``label_values``.
-        y: Class of each graph, shape :math:`(g)`, or none where it is not known.
-        class_names: The name of each class.
+        y: What is to be learnt of each graph, or none where it is not known. One target of classes:
+            whole numbers, shape :math:`(g)`, -1 where blank. One of numbers: float64, shape
+            :math:`(g)`, NaN where blank. Several: float64, shape :math:`(g, t)`, NaN where blank.
+        targets: The name of each target, and of its classes.
         columns: One value a graph of whatever else the source said (id, SMILES, a measured
             value): arrays of length :math:`g`. They stay in main memory.
         name: What to call the set.
@@ -97,7 +88,7 @@ class Graphs:
     edge_label_names: tuple[str, ...] = ()
     edge_label_values: tuple[tuple[str, ...], ...] = ()
     y: Tensor | None = None
-    class_names: tuple[str, ...] = ()
+    targets: tuple[Target, ...] = ()
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
     name: str = "graphs"
     featuriser: str = ""
@@ -148,6 +139,11 @@ class Graphs:
     def num_edge_features(self) -> int:
         """Columns of ``edge_attr``: the edge attributes and the one-hot edge labels."""
         return width(self.edge_attributes) + sum(self.edge_label_sizes)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The name of each class, where there is one target and it is of classes."""
+        return self.targets[0].classes if len(self.targets) == 1 else ()
 
     @property
     def num_classes(self) -> int:
@@ -282,19 +278,21 @@ class Graphs:
         edge_label_sizes: Sequence[int] | None = None,
         edge_label_values: Sequence[Sequence[str]] | None = None,
         y: Tensor | None = None,
+        targets: Sequence[Target] | None = None,
         class_names: Sequence[str] | None = None,
         **rest: Any,
     ) -> Graphs:
         """Pack edges given in any order, nodes numbered through all graphs.
 
         Labels come with the values that they stand for, or with their sizes alone. Sizes and class
-        names that are not given are read off the largest value.
+        names that are not given are read off the largest value. Without ``targets``, whole numbers
+        in ``y`` are classes, with the ``class_names``.
         """
         node_ptr = to_offsets(nodes_per_graph.long())
         num_nodes = int(node_ptr[-1])
         order = stable_argsort(pair_keys(source, target, num_nodes))
-        if y is not None and class_names is None:
-            class_names = [str(c) for c in range(int(y.max()) + 1 if y.numel() else 0)]
+        if targets is None:
+            targets = targets_of(y, class_names)
         return cls(
             node_ptr=node_ptr.int(),
             row_ptr=row_offsets(target, num_nodes),
@@ -303,8 +301,8 @@ class Graphs:
             **packed_features(
                 *("edge_", edge_attributes, edge_labels, edge_label_sizes, edge_label_values), order
             ),
-            y=None if y is None else y.long(),
-            class_names=tuple(class_names or ()),
+            y=None if y is None else y.double() if y.is_floating_point() else y.long(),
+            targets=tuple(targets),
             **rest,
         )
 
@@ -322,9 +320,11 @@ class Graphs:
         """Pack a list of PyG ``Data`` or a PyG dataset.
 
         Uses ``x``, ``edge_index``, ``edge_attr``, ``y`` and ``num_nodes``. Features that are
-        one-hot rows are kept as integer labels. ``y`` must be one class number a graph, or absent.
-        The columns of ``x`` have no names of their own: give ``attribute_names``, or
-        ``label_names`` and ``label_values``, in ``rest``; else they are known by their place.
+        one-hot rows are kept as integer labels. ``y`` is one class number, one number, or a row of
+        several targets a graph; NaN, or no ``y``, is a blank. A column of a few whole numbers is
+        one of classes, although they may be floats. The columns of ``x`` have no names of their
+        own: give ``attribute_names``, or ``label_names`` and ``label_values``, in ``rest``; else
+        they are known by their place.
         """
         return cls.from_edges(**pyg.edges_of(data, **rest))
 
@@ -345,7 +345,9 @@ class Graphs:
 
         Args:
             graphs: ``Graph``, ``DiGraph`` or multigraphs; nodes are taken in their own order.
-            y: The class of each graph, numbers or names; else each graph's ``graph["y"]``.
+            y: What is to be learnt of each graph: its class, a number, or a row of several; else
+                each graph's ``graph["y"]``. None and NaN are blanks. A column of many different
+                numbers is one of numbers, any other one of classes.
             node_features: Node attributes to use, in this order: numbers, or text as labels.
                 By default all. Every node must have each of them. A mapping also says which texts
                 each can be (none: it is numbers), so that a label means the same in every set.
@@ -353,6 +355,50 @@ class Graphs:
             rest: ``name`` and other fields.
         """
         return cls.from_edges(**networkx.edges_of(graphs, y, node_features, edge_features, **rest))
+
+    @classmethod
+    def from_tables(
+        cls,
+        edges: Any,
+        nodes: Any = None,
+        graphs: Any = None,
+        *,
+        reading: Reading = AS_USUAL,
+        remembered: Reading = AS_USUAL,
+        name: str = "graphs",
+        **options: Any,
+    ) -> Graphs:
+        """Pack graphs given as tables: pandas or polars frames, mappings of columns, or arrays.
+
+        Ids of graphs and nodes may be anything. Numbers become attributes; text, yes and no, and
+        whole numbers of at most ten values become labels; a column ``weight`` of edges is always a
+        number. Empty cells are NaN, or a label of their own.
+
+        Args:
+            edges: A row an edge: columns ``graph``, ``source`` and ``target`` (or ``from`` and
+                ``to``, ...), and features.
+            nodes: A row a node: ``graph``, ``node``, and features. Without ``graph``, an id is the
+                same node in every graph; without the table, the ends of the edges are the nodes.
+            graphs: A row a graph: ``graph``, a class or number to learn, and whatever else is known
+                of it, for ``columns``. Without it, a column ``class``, ``label`` or ``y`` of the
+                other tables that is the same in all rows of a graph is what is to be learnt.
+            reading: Which columns are what, and whether edges are directed.
+            remembered: How an earlier set was read: its columns are looked for first.
+            name: What to call the set.
+            options: Fields of ``reading`` to choose by their names: ``graph_column="case"``.
+        """
+        from lookhops.graphs import tables  # pandas takes a while to import
+        from lookhops.graphs.tables.columns import Tables
+        from lookhops.graphs.tables.table import as_table
+
+        given = Tables(
+            as_table(edges, "edges"),
+            None if nodes is None else as_table(nodes, "nodes"),
+            None if graphs is None else as_table(graphs, "graphs"),
+            replace(reading, **options),
+            remembered,
+        )
+        return cls.from_edges(**tables.edges_of(given), name=name)
 
     def to_networkx(self) -> list[nx.Graph]:
         """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.

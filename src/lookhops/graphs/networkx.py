@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import are_one_hot, default_names, default_values
 from lookhops.graphs.indexing import pair_keys
+from lookhops.graphs.targets import pack_targets, read_target, target_columns
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -47,22 +49,12 @@ def edges_of(
                 sources.append(place[a])
                 targets.append(place[b])
                 edge_data.append((f"Graph {number}, edge {u!r} to {v!r}", data))
-    classes, names = _named_classes(graphs, y, rest.pop("class_names", None))
+    asked = _targets(graphs, y, rest.pop("class_names", None))
     counts = {"source": sources, "target": targets, "nodes_per_graph": nodes}
     ends = {key: torch.tensor(values, dtype=torch.long) for key, values in counts.items()}
     features = _features("", node_data, node_features)
     features |= _features("edge_", edge_data, edge_features)
-    return ends | features | {"y": classes, "class_names": names} | rest
-
-
-def vocabulary(graphs: Iterable[nx.Graph]) -> dict[str, list[str] | None]:
-    """The features of the nodes, each with its values, sorted, where all are text."""
-    nodes = [
-        (f"Graph {number}, node {node!r}", data)
-        for number, graph in enumerate(graphs)
-        for node, data in graph.nodes(data=True)
-    ]
-    return {name: _texts([data[name] for _, data in nodes]) for name in _shared("node", nodes)}
+    return ends | features | asked | rest
 
 
 def _shared(of: str, places: _Places) -> list[str]:
@@ -149,26 +141,55 @@ def _numbers(name: str, values: list[Any], places: _Places) -> np.ndarray:
     return np.stack(rows)
 
 
-def _named_classes(
+def _targets(
     graphs: list[nx.Graph], y: Sequence[Any] | Tensor | None, names: Sequence[str] | None
-) -> tuple[Tensor | None, Sequence[str] | None]:
-    """Class numbers and names: those given, else the values of ``y``, sorted."""
+) -> dict[str, Any]:
+    """Fields of ``Graphs``: what is given as ``y``, else what the graphs carry."""
     if y is None and graphs and all("y" in graph.graph for graph in graphs):
         y = [graph.graph["y"] for graph in graphs]
     if y is None:
-        return None, names
-    values = np.asarray(y).reshape(-1)
-    if len(values) != len(graphs):
-        raise LookHopsError(f"There are {len(graphs)} graphs but {len(values)} classes in y.")
-    if names is None:
-        known, codes = np.unique(values, return_inverse=True)
-        return torch.from_numpy(codes.reshape(-1)), [str(value) for value in known]
-    number_of = {name: number for number, name in enumerate(names)}
-    whole = values.dtype.kind in "iu"
-    classes = [v if whole else number_of.get(str(v), -1) for v in values.tolist()]
-    if any(not 0 <= number < len(names) for number in classes):
+        return {"y": None, "class_names": names}
+    rows = [value if isinstance(value, list | tuple) else [value] for value in _plain(y)]
+    if len(rows) != len(graphs):
+        raise LookHopsError(f"There are {len(graphs)} graphs but {len(rows)} classes in y.")
+    if len({len(row) for row in rows}) > 1:
+        raise LookHopsError("Some of y has more targets than others: give each graph as many.")
+    width = len(rows[0]) if rows else 1
+    if not rows:
+        return {"y": torch.zeros(0, dtype=torch.long), "class_names": names}
+    columns = [[row[j] for row in rows] for j in range(width)]
+    if width > 1:
+        return pack_targets([read_target(f"target {j}", c) for j, c in enumerate(columns)])
+    if names is not None:
+        columns[0] = [_class_name(value, names) for value in columns[0]]
+    target, values = read_target("class", columns[0], classes=names)
+    return pack_targets([(target if target.classes else replace(target, name="value"), values)])
+
+
+def _plain(values: Any) -> list[Any]:
+    """What a list, an array, a tensor or a pandas Series holds, as Python has it."""
+    return list(values.tolist() if hasattr(values, "tolist") else values)
+
+
+def _class_name(value: Any, names: Sequence[str]) -> Any:
+    """The name of a class that is given by its place."""
+    if type(value) is not int:
+        return value
+    if not 0 <= value < len(names):
         raise LookHopsError(f"Some of y is not one of the {len(names)} classes in class_names.")
-    return torch.tensor(classes, dtype=torch.long), names
+    return names[value]
+
+
+def _values(graphs: Graphs) -> list[Any]:
+    """What each graph carries as ``y``: the number of its class, a number, or several; or None."""
+    assert graphs.y is not None
+    columns = [
+        [None if value != value else int(value) if target.classes else value for value in values]
+        for target, values in (
+            (target, column.tolist()) for target, column in target_columns(graphs.y, graphs.targets)
+        )
+    ]
+    return columns[0] if len(columns) == 1 else [list(row) for row in zip(*columns, strict=True)]
 
 
 def to_networkx(graphs: Graphs) -> list[nx.Graph]:
@@ -189,9 +210,10 @@ def to_networkx(graphs: Graphs) -> list[nx.Graph]:
     pairs = edge_index.t().tolist()
     attrs = None if edge_attr is None else edge_attr.tolist()
     node_ptr, edge_ptr = graphs.node_ptr.tolist(), graphs.edge_ptr.tolist()
+    y = None if graphs.y is None else _values(graphs)
     out = []
     for number in range(len(graphs)):
-        graph = kind() if graphs.y is None else kind(y=int(graphs.y[number]))
+        graph = kind() if y is None else kind(y=y[number])
         first = node_ptr[number]
         for node in range(first, node_ptr[number + 1]):
             graph.add_node(node - first, **({} if x is None else {"x": x[node]}))

@@ -12,6 +12,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import feature_fields
 from lookhops.graphs.indexing import spread, to_offsets
+from lookhops.graphs.targets import pack_targets, read_target
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -30,7 +31,7 @@ def edges_of(data: Iterable[Data], **rest: Any) -> dict[str, Any]:
     nodes, edges, edge_index, x, edge_attr, y = collated
     rest.setdefault("name", str(getattr(data, "name", "graphs")))
     if "y" not in rest:
-        rest["y"] = _classes(y, len(nodes))
+        rest |= _targets(y, len(nodes))
     node_ptr, edge_ptr = to_offsets(nodes), to_offsets(edges)
     local_size = spread(nodes, edge_ptr, edge_index.shape[1])
     _refuse(((edge_index < 0) | (edge_index >= local_size)).any(0), edge_ptr, "an edge to no node")
@@ -98,22 +99,40 @@ def _cat(features: list[Tensor | None], name: str, counts: Tensor) -> Tensor | N
     return torch.cat(kept) if kept else None
 
 
-def _classes(y: Any, count: int) -> Tensor | None:
-    """Class numbers from PyG's ``y``: a list with one entry a graph, or the collated tensor."""
+def _targets(y: Any, count: int) -> dict[str, Any]:
+    """Fields of ``Graphs`` from PyG's ``y``: a list with one entry a graph, or all in one tensor.
+
+    Whole numbers are classes as they are; floats are numbers, or classes where they are few and
+    whole.
+    """
     if y is None:
-        return None
-    if isinstance(y, Tensor) and y.numel() == count and not y.is_floating_point():
+        return {"y": None}
+    if isinstance(y, Tensor) and y.numel() == count:
         y = y.flatten()
-    classes = []
-    for number, value in enumerate(y):
-        value = torch.as_tensor([] if value is None else value)
-        if value.numel() != 1 or value.is_floating_point() or int(value) < 0:
+    rows = [[] if one is None else torch.as_tensor(one).flatten().tolist() for one in y]
+    width = next((len(row) for row in rows if row), 0)
+    for number, row in enumerate(rows):
+        if row and len(row) != width:
             raise LookHopsError(
-                f"Graph {number}: y must be one class, a whole number from 0 (found "
-                f"{value.tolist()}); pass y=None to leave it out, or other classes as y=..."
+                f"Graph {number}: y must be one class, one number, or a row of {width} as in the "
+                f"other graphs (found {row}); pass y=None to leave it out, or another as y=..."
             )
-        classes.append(int(value))
-    return torch.tensor(classes, dtype=torch.long)
+    cells = [[row[j] if row else None for row in rows] for j in range(width)]
+    known = [value for value in (cells[0] if width == 1 else ()) if value is not None]
+    if known and all(isinstance(value, int) for value in known):
+        if min(known) < 0:
+            number = cells[0].index(min(known))
+            raise LookHopsError(f"Graph {number}: y must be one class, a whole number from 0.")
+        classes = torch.tensor([-1 if value is None else int(value) for value in cells[0]])
+        return {"y": classes}
+    names = ["value"] if width == 1 else [f"target {j}" for j in range(width)]
+    return pack_targets([_column(*column) for column in zip(names, cells, strict=True)])
+
+
+def _column(name: str, values: list[Any]) -> Any:
+    """A column of floats: classes where they are whole and few, numbers otherwise."""
+    fractions = any(value is not None and value % 1 for value in values if value == value)
+    return read_target(name, values, "numbers" if fractions else "auto")
 
 
 def _refuse(wrong: Tensor, ptr: Tensor, what: str) -> None:
@@ -133,7 +152,9 @@ def to_pyg(graphs: Graphs) -> list[Data]:
     x = graphs.x.split(nodes) if graphs.num_features else [None] * len(graphs)
     edge_attr = graphs.edge_attr
     attrs = [None] * len(graphs) if edge_attr is None else edge_attr[order].split(edges)
-    y = [None] * len(graphs) if graphs.y is None else graphs.y.split([1] * len(graphs))
+    y = [None] * len(graphs) if graphs.y is None else list(graphs.y.split([1] * len(graphs)))
+    if graphs.class_names:  # a blank class has no number
+        y = [None if one is None or one < 0 else one for one in y]
     parts = zip(x, edge_index.split(edges, 1), attrs, y, nodes, strict=True)
     return [
         Data(x=x, edge_index=e, edge_attr=a, y=y, **({"num_nodes": n} if x is None else {}))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,17 +16,22 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
-from lookhops.files import replacing
+from lookhops.files import CHECKSUM, check_content, check_regular, checksum, replacing
 from lookhops.graphs.features import default_values, sizes_of
 from lookhops.graphs.indexing import spread
+from lookhops.graphs.skipped import Skipped
+from lookhops.graphs.targets import Target, are_sound
+from lookhops.schema import Count, LabelSize, decode, located, read
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Graphs, Skipped
+    from lookhops.graphs import Graphs
 
 FORMAT = "lookhops-graphs-2"
 #: Files of earlier versions that are read too: they know no names of columns.
 EARLIER = ("lookhops-graphs-1",)
 _NAMES = tuple(f"{of}{kind}_names" for of in ("", "edge_") for kind in ("attribute", "label"))
+_FEATURES = ("attributes", "labels", "edge_attributes", "edge_labels")
+_TENSORS = ("node_ptr", "row_ptr", "source", *_FEATURES, "y")
 _VALUES = ("label_values", "edge_label_values")
 
 
@@ -36,12 +43,14 @@ def save(graphs: Graphs, path: Path | str) -> None:
         values = _from_texts(column) if key in texts else np.ascontiguousarray(column)
         tensors[f"column.{key}"] = torch.from_numpy(values)
     rest: dict[str, Any] = {
-        key: getattr(graphs, key)
-        for key in ("name", "featuriser", "class_names", "skipped", *_NAMES, *_VALUES)
+        key: getattr(graphs, key) for key in ("name", "featuriser", "skipped", *_NAMES, *_VALUES)
     } | {"columns": list(graphs.columns), "text_columns": texts}
+    rest["targets"] = [[target.name, target.classes] for target in graphs.targets]
     with replacing(path) as part:
         try:
-            save_file(tensors, part, metadata={"format": FORMAT, "rest": json.dumps(rest)})
+            metadata = {"format": FORMAT, "rest": (text := json.dumps(rest))}
+            metadata[CHECKSUM] = checksum(tensors, text)
+            save_file(tensors, part, metadata=metadata)
         except SafetensorError as error:
             raise LookHopsError(f"{path}: cannot be written ({error}).") from error
 
@@ -49,6 +58,8 @@ def save(graphs: Graphs, path: Path | str) -> None:
 def fingerprint(graphs: Graphs) -> str:
     """A hash of all tensors and of the labels' sizes."""
     digest = hashlib.sha256(f"{graphs.label_sizes} {graphs.edge_label_sizes}".encode())
+    if len(graphs.targets) > 1:  # the same values may be classes or numbers
+        digest.update(f"{[len(target.classes) for target in graphs.targets]}".encode())
     for key, tensor in graphs._tensors().items():
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
         if tensor.numel():
@@ -59,8 +70,9 @@ def fingerprint(graphs: Graphs) -> str:
 def load(kind: type[Graphs], path: Path | str) -> Graphs:
     """Map a file that :func:`save` wrote."""
     path = Path(path)
-    if not path.is_file():
+    if not path.exists():
         raise LookHopsError(f"{path}: no such file.")
+    check_regular(path)
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -72,29 +84,78 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
             f"{path}: not a file of packed graphs of this version (its format is "
             f"{metadata.get('format', 'not given')!r}, expected {FORMAT!r})."
         )
-    try:
-        rest = json.loads(metadata["rest"])
-        texts = set(rest.pop("text_columns"))
-        stored = {key: tensors.pop(f"column.{key}").numpy() for key in rest.pop("columns")}
-        if metadata["format"] in EARLIER:
-            rest |= {key: default_values(rest.pop(f"{key[:-6]}sizes")) for key in _VALUES}
-            rest |= dict.fromkeys(_NAMES, ())
-        rest |= {key: tuple(rest[key]) for key in ("class_names", *_NAMES)}
-        rest |= {key: tuple(tuple(map(str, known)) for known in rest[key]) for key in _VALUES}
-        rest["skipped"] = _skipped(rest.get("skipped", ()))
-        columns = {key: _to_texts(v) if key in texts else v for key, v in stored.items()}
-        graphs = kind(**tensors, **rest, columns=columns)
-        sound = _is_sound(graphs)
-    except (KeyError, ValueError, TypeError, IndexError, RuntimeError, AttributeError) as error:
-        raise LookHopsError(f"{path}: damaged packed graphs ({error!r}).") from error
-    if not sound:
-        raise LookHopsError(f"{path}: damaged packed graphs (its tensors do not fit together).")
+    with located(f"{path}: damaged packed graphs"):
+        text = metadata.get("rest", "")
+        check_content(path, tensors, text, metadata)
+        header = read(_Header, decode(text, "rest"))
+        columns = _take_columns(tensors, header)
+        if set(tensors) - set(_TENSORS) or not {"node_ptr", "row_ptr", "source"} <= set(tensors):
+            raise LookHopsError("its tensors are not those of graphs")
+        try:
+            graphs = kind(**tensors, **header.fields("y" in tensors), columns=columns)
+            sound = _is_sound(graphs)
+        except (ValueError, TypeError, IndexError, RuntimeError, AttributeError) as error:
+            raise LookHopsError(f"its tensors do not fit together ({error})") from error
+        if not sound:
+            raise LookHopsError("its tensors do not fit together")
     return graphs
+
+
+@dataclass(frozen=True)
+class _Header:
+    """What a file says besides its tensors; earlier versions had sizes of labels and no names."""
+
+    name: str
+    featuriser: str
+    columns: Sequence[str]
+    text_columns: Sequence[str]
+    skipped: Sequence[tuple[Count, str, str]] = ()
+    targets: Sequence[tuple[str, Sequence[str]]] | None = None
+    class_names: Sequence[str] = ()
+    attribute_names: Sequence[str] = ()
+    label_names: Sequence[str] = ()
+    edge_attribute_names: Sequence[str] = ()
+    edge_label_names: Sequence[str] = ()
+    label_values: Sequence[Sequence[str]] | None = None
+    edge_label_values: Sequence[Sequence[str]] | None = None
+    label_sizes: Sequence[LabelSize] = ()
+    edge_label_sizes: Sequence[LabelSize] = ()
+
+    def fields(self, has_y: bool) -> dict[str, Any]:
+        """The fields of ``Graphs`` that are no tensors."""
+        given = self.targets
+        if given is None:
+            given = [("class", self.class_names)] if self.class_names or has_y else []
+        values = {key: getattr(self, key) for key in _VALUES}
+        sizes = {key: getattr(self, f"{key[:-6]}sizes") for key in _VALUES}
+        return {
+            **{key: getattr(self, key) for key in ("name", *_NAMES)},
+            # A featuriser vouches for names: without them, columns are known by their places.
+            "featuriser": "" if self.label_values is None else self.featuriser,
+            **{k: default_values(sizes[k]) if v is None else v for k, v in values.items()},
+            "skipped": tuple(Skipped(*row) for row in self.skipped),
+            "targets": tuple(Target(name, tuple(classes)) for name, classes in given),
+        }
+
+
+def _take_columns(tensors: dict[str, Tensor], header: _Header) -> dict[str, np.ndarray]:
+    """The columns, taken out of the tensors."""
+    found = {}
+    for key in header.columns:
+        values = tensors.pop(f"column.{key}", None)
+        if values is None:
+            raise LookHopsError(f"the column {key!r} is missing")
+        try:
+            stored = values.numpy()
+            found[key] = _to_texts(stored) if key in header.text_columns else stored
+        except (TypeError, UnicodeDecodeError) as error:
+            raise LookHopsError(f"the column {key!r} cannot be read ({error})") from error
+    return found
 
 
 def _is_sound(graphs: Graphs) -> bool:
     """Whether the tensors describe graphs: a file may have been sent by anybody."""
-    nodes, edges, count, y = graphs.num_nodes, graphs.num_edges, len(graphs), graphs.y
+    nodes, edges, count = graphs.num_nodes, graphs.num_edges, len(graphs)
     return (
         _are_offsets(graphs.node_ptr, nodes)
         and _are_offsets(graphs.row_ptr, edges)
@@ -105,8 +166,7 @@ def _is_sound(graphs: Graphs) -> bool:
         and _are_rows(graphs.edge_labels, edges, whole=True)
         and sizes_of(graphs.labels, graphs.label_sizes) == graphs.label_sizes
         and sizes_of(graphs.edge_labels, graphs.edge_label_sizes) == graphs.edge_label_sizes
-        and (y is None or (y.shape == (count,) and _are_rows(y[:, None], count, whole=True)))
-        and (y is None or bool(sizes_of(y[:, None], [graphs.num_classes])))
+        and are_sound(graphs.y, graphs.targets, count)
         and all(column.shape == (count,) for column in graphs.columns.values())
     )
 
@@ -130,13 +190,6 @@ def _are_rows(features: Tensor | None, rows: int, whole: bool) -> bool:
     if features is None:
         return True
     return features.dim() == 2 and len(features) == rows and features.is_floating_point() != whole
-
-
-def _skipped(rows: Any) -> tuple[Skipped, ...]:
-    """Rows that gave no graph, as they were when the file was written."""
-    from lookhops.graphs import Skipped
-
-    return tuple(Skipped(int(row), str(name), str(reason)) for row, name, reason in rows)
 
 
 def _from_texts(column: np.ndarray) -> np.ndarray:

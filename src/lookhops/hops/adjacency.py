@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor
 
@@ -122,6 +124,25 @@ class Adjacency:
         directed, :math:`\hat D` counts the edges that enter a node.
         """
         return self._operator("mixhop", dtype)
+
+    def random_walk(self, dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
+        r"""One step :math:`x \mapsto D^{-1} A x` of a random walk: the mean over neighbours.
+
+        :math:`D` counts the edges that enter a node; without any it gets zero. The links are
+        multiplied first and divided afterwards, so that the gradient of symmetric ones needs no
+        transpose.
+        """
+        dtype = torch.promote_types(dtype, torch.float32)
+        links = self.matrix
+        degree = _sum(self._weight(dtype), self.target, self.num_nodes)
+        scale = torch.where(degree != 0, 1 / torch.where(degree != 0, degree, 1), 0)
+
+        def step(x: Tensor) -> Tensor:
+            stacked = scale.numel() == x.shape[:-1].numel()
+            share = scale.view(x.shape[:-1]) if stacked else scale  # or the slices share the edges
+            return links(x) * share.to(x.dtype).unsqueeze(-1)
+
+        return step
 
     def _operator(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
         dtype = torch.promote_types(dtype, torch.float32)  # degrees want more than bfloat16 holds

@@ -213,7 +213,7 @@ def look_labels(
 
 def why_not(graphs: Graphs) -> str | None:
     """Why the classes cannot be looked at, or none where they can."""
-    if graphs.y is None:
+    if graphs.y is None or not graphs.num_classes:
         return f"{graphs.name}: the graphs have no classes, so what hops tell of them is not known."
     if graphs.y.unique().numel() < 2:
         return f"{graphs.name}: all graphs are of one class, so there is nothing to tell."

@@ -18,7 +18,7 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.inputs import Packer, classes_in
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs
+from lookhops.graphs import Graphs, Target
 from lookhops.nn import GraphNetwork
 from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
 from lookhops.tasks import Classification
@@ -31,7 +31,7 @@ Array = NDArray[Any]
 #: held-out part has a share of each class in any case.
 _NETWORK = options_of(RECOMMENDED)
 _TRAINING = options_of(Protocol(max_epochs=200, batch_size=64))
-_TRAINING = [option for option in _TRAINING if option.name != "stratify"]
+_TRAINING = [option for option in _TRAINING if option.name not in ("split", "folds")]
 _Options: Any = make_dataclass("_Options", [own[:3] for own in (*_NETWORK, *_TRAINING)], eq=False)
 
 
@@ -78,16 +78,15 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
         graphs = packer.pack(X)
         classes, codes = np.unique(_labels(X, y, graphs), return_inverse=True)
         names = tuple(str(name) for name in classes)
-        graphs = replace(
-            graphs, y=torch.from_numpy(codes.reshape(-1)).to(graphs.device), class_names=names
-        )
+        y = torch.from_numpy(codes.reshape(-1)).to(graphs.device)
+        graphs = replace(graphs, y=y, targets=(Target("class", names),))
         generator = check_random_state(self.random_state)
         train_part, val_part = _hold_out(codes.reshape(-1), self.validation_fraction, generator)
         seed = int(generator.randint(2**31 - 1))
         architecture = self._architecture()
         protocol = Protocol((seed,), **{own.name: getattr(self, own.name) for own in _TRAINING})
         part = Split(train_part, val_part, val_part)
-        encoding = Encoding.fit(graphs, train_part)
+        encoding = Encoding.fit(graphs, architecture.reads_edges)
         task = Classification.of(graphs, self.class_weights)
         [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
         sizes = run.learnt.sizes
@@ -107,15 +106,8 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
     def predict_proba(self, X: Any) -> Array:
         """Calibrated probabilities, shape (graphs, classes), columns as in ``classes_``."""
         check_is_fitted(self)
-        graphs = self._packer.pack(X)
-        if graphs.num_features != self.n_features_in_:  # in the words that scikit-learn expects
-            raise LookHopsError(
-                f"X has {graphs.num_features} features, but LookHopsClassifier is expecting "
-                f"{self.n_features_in_} features as input."
-            )
-        self._encoding.check(graphs)
-        device, fitted = choose_device(self.device), self.model_.architecture
-        whole = WholeGraphs.of(graphs.to(device), fitted.fingerprint, fitted.totals)
+        graphs, device = self._encoding.read(self._packer.pack(X)), choose_device(self.device)
+        whole = WholeGraphs.of(graphs.to(device), self.model_.architecture, self._encoding)
         inputs = MemberInputs(whole, self._encoding, self._learnt)
         outputs = inputs.outputs(self.model_.to(device)).double()
         return (outputs / self.temperature_).softmax(-1).numpy()

@@ -16,8 +16,6 @@ from lookhops.tasks import Calibration, Task
 from lookhops.tasks.metrics import interval
 from lookhops.training.trainer import Run
 
-COLUMNS = ("epoch", "train_loss", "val_loss", "val_accuracy", "seconds")
-
 
 def evaluate_runs(
     runs: Sequence[Run], graphs: Graphs, task: Task, device: torch.device
@@ -57,20 +55,21 @@ def summarise(
     """Mean and sample standard deviation over seeds of every metric that all seeds have."""
     found: dict[str, Any] = {}
     for name in (metric.name for metric in task.metrics):
-        values = [metrics[name] for metrics in seeds.values() if metrics[name] is not None]
+        values = [v for metrics in seeds.values() if (v := metrics.get(name)) is not None]
         if values and len(values) == len(seeds):
             array = np.asarray(values, dtype=float)
             std = float(array.std(ddof=1)) if array.size > 1 else 0.0
             found[name] = {"mean": float(array.mean()), "std": std, "values": array.tolist()}
-            if name in draws[0]:
+            if all(name in one for one in draws):
                 found[name]["interval"] = interval(np.mean([one[name] for one in draws], axis=0))
     return found
 
 
 def history_csv(runs: Sequence[Run]) -> str:
     """Every epoch of every seed, one line each."""
-    rows = ((run.seed, *(row[key] for key in COLUMNS)) for run in runs for row in run.history)
-    return csv_text(("seed", *COLUMNS), rows)
+    columns = next((list(run.history[0]) for run in runs if run.history), [])
+    rows = ((run.seed, *(row[key] for key in columns)) for run in runs for row in run.history)
+    return csv_text(("seed", *columns), rows)
 
 
 def graph_ids(graphs: Graphs) -> list[str]:
@@ -85,7 +84,8 @@ def predictions_csv(
     """The answers to the test part of every seed, one line a graph.
 
     Columns: seed, graph (its number from 0), id, and the task's: of classes, ``class`` (the true
-    one) and the calibrated probability of each, ``p(NAME)``.
+    one) and the calibrated probability of each, ``p(NAME)``; of a number, the one that was measured
+    and the one that is answered.
     """
     target, ids = task.targets(graphs).tolist(), graph_ids(graphs)
     rows = []
@@ -94,6 +94,6 @@ def predictions_csv(
             continue
         answers = task.answers(run.predictions["test"], calibrations[run.seed])
         for number, row in zip(run.split.test.tolist(), answers.tolist(), strict=True):
-            known = (run.seed, number, ids[number], task.label(target[number]))
+            known = (run.seed, number, ids[number], *task.labels(target[number]))
             rows.append((*known, *(f"{value:.6g}" for value in row)))
     return csv_text(("seed", "graph", "id", *task.columns), rows)

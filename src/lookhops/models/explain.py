@@ -141,7 +141,7 @@ def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> It
             f"{predictor.checkpoint.folder}: its network has no pooling, so it looks at all nodes "
             "alike; train one with `--pool lookhops` and two layers or more."
         )
-    predictor.check(graphs)
+    graphs = predictor.read(graphs)
     ids = graph_ids(graphs)
     for start in range(0, len(graphs), BATCH_SIZE):
         part = slice(start, start + BATCH_SIZE)

@@ -1,17 +1,20 @@
-"""A trained model as a folder: ``model.safetensors``, ``config.json`` and two tables.
+"""A trained model as a folder: ``model.safetensors``, ``config.json``, two tables, a reference.
 
-``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed.
-``config.json`` is written last and holds the hash of the weights, so a folder that has one either
-is complete or says that it is not.
+``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed,
+``reference.safetensors`` what new graphs are compared with.
+``config.json`` holds the hashes of the others. All of them appear, and replace those of an earlier
+model, in one step (:func:`~lookhops.files.changing`): who reads meanwhile sees one model or the
+other.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -23,6 +26,8 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.whole import WholeEncoding
 from lookhops.errors import LookHopsError
 from lookhops.files import (
+    changing,
+    current,
     pack_tensors,
     read_bytes,
     read_json,
@@ -34,17 +39,24 @@ from lookhops.graphs import Graphs
 from lookhops.models.evaluation import evaluate_runs, history_csv, predictions_csv
 from lookhops.models.graph_counts import check_graph_counts, graph_counts
 from lookhops.models.records import Machine, RunRecord, versions
+from lookhops.models.reference import Reference
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.options import Protocol
+from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.schema import AtLeast, Count, NotNegative, located, read
-from lookhops.tasks import Classification, Task, task_from_dict
+from lookhops.tasks import Calibration, Classification, Task, task_from_dict
 from lookhops.training.trainer import Run
 
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
-PREDICTIONS = "predictions.csv"
+PREDICTIONS, REFERENCE = "predictions.csv", "reference.safetensors"
+#: The hop information that chose k, where it was measured.
+INFORMATION = "information.json"
 #: Begins the names of tensors that are no weights: what a network learnt to be told.
 LEARNT = "learnt."
+#: Of tasks that need it to answer: what was taken from the training part.
+FITTED = "fitted"
+
+T = TypeVar("T")
 
 #: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
 DATA = {
@@ -62,6 +74,7 @@ CONFIG_TYPE = AtLeast(
         "architecture": Architecture,
         "protocol": Protocol,
         "data": AtLeast(DATA),
+        "encoding?": Encoding,
         "task?": Mapping[str, Any],
         "versions": Mapping[str, str],
         "machine": Machine,
@@ -70,7 +83,9 @@ CONFIG_TYPE = AtLeast(
         **dict.fromkeys(("epochs", "best_epoch"), Mapping[str, Count]),
         "metrics": AtLeast(METRICS),
         **dict.fromkeys(("format", "weights_sha256"), str),
-        **dict.fromkeys(("predictions_sha256?", "stopped?", "command?"), str),
+        **dict.fromkeys(("history_sha256?", "predictions_sha256?", "reference_sha256?"), str),
+        **dict.fromkeys(("stopped?", "command?"), str),
+        "reading?": Mapping[str, Any],
     }
 )
 
@@ -90,25 +105,40 @@ def settings_of(
         for part in ("train", "val", "test"):
             index = getattr(split, part).cpu().numpy().astype("<i8")
             digest.update(f"{seed} {part} {len(index)} ".encode() + index.tobytes())
-    training = asdict(protocol)
     return {
-        "architecture": asdict(architecture),
-        "protocol": {k: list(v) if isinstance(v, tuple) else v for k, v in training.items()},
+        "architecture": _plain(architecture),
+        "protocol": _plain(protocol),
         "data": {
-            **Encoding.fit(graphs).to_dict(),
+            "name": graphs.name,
+            "featuriser": graphs.featuriser,
+            "num_features": graphs.num_features,
+            "label_sizes": list(graphs.label_sizes),
             "graphs": len(graphs),
             "class_names": list(graphs.class_names),
             "fingerprint": graphs.fingerprint,
             "splits": digest.hexdigest()[:16],
         },
+        "encoding": Encoding.fit(graphs, architecture.reads_edges).to_dict(),
+    }
+
+
+def _plain(config: Architecture | Protocol) -> dict[str, Any]:
+    """A configuration as JSON gives it back."""
+    values = asdict(config)
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
     }
 
 
 def difference(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """In words, where two settings differ; empty where they do not."""
     found = []
+    kinds: dict[str, Any] = {"architecture": Architecture, "protocol": Protocol}
     for part in ("architecture", "protocol", "data"):
         there, here = stored.get(part, {}), given[part]
+        if part in kinds:  # options that came later have their defaults
+            with suppress(LookHopsError):
+                there = _plain(read(kinds[part], there))
         for key in {**here, **there}:
             if there.get(key) != here.get(key):
                 found.append(f"{key} {there.get(key)!r} there, {here.get(key)!r} here")
@@ -128,8 +158,10 @@ def save_model(
     *,
     stopped: str | None = None,
     command: str | None = None,
+    reading: Reading = AS_USUAL,
+    information: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Write the folder, ``config.json`` last, and return what that holds.
+    """Write the folder's files, in one step for who reads it; what ``config.json`` holds.
 
     Args:
         folder: Where.
@@ -140,14 +172,20 @@ def save_model(
         device: Where it was trained.
         stopped: Why the training ended before its time, if it did.
         command: The command line that asked for it, for whoever wants it again.
+        reading: How the graphs were read.
+        information: The hop information that chose k, if it was measured.
     """
     weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
     for run in runs:
         weights |= {f"{run.seed}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
+        if task.num_fitted and run.fitted is not None:
+            weights[f"{run.seed}.{FITTED}"] = run.fitted
     content = pack_tensors(weights, {"format": FORMAT})
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
     answers = predictions_csv(runs, graphs, task, calibrations).encode()
+    history = history_csv(runs).encode()
+    reference = pack_tensors(_reference(runs, graphs, task, calibrations).tensors(), {})
     seconds = [row["seconds"] for run in runs for row in run.history]
     config = {
         "format": FORMAT,
@@ -164,17 +202,41 @@ def save_model(
         "weights_sha256": hashlib.sha256(content).hexdigest(),
         **({"stopped": stopped} if stopped else {}),
         **({"command": command} if command else {}),
+        "reading": reading.to_dict(),
         "predictions_sha256": hashlib.sha256(answers).hexdigest(),
+        "reference_sha256": hashlib.sha256(reference).hexdigest(),
+        "history_sha256": hashlib.sha256(history).hexdigest(),
     }
-    write_bytes(folder / WEIGHTS, content)
-    write_bytes(folder / HISTORY, history_csv(runs).encode())
-    write_bytes(folder / PREDICTIONS, answers)
-    write_json(folder / CONFIG, config)
+    written = {WEIGHTS: content, HISTORY: history, PREDICTIONS: answers, REFERENCE: reference}
+    with changing(folder, without=[INFORMATION]) as new:
+        for name, each in written.items():
+            write_bytes(new / name, each)
+        if information is not None:
+            write_json(new / INFORMATION, information)
+        write_json(new / CONFIG, config)
     return config
 
 
-def _calibration(metrics: Mapping[str, Any], seed: int) -> dict[str, float]:
-    return {"temperature": float(metrics["seeds"].get(str(seed), {}).get("temperature", 1.0))}
+def _calibration(metrics: Mapping[str, Any], seed: int) -> Calibration:
+    """What turns a seed's outputs into answers: it stands among the seed's metrics."""
+    return metrics["seeds"].get(str(seed), {})
+
+
+def _reference(
+    runs: Sequence[Run], graphs: Graphs, task: Task, calibrations: Mapping[int, Calibration]
+) -> Reference:
+    """What new graphs are compared with."""
+    target = task.targets(graphs).cpu()
+    nonconformity = {
+        run.seed: torch.from_numpy(
+            task.nonconformity(
+                task.answers(run.predictions["val"], calibrations[run.seed]), target[run.split.val]
+            )
+        )
+        for run in runs
+        if run.predictions  # its training was not stopped before its time
+    }
+    return Reference.of(graphs, [run.split for run in runs], nonconformity)
 
 
 # -------------------------------------------------------------------- reading
@@ -192,6 +254,8 @@ class Checkpoint:
         task: What it is asked.
         weights: The weights of each seed.
         learnt: What each seed's network learnt to be told of whole graphs.
+        fitted: What the task took from each seed's training part, where answers need it.
+        reference: What new graphs are compared with; folders of earlier versions have none.
     """
 
     folder: Path
@@ -201,6 +265,8 @@ class Checkpoint:
     task: Task
     weights: dict[int, dict[str, Tensor]]
     learnt: dict[int, WholeEncoding]
+    fitted: dict[int, Tensor]
+    reference: Reference | None = None
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -212,9 +278,14 @@ class Checkpoint:
         """The seeds whose weights are here."""
         return tuple(self.weights)
 
-    def temperature(self, seed: int) -> float:
-        """The temperature that calibrates a seed's probabilities."""
-        return _calibration(self.config["metrics"], seed)["temperature"]
+    def calibration(self, seed: int) -> Calibration:
+        """What turns a seed's outputs into answers."""
+        return _calibration(self.config["metrics"], seed)
+
+    @property
+    def reading(self) -> Reading:
+        """How the graphs were read that it was trained on."""
+        return Reading.from_dict(self.config.get("reading", {}))
 
     def network(self, seed: int) -> GraphNetwork:
         """The network of a seed, not trained yet."""
@@ -230,7 +301,22 @@ class Checkpoint:
 
 def load_model(folder: Path | str) -> Checkpoint:
     """Read a model folder and check that its parts fit each other and this version."""
-    folder = Path(folder)
+    return one_model(Path(folder), _load)
+
+
+def one_model(folder: Path, read_from: Callable[[Path], T]) -> T:
+    """What is read from a folder's files, all of one model: again where another took its place."""
+    path = folder / CONFIG
+    while True:
+        config = read_bytes(path) if current(path).is_file() else None
+        try:
+            return read_from(folder)
+        except LookHopsError:
+            if config is None or not current(path).is_file() or read_bytes(path) == config:
+                raise
+
+
+def _load(folder: Path) -> Checkpoint:
     config = read_config(folder)
     path = folder / WEIGHTS
     content = read_bytes(path)
@@ -240,12 +326,17 @@ def load_model(folder: Path | str) -> Checkpoint:
         earlier = {"kind": Classification.kind, "class_names": data["class_names"]}
         task = task_from_dict(config.get("task", earlier))
         architecture = read(Architecture, config["architecture"])
-        found = Checkpoint(folder, config, architecture, Encoding.from_dict(data), task, {}, {})
+        named = "encoding" in config
+        encoding = Encoding.from_dict(config["encoding"]) if named else Encoding.unnamed(data)
+        parts = architecture, encoding, task
+        found = Checkpoint(folder, config, *parts, {}, {}, {}, _read_reference(folder, config))
         expected: dict[str, Tensor] = {}
         for seed in map(int, config["epochs"]):
             found.learnt[seed] = _learnt(tensors, seed)
             network = found.network(seed).state_dict()
             expected |= {f"{seed}.{key}": value for key, value in network.items()}
+            if task.num_fitted:
+                expected[f"{seed}.{FITTED}"] = torch.zeros(task.num_fitted)
     _check_names(path, tensors, expected)
     if hashlib.sha256(content).hexdigest() != config["weights_sha256"]:
         raise LookHopsError(
@@ -254,8 +345,25 @@ def load_model(folder: Path | str) -> Checkpoint:
         )
     for key in expected:
         owner, _, name = key.partition(".")
-        found.weights.setdefault(int(owner), {})[name] = tensors[key]
+        if name == FITTED:
+            found.fitted[int(owner)] = tensors[key]
+        else:
+            found.weights.setdefault(int(owner), {})[name] = tensors[key]
     return found
+
+
+def _read_reference(folder: Path, config: Mapping[str, Any]) -> Reference | None:
+    """What new graphs are compared with, if the folder has it."""
+    path = folder / REFERENCE
+    if "reference_sha256" not in config or not current(path).is_file():
+        return None
+    content = read_bytes(path)
+    if hashlib.sha256(content).hexdigest() != config["reference_sha256"]:
+        raise LookHopsError(
+            f"{path}: not what {CONFIG} describes; finish the training with "
+            "`lookhops train ... --resume`, or remove the file."
+        )
+    return Reference.from_tensors(unpack_tensors(content, path)[0])
 
 
 def _learnt(tensors: dict[str, Tensor], seed: int) -> WholeEncoding:
@@ -270,7 +378,7 @@ def read_config(folder: Path) -> dict[str, Any]:
     if not folder.is_dir():
         raise LookHopsError(f"{folder}: no such model folder; `lookhops train` makes one.")
     path = folder / CONFIG
-    if not path.exists():
+    if not current(path).exists():
         raise LookHopsError(f"{folder}: not a folder of a trained model: it has no {CONFIG}.")
     config = read_json(path)
     if config.get("format") != FORMAT:

@@ -48,7 +48,7 @@ def graph_counts(graphs: Graphs) -> dict[str, Any]:
         "features": graphs.num_features,
         "nodes_range": [int(nodes.min()), int(nodes.max())] if len(nodes) else [0, 0],
         "class_names": list(graphs.class_names) if known else [],
-        "class_counts": np.bincount(y, minlength=classes).tolist() if known else [],
+        "class_counts": np.bincount(y[y >= 0], minlength=classes).tolist() if known else [],
         "sizes": {"edges": edges.tolist(), "counts": counts},
     }
 

@@ -14,15 +14,15 @@ import torch
 
 from lookhops import __version__
 from lookhops.graphs import Graphs
-from lookhops.schema import AtLeast, Count, NotNegative, Positive, Share, read
-from lookhops.tasks import Classification, Task
+from lookhops.schema import AtLeast, Count, NotNegative, Positive, Share, UnknownEntry, read
+from lookhops.tasks import TASKS, Classification, Task
 from lookhops.training import Run
 
 
 def _required(task: type[Task], parameters: Any = Positive) -> AtLeast:
     """What tables, pages and reports read of a run, whatever else there is."""
-    main = Share if task.main.share else float
-    shares = [m.name for m in task.metrics if m.share and not m.about_calibration]
+    main = Share if task.main.share else float | None
+    shares = ("balanced_accuracy", "macro_f1", "auroc") if task is Classification else ()
     metrics = {
         **dict.fromkeys(shares, Share | None),
         **dict.fromkeys((task.main.name, f"val_{task.main.name}"), main),
@@ -35,10 +35,10 @@ def _required(task: type[Task], parameters: Any = Positive) -> AtLeast:
     return AtLeast({"metrics": AtLeast(metrics), "versions": AtLeast(versions)})
 
 
-#: What every record must hold, whatever else there is.
-REQUIRED = _required(Classification)
+#: What a record of each kind of task must hold, whatever else there is.
+REQUIRED = {kind: _required(task) for kind, task in TASKS.items()}
 #: The same where nothing was trained: parameters of classical models are not counted.
-REQUIRED_WITHOUT_EPOCHS = _required(Classification, Positive | None)
+REQUIRED_WITHOUT_EPOCHS = {kind: _required(task, Positive | None) for kind, task in TASKS.items()}
 #: One row an epoch; losses may be infinite.
 HISTORY: Any = Sequence[Mapping[str, Real]]
 
@@ -73,9 +73,9 @@ class RunRecord:
 
     Args:
         seed: Its seed.
-        metrics: The task's metrics of the test part, those of the validation part (``val_``), and
-            what the run took: epochs, seconds, parameters, graphs. A classical model has 0 epochs
-            and none as its parameters.
+        metrics: The kind of ``task`` (where it is not said: classification), its metrics of the
+            test part, those of the validation part (``val_``), and what the run took: epochs,
+            seconds, parameters, graphs. A classical model has 0 epochs and none as its parameters.
         versions: Of LookHops, PyTorch, NumPy, Python.
         machine: Where it ran.
         history: One row an epoch; formats keep it apart from the rest.
@@ -87,12 +87,25 @@ class RunRecord:
     machine: Machine
     history: Sequence[Mapping[str, float]] = ()
 
+    @property
+    def task(self) -> type[Task]:
+        """The kind of task that the run was about."""
+        return TASKS[self.metrics.get("task", Classification.kind)]
+
+    @property
+    def score(self) -> float | None:
+        """The main metric of the test part."""
+        return self.metrics[self.task.main.name]
+
     @classmethod
     def from_dict(cls, values: Any, path: str = "") -> RunRecord:
         """The record that :meth:`to_dict` wrote, checked; ``path`` is said in errors."""
         found = read(cls, values, path)
-        trained = found.metrics.get("epochs") != 0
-        read(REQUIRED if trained else REQUIRED_WITHOUT_EPOCHS, values, path)
+        required = REQUIRED_WITHOUT_EPOCHS if found.metrics.get("epochs") == 0 else REQUIRED
+        kind = found.metrics.get("task", Classification.kind)
+        if kind not in required:
+            raise UnknownEntry(f"metrics.task {kind!r} is not known")
+        read(required[kind], values, path)
         return found
 
     def to_dict(self) -> dict[str, Any]:
@@ -124,12 +137,16 @@ def record_run(
         calibrated: Whether to learn the calibration, and to measure it too.
     """
     target = task.targets(graphs).cpu()
-    val, test = target[run.split.val], target[run.split.test]
+    train, val, test = (target[part] for part in (run.split.train, run.split.val, run.split.test))
     calibration = task.calibrate(run.predictions["val"], val) if calibrated else None
     validated = task.evaluate(run.predictions["val"], val)
     metrics = {
+        **({"task": task.kind} if task.kind != Classification.kind else {}),
         **task.evaluate(run.predictions["test"], test, calibration),
-        **{f"val_{name}": validated[name] for name in (task.main.name, "loss")},
+        **task.naive(train, test),
+        **{
+            f"val_{name}": validated[name] for name in (task.main.name, "loss") if name in validated
+        },
         "epochs": len(run.history),
         "best_epoch": run.best_epoch,
         "seconds": seconds,

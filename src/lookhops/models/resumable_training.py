@@ -7,6 +7,7 @@ What finished stacks predicted is computed again from their state.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -16,16 +17,18 @@ import torch
 from torch import Tensor
 
 from lookhops import files
-from lookhops.datasets.splits import Split
+from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.options import Protocol
+from lookhops.options import AS_USUAL, Protocol, Reading
+from lookhops.schema import AtLeast, located, read
 from lookhops.tasks import task_of
 from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
 
+BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))
 _FIELDS = ("seed", "history", "best_epoch", "best_loss")
 
 
@@ -35,13 +38,15 @@ def train_into(
     architecture: Architecture | None = None,
     protocol: Protocol | None = None,
     *,
-    splits: Sequence[Split] | None = None,
+    splits: SplitPlan | Sequence[Split] | None = None,
     device: str | torch.device = "auto",
     resume: bool = False,
     overwrite: bool = False,
     save_every: float = 10.0,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
     command: str | None = None,
+    reading: Reading = AS_USUAL,
+    information: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Train as :func:`~lookhops.training.train` does, and keep the models in a folder.
 
@@ -55,13 +60,17 @@ def train_into(
         overwrite: Train anew; what is in the folder stays until the new model is complete.
         save_every: Seconds between two writes of the state.
         command: The command line that asked for it, kept with the model.
+        reading: How the graphs were read, kept with the model: new ones are read so too.
+        information: The hop information that chose k, kept with the model.
 
     Returns:
         What ``config.json`` holds: settings, metrics and all.
     """
     folder, chosen = Path(folder), choose_device(device)
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
-    parts = draw_splits(graphs, task := task_of(graphs, protocol.class_weights), protocol, splits)
+    task = task_of(graphs, protocol.class_weights, protocol.loss)
+    plan = draw_splits(graphs, task, protocol, splits)
+    protocol, parts = plan.protocol, plan.splits
     # An architecture that cannot be says so before anything is written.
     GraphNetwork.from_architecture(Encoding.fit(graphs).width, task.out_channels, architecture)
     settings = settings_of(graphs, architecture, protocol, parts)
@@ -76,15 +85,25 @@ def train_into(
             architecture,
             protocol,
             task=task,
-            splits=list(parts.values()),
+            splits=plan,
             device=chosen,
             resume=lambda seeds: state.load(seeds, parts),
             on_epoch=lambda progress: state.after_epoch(progress, protocol, on_epoch),
         )
     except NotFinite as error:
         runs, stopped = error.runs, error
-    ended = {"stopped": str(stopped) if stopped else None, "command": command}
-    config = save_model(folder, runs, settings, graphs, task, chosen, **ended)
+    config = save_model(
+        folder,
+        runs,
+        settings,
+        graphs,
+        task,
+        chosen,
+        stopped=str(stopped) if stopped else None,
+        command=command,
+        reading=reading,
+        information=information,
+    )
     state.clear()
     if stopped:
         raise stopped
@@ -110,9 +129,21 @@ class ResumeState:
         """Make the folder ready; the config of a training that was complete already, else none."""
         if resume and overwrite:
             raise LookHopsError("A training is either resumed or overwritten, not both.")
+        with files.explained(self.model):
+            return self._prepare(resume, overwrite)
+
+    def _prepare(self, resume: bool, overwrite: bool) -> dict[str, Any] | None:
+        if self.model.is_dir():
+            files.remove_leftovers(self.model)
+            files.finish_change(self.model)
         begun = self.begun_with.exists()
         if resume and begun:
-            if different := difference(files.read_json(self.begun_with), self.settings):
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass  # fail now, not at the first write, where the folder is read-only
+            begun_with = files.read_json(self.begun_with)
+            with located(f"{self.begun_with}: damaged"):
+                read(BEGUN_WITH, begun_with)
+            if different := difference(begun_with, self.settings):
                 raise LookHopsError(
                     f"{self.begun_with}: the training began with other settings ({different}); "
                     "resume it with the same, or begin anew with --overwrite."
@@ -163,14 +194,20 @@ class ResumeState:
         path = self._file(seeds[0])
         if not path.exists():
             return None
-        state, note = files.unpack_tensors(files.read_bytes(path), path)
+        advice = "begin anew with --overwrite"
+        try:
+            state, note = files.unpack_tensors(files.read_bytes(path), path)
+        except LookHopsError as error:
+            raise LookHopsError(f"{str(error).rstrip('.')}; {advice}.") from error
+        if note[files.CHECKSUM] is None:
+            raise LookHopsError(f"{path}: of an earlier version of LookHops; {advice}.")
         try:
             runs = [
                 Run(split=splits[run["seed"]], **{key: run[key] for key in _FIELDS})
                 for run in note["runs"]
             ]
         except (KeyError, TypeError) as error:
-            raise LookHopsError(f"{path}: damaged ({error!r}); use --overwrite.") from error
+            raise LookHopsError(f"{path}: damaged ({error!r}); {advice}.") from error
         # Another machine may stack other seeds together: then the stack begins anew.
         return (runs, state) if [run.seed for run in runs] == list(seeds) else None
 

@@ -11,7 +11,11 @@ from lookhops.hashing import combine, hash_rows
 
 
 def identities(
-    graphs: Graphs, hops: int, bins: Tensor | None = None, edge_labels: bool = True
+    graphs: Graphs,
+    hops: int,
+    bins: Tensor | None = None,
+    edge_labels: bool = True,
+    edge_bins: Tensor | None = None,
 ) -> Tensor:
     r"""The identity of every node's neighbourhood after 0 to :math:`h` hops, shape (n, h + 1).
 
@@ -37,6 +41,7 @@ def identities(
         bins: Whole numbers that count as further labels of the nodes, shape (n, b): numeric
             attributes, binned by :class:`~lookhops.neighbourhoods.Bins`.
         edge_labels: Whether labels of edges count, where there are any.
+        edge_bins: Whole numbers that count as further labels of the edges, shape (e, b).
     """
     if hops < 0:
         raise LookHopsError(f"The number of hops is a whole number from 0, not {hops}.")
@@ -44,8 +49,9 @@ def identities(
     told = [columns for columns in (graphs.labels, bins) if columns is not None]
     current = hash_rows(torch.cat([c.long() for c in told], 1) if told else None, nodes, device)
     edge_hash = None
-    if edge_labels and graphs.edge_labels is not None:
-        edge_hash = hash_rows(graphs.edge_labels, graphs.num_edges, device)
+    kinds = (graphs.edge_labels if edge_labels else None, edge_bins)
+    if said := [columns.long() for columns in kinds if columns is not None]:
+        edge_hash = hash_rows(torch.cat(said, 1), graphs.num_edges, device)
     found = [current]
     for _ in range(hops):
         messages = current.index_select(0, graphs.source)

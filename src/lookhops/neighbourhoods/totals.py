@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
@@ -11,29 +13,42 @@ from lookhops.graphs import Graphs
 DEGREES = 7
 
 
-def graph_totals(graphs: Graphs) -> Tensor:
+def graph_totals(
+    graphs: Graphs,
+    label_sizes: Sequence[int] | None = None,
+    edge_label_sizes: Sequence[int] | None = None,
+) -> Tensor:
     r"""Numbers of each graph that know nothing of its structure, float64, shape (g, columns).
 
     In this order: :math:`\ln(1 + \mathrm{nodes})`, :math:`\ln(1 + \mathrm{edges})`; for each degree
     (the last stands for all above) and each node label :math:`\ln(1 + \mathrm{nodes\ with\ it})`
     and its share of the nodes; the mean of each node attribute; then labels and attributes of edges
     in the same way.
+
+    Args:
+        graphs: The graphs.
+        label_sizes: How many values of each node label are counted: the first so many; all by
+            default.
+        edge_label_sizes: The same of the edges' labels.
     """
+    node_sizes = graphs.label_sizes if label_sizes is None else label_sizes
+    edge_sizes = graphs.edge_label_sizes if edge_label_sizes is None else edge_label_sizes
     nodes, edges = graphs.nodes_per_graph.double(), graphs.edge_ptr.diff().double()
     columns = [nodes.log1p()[:, None], edges.log1p()[:, None]]
     node_graph = graphs.batch.long()
     degree = graphs.row_ptr.diff().long().clamp(max=DEGREES - 1)[:, None]
     labels = degree if graphs.labels is None else torch.cat((degree, graphs.labels.long()), 1)
-    label_sizes = (DEGREES, *graphs.label_sizes)
     edge_graph = node_graph[graphs.target.long()]
     for graph_of, total, values, sizes, attributes in (
-        (node_graph, nodes, labels, label_sizes, graphs.attributes),
-        (edge_graph, edges, graphs.edge_labels, graphs.edge_label_sizes, graphs.edge_attributes),
+        (node_graph, nodes, labels, (DEGREES, *node_sizes), graphs.attributes),
+        (edge_graph, edges, graphs.edge_labels, edge_sizes, graphs.edge_attributes),
     ):
         whole = total.clamp(min=1)[:, None]
         for column, size in zip(() if values is None else values.unbind(1), sizes, strict=True):
-            cells = (graph_of * size + column).bincount(minlength=len(graphs) * size)
-            counts = cells.view(len(graphs), size).double()
+            # One cell more a graph, for what is not counted.
+            cell = graph_of * (size + 1) + column.long().clamp(max=size)
+            cells = cell.bincount(minlength=len(graphs) * (size + 1))
+            counts = cells.view(len(graphs), size + 1)[:, :size].double()
             columns += [counts.log1p(), counts / whole]
         if attributes is not None:
             sums = total.new_zeros(len(graphs), attributes.shape[1])

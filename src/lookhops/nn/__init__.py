@@ -1,10 +1,12 @@
 """Layers and the network: drop-in for PyTorch Geometric."""
 
 from lookhops.nn.conv import (
+    DCNN,
     GAT,
     GCN,
     GIN,
     SAGE,
+    SGC,
     Cheb,
     Convolution,
     LiChebConv,
@@ -13,24 +15,40 @@ from lookhops.nn.conv import (
 )
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.network import GraphNetwork
-from lookhops.nn.pool import ASAP, SAG, Edge, LookHopsPooling, NodePooling, Pooling, TopK
+from lookhops.nn.pool import (
+    ASAP,
+    HGPSL,
+    SAG,
+    DiffPool,
+    Edge,
+    IPool,
+    LookHopsPooling,
+    NodePooling,
+    Pooling,
+    TopK,
+)
 from lookhops.nn.readout import readout
 from lookhops.nn.registry import register_convolution, register_pooling
 from lookhops.options import RECOMMENDED, Architecture
 
 __all__ = [
     "ASAP",
+    "DCNN",
     "GAT",
     "GCN",
     "GIN",
+    "HGPSL",
     "RECOMMENDED",
     "SAG",
     "SAGE",
+    "SGC",
     "Architecture",
     "Cheb",
     "Convolution",
+    "DiffPool",
     "Edge",
     "GraphNetwork",
+    "IPool",
     "Level",
     "LiChebConv",
     "LiMixHopConv",

@@ -137,6 +137,8 @@ class Pooled:
             choice was asked for.
         adjacency: Connect: the new edges of all nodes, for poolings that make new ones.
         cluster: Select: the node into which each one went, for poolings that merge nodes.
+        loss: What the layer adds to the training loss of each graph, shape (graphs); none adds
+            nothing.
     """
 
     score: Tensor
@@ -145,6 +147,7 @@ class Pooled:
     x: Tensor | None = None
     adjacency: Adjacency | None = None
     cluster: Tensor | None = None
+    loss: Tensor | None = None
 
 
 def top_of_each(
@@ -167,7 +170,7 @@ def top_of_each(
     score = score.detach()
     if alive is not None:
         score = torch.where(alive, score, -torch.inf)
-    start, order = _ranked(score, segment, num_segments)
+    start, order = ranked(score, segment, num_segments)
     segment = segment.index_select(0, order)
     count = start.diff().long()
     if alive is not None:
@@ -179,7 +182,7 @@ def top_of_each(
     return order, place < end.index_select(0, segment)
 
 
-def _ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, Tensor]:
+def ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, Tensor]:
     """The elements by segment and falling score: where each segment starts, and that order."""
     bits = max(score.numel() - 1, 1).bit_length()
     on_cpu = score.device.type == "cpu" and not torch.compiler.is_compiling()

@@ -40,7 +40,7 @@ class GraphNetwork(nn.Module):
 
     A pooling that reads the convolution's anchors, as LookHops pooling does, is one module a layer;
     it is asked before the ReLU, and its score gates the last layer too, where nothing is dropped.
-    Other poolings are one module for all layers.
+    Other poolings are one module for all layers, unless they say that they are not ``shared``.
 
     Args:
         in_channels: Node features, :math:`d`.
@@ -97,8 +97,9 @@ class GraphNetwork(nn.Module):
             )
 
         first = pool() if self.convs else None
-        more = (pool() for _ in self.convs[1:]) if first is not None and first.uses_anchors else ()
-        self.pools = nn.ModuleList(module for module in (first, *more) if module is not None)
+        more = 0 if first is None else _further_poolings(first, len(self.convs))
+        pools = (first, *(pool() for _ in range(more)))
+        self.pools = nn.ModuleList(module for module in pools if module is not None)
         widths = [READOUTS[a.readout] * a.hidden, a.hidden, a.hidden // 2, out_channels]
         dense = [part for ends in pairwise(widths) for part in (Linear(*ends), nn.ReLU())]
         self.mlp = nn.Sequential(*(dense[:-1] if self.convs else ()))
@@ -121,7 +122,9 @@ class GraphNetwork(nn.Module):
             if hasattr(module, "reset_parameters"):
                 module.reset_parameters()
 
-    def forward(self, graphs: Graphs | Level | Any, key: Tensor | None = None) -> Tensor:
+    def forward(
+        self, graphs: Graphs | Level | Any, key: Tensor | None = None, *, with_loss: bool = False
+    ) -> Any:
         """The outputs of each graph, shape (..., g, outputs).
 
         A :class:`Level` that says which nodes are alive is pooled in masked form.
@@ -130,9 +133,15 @@ class GraphNetwork(nn.Module):
             graphs: The batch.
             key: What dropout follows from, a 64-bit integer for each stacked member, shape (...);
                 by default it is drawn, so that ``torch.manual_seed`` fixes it.
+            with_loss: Give ``(outputs, loss)``: beside the outputs what layers add to the training
+                loss of each graph, shape (..., g), or none where no layer adds anything.
         """
         level = graphs if isinstance(graphs, Level) else self.level(graphs)
-        return self.classify(level, masked=level.alive is not None, key=key)[0]
+        outputs, decisions = self.classify(level, masked=level.alive is not None, key=key)
+        if not with_loss:
+            return outputs
+        added = [pooled.loss for pooled in decisions if pooled.loss is not None]
+        return outputs, torch.stack(added).sum(0).view(outputs.shape[:-1]) if added else None
 
     def level(self, graphs: Graphs | Any, x: Tensor | None = None) -> Level:
         """The batch as the first layer sees it; by default with the graphs' own features."""
@@ -206,6 +215,13 @@ class GraphNetwork(nn.Module):
         """The architecture, as printing the module shows it."""
         options = ", ".join(f"{key}={value!r}" for key, value in asdict(self.architecture).items())
         return f"{self.in_channels}, {self.out_channels}, {options}"
+
+
+def _further_poolings(first: Pooling, layers: int) -> int:
+    """How many poolings a network of so many layers has besides the first."""
+    if first.uses_anchors:
+        return layers - 1
+    return 0 if first.shared else max(layers - 2, 0)
 
 
 def _pool_and_activate(

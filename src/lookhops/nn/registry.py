@@ -12,14 +12,19 @@ from torch import nn
 
 from lookhops.errors import LookHopsError
 from lookhops.nn.conv.cheb import Cheb
+from lookhops.nn.conv.dcnn import DCNN
 from lookhops.nn.conv.gat import GAT
 from lookhops.nn.conv.gcn import GCN
 from lookhops.nn.conv.gin import GIN
 from lookhops.nn.conv.light import LiChebConv, LiMixHopConv
 from lookhops.nn.conv.mixhop import MixHop
 from lookhops.nn.conv.sage import SAGE
+from lookhops.nn.conv.sgc import SGC
 from lookhops.nn.pool.asap import ASAP
+from lookhops.nn.pool.diffpool import DiffPool
 from lookhops.nn.pool.edge import Edge
+from lookhops.nn.pool.hgpsl import HGPSL
+from lookhops.nn.pool.ipool import IPool
 from lookhops.nn.pool.lookhops import LookHopsPooling
 from lookhops.nn.pool.sag import SAG
 from lookhops.nn.pool.topk import TopK
@@ -48,6 +53,8 @@ CONVOLUTIONS: dict[str, MakeConvolution] = {
     "gat": OneHop(GAT),
     "gin": OneHop(GIN),
     "sage": OneHop(SAGE),
+    "sgc": SGC,
+    "dcnn": DCNN,
     "cheb": Cheb,
     "mixhop": MixHop,
     "licheb": LiChebConv,
@@ -59,6 +66,9 @@ POOLINGS: dict[str, MakePooling] = {
     "sag": lambda channels, k, ratio, **options: SAG(channels, ratio),
     "edge": lambda channels, k, ratio, **options: Edge(channels),
     "asap": lambda channels, k, ratio, **options: ASAP(channels, ratio),
+    "diffpool": lambda channels, k, ratio, **options: DiffPool(channels, ratio),
+    "hgpsl": lambda channels, k, ratio, **options: HGPSL(channels, ratio),
+    "ipool": lambda channels, k, ratio, **options: IPool(channels, ratio),
     "lookhops": LookHopsPooling,
 }
 #: What comes with LookHops, and keeps its name.

@@ -9,9 +9,12 @@ from torch import Tensor
 
 from lookhops.hops import Pattern
 from lookhops.hops.kernels import can_run_on
-from lookhops.hops.product import multiply
+from lookhops.hops.product import group, multiply
 from lookhops.nn import kernels
+from lookhops.nn.level import Level, ranked
 
+#: Nodes of one graph that are multiplied at once.
+_PIECE = 64
 #: Entries whose rows of features are gathered at once: few enough to stay in the cache.
 _BLOCK = 1 << 13
 
@@ -49,6 +52,38 @@ def softmax(score: Tensor, pattern: Pattern, counts: Tensor | None = None) -> Te
     # Where a row has any entry that counts, its highest alone makes one.
     total = score.new_zeros(size).index_add(0, row, share).clamp(min=1)
     return share / total.index_select(0, row)
+
+
+def sparsemax(score: Tensor, pattern: Pattern) -> Tensor:
+    r""":math:`\max(s_{ij} - \tau_i, 0)`, the point of the simplex nearest to each row, shape (e).
+
+    As a softmax its entries add up to one in each row, but low scores get exactly zero:
+    `Martins and Astudillo <https://arxiv.org/abs/1602.02068>`_. With the scores of a row in
+    falling order, those count for which :math:`1 + r s_{(r)} > \sum_{l \le r} s_{(l)}`, and
+    :math:`\tau` is their sum less one, over their number.
+
+    Args:
+        score: The :math:`s_{ij}`, one for each entry of the pattern, shape :math:`(e)`.
+        pattern: Which entries there are.
+    """
+    score = score.to(torch.promote_types(score.dtype, torch.float32))
+    row, size = pattern.row.long(), pattern.size
+    with torch.no_grad():
+        start, order = ranked(score, row, size)
+        rows = row.index_select(0, order)
+        first = start.long().index_select(0, rows)
+        # Less the highest of its row, a sum over many rows loses nothing that matters to one.
+        falling = score.index_select(0, order)
+        falling = (falling - falling.index_select(0, first)).double()
+        total = falling.cumsum(0)
+        total = total - (total - falling).index_select(0, first)
+        place = torch.arange(1, len(rows) + 1, device=row.device) - first
+        support = torch.empty_like(falling, dtype=torch.bool)
+        support[order] = 1 + place * falling > total
+    counted = torch.where(support, score, 0)
+    count = score.new_zeros(size).index_add(0, row, support.to(score.dtype)).clamp(min=1)
+    threshold = (score.new_zeros(size).index_add(0, row, counted) - 1) / count
+    return torch.where(support, score - threshold.index_select(0, row), 0).clamp(min=0)
 
 
 def neighbour_max(pattern: Pattern, x: Tensor) -> Tensor:
@@ -114,3 +149,45 @@ def _blocks(pattern: Pattern):  # type: ignore[no-untyped-def]
             return multiply(offsets, entry, None, x)
 
         yield slice(first, last), pattern.row[start:end], column, total
+
+
+def places_in_graphs(level: Level) -> Tensor:
+    """Which of its graph's living nodes each is, from 0 up, and -1 for the dead; shape (n)."""
+    start, order = group(level.graph, level.num_graphs)
+    alive = torch.ones_like(level.graph) if level.alive is None else level.alive.long()
+    before = torch.zeros(len(order) + 1, dtype=torch.long, device=order.device)
+    before[1:] = alive.index_select(0, order).cumsum(0)
+    first = before.index_select(0, start[:-1]).index_select(0, level.graph)
+    place = torch.empty_like(alive).scatter(0, order.long(), before[:-1]) - first
+    return torch.where(alive > 0, place, -1)
+
+
+def graph_products(a: Tensor, b: Tensor, level: Level) -> Tensor:
+    r""":math:`\sum_i a_i b_i^\top` over the nodes of each graph, shape (graphs, p, q).
+
+    Nodes are taken in pieces of one graph each, padded to one length: graphs of very different
+    sizes take little more memory than they have nodes.
+
+    Args:
+        a: Shape :math:`(n, p)`.
+        b: Shape :math:`(n, q)`.
+        level: The graphs.
+    """
+    start, order = group(level.graph, level.num_graphs)
+    order, size = order.long(), start.long().diff()
+    graph = level.graph.index_select(0, order)
+    place = torch.arange(len(order), device=order.device) - start.long().index_select(0, graph)
+    pieces = (size + _PIECE - 1) // _PIECE
+    first = pieces.cumsum(0) - pieces
+    slot = first.index_select(0, graph) * _PIECE + place
+    total = int(pieces.sum())
+
+    def padded(x: Tensor) -> Tensor:
+        room = x.new_zeros(total * _PIECE, x.shape[1])
+        room = room.index_copy(0, slot, x.index_select(0, order))
+        return room.view(total, _PIECE, x.shape[1])
+
+    owner = torch.repeat_interleave(pieces, output_size=total)
+    products = torch.bmm(padded(a).mT, padded(b))
+    zeros = products.new_zeros(level.num_graphs, *products.shape[1:])
+    return zeros.index_add(0, owner, products)

@@ -123,6 +123,7 @@ CLAIMS = (
         tuple(
             _against(row.slug, "licheb", f"{row.label} against no pooling")
             for row in rows_of("pool")
+            if row.paper is not None
         ),
     ),
 )

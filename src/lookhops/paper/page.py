@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from lookhops.experiments.results import CellResult, Results
-from lookhops.files import write_text
+from lookhops.files import changing, write_text
 from lookhops.paired import Estimate
 from lookhops.paper.claims import CLAIMS, Answer, Verdict, judge
 from lookhops.paper.figures import FIGURE_MAKERS, save
@@ -58,6 +58,14 @@ def write_page(
     figures: Sequence[str],
 ) -> list[Path]:
     """Write the page, its tables (Markdown, CSV, LaTeX) and figures (SVG, PNG); the files."""
+    with changing(folder) as new:
+        paths = _write_page(results, new, tables, figures)
+    return [folder / path.relative_to(new) for path in paths]
+
+
+def _write_page(
+    results: Results, folder: Path, tables: Sequence[str], figures: Sequence[str]
+) -> list[Path]:
     inner = folder / FOLDER
     made = make_tables(results, tables)
     paths = [path for table in made for path in table.write(inner, results.quick)]

@@ -85,6 +85,10 @@ def _rows() -> tuple[Row, ...]:
         model = Architecture(conv="licheb", **{"pool": slug, **options})
         return Row(slug, label, label, "pool", importance, model)
 
+    def of_the_text(slug: str, label: str) -> Row:
+        """A pooling that the paper speaks of without a number."""
+        return replace(pool(slug, label, 6), paper=None)
+
     def hops(k: int) -> Row:
         model = Architecture(conv="licheb", pool="none", k=k)
         return Row(f"licheb-k{k}", f"LiCheb, k = {k}", None, "accuracy-by-k", 5, model)
@@ -104,6 +108,9 @@ def _rows() -> tuple[Row, ...]:
         pool("lookhops-nonf", "LookHops noNF+pN", 2, **ours, normalize=False),
         pool("lookhops-nf", "LookHops NF+pN", 1, **ours),
         pool("lookhops-nf-pe", "LookHops NF+pN+pE", 1, **ours, edge_ratio=0.9),
+        of_the_text("diffpool", "DiffPool"),
+        of_the_text("hgpsl", "HGP-SL"),
+        of_the_text("ipool", "iPool"),
         *(hops(k) for k in HOPS),
         Row("recommended", "LookHops recommended", None, "recommended", 0, RECOMMENDED),
     )

@@ -36,6 +36,8 @@ ROW_NAMES = (
     "In the names of the LookHops rows, NF is the normalised feature (noNF: without it), pN drops "
     "nodes and pE edges too."
 )
+#: Rows that the paper has no numbers of.
+OF_ITS_TEXT = "DiffPool, HGP-SL and iPool are named in the paper's text, without numbers."
 
 
 def datasets_in_order(results: Results) -> list[str]:
@@ -58,7 +60,7 @@ def accuracy_table(results: Results, name: str) -> Table:
         rows.append([[row.label, f"`{row.slug}`"], *cells, *_cost(results, row, records)])
     title = {"conv": "Convolutions", "pool": "Poolings, with LiCheb convolutions"}[name]
     head = ["row", *datasets, *extra, "parameters", "50 epochs"]
-    legend = [LEGEND, COST, *([ROW_NAMES] if name == "pool" else [])]
+    legend = [LEGEND, COST, *([ROW_NAMES, OF_ITS_TEXT] if name == "pool" else [])]
     return Table(head, rows, " ".join(legend), name, title, records)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.results import Results
+from lookhops.files import current
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG
 from lookhops.nn.registry import network_name
@@ -74,7 +75,7 @@ def report_on(path: Path, graphs: Graphs | None = None, again: Lines = ()) -> Re
 
 
 def _report_on_folder(path: Path, graphs: Graphs | None, again: Lines) -> Report:
-    if (path / CONFIG).exists():
+    if current(path / CONFIG).exists():
         return model_report(read_folder(path), graphs, read_information(path), again)
     if inner := model_folders(path):
         models = [read_folder(one) for one in inner]

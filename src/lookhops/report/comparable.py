@@ -76,7 +76,8 @@ def grouped(results: Results) -> list[Group]:
     """The finished runs, by what can be compared with what."""
     by_split: dict[Any, list[CellResult]] = {}
     for cell in results.cells:
-        drawn = (cell.protocol.fractions, cell.protocol.stratify)
+        protocol = cell.protocol
+        drawn = (protocol.fractions, protocol.split, protocol.folds, cell.key.splits)
         by_split.setdefault((cell.dataset, cell.key.fingerprint, drawn), []).append(cell)
     groups = []
     for (dataset, _, _), cells in by_split.items():

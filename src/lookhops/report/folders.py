@@ -14,11 +14,17 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from lookhops.errors import LookHopsError
-from lookhops.files import read_bytes, read_json
-from lookhops.models.folder import CONFIG, HISTORY, PREDICTIONS, read_config
+from lookhops.files import current, read_bytes, read_json
+from lookhops.models.folder import (
+    CONFIG,
+    HISTORY,
+    INFORMATION,
+    PREDICTIONS,
+    one_model,
+    read_config,
+)
 from lookhops.tasks import Classification, Metric, Task, task_from_dict
 
-INFORMATION = "information.json"
 COLUMNS = ("epoch", "train_loss", "val_loss", "val_accuracy")
 
 
@@ -100,8 +106,12 @@ class ModelFolder:
 
 def read_folder(path: Path) -> ModelFolder:
     """Read a model's folder, or say in a sentence what is wrong with it."""
+    return one_model(path, _read_folder)
+
+
+def _read_folder(path: Path) -> ModelFolder:
     config = read_config(path)
-    found = ModelFolder(path, config, _history(path / HISTORY), _answers(path, config))
+    found = ModelFolder(path, config, _history(path, config), _answers(path, config))
     if any(len(own["epoch"]) < found.best_epoch.get(s, 0) for s, own in found.history.items()):
         raise LookHopsError(f"{path / HISTORY}: has fewer epochs than {CONFIG} says; remove it.")
     return found
@@ -110,7 +120,7 @@ def read_folder(path: Path) -> ModelFolder:
 def read_information(folder: Path) -> dict[str, Any] | None:
     """The hop information that was measured for the models of a folder, if it is there."""
     path = folder / INFORMATION
-    if not path.is_file():
+    if not current(path).is_file():
         return None
     found = read_json(path)
     if not {"k", "gain", "fit", "sentence"} <= found.keys():
@@ -121,14 +131,15 @@ def read_information(folder: Path) -> dict[str, Any] | None:
 def model_folders(path: Path) -> list[Path]:
     """The folders in a folder that hold a model."""
     try:
-        return sorted(one for one in path.iterdir() if (one / CONFIG).is_file())
+        return sorted(one for one in path.iterdir() if current(one / CONFIG).is_file())
     except OSError as error:
         raise LookHopsError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
-def _history(path: Path) -> dict[int, dict[str, list[float]]]:
+def _history(folder: Path, config: Mapping[str, Any]) -> dict[int, dict[str, list[float]]]:
     """Of each seed, the columns of its epochs; none where there is no such file."""
-    if not path.is_file():
+    path = folder / HISTORY
+    if not _is_there(path, config.get("history_sha256")):
         return {}
     rows = _table(path, {"seed": int, **dict.fromkeys(COLUMNS, float)})
     seeds = rows["seed"].unique().tolist()
@@ -138,13 +149,8 @@ def _history(path: Path) -> dict[int, dict[str, list[float]]]:
 def _answers(folder: Path, config: Mapping[str, Any]) -> Answers | None:
     """The test graphs' answers; none where there is no such file."""
     path = folder / PREDICTIONS
-    if not path.is_file() or "predictions_sha256" not in config:
+    if "predictions_sha256" not in config or not _is_there(path, config["predictions_sha256"]):
         return None
-    if hashlib.sha256(read_bytes(path)).hexdigest() != config["predictions_sha256"]:
-        raise LookHopsError(
-            f"{path}: not the predictions that {CONFIG} describes; finish the training with "
-            "`lookhops train ... --resume`, or remove the file."
-        )
     names = [str(name) for name in config["data"]["class_names"]]
     likely = [f"p({name})" for name in names]
     kinds = {"seed": int, "graph": int, "id": str, "class": str, **dict.fromkeys(likely, float)}
@@ -154,6 +160,18 @@ def _answers(folder: Path, config: Mapping[str, Any]) -> Answers | None:
     seed, graph, p = (rows[one].to_numpy() for one in ("seed", "graph", likely))
     true = np.array([names.index(name) for name in rows["class"]])
     return Answers(seed, graph, rows["id"].tolist(), true, p)
+
+
+def _is_there(path: Path, sha256: str | None) -> bool:
+    """Whether a table is there; one that is not the model's own is refused."""
+    if not current(path).is_file():
+        return False
+    if sha256 is not None and hashlib.sha256(read_bytes(path)).hexdigest() != sha256:
+        raise LookHopsError(
+            f"{path}: not the {path.stem} that {CONFIG} describes; finish the training with "
+            "`lookhops train ... --resume`, or remove the file."
+        )
+    return True
 
 
 def _table(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:

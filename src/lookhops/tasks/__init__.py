@@ -8,22 +8,41 @@ from typing import Any
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.tasks.classes import Classification
+from lookhops.tasks.numbers import Regression
+from lookhops.tasks.several import SeveralTargets
 from lookhops.tasks.task import Calibration, Metric, Task
 
-__all__ = ["TASKS", "Calibration", "Classification", "Metric", "Task", "task_from_dict", "task_of"]
+__all__ = [
+    "TASKS",
+    "Calibration",
+    "Classification",
+    "Metric",
+    "Regression",
+    "SeveralTargets",
+    "Task",
+    "task_from_dict",
+    "task_of",
+]
 
 #: Every kind of task by its name.
-TASKS: dict[str, type[Task]] = {Classification.kind: Classification}
+TASKS: dict[str, type[Task]] = {
+    kind.kind: kind for kind in (Classification, Regression, SeveralTargets)
+}
 
 
-def task_of(graphs: Graphs, class_weights: bool = False) -> Task:
+def task_of(graphs: Graphs, class_weights: bool = False, loss: str = "mse") -> Task:
     """What these graphs ask, from the targets that they carry.
 
     Args:
         graphs: Graphs with targets.
         class_weights: Whether the loss weighs classes by their rarity in the training part.
+        loss: Of numbers: ``mse``, ``mae`` or ``huber``.
     """
-    return Classification.of(graphs, class_weights)
+    if graphs.y is None or graphs.num_classes:
+        return Classification.of(graphs, class_weights)
+    if len(graphs.targets) == 1:
+        return Regression(graphs.targets[0].name, loss)
+    return SeveralTargets.of(graphs, class_weights, loss)
 
 
 def task_from_dict(values: Mapping[str, Any]) -> Task:

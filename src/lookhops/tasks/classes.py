@@ -6,23 +6,52 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.tasks.conformal import (
+    class_nonconformity,
+    class_sets,
+    conformal_quantile,
+    with_likeliest,
+)
 from lookhops.tasks.metrics import (
     auroc,
+    average_precision,
     bootstrap_auroc,
     calibration_error,
     confusion_matrix,
     fit_temperature,
     rates,
+    two_class_rates,
 )
-from lookhops.tasks.task import Calibration, Maybe, Metric, Task, as_array
+from lookhops.tasks.task import Calibration, Maybe, Metric, Task, as_array, weights
 
 ACCURACY = Metric("accuracy", "accuracy")
+RATES = (
+    ACCURACY,
+    Metric("majority", "accuracy, commonest class"),
+    Metric("balanced_accuracy", "balanced accuracy"),
+    Metric("macro_f1", "macro-F1"),
+    Metric("auroc", "AUROC"),
+)
+#: Of two classes, the second of which is looked for.
+OF_TWO = (
+    Metric("average_precision", "average precision"),
+    Metric("f1", "F1"),
+    Metric("mcc", "MCC", share=False),
+)
+OTHERS = (
+    Metric("loss", "loss", higher_is_better=False, share=False, shown=False),
+    Metric("ece_before", "calibration error", False, about_calibration=True),
+    Metric("ece_after", "calibration error, with temperature", False, about_calibration=True),
+    Metric("coverage", "90% sets with the class", about_calibration=True),
+    Metric("set_size", "classes in a 90% set", False, False, about_calibration=True),
+)
 
 
 @dataclass(frozen=True)
@@ -44,15 +73,11 @@ class Classification(Task):
 
     kind: ClassVar[str] = "classification"
     main: ClassVar[Metric] = ACCURACY
-    metrics: ClassVar[tuple[Metric, ...]] = (
-        ACCURACY,
-        Metric("balanced_accuracy", "balanced accuracy"),
-        Metric("macro_f1", "macro-F1"),
-        Metric("auroc", "AUROC"),
-        Metric("loss", "loss", higher_is_better=False, share=False, shown=False),
-        Metric("ece_before", "calibration error", False, about_calibration=True),
-        Metric("ece_after", "calibration error, with temperature", False, about_calibration=True),
-    )
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Shares of right answers, ranking and calibration; of two classes some more."""
+        return (*RATES, *(OF_TWO if self.out_channels == 2 else ()), *OTHERS)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "class_names", tuple(self.class_names))  # JSON gives a list
@@ -63,9 +88,9 @@ class Classification(Task):
         if graphs.y is None:
             raise LookHopsError(
                 f"{graphs.name}: the graphs have no classes to learn; in a table of molecules, "
-                "name the column that has them (--label-column)."
+                "name the column that has them (--target)."
             )
-        if len(graphs.y.unique()) < 2:
+        if len(graphs.y[graphs.y >= 0].unique()) < 2:
             raise LookHopsError(
                 f"{graphs.name}: all graphs are of one class; there is nothing to learn."
             )
@@ -83,9 +108,13 @@ class Classification(Task):
         assert graphs.y is not None
         return graphs.y
 
+    def known(self, target: Tensor) -> Tensor:
+        """Where there is a class."""
+        return target >= 0
+
     def lacking(self, target: Tensor, train: Tensor) -> str | None:
         """The classes that only graphs outside the training part have."""
-        absent = set(target.tolist()) - set(target[train].tolist())
+        absent = set(target[self.known(target)].tolist()) - set(target[train].tolist())
         names = ", ".join(repr(self.class_names[c]) for c in sorted(absent))
         return f"class {names} has no graph" if absent else None
 
@@ -93,34 +122,49 @@ class Classification(Task):
         """Class weights n / (classes * count), shape (classes), zero for absent ones."""
         if not self.class_weights:
             return None
-        count = torch.bincount(train_target, minlength=self.out_channels)
-        weight = train_target.numel() / (self.out_channels * count.clamp(min=1).float())
+        known = train_target[self.known(train_target)]
+        count = torch.bincount(known, minlength=self.out_channels)
+        weight = known.numel() / (self.out_channels * count.clamp(min=1).float())
         return torch.where(count > 0, weight, 0)
 
     def losses(
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
         """Weighted mean of the negative log-likelihood, and the sum of the weights."""
-        likelihood = output.log_softmax(-1).gather(-1, target.unsqueeze(-1)).squeeze(-1)
-        weight = _ones(likelihood, real)
+        own = target.clamp(min=0)
+        likelihood = output.log_softmax(-1).gather(-1, own.unsqueeze(-1)).squeeze(-1)
+        weight = weights(self.known(target), real, likelihood.dtype)
         if fitted is not None:
-            weight = weight * fitted.gather(-1, target)
+            weight = weight * fitted.to(weight.dtype).gather(-1, own)
         total = weight.sum(-1)
         return -(likelihood * weight).sum(-1) / total.clamp(min=1e-12), total
 
     def scores(
-        self, output: Tensor, target: Tensor, real: Tensor | None = None
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
         """Accuracy, and the number of graphs."""
-        weight = _ones(output[..., 0].double(), real)
+        weight = weights(self.known(target), real, torch.float64)
         total = weight.sum(-1)
         return ((output.argmax(-1) == target) * weight).sum(-1) / total.clamp(min=1), total
 
     # ---------------------------------------------------------------- answers
 
     def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
-        """The ``temperature`` that makes the classes of a validation part likeliest."""
-        return {"temperature": fit_temperature(as_array(output.double()), as_array(target))}
+        """What a validation part says of the answers.
+
+        Returns:
+            The ``temperature`` that makes its classes likeliest, or 1 where that would make the
+            calibration error worse; and the ``conformal_quantile`` that sets of 90 % reach up to:
+            1, and all classes are in every set, where there are too few graphs to say more.
+        """
+        known = self.known(target)
+        output, y = output[known], as_array(target[known])
+        temperature = fit_temperature(as_array(output.double()), y)
+        own, scaled = (as_array(self.answers(output, {"temperature": t})) for t in (1, temperature))
+        if calibration_error(scaled, y) > calibration_error(own, y):
+            temperature, scaled = 1.0, own
+        quantile = min(conformal_quantile(class_nonconformity(scaled, y)), 1.0)
+        return {"temperature": temperature, "conformal_quantile": quantile}
 
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
         r"""Probabilities :math:`\mathrm{softmax}(o / T)`, shape (g, classes)."""
@@ -129,11 +173,14 @@ class Classification(Task):
     def evaluate(
         self, output: Tensor, target: Tensor, calibration: Calibration | None = None
     ) -> dict[str, float | None]:
-        """Accuracy, balanced accuracy, macro-F1, AUROC and loss; with a calibration also its error.
+        """Rates, AUROC and loss; with a calibration also its error.
 
-        AUROC is none where it is not defined. The calibration error is given before and after the
-        temperature.
+        AUROC and average precision are none where they are not defined. The calibration error is
+        given before and after the temperature. ``coverage`` is the share of conformal sets of 90 %
+        that hold the class.
         """
+        known = self.known(target)
+        output, target = output[known], target[known]
         y, p = as_array(target), as_array(self.answers(output, {}))
         matrix = confusion_matrix(y, p.argmax(1), self.out_channels)
         found: dict[str, float | None] = {
@@ -141,20 +188,52 @@ class Classification(Task):
             "auroc": auroc(p, y),
             "loss": float(self.losses(output.double(), target)[0]),
         }
+        if self.out_channels == 2:
+            found |= {"average_precision": average_precision(p[:, 1], y), **two_class_rates(matrix)}
         if calibration is not None:
             found |= calibration
+            calibrated = as_array(self.answers(output, calibration))
             found["ece_before"] = calibration_error(p, y)
-            found["ece_after"] = calibration_error(as_array(self.answers(output, calibration)), y)
+            found["ece_after"] = calibration_error(calibrated, y)
+            found |= self._conformal(calibrated, y, calibration.get("conformal_quantile", 1.0))
         return found
+
+    def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
+        """``majority``: the share of the class that is commonest in the training part."""
+        commonest = train_target[self.known(train_target)].mode().values
+        known = target[self.known(target)]
+        return {"majority": float((known == commonest).double().mean()) if len(known) else None}
+
+    def _conformal(self, p: NDArray[Any], y: NDArray[Any], quantile: float) -> dict[str, float]:
+        """How many conformal sets hold the true class, and how large they are."""
+        sets = with_likeliest(1 - p <= quantile, p)
+        held = np.take_along_axis(sets, y[:, None], 1)
+        return {"coverage": float(held.mean()), "set_size": float(sets.sum(1).mean())}
+
+    def nonconformity(self, answers: Tensor, target: Tensor) -> NDArray[Any]:
+        """One less the probability of the true class."""
+        return class_nonconformity(as_array(answers), as_array(target))
+
+    def regions(
+        self,
+        answers: NDArray[Any],
+        nonconformity: Sequence[NDArray[Any]],
+        coverage: float,
+    ) -> NDArray[Any]:
+        """Which classes are in the set, shape (g, classes)."""
+        return class_sets(answers, nonconformity, coverage)
 
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
         """Of AUROC."""
+        known = self.known(target)
+        output, target = output[known], target[known]
         return {"auroc": bootstrap_auroc(as_array(self.answers(output, {})), as_array(target))}
 
     def overview(self, outputs: Sequence[Tensor], targets: Sequence[Tensor]) -> dict[str, Any]:
         """The ``confusion`` matrix: true class by predicted class."""
         y = torch.cat([torch.zeros(0, dtype=torch.long), *targets])
         predicted = torch.cat([torch.zeros(0, dtype=torch.long), *(o.argmax(-1) for o in outputs)])
+        y, predicted = y[self.known(y)], predicted[self.known(y)]
         matrix = confusion_matrix(as_array(y), as_array(predicted), self.out_channels)
         return {"confusion": matrix.tolist()}
 
@@ -164,10 +243,5 @@ class Classification(Task):
         return ("class", *(f"p({name})" for name in self.class_names))
 
     def label(self, target: Any) -> str:
-        """The name of a class."""
-        return self.class_names[int(target)]
-
-
-def _ones(like: Tensor, real: Tensor | None) -> Tensor:
-    """One for each graph, zero for padding."""
-    return torch.ones_like(like) if real is None else real.to(like.dtype)
+        """The name of a class; empty where it is blank."""
+        return self.class_names[int(target)] if target >= 0 else ""

@@ -42,7 +42,34 @@ def rates(confusion: Array) -> dict[str, Array]:
     }
 
 
+def two_class_rates(confusion: Array) -> dict[str, float]:
+    r"""F1 of the second of two classes, and Matthews' correlation coefficient.
+
+    .. math::
+        F_1 = \frac{2\,tp}{2\,tp + fp + fn}, \qquad \mathrm{MCC} =
+        \frac{tp \cdot tn - fp \cdot fn}{\sqrt{(tp + fp)(tp + fn)(tn + fp)(tn + fn)}},
+
+    0 where the denominator is.
+
+    Args:
+        confusion: Shape (2, 2), true classes in rows.
+    """
+    (tn, fp), (fn, tp) = confusion.astype(float).tolist()
+    root = np.sqrt((tp + fp) * (tp + fn) * (tn + fp) * (tn + fn))
+    return {
+        "f1": 2 * tp / max(2 * tp + fp + fn, 1),
+        "mcc": float((tp * tn - fp * fn) / root) if root else 0.0,
+    }
+
+
 # -------------------------------------------------------------------- ranking
+
+
+def average_precision(score: Array, y: Array) -> float | None:
+    """Mean precision over the ranks of the positives (``y`` = 1); none where there is none."""
+    from sklearn.metrics import average_precision_score  # takes its time to import
+
+    return float(average_precision_score(y, score)) if (y == 1).any() else None
 
 
 def auroc(p: Array, y: Array, weight: Array | None = None) -> float | None:
@@ -92,6 +119,43 @@ def interval(draws: Array) -> list[float] | None:
         return None
     rest = (1 - COVERAGE) / 2
     return [float(value) for value in np.quantile(known, (rest, 1 - rest))]
+
+
+# -------------------------------------------------------------------- numbers
+
+
+def number_errors(answer: Array, y: Array) -> dict[str, float | None]:
+    r"""MAE, RMSE, :math:`R^2` and Spearman's rank correlation; none where they are not defined.
+
+    .. math::
+        R^2 = 1 - \frac{\sum_i (y_i - a_i)^2}{\sum_i (y_i - \bar y)^2}
+
+    Args:
+        answer: Shape (n).
+        y: The true numbers, shape (n).
+    """
+    from scipy.stats import spearmanr  # takes its time to import
+
+    if not len(y):
+        return dict.fromkeys(("mae", "rmse", "r2", "spearman"))
+    error, spread = answer - y, float(((y - y.mean()) ** 2).sum())
+    ranked = min(np.ptp(answer), np.ptp(y)) > 0
+    return {
+        "mae": float(np.abs(error).mean()),
+        "rmse": float(np.sqrt((error**2).mean())),
+        "r2": 1 - float((error**2).sum()) / spread if spread > 0 else None,
+        "spearman": float(spearmanr(answer, y).statistic) if ranked else None,
+    }
+
+
+def bootstrap_errors(error: Array, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Array]:
+    """MAE and RMSE of resampled rows, each of shape (resamples)."""
+    generator, n = np.random.default_rng(seed), len(error)
+    drawn = {"mae": np.full(resamples, np.nan), "rmse": np.full(resamples, np.nan)}
+    for i in range(resamples if n else 0):
+        own = error[generator.integers(n, size=n)]
+        drawn["mae"][i], drawn["rmse"][i] = np.abs(own).mean(), np.sqrt((own**2).mean())
+    return drawn
 
 
 # -------------------------------------------------------------------- calibration

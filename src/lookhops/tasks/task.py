@@ -9,6 +9,7 @@ from math import floor, inf, log10
 from typing import Any, ClassVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -67,14 +68,27 @@ class Metric:
 class Task(ABC):
     """What is asked. Subclasses are frozen dataclasses whose fields JSON can hold.
 
-    The network's raw output goes in everywhere, shape (..., g, out_channels); what it means is the
-    task's affair. Methods for training work on the device of their tensors, over any leading axes
-    (the members of a stack), without asking the host; the others work in main memory.
+    Methods for training take the network's raw output, shape (..., g, out_channels), work on the
+    device of their tensors, over any leading axes (the members of a stack), without asking the
+    host. The others take outputs in the units of the targets (:meth:`in_units`), shape
+    (g, out_channels), and work in main memory. A graph whose target is blank counts nowhere.
+
+    A task of several targets is made of simple ones; what it is given it hands to them, each its
+    own channels.
     """
 
     kind: ClassVar[str]
-    metrics: ClassVar[tuple[Metric, ...]]
-    main: ClassVar[Metric]  #: the metric that is watched while training and that ranks models
+    main: ClassVar[Metric]  #: the metric that ranks models
+
+    @property
+    @abstractmethod
+    def metrics(self) -> tuple[Metric, ...]:
+        """All that :meth:`evaluate` and :meth:`naive` measure, in the order of tables."""
+
+    @property
+    def watched(self) -> Metric:
+        """What :meth:`scores` measures while training."""
+        return self.main
 
     @property
     @abstractmethod
@@ -92,6 +106,10 @@ class Task(ABC):
         """What the loss compares with, shape (g, ...)."""
 
     @abstractmethod
+    def known(self, target: Tensor) -> Tensor:
+        """Which graphs have something to learn from, shape (g), booleans."""
+
+    @abstractmethod
     def lacking(self, target: Tensor, train: Tensor) -> str | None:
         """What the training part lacks to learn from, in words; none where it has all.
 
@@ -102,7 +120,12 @@ class Task(ABC):
 
     @abstractmethod
     def fit(self, train_target: Tensor) -> Tensor | None:
-        """What the loss takes from a training part, if anything; engines stack it over members."""
+        """What is taken from a training part, if anything, 1-D; engines stack it over members."""
+
+    @property
+    def num_fitted(self) -> int:
+        """How many numbers of :meth:`fit` answers need too, and a model keeps; 0 where none."""
+        return 0
 
     @abstractmethod
     def losses(
@@ -119,11 +142,15 @@ class Task(ABC):
 
     @abstractmethod
     def scores(
-        self, output: Tensor, target: Tensor, real: Tensor | None = None
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
-        """Mean of the main metric over the graphs, and the weight of that mean, shapes (...)."""
+        """Mean of the watched metric over the graphs, and the weight of that mean, shapes (...)."""
 
     # ---------------------------------------------------------------- answers
+
+    def in_units(self, output: Tensor, fitted: Tensor | None) -> Tensor:
+        """The network's output in the units of the targets; of classes it is as it was."""
+        return output
 
     @abstractmethod
     def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
@@ -142,6 +169,38 @@ class Task(ABC):
         With a calibration also the metrics about it, and the calibration itself.
         """
 
+    @abstractmethod
+    def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
+        """What an answer that looks at no graph gets: the commonest class, the mean.
+
+        Args:
+            train_target: Targets of the training part, which the answer is learnt from.
+            target: Those that it is measured on.
+        """
+
+    def nonconformity(self, answers: Tensor, target: Tensor) -> NDArray[Any]:
+        """How far the targets are from calibrated answers, shape (n), of graphs that have one."""
+        return np.zeros(0)
+
+    def regions(
+        self,
+        answers: NDArray[Any],
+        nonconformity: Sequence[NDArray[Any]],
+        coverage: float,
+    ) -> NDArray[Any] | None:
+        """What the truth may be, with a probability of ``coverage`` (:mod:`.conformal`).
+
+        Args:
+            answers: Calibrated answers by each of the models, shape (models, g, ...).
+            nonconformity: For each model that of its validation part.
+            coverage: The probability.
+
+        Returns:
+            Of classes, which are in the set, shape (g, classes); of numbers, the ends of an
+            interval, shape (g, 2).
+        """
+        return None
+
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
         """Bootstrap draws, shape (resamples), of the metrics that are given with an interval."""
         return {}
@@ -153,11 +212,20 @@ class Task(ABC):
     @property
     @abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """Heads of a table of targets and answers: the target's, then those of the answer."""
+        """Heads of a table of targets and answers: the targets', then those of the answers."""
 
     @abstractmethod
     def label(self, target: Any) -> str:
-        """One graph's target as a table shows it."""
+        """One graph's target as a table shows it; empty where it is blank."""
+
+    def labels(self, target: Any) -> tuple[str, ...]:
+        """The same in a cell for each target."""
+        return (self.label(target),)
+
+
+def weights(known: Tensor, real: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """One for each graph whose target is known, zero for others and for padding."""
+    return (known if real is None else known & real).to(dtype)
 
 
 def as_array(values: Tensor) -> NDArray[Any]:

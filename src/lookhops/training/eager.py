@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lookhops.nn import GraphNetwork, Level
-from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments
+from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments, with_layers
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
@@ -24,7 +24,7 @@ class EagerEngine(Engine):
         self.inputs = MemberInputs(self.whole, self.encoding, self.learnt[0])
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
         self.optimizer = self.adam(self.model.parameters())
-        self.fitted = self.fitted_on(self.split)
+        [self.fitted] = self.fitted_each
 
     def batch(self, index: Tensor) -> tuple[Level, Tensor]:
         """The graphs with these numbers as the network sees them, and their targets."""
@@ -43,7 +43,9 @@ class EagerEngine(Engine):
             for index in order.split(self.protocol.batch_size):
                 self.optimizer.zero_grad(set_to_none=True)
                 level, target = self.batch(index)
-                loss, _ = self.task.losses(self.forward(level, {}, key), target, self.fitted)
+                output, added = self.forward(level, {}, key)
+                loss, _ = self.task.losses(output, target, self.fitted)
+                loss = with_layers(loss, added)
                 loss.backward()
                 self.optimizer.step()
                 losses.append(loss.detach() * len(index))
@@ -53,7 +55,7 @@ class EagerEngine(Engine):
         """Validation loss and main metric."""
         output, target = self._outputs(self.split.val, {})
         loss, _ = self.task.losses(output, target, self.fitted)
-        score, _ = self.task.scores(output, target)
+        score, _ = self.task.scores(output, target, self.fitted)
         return loss.cpu().view(1), score.cpu().view(1)
 
     def predict(self, part: str) -> list[Tensor]:
@@ -68,7 +70,7 @@ class EagerEngine(Engine):
         with dense_products(self.protocol.precision):
             for index in part.to(self.device).split(self.protocol.batch_size):
                 level, target = self.batch(index)
-                outputs.append(self.forward(level, weights))
+                outputs.append(self.forward(level, weights)[0])
                 targets.append(target)
         return torch.cat(outputs), torch.cat(targets)
 

@@ -63,10 +63,12 @@ class Engine(ABC):
         self.dtype = dtype_of(protocol.precision)
         self.target = task.targets(self.graphs)
         # What is told of whole graphs: computed once, then learnt from each training part.
-        self.whole = WholeGraphs.of(self.graphs, architecture.fingerprint, architecture.totals)
+        self.encoding = Encoding.fit(graphs, architecture.reads_edges)
+        self.whole = WholeGraphs.of(self.graphs, architecture, self.encoding)
         #: What each member learnt to be told of whole graphs.
         self.learnt = [WholeEncoding.fit(self.whole, split.train) for split in splits]
-        self.encoding = Encoding.fit(graphs)
+        #: What the task took from each member's training part.
+        self.fitted_each = [task.fit(self.target[split.train.to(device)]) for split in splits]
         width, outputs = self.encoding.width, task.out_channels
         models = [
             seeded_model(seed, width, outputs, architecture, **learnt.sizes)
@@ -119,11 +121,15 @@ class Engine(ABC):
 
     def forward(
         self, level: Level, weights: Mapping[str, Tensor], key: Tensor | None = None
-    ) -> Tensor:
-        """Outputs of the network with these weights, in the protocol's precision."""
+    ) -> tuple[Tensor, Tensor | None]:
+        """Outputs of the network with these weights, in the protocol's precision.
+
+        Beside them is what layers add to the training loss of each graph, or none.
+        """
         with layers(self.protocol.precision, self.device):
-            output = functional_call(self.model, dict(weights), (level,), {"key": key})
-        return output.to(self.dtype)
+            options = {"key": key, "with_loss": True}
+            output, added = functional_call(self.model, dict(weights), (level,), options)
+        return output.to(self.dtype), added
 
     def adam(self, parameters: Iterable[Tensor]) -> Adam:
         """The protocol's optimiser; on a GPU it can be recorded."""
@@ -135,10 +141,20 @@ class Engine(ABC):
             capturable=self.device.type == "cuda",
         )
 
-    def fitted_on(self, split: Split) -> Tensor | None:
-        """What the loss takes from a member's training part."""
-        fitted = self.task.fit(self.target[split.train.to(self.device)])
-        return None if fitted is None else fitted.to(self.dtype)
+
+def with_layers(loss: Tensor, added: Tensor | None, real: Tensor | None = None) -> Tensor:
+    """The training loss of each member with the mean of what layers add to it, shape (...).
+
+    Args:
+        loss: What the task says, shape (...).
+        added: What layers add to each graph's, shape (..., g); none adds nothing.
+        real: Which places hold a graph and not padding, shape (..., g); none means all.
+    """
+    if added is None:
+        return loss
+    if real is None:
+        return loss + added.mean(-1)
+    return loss + (added * real).sum(-1) / real.sum(-1).clamp(min=1)
 
 
 def moments(optimizer: Adam, weights: Mapping[str, Tensor]) -> dict[str, dict[str, Tensor]]:

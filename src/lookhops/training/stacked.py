@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lookhops.datasets.splits import PARTS
 from lookhops.nn import Convolution, GraphNetwork
-from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments
+from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments, with_layers
 from lookhops.training.gather import Capacity, Gatherer, WholeGatherer
 from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
@@ -75,8 +75,7 @@ class StackedEngine(Engine):
         self.now = {key: value.clone().requires_grad_() for key, value in now.items()}
         self.kept = {key: value.clone() for key, value in kept.items()}
         self.optimizer = self.adam(self.now.values())
-        fitted = [self.fitted_on(self.splits[member]) for member in self.members]
-        known = [one for one in fitted if one is not None]
+        known = [one for m in self.members if (one := self.fitted_each[m]) is not None]
         self.fitted = torch.stack(known) if known else None
         self.plans = {part: self._plan(part, self.members) for part in PARTS}
         self.gather_whole = self._whole_gatherer(self.members)
@@ -113,19 +112,21 @@ class StackedEngine(Engine):
         weights: Weights,
         gather_whole: WholeGatherer,
         key: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Outputs, targets and which places hold a graph, for a batch of each member."""
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
+        """A batch of each member: outputs, targets, which places hold a graph, layers' losses."""
         level = self.gatherer(index, capacity, self.dtype)
         level = replace(level, whole=gather_whole(index, capacity.entries))
-        return self.forward(level, weights, key), self.target[index.clamp(min=0)], index >= 0
+        output, added = self.forward(level, weights, key)
+        return output, self.target[index.clamp(min=0)], index >= 0, added
 
     def _train_step(self, number: Tensor) -> None:
         self.model.train()
         index = self.order.index_select(1, number).squeeze(1)
-        output, target, real = self._outputs(
+        output, target, real, added = self._outputs(
             index, self.capacity, self.now, self.gather_whole, self.key
         )
         losses, _ = self.task.losses(output, target, self.fitted, real)
+        losses = with_layers(losses, added, real)
         losses.sum().backward()
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
@@ -135,9 +136,9 @@ class StackedEngine(Engine):
     def _val_step(self, number: Tensor) -> None:
         self.model.eval()
         index = self.val_order.index_select(1, number).squeeze(1)
-        output, target, real = self._outputs(index, self.capacity, self.now, self.gather_whole)
+        output, target, real, _ = self._outputs(index, self.capacity, self.now, self.gather_whole)
         self._add(0, *self.task.losses(output, target, self.fitted, real))
-        self._add(2, *self.task.scores(output, target, real))
+        self._add(2, *self.task.scores(output, target, self.fitted, real))
 
     def _add(self, row: int, mean: Tensor, weight: Tensor) -> None:
         """Add to a weighted mean over the steps: its sum, and the sum of the weights."""
@@ -198,7 +199,7 @@ class StackedEngine(Engine):
         found: list[list[Tensor]] = [[] for _ in everybody]
         with dense_products(self.protocol.precision):
             for index in plan.to(self.device).unbind(1):
-                output, _, real = self._outputs(index, capacity, weights, gather_whole)
+                output, _, real, _ = self._outputs(index, capacity, weights, gather_whole)
                 for member in everybody:
                     found[member].append(output[member][real[member]].cpu())
         return [torch.cat(outputs) for outputs in found]

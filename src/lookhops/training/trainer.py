@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import isfinite
 
 import torch
 from torch import Tensor
 
-from lookhops.datasets.splits import Split, split
+from lookhops.datasets.splits import PARTS, Split, SplitPlan
 from lookhops.encoding import Encoding
 from lookhops.encoding.whole import WholeEncoding
 from lookhops.errors import LookHopsError
@@ -31,13 +31,15 @@ class Run:
     Args:
         seed: The seed.
         split: Its parts.
-        history: One row an epoch: epoch, train_loss, val_loss, the main metric (``val_accuracy`` of
-            classes), seconds.
+        history: One row an epoch: epoch, train_loss, val_loss, the watched metric (``val_accuracy``
+            of classes, ``val_mae`` of a number), seconds.
         best_epoch: Epoch of the lowest validation loss.
         best_loss: That loss.
         weights: The weights of that epoch.
-        predictions: The network's outputs for the ``val`` and ``test`` parts with these weights.
+        predictions: The network's outputs for the ``val`` and ``test`` parts with these weights,
+            in the units of the targets.
         learnt: What the network learnt to be told of whole graphs.
+        fitted: What the task took from the training part.
     """
 
     seed: int
@@ -48,6 +50,7 @@ class Run:
     weights: dict[str, Tensor] = field(default_factory=dict)
     predictions: dict[str, Tensor] = field(default_factory=dict)
     learnt: WholeEncoding = field(default_factory=WholeEncoding)
+    fitted: Tensor | None = None
 
     def waited(self) -> int:
         """Epochs since the last improvement."""
@@ -80,7 +83,7 @@ def train(
     protocol: Protocol | None = None,
     *,
     task: Task | None = None,
-    splits: Sequence[Split] | None = None,
+    splits: SplitPlan | Sequence[Split] | None = None,
     device: str | torch.device = "auto",
     stacked: bool | None = None,
     resume: Callable[[Sequence[int]], tuple[list[Run], dict[str, Tensor]] | None] | None = None,
@@ -93,7 +96,7 @@ def train(
         architecture: The network; by default the paper's LiCheb without pooling.
         protocol: How to train; by default the paper's.
         task: What is asked; by default what the graphs' targets ask.
-        splits: One for each seed; by default each seed draws its own.
+        splits: One for each seed, or a plan that has them; by default the protocol's are drawn.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
         stacked: Whether seeds are trained together, where the network's layers allow it; by default
             on a GPU, since on the CPU it is slower. The numbers are the same within rounding.
@@ -102,8 +105,8 @@ def train(
     """
     architecture = architecture or Architecture()
     protocol = protocol or Protocol()
-    task = task or task_of(graphs, protocol.class_weights)
-    parts = draw_splits(graphs, task, protocol, splits)
+    task = task or task_of(graphs, protocol.class_weights, protocol.loss)
+    parts = draw_splits(graphs, task, protocol, splits).splits
     finished: list[Run] = []
     chosen = choose_device(device)
     stacked = chosen.type == "cuda" if stacked is None else stacked
@@ -120,7 +123,8 @@ def train(
             raise
         _take_weights(engine, runs)
         for run, val, test in zip(runs, engine.predict("val"), engine.predict("test"), strict=True):
-            run.predictions = {"val": val, "test": test}
+            predicted = {"val": val, "test": test}
+            run.predictions = {p: task.in_units(o, run.fitted) for p, o in predicted.items()}
         finished += runs
     return sorted(finished, key=lambda run: protocol.seeds.index(run.seed))
 
@@ -147,7 +151,7 @@ def _fit(
         engine.remember(torch.tensor(better))
         for i in going:
             losses = {"epoch": epoch, "train_loss": train_loss[i], "val_loss": val_loss[i]}
-            score = {f"val_{task.main.name}": val_score[i], "seconds": seconds}
+            score = {f"val_{task.watched.name}": val_score[i], "seconds": seconds}
             runs[i].history.append({**losses, **score})
             if better[i]:
                 runs[i].best_epoch, runs[i].best_loss = epoch, val_loss[i]
@@ -168,8 +172,9 @@ def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> Not
 
 def _take_weights(engine: Engine, runs: list[Run]) -> None:
     """Give every run what was kept of its network."""
-    for run, weights, learnt in zip(runs, engine.weights(), engine.learnt, strict=True):
-        run.weights, run.learnt = weights, learnt
+    for i, (run, weights) in enumerate(zip(runs, engine.weights(), strict=True)):
+        run.weights, run.learnt, fitted = weights, engine.learnt[i], engine.fitted_each[i]
+        run.fitted = None if fitted is None else fitted.cpu()
 
 
 def _engines(
@@ -208,29 +213,34 @@ def choose_device(device: str | torch.device) -> torch.device:
 
 
 def draw_splits(
-    graphs: Graphs, task: Task, protocol: Protocol, splits: Sequence[Split] | None = None
-) -> dict[int, Split]:
-    """Each seed's split, checked against what training needs."""
+    graphs: Graphs,
+    task: Task,
+    protocol: Protocol,
+    splits: SplitPlan | Sequence[Split] | None = None,
+) -> SplitPlan:
+    """Each seed's split, drawn or given, checked against what training needs."""
     if not graphs.num_nodes:
         raise LookHopsError(f"{graphs.name}: no graph has a node; there is nothing to look at.")
-    if splits is not None and len(splits) != len(protocol.seeds):
-        raise LookHopsError(
-            f"There are {len(splits)} splits for {len(protocol.seeds)} seeds; give one for each."
-        )
-    parts = {}
-    for number, seed in enumerate(protocol.seeds):
-        part = (
-            splits[number]
-            if splits is not None
-            else split(graphs, seed, protocol.fractions, stratify=protocol.stratify)
-        )
+    if splits is None:
+        plan = SplitPlan.of(graphs, protocol)
+    elif isinstance(splits, SplitPlan):
+        plan = splits.of_seeds(protocol.seeds)
+    else:
+        plan = SplitPlan.given(protocol, splits)
+    known = task.known(task.targets(graphs)).cpu()
+    if not bool(known.all()):  # parts that were given may hold graphs without any target
+        parts = {
+            seed: Split(*(own[known[own]] for own in (part.train, part.val, part.test)))
+            for seed, part in plan.splits.items()
+        }
+        plan = replace(plan, splits=parts)
+    for seed, part in plan.splits.items():
         _check_split(graphs, task, part, seed)
-        parts[seed] = part
-    return parts
+    return plan
 
 
 def _check_split(graphs: Graphs, task: Task, part: Split, seed: int) -> None:
-    for name in ("train", "val", "test"):
+    for name in PARTS:
         if len(getattr(part, name)) == 0:
             raise LookHopsError(
                 f"{graphs.name}: {len(graphs)} graphs are too few: the {name} part of seed {seed} "

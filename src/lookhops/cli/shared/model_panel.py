@@ -11,7 +11,8 @@ from rich.panel import Panel
 
 from lookhops.cli.shared.printing import grid, panel
 from lookhops.nn.registry import network_name
-from lookhops.tasks import TASKS, Classification
+from lookhops.options import splits_in_words
+from lookhops.tasks import Classification, task_from_dict
 from lookhops.words import duration, short
 
 #: More seeds than this have their own columns in config.json alone; more classes no matrix.
@@ -30,29 +31,33 @@ def model_panel(config: Mapping[str, Any]) -> Panel:
             ("test", head, *(f"seed {seed}" for seed in own)),
             ("", "right bold"),
         )
-        parts = [scores, _confusion(config), *parts]
+        confusion = [_confusion(config)] if "confusion" in config["metrics"] else []
+        parts = [scores, *confusion, *parts]
     return panel(f"{config['data']['name']}: {network_name(config['architecture'])}", *parts)
 
 
 def _metrics(config: Mapping[str, Any], own: Sequence[str]) -> Iterator[tuple[str, ...]]:
     """A row for each metric that is shown, and below it its interval where there is one."""
     metrics = config["metrics"]
-    asked = config.get("task", {"kind": Classification.kind})  # older folders do not say
+    # Older folders do not say what was asked.
+    asked = {"kind": Classification.kind, "class_names": config["data"]["class_names"]}
+    task = task_from_dict(config.get("task", asked))
     several, before = len(metrics["seeds"]) > 1, " "
-    for metric in (metric for metric in TASKS[asked["kind"]].metrics if metric.shown):
+    known = {name for own in metrics["seeds"].values() for name in own}
+    for metric in (metric for metric in task.metrics if metric.shown and metric.name in known):
         title = metric.title.replace(f"{before}, ", "  ")  # a variant stands below, indented
         before = metric.title
         found = metrics["summary"].get(metric.name)
         if found is None:  # no AUROC where a test part has a single class
             yield title, "-"
             continue
-        unit, scale = (" %", 100) if metric.share else ("", 1)
-        spread = f" ± {scale * found['std']:4.1f}" if several else ""
-        each = (f"{scale * metrics['seeds'][seed][metric.name]:.1f}" for seed in own)
-        yield title, f"{scale * found['mean']:.1f}{spread}{unit}", *each
+        spread = (found["std"],) if several else ()
+        each = (metric.written(metrics["seeds"][seed][metric.name]) for seed in own)
+        each = (text.removesuffix(" %") for text in each)
+        yield title, metric.written(found["mean"], *spread), *each
         if found.get("interval"):
-            low, high = (scale * end for end in found["interval"])
-            yield "  95% interval", f"[not bold]{low:.1f} to {high:.1f}{unit}[/]"
+            ends = metric.written(*found["interval"], joint=" to ")
+            yield "  95% interval", f"[not bold]{ends}[/]"
 
 
 def _confusion(config: Mapping[str, Any]) -> RenderableType:
@@ -74,6 +79,11 @@ def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     length = f"{min(epochs)}" if min(epochs) == max(epochs) else f"{min(epochs)} to {max(epochs)}"
     each = "" if len(epochs) == 1 else f"each of {len(epochs)} models"
     yield "parameters", f"{config['parameters']:,}", each
+    protocol, runs = config["protocol"], list(config["metrics"]["seeds"].values())
+    if "split" in protocol and runs:
+        parts = [f"{runs[0][f'{part}_graphs']:,}" for part in ("train", "val", "test")]
+        sizes = "{} + {} + {} graphs".format(*parts)
+        yield "splits", splits_in_words(protocol["split"], protocol["folds"]), sizes
     yield "epochs", length, f"at most {config['protocol']['max_epochs']}"
     if (seconds := config["seconds_per_epoch"]) is not None:
         device = escape(config["machine"]["device"])

@@ -23,7 +23,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else
 
 #: Parameters of commands that stand for the options of a dataclass, in a panel with this title.
 Network = Annotated[Architecture, "The network"]
-Training = Annotated[Protocol, "Training (defaults: the paper's)"]
+Training = Annotated[Protocol, "Training and splits"]
+#: What commands begin with: the paper's protocol, but classes are split in proportion.
+AUTO = Protocol(split="auto")
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:

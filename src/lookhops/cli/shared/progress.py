@@ -66,10 +66,17 @@ def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epo
 
 
 def _ending(run: Run) -> str:
+    from lookhops.tasks import TASKS
+
     best = next(row for row in run.history if row["epoch"] == run.best_epoch)
+    said = (
+        f" ({task.main.title} {task.main.written(best[name])})"
+        for task in TASKS.values()
+        if (name := f"val_{task.main.name}") in best
+    )
     return (
         f"{len(run.history)} epochs, lowest validation loss {run.best_loss:.3f} in epoch "
-        f"{run.best_epoch} (accuracy {best['val_accuracy']:.1%})"
+        f"{run.best_epoch}{''.join(said)}"
     )
 
 

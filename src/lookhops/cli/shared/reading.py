@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 Source = Annotated[
     str,
     typer.Argument(
-        help="A TU name (NCI1), a TU zip or folder, molecules (.smi .csv .sdf), packed graphs "
-        "(.graphs), `solubility`, or `hops-1` to `hops-6`."
+        help="A TU name (NCI1), a TU zip or folder, tables (edges in a .csv .tsv .parquet, or a "
+        "folder with edges, nodes and graphs; .jsonl), molecules (.smi .sdf, or a table with "
+        "SMILES), packed graphs (.graphs), `solubility`, or `hops-1` to `hops-6`."
     ),
 ]
 #: What a trained model is asked about.
@@ -67,6 +68,16 @@ class GraphReader(options.Reading):
             raise LookHopsError("Name the graphs: a file, a folder or a data set.")
         with warnings_as_lines():
             return load(source, self, remembered=remembered, data_dir=self.data_dir)
+
+    def load_tables(
+        self, edges: Path, nodes: Path | None, graphs: Path | None, name: str
+    ) -> Graphs:
+        """The graphs of tables in files, with warnings as plain lines on stderr."""
+        from lookhops.datasets.tables import read_tables
+
+        self.check(edges, options.TABLES)
+        with warnings_as_lines():
+            return read_tables(edges, nodes, graphs, self, name=name)
 
     def load_input(self, source: str, remembered: options.Reading = options.AS_USUAL) -> Graphs:
         """The graphs of a source, or of SMILES on standard input."""

@@ -40,6 +40,9 @@ class Pooling(nn.Module):
     #: Whether a node pooling reads the convolution's anchors (none where that makes none). The
     #: network then has one such layer for each convolution, and asks it before the activation.
     uses_anchors = False
+    #: Whether one layer serves the whole network; else there is one for each convolution but the
+    #: last. What reads anchors has one for each in any case.
+    shared = True
     #: Whether the masked form keeps every shape and never asks the device for a value.
     fixed_shapes = True
 
@@ -63,6 +66,27 @@ class Pooling(nn.Module):
         """The next level in compacted or masked form, and what was answered."""
         answer = self.answer(level, anchors)
         return level.pooled(answer, masked), answer
+
+    def forward(
+        self, x: Tensor, edge_index: Edges, edge_weight: Maybe = None, batch: Maybe = None
+    ) -> PyGPooled:
+        """Pool as PyG's poolings do, for layers that make new edges.
+
+        Args:
+            x: Node features, shape (n, d).
+            edge_index: The edges, shape (2, e).
+            edge_weight: A weight for each edge, shape (e); by default one.
+            batch: Graph of each node, shape (n); by default all nodes are one graph.
+
+        Returns:
+            ``(x, edge_index, edge_weight, batch, perm, score)`` of the nodes that there are now,
+            in the order of the nodes whose places they have, which ``perm`` names.
+        """
+        level = self._level(x, edge_index, batch, edge_weight)
+        pooled, answer = self.pool(level)
+        perm = answer.node.nonzero().flatten()
+        edges = pooled.adjacency
+        return pooled.x, edges.edge_index, edges.weight, pooled.graph, perm, answer.score[perm]
 
     def _level(
         self,

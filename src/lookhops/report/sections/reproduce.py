@@ -116,7 +116,8 @@ def rerun(group: Group) -> str:
         f"lookhops compare {shlex.quote(dataset)} --models {models} --seeds {seeds} --epochs "
         f"{protocol.max_epochs} --patience {protocol.patience} --batch-size {protocol.batch_size} "
         f"--lr {protocol.learning_rate:g}"
-        + (" --stratify" if protocol.stratify else "")
+        + f" --split {shlex.quote(protocol.split)}"
+        + (f" --folds {protocol.folds}" if protocol.folds else "")
         + (f" --precision {protocol.precision}" if protocol.precision != "float32" else "")
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from lookhops.errors import LookHopsError
 from lookhops.options import AS_USUAL, Reading
@@ -23,28 +24,33 @@ class ColumnFinder:
     reading: Reading = AS_USUAL
     remembered: Reading = AS_USUAL
 
-    def find(self, header: Iterable[str], option: str, usual: Sequence[str]) -> str | None:
+    def find(
+        self, header: Iterable[str], option: str, usual: Sequence[str], strict: bool = True
+    ) -> str | None:
         """The column that an option names, else the first with one of the usual names, else none.
 
         Args:
             header: Names of the columns; an exact match comes before one in another case.
             option: A field of :class:`Reading`.
             usual: Names in lower case, the likeliest first.
+            strict: Refuse a table without the column that ``reading`` names.
         """
         named = [column for column in header if column]
         lower = {column.lower(): column for column in reversed(named)}
         wanted, before = getattr(self.reading, option), getattr(self.remembered, option)
-        if wanted is None:
-            if before in named:
-                return before
-            return next((lower[name] for name in usual if name in lower), None)
-        found = wanted if wanted in named else lower.get(wanted.strip().lower())
-        if not found:
-            raise LookHopsError(
-                f"{self.origin}: no column is called {wanted!r}; the columns are {listed(named)}. "
-                f"Choose one of them for {option} (--{option.replace('_', '-')})."
-            )
-        return found
+        if wanted is not None:
+            found = wanted if wanted in named else lower.get(wanted.strip().lower())
+            if found or strict:
+                return found or self._refuse(named, option, wanted)
+        if before in named:
+            return before
+        return next((lower[name] for name in usual if name in lower), None)
+
+    def _refuse(self, named: Sequence[str], option: str, wanted: str) -> NoReturn:
+        raise LookHopsError(
+            f"{self.origin}: no column is called {wanted!r}; the columns are {listed(named)}. "
+            f"Choose one of them for {option} (--{option.replace('_', '-')})."
+        )
 
 
 def listed(header: Sequence[str]) -> str:

@@ -1,0 +1,68 @@
+"""How a command splits graphs: what the protocol draws, a file of splits, or a test set."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from lookhops.cli.shared.printing import warn
+from lookhops.cli.shared.reading import GraphReader
+from lookhops.errors import LookHopsError
+from lookhops.options import Protocol, parse_seeds
+
+if TYPE_CHECKING:
+    from lookhops.datasets import SplitPlan
+    from lookhops.graphs import Graphs
+
+
+@dataclass(frozen=True)
+class SplitSource:
+    """Splits that are not drawn, or not all of them.
+
+    Args:
+        splits: JSON with the parts, by graph numbers or ids: one split for all seeds, or one for
+            each. Published folds ({"test", "model_selection"}) are read as they are.
+        test: Graphs that are the test part of every split, read as SOURCE is; each seed draws
+            training and validation parts from SOURCE.
+    """
+
+    splits: Path | None = None
+    test: str | None = None
+
+    def plan(
+        self, graphs: Graphs, protocol: Protocol, seeds: str | int | None, reading: GraphReader
+    ) -> tuple[Graphs, SplitPlan]:
+        """The graphs, with the test set if there is one, and the split of each seed.
+
+        Args:
+            graphs: What was read from SOURCE.
+            protocol: How they are split.
+            seeds: How many or which; none is one for each fold, or for each split of the file.
+            reading: How graphs are read.
+        """
+        from lookhops.datasets import SplitPlan, read_splits
+        from lookhops.datasets.splits.fixed_test import with_test_set
+
+        if self.splits is not None:
+            if self.test is not None or protocol.folds or protocol.split != "auto":
+                raise LookHopsError("--splits says all: leave out --split, --folds and --test.")
+            parts = read_splits(self.splits, graphs)
+            chosen = parse_seeds(len(parts) if seeds is None else seeds)
+            plan = SplitPlan.given(replace(protocol, seeds=chosen), parts)
+        else:
+            test = None
+            if self.test is not None:
+                graphs, test = with_test_set(graphs, reading.load(self.test))
+            chosen = parse_seeds(protocol.folds or 1 if seeds is None else seeds, protocol.folds)
+            plan = SplitPlan.of(graphs, replace(protocol, seeds=chosen), test)
+        return graphs, plan
+
+
+def tell_remark(graphs: Graphs, plan: SplitPlan) -> None:
+    """Warn of parts with few graphs of a class, before the training begins."""
+    if (remark := plan.remark(graphs)) is not None:
+        warn(remark)
+
+
+Splitting = Annotated[SplitSource, "Splits that are not drawn"]

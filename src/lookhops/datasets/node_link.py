@@ -1,0 +1,124 @@
+"""``.jsonl`` files: one graph a line, in the node-link form that NetworkX and D3 write.
+
+A line is ``{"nodes": [{"id": "a", "age": 3}, ...], "edges": [{"source": "a", "target": "b"}]}``
+(``links`` for ``edges`` too), with ``"directed": true`` where edges have a direction. What is known
+of the graph, as its ``id`` and its ``class``, stands beside these or under ``"graph"``.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from lookhops.errors import LookHopsError
+from lookhops.files import read_bytes
+from lookhops.graphs.tables.columns import Tables
+from lookhops.graphs.tables.table import Table
+from lookhops.options import Reading
+
+#: The column that joins the three tables: no feature has its name.
+LINE = "(line)"
+_PARTS = ("nodes", "edges", "links", "graph", "directed", "multigraph")
+
+
+def read_node_link(path: Path, reading: Reading, remembered: Reading) -> Tables:
+    """The graphs of a file as three tables."""
+    graphs, nodes, edges = [], [], []
+    directions: dict[bool, int] = {}
+    for number, line in _lines(path):
+        where = f"{path}, line {number}"
+        graphs.append({LINE: number, **_about(line)})
+        nodes += _entries(where, line, ("nodes",), number)
+        edges += _entries(where, line, ("edges", "links"), number)
+        directions.setdefault(bool(line.get("directed", False)), number)
+    if len(directions) > 1:
+        one, other = sorted(directions.values())
+        raise LookHopsError(
+            f"{path}, line {other}: of lines {one} and {other} one graph is directed and the other "
+            "is not; write each edge of the undirected ones in both directions, and call all "
+            "directed."
+        )
+    reading = replace(
+        reading,
+        graph_column=LINE,
+        node_column="id",
+        source_column="source",
+        target_column="target",
+        directed=reading.directed or True in directions,
+    )
+    names = _names(graphs)
+    return Tables(
+        edges=_table(path, "edge", edges, names),
+        nodes=_table(path, "node", nodes, names),
+        graphs=_table(path, "", graphs, names),
+        reading=reading,
+        remembered=remembered,
+    )
+
+
+def _names(graphs: list[dict[str, Any]]) -> dict[int, str]:
+    """What to call the graph of each line: its ``id`` or ``name`` if all have one, or the line."""
+    for key in ("id", "name"):
+        names = {graph[LINE]: str(graph.get(key, "")) for graph in graphs}
+        if all(names.values()) and len(set(names.values())) == len(graphs):
+            return names
+    return {graph[LINE]: str(graph[LINE]) for graph in graphs}
+
+
+def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The objects of a file, and the line of each."""
+    content = read_bytes(path)
+    if not content.strip():
+        raise LookHopsError(f"{path}: the file is empty.")
+    for number, text in enumerate(content.splitlines(), 1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text.decode("utf-8-sig"))
+        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            raise LookHopsError(f"{path}, line {number}: not JSON ({error}).") from error
+        if not isinstance(line, dict) or "nodes" not in line:
+            raise LookHopsError(
+                f'{path}, line {number}: not a graph; one is {{"nodes": [{{"id": 1}}, ...], '
+                '"edges": [{"source": 1, "target": 2}, ...]}.'
+            )
+        yield number, line
+
+
+def _about(line: dict[str, Any]) -> dict[str, Any]:
+    """What is known of a graph: what stands under ``graph``, then what stands beside it."""
+    under = line.get("graph")
+    beside = {key: value for key, value in line.items() if key not in _PARTS}
+    return (under if isinstance(under, dict) else {}) | beside
+
+
+def _entries(
+    where: str, line: dict[str, Any], parts: tuple[str, ...], number: int
+) -> list[dict[str, Any]]:
+    """The nodes or edges of a graph, each with its line."""
+    entries: Any = next((line[part] for part in parts if part in line), [])
+    needed = ("id",) if parts == ("nodes",) else ("source", "target")
+    fine = isinstance(entries, list) and all(
+        isinstance(entry, dict) and all(key in entry for key in needed) for entry in entries
+    )
+    if not fine:
+        raise LookHopsError(
+            f"{where}: each of its {parts[0]} must be an object with {' and '.join(needed)}."
+        )
+    return [{LINE: number, **{k: v for k, v in entry.items() if k != "key"}} for entry in entries]
+
+
+def _table(path: Path, part: str, rows: list[dict[str, Any]], names: dict[int, str]) -> Table:
+    frame = pd.DataFrame(rows) if rows else pd.DataFrame(columns=[LINE, "source", "target"])
+    line = frame[LINE].to_numpy()
+    place = pd.Series(line).groupby(line).cumcount()
+
+    def where(row: int) -> str:
+        return f"line {line[row]}" + (f", {part} {place[row] + 1}" if part else "")
+
+    return Table(str(path), frame.assign(**{LINE: frame[LINE].map(names)}), where)

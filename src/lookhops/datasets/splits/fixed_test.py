@@ -1,0 +1,61 @@
+"""A test set that came apart: joined to the other graphs, so that one set holds all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lookhops.datasets.splits.groups import SAME
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.graphs.choosing import concatenate
+from lookhops.graphs.targets import Target, pack_targets, read_target, target_columns
+
+
+def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
+    """Both as one set, and the numbers of the test graphs in it.
+
+    Args:
+        graphs: Graphs to train on and to stop by.
+        test: Graphs to test on, with the same features and targets; classes are found by name.
+    """
+    if graphs.y is None or test.y is None or not len(test):
+        raise LookHopsError(
+            f"{test.name}: a test set has graphs with the targets of {graphs.name}."
+        )
+    test = replace(test, **pack_targets([_as_target(one, test) for one in graphs.targets]))
+    both = concatenate([graphs, test])
+    columns = {
+        name: np.concatenate((column, _renumbered(name, len(graphs))(test.columns[name])))
+        for name, column in graphs.columns.items()
+        if name in test.columns
+    }
+    numbers = torch.arange(len(graphs), len(both))
+    return replace(both, columns=columns), numbers
+
+
+def _as_target(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]]:
+    """A target, and its values in a test set: classes by their names, numbers as they are."""
+    assert test.y is not None
+    found = {own.name: (own, values) for own, values in target_columns(test.y, test.targets)}
+    if target.name not in found:
+        known = ", ".join(found)
+        raise LookHopsError(f"{test.name}: there is no target {target.name!r}; it has {known}.")
+    own, values = found[target.name]
+    if own == target:
+        return target, values
+    names = {float(number): name for number, name in enumerate(own.classes)}
+    cells = [None if np.isnan(value) else names.get(value, value) for value in values]
+    kind = "classes" if target.classes else "numbers"
+    place = f"{test.name}, graph {{}}".format
+    return read_target(target.name, cells, kind, target.classes or None, place)
+
+
+def _renumbered(name: str, start: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Numbers of graphs count on from those of the first set; other columns stay."""
+    return (lambda column: column + start) if name == SAME else (lambda column: column)

@@ -1,0 +1,81 @@
+"""Graphs that stay in one part of a split: look-alike molecules, groups that a column names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import torch
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+from torch import Tensor
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+
+#: The column of :class:`~lookhops.graphs.Graphs` that says which graphs are the same: the number of
+#: the first of them, its own where a graph is the first.
+SAME = "duplicate_of"
+
+
+def codes_of(values: Iterable[object]) -> Tensor:
+    """Equal values as equal whole numbers from 0."""
+    texts = np.array([str(value) for value in values], dtype=object)
+    return torch.from_numpy(np.unique(texts, return_inverse=True)[1].astype(np.int64).reshape(-1))
+
+
+def same_graphs(graphs: Graphs) -> Tensor | None:
+    """The group of each graph, where the source knows that some graphs are the same."""
+    known = graphs.columns.get(SAME)
+    if known is None or not len(known):
+        return None
+    codes = codes_of(known)
+    return codes if int(codes.max()) + 1 < len(graphs) else None
+
+
+def column_of(graphs: Graphs, name: str, option: str) -> np.ndarray:
+    """A column of the source, or a sentence that says which there are."""
+    if name not in graphs.columns:
+        known = ", ".join(graphs.columns) or "none"
+        raise LookHopsError(
+            f"{graphs.name}: {option} asks for the column {name!r}; the columns are: {known}."
+        )
+    return graphs.columns[name]
+
+
+def smiles_of(graphs: Graphs) -> np.ndarray:
+    """The SMILES of molecules."""
+    if "smiles" not in graphs.columns:
+        raise LookHopsError(
+            f"{graphs.name}: a scaffold split is for molecules; these graphs have no SMILES."
+        )
+    return graphs.columns["smiles"]
+
+
+def scaffolds(graphs: Graphs) -> Tensor:
+    """The group of each molecule by its Bemis-Murcko scaffold: its rings and what joins them.
+
+    Molecules without a ring have no scaffold in common with others: each is a group of its own,
+    with those whose canonical SMILES is the same.
+    """
+    from rdkit import Chem, rdBase
+    from rdkit.Chem.Scaffolds import MurckoScaffold
+
+    found = []
+    with rdBase.BlockLogs():
+        for smiles in smiles_of(graphs):
+            molecule = Chem.MolFromSmiles(str(smiles))
+            scaffold = MurckoScaffold.MurckoScaffoldSmiles(mol=molecule)
+            found.append(scaffold or f"acyclic {Chem.MolToSmiles(molecule)}")
+    return codes_of(found)
+
+
+def joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+    """Groups that keep together what either keeps together."""
+    if first is None or second is None:
+        return second if first is None else first
+    size = int(first.max()) + 1
+    shape = (total := size + int(second.max()) + 1, total)
+    pairs = (first.numpy(), size + second.numpy())
+    links = coo_array((np.ones(len(first)), pairs), shape=shape)
+    return torch.from_numpy(connected_components(links)[1].astype(np.int64))[first]

@@ -1,0 +1,270 @@
+"""The plan: from graphs and a protocol to the split of each seed."""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lookhops.datasets.splits.groups import (
+    codes_of,
+    column_of,
+    joined,
+    same_graphs,
+    scaffolds,
+    smiles_of,
+)
+from lookhops.datasets.splits.split import (
+    PARTS,
+    Split,
+    class_codes,
+    divide,
+    has_classes,
+    interleaved,
+    seeded_order,
+)
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.graphs.targets import known_targets
+from lookhops.options import Protocol, parse_split
+
+#: What a column may call the parts.
+WORDS = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+PART_NAMES = {"train": "training", "val": "validation", "test": "test"}
+#: A class with fewer graphs than this in a part is worth a warning, which names so many classes.
+FEW, SHOWN = 5, 5
+
+
+class Kept(NamedTuple):
+    """What splits are drawn from besides the seed.
+
+    Args:
+        labelled: Numbers of the graphs that have a target; others are in no part that is drawn.
+        stratify: Whether classes keep their proportions.
+        groups: The group of each graph, or none.
+        fixed: Parts that do not depend on the seed, by name.
+    """
+
+    labelled: Tensor
+    stratify: bool
+    groups: Tensor | None
+    fixed: Mapping[str, Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class SplitPlan:
+    """The split of each seed.
+
+    Args:
+        protocol: How graphs are split and models trained; ``auto`` is no longer in it.
+        splits: By seed, in the order of the protocol's.
+        source: What decides the splits besides the graphs' tensors and the protocol: a digest of
+            columns or of a file; none where nothing does.
+    """
+
+    protocol: Protocol
+    splits: Mapping[int, Split]
+    source: str | None = None
+
+    @classmethod
+    def of(cls, graphs: Graphs, protocol: Protocol, test: Tensor | None = None) -> SplitPlan:
+        """Draw the split of each seed.
+
+        Args:
+            graphs: The graphs.
+            protocol: Says how: its ``split``, ``folds``, ``fractions`` and ``seeds``.
+            test: Numbers of the graphs that are the test part of every split.
+        """
+        protocol = resolved(graphs, protocol)
+        kept = _kept(graphs, protocol, test)
+        partition = cache(partial(_partition, graphs, protocol.folds or 0, kept))
+        drawn = {seed: _draw(graphs, protocol, kept, seed, partition) for seed in protocol.seeds}
+        return cls(protocol, drawn, source_of(graphs, protocol, test))
+
+    @classmethod
+    def given(cls, protocol: Protocol, splits: Sequence[Split]) -> SplitPlan:
+        """Splits that were read from a file: one for each seed, or one for all of them."""
+        seeds = protocol.seeds
+        if len(splits) not in (1, len(seeds)):
+            raise LookHopsError(
+                f"There are {len(splits)} splits for {len(seeds)} seeds; give one for each."
+            )
+        each = splits if len(splits) == len(seeds) else list(splits) * len(seeds)
+        parts = [getattr(one, part).numpy() for one in splits for part in PARTS]
+        protocol = replace(protocol, split="file", folds=None)
+        return cls(protocol, dict(zip(seeds, each, strict=True)), _digest(*parts))
+
+    def of_seeds(self, seeds: Sequence[int]) -> SplitPlan:
+        """The same of these seeds only, in their order."""
+        protocol = replace(self.protocol, seeds=tuple(seeds))
+        return replace(self, protocol=protocol, splits={seed: self.splits[seed] for seed in seeds})
+
+    def remark(self, graphs: Graphs) -> str | None:
+        """In words, classes of which a part has none, or fewer than five graphs; the fewest."""
+        if not has_classes(graphs) or graphs.y is None:
+            return None
+        counts = {
+            name: torch.stack(
+                [_class_counts(graphs, getattr(one, part)) for one in self.splits.values()]
+            ).amin(0)
+            for part, name in PART_NAMES.items()
+        }
+        said = []
+        for number, name in enumerate(graphs.class_names):
+            few = [f"{part} {n}" for part, each in counts.items() if (n := int(each[number])) < FEW]
+            said += [f"{name!r} ({', '.join(few)})"] if few else []
+        if not said:
+            return None
+        more = f" and {len(said) - SHOWN} classes more" if len(said) > SHOWN else ""
+        least = ", the least of all splits" if len(self.splits) > 1 else ""
+        what = f"fewer than five graphs of a class in a part{least}: "
+        return what + ", ".join(said[:SHOWN]) + more
+
+
+def _class_counts(graphs: Graphs, part: Tensor) -> Tensor:
+    """How many graphs of each class a part has; those without a class are not counted."""
+    assert graphs.y is not None
+    y = graphs.y.cpu()[part]
+    return y[y >= 0].bincount(minlength=len(graphs.class_names))
+
+
+def resolved(graphs: Graphs, protocol: Protocol) -> Protocol:
+    """The protocol with ``auto`` replaced: stratified where there are classes, else random."""
+    if protocol.split != "auto":
+        return protocol
+    return replace(protocol, split="stratified" if has_classes(graphs) else "random")
+
+
+def source_of(graphs: Graphs, protocol: Protocol, test: Tensor | None = None) -> str | None:
+    """A digest of what decides splits besides the graphs' tensors and the protocol, or none."""
+    kind, name = parse_split(protocol.split)
+    parts = []
+    if kind == "scaffold":
+        parts.append(smiles_of(graphs))
+    elif kind in ("group", "column"):
+        parts.append(column_of(graphs, name, f"--split {protocol.split}"))
+    if (same := same_graphs(graphs)) is not None:
+        parts.append(same.numpy())
+    if test is not None:
+        parts.append(test.numpy())
+    return _digest(*parts) if parts else None
+
+
+def _digest(*columns: np.ndarray) -> str:
+    digest = hashlib.sha256()
+    for column in columns:
+        digest.update("\0".join(map(str, column.tolist())).encode() + b"\1")
+    return digest.hexdigest()[:16]
+
+
+def _kept(graphs: Graphs, protocol: Protocol, test: Tensor | None) -> Kept:
+    """What the protocol's kind of split keeps, from the graphs."""
+    kind, name = parse_split(protocol.split)
+    if kind == "file":
+        raise LookHopsError("These splits came from a file: give it again (--splits).")
+    own, fixed = None, {} if test is None else {"test": test}
+    stratify = kind == "stratified"
+    if kind == "scaffold":
+        own = scaffolds(graphs)
+    elif kind == "group":
+        own = codes_of(column_of(graphs, name, f"--split {protocol.split}"))
+    elif kind == "column":
+        if fixed:
+            raise LookHopsError(f"{protocol.split} names the test part already: leave out --test.")
+        fixed, stratify = _named_parts(graphs, name), has_classes(graphs)
+    if fixed and protocol.folds:
+        raise LookHopsError("Folds are all tested on in turn: leave out --folds or the test part.")
+    return Kept(_labelled(graphs), stratify, joined(own, same_graphs(graphs)), fixed)
+
+
+def _labelled(graphs: Graphs) -> Tensor:
+    """Numbers of the graphs that have a target; all of them where none are known."""
+    if graphs.y is None:
+        return torch.arange(len(graphs))
+    known = known_targets(graphs.y.cpu())
+    return (known if known.dim() == 1 else known.any(1)).nonzero().flatten()
+
+
+def _named_parts(graphs: Graphs, name: str) -> dict[str, Tensor]:
+    """The parts that a column names; where it names no validation part, ``train`` stays open."""
+    column = column_of(graphs, name, f"--split column:{name}")
+    found: dict[str, list[int]] = {part: [] for part in PARTS}
+    for number, value in enumerate(column):
+        word = WORDS.get(str(value).strip().lower())
+        if word is None:
+            raise LookHopsError(
+                f"{graphs.name}: {value!r} in the column {name!r} is no part; a part is called "
+                "train, val or test."
+            )
+        found[word].append(number)
+    for part in ("train", "test"):
+        if not found[part]:
+            raise LookHopsError(f"{graphs.name}: the column {name!r} names no {part} part.")
+    parts = {part: torch.tensor(numbers) for part, numbers in found.items() if numbers}
+    if "val" not in parts:
+        del parts["train"]
+    return parts
+
+
+def _draw(
+    graphs: Graphs,
+    protocol: Protocol,
+    kept: Kept,
+    seed: int,
+    partition: Callable[[int], Sequence[Tensor]],
+) -> Split:
+    """The split of a seed: what is not fixed is drawn."""
+    if "train" in kept.fixed:
+        return Split(*(kept.fixed[part] for part in PARTS))
+    test = kept.fixed.get("test")
+    if protocol.folds is not None:
+        repetition, fold = divmod(seed, protocol.folds)
+        test = partition(repetition)[fold]
+    order = kept.labelled[seeded_order(len(kept.labelled), seed)]
+    if test is not None:
+        order = order[~torch.isin(order, test)]
+    if kept.stratify:
+        order = order[interleaved(class_codes(graphs)[order])]
+    if test is None:
+        return Split(*divide(order, protocol.fractions, PARTS, kept.groups))
+    train, val, _ = protocol.fractions
+    shares = train / (train + val), val / (train + val)
+    first, second = divide(order, shares, PARTS[:2], kept.groups)
+    return Split(first, second, test)
+
+
+def _partition(graphs: Graphs, folds: int, kept: Kept, repetition: int) -> list[Tensor]:
+    """The graphs in k parts of about the same size, each the test part of one seed.
+
+    Seed s has fold ``s mod k`` of repetition ``s div k``.
+    """
+    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+
+    kinds = {
+        (False, False): KFold,
+        (True, False): StratifiedKFold,
+        (False, True): GroupKFold,
+        (True, True): StratifiedGroupKFold,
+    }
+    kind = kinds[kept.stratify, kept.groups is not None]
+    y = class_codes(graphs)[kept.labelled].numpy() if kept.stratify else None
+    groups = None if kept.groups is None else kept.groups[kept.labelled].numpy()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # of rare classes; ours comes later
+            splitter = kind(folds, shuffle=True, random_state=repetition)
+            parts = [part for _, part in splitter.split(kept.labelled, y, groups)]
+    except ValueError as error:
+        raise LookHopsError(f"{graphs.name}: {folds} folds cannot be made ({error}).") from error
+    return [kept.labelled[torch.from_numpy(part)] for part in parts]

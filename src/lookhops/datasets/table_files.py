@@ -1,0 +1,104 @@
+"""Tables in files: ``.csv`` and ``.tsv``, also with ``.gz``, and ``.parquet``."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from lookhops.datasets.text_tables import PARQUET, TABLE_SUFFIXES, TextTable, suffix_of
+from lookhops.errors import LookHopsError
+from lookhops.files import read_bytes
+from lookhops.graphs.column_finder import ColumnFinder
+from lookhops.graphs.tables.columns import ID_NAMES
+from lookhops.graphs.tables.table import Table
+from lookhops.options import AS_USUAL, Reading
+
+#: Cells that are empty, save in columns of ids, where only an empty text is.
+BLANKS = ["", "nan", "NaN", "NAN", "na", "NA", "n/a", "N/A", "null", "NULL", "None", "<NA>"]
+
+
+def header_of(path: Path) -> list[str]:
+    """The names of a file's columns, without reading the rest of it."""
+    if suffix_of(path) == PARQUET:
+        return [str(name) for name in read_parquet(path, columns_only=True)]
+    return TextTable(path).header
+
+
+def read_table(
+    path: Path, what: str, reading: Reading = AS_USUAL, remembered: Reading = AS_USUAL
+) -> Table:
+    """Read one table.
+
+    Args:
+        path: The file.
+        what: What it holds: ``edges``, ``nodes`` or ``graphs``; tells which columns are ids, and
+            those stay as they are written (007 is not 7).
+        reading: The options that name those columns.
+        remembered: The same of an earlier reading.
+    """
+    if suffix_of(path) not in TABLE_SUFFIXES:
+        raise LookHopsError(f"{path}: tables are read from {', '.join(TABLE_SUFFIXES)} files.")
+    if suffix_of(path) == PARQUET:
+        return Table(str(path), read_parquet(path))
+    text = TextTable(path)
+    finder = ColumnFinder(path, reading, remembered)
+    found = (finder.find(text.header, *names, strict=False) for names in ID_NAMES[what].items())
+    return Table(str(path), _frame(text, [name for name in found if name]), text.where)
+
+
+def read_parquet(path: Path, columns_only: bool = False) -> Any:
+    """A Parquet file as a frame, or the names of its columns."""
+    try:
+        import pyarrow as pa
+        from pyarrow import parquet
+    except ImportError as error:
+        raise LookHopsError(
+            f"{path}: Parquet files are read with pyarrow: pip install pyarrow."
+        ) from error
+    content = io.BytesIO(read_bytes(path))
+    try:
+        if columns_only:
+            return parquet.read_schema(content).names
+        return parquet.read_table(content).to_pandas(ignore_metadata=True)
+    except (pa.ArrowException, OSError) as error:
+        raise LookHopsError(f"{path}: not a Parquet file that can be read ({error}).") from error
+
+
+def _frame(table: TextTable, ids: list[str]) -> pd.DataFrame:
+    """The rows; columns of ids as text, others as pandas takes them."""
+    table.check_lengths()
+    # A column without a name is what pandas writes for the numbers of its rows.
+    names = [name or f"\0{number}" for number, name in enumerate(table.header)]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            frame = pd.read_csv(
+                io.BytesIO(table.content),
+                sep=table.separator,
+                header=None,
+                names=names,
+                skiprows=table.begin,
+                index_col=False,
+                dtype=dict.fromkeys(ids, str),
+                keep_default_na=False,
+                na_values={name: BLANKS for name in names if name not in ids},
+                skipinitialspace=True,
+                low_memory=False,
+            )
+    except pd.errors.EmptyDataError:
+        return pd.DataFrame(columns=[name for name in table.header if name])
+    except UnicodeDecodeError as error:
+        raise table.not_utf8() from error
+    except (pd.errors.ParserError, pd.errors.ParserWarning, ValueError) as error:
+        raise LookHopsError(f"{table.path}: not a table ({error}).") from error
+    frame = frame[[name for name in table.header if name]]
+    if f" {table.separator}".encode() in table.content:
+        texts = [
+            name for name in table.header if name and pd.api.types.is_string_dtype(frame[name])
+        ]
+        frame = frame.assign(**{name: frame[name].str.strip() for name in texts})
+    return frame

@@ -1,0 +1,201 @@
+"""Feature columns by name, and the features of graphs read by these names."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.graphs.features import (
+    compact,
+    default_names,
+    default_values,
+    feature_columns,
+)
+
+#: The value that stands for all that a label never was in training.
+NOT_SEEN = "not seen"
+#: Whose features they are, by how ``Graphs`` begins the names of their fields.
+OWNERS = {"": "nodes", "edge_": "edges"}
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The features of nodes or of edges: which there are, and what their labels can be.
+
+    Args:
+        attributes: Names of the numbers.
+        labels: Names of the labels.
+        values: For each label its values: number i stands for the i-th.
+    """
+
+    attributes: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    values: tuple[tuple[str, ...], ...] = ()
+
+    @classmethod
+    def of(cls, graphs: Graphs, side: str = "") -> Columns:
+        """The columns of the nodes (``""``) or of the edges (``"edge_"``)."""
+        kinds = ("attribute_names", "label_names", "label_values")
+        return cls(*(getattr(graphs, f"{side}{kind}") for kind in kinds))
+
+    @classmethod
+    def unnamed(cls, attributes: int, sizes: tuple[int, ...]) -> Columns:
+        """So many numbers, and labels of these sizes, known by their places."""
+        names = default_names("attribute", attributes), default_names("label", len(sizes))
+        return cls(*names, default_values(sizes))
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each label has."""
+        return tuple(map(len, self.values))
+
+    @property
+    def width(self) -> int:
+        """Columns of numbers and one-hot labels."""
+        return len(self.attributes) + sum(self.sizes)
+
+    @property
+    def are_unnamed(self) -> bool:
+        """Whether nothing but places tells one column from another."""
+        return self == Columns.unnamed(len(self.attributes), self.sizes)
+
+    def fields(self, side: str, attributes: Tensor | None, labels: Tensor | None) -> dict[str, Any]:
+        """These columns with their content, as fields of ``Graphs``."""
+        return {
+            f"{side}attributes": attributes if self.attributes else None,
+            f"{side}attribute_names": self.attributes,
+            f"{side}labels": labels if self.labels else None,
+            f"{side}label_names": self.labels,
+            f"{side}label_values": self.values,
+        }
+
+
+class ByName:
+    """Features of graphs, put into the columns of a model by name.
+
+    A value that a label never was in training is read as one more value, :data:`NOT_SEEN`.
+
+    Args:
+        columns: Those of the model.
+        graphs: The graphs.
+        side: Whose features: ``""`` for nodes, ``"edge_"`` for edges.
+
+    Attributes:
+        fields: The features as fields of ``Graphs``; none where columns are missing.
+        missing: Columns that the graphs lack.
+        extra: Columns that the model does not know.
+        not_seen: For each label how many nodes or edges have which unknown value.
+    """
+
+    def __init__(self, columns: Columns, graphs: Graphs, side: str) -> None:
+        self.fields: dict[str, Any] = {}
+        self.missing: list[str] = []
+        self.extra: list[str] = []
+        self.not_seen: dict[str, dict[str, int]] = {}
+        given = Columns.of(graphs, side)
+        attributes, labels = getattr(graphs, f"{side}attributes"), getattr(graphs, f"{side}labels")
+        if given == columns:
+            self.fields = columns.fields(side, attributes, labels)
+            return
+        numbers = self._numbers(columns, given, attributes, labels)
+        codes, values = self._codes(columns, given, labels)
+        used = {*columns.attributes, *columns.labels, *self._expanded(columns, given)}
+        self.extra = [name for name in (*given.attributes, *given.labels) if name not in used]
+        if not self.missing:
+            found = replace(columns, values=tuple(values))
+            rows = compact(torch.stack(codes, 1)) if codes else None
+            self.fields = found.fields(side, torch.stack(numbers, 1) if numbers else None, rows)
+
+    def _expanded(self, columns: Columns, given: Columns) -> dict[str, list[str]]:
+        """Labels here that are numbers to the model: lists of them that are all one-hot here."""
+        names = {
+            label: [f"{label} {value}" for value in values]
+            for label, values in zip(given.labels, given.values, strict=True)
+        }
+        return {label: own for label, own in names.items() if set(own) & set(columns.attributes)}
+
+    def _numbers(
+        self, columns: Columns, given: Columns, attributes: Tensor | None, labels: Tensor | None
+    ) -> list[Tensor]:
+        """The columns of numbers."""
+        found: dict[str, Tensor] = {}
+        if labels is not None:
+            for label, names in self._expanded(columns, given).items():
+                own = labels[:, given.labels.index(label)]
+                found |= {name: (own == number).float() for number, name in enumerate(names)}
+        if attributes is not None:
+            found |= dict(zip(given.attributes, attributes.unbind(1), strict=True))
+        self.missing += [name for name in columns.attributes if name not in found]
+        return [found[name] for name in columns.attributes if name in found]
+
+    def _codes(
+        self, columns: Columns, given: Columns, labels: Tensor | None
+    ) -> tuple[list[Tensor], list[tuple[str, ...]]]:
+        """The columns of labels in the model's numbers, and what these stand for."""
+        codes, values = [], []
+        for name, known in zip(columns.labels, columns.values, strict=True):
+            if labels is None or name not in given.labels:
+                self.missing.append(name)
+                continue
+            j = given.labels.index(name)
+            own, number = labels[:, j].long(), {value: i for i, value in enumerate(known)}
+            counts = own.bincount(minlength=len(given.values[j])).tolist()
+            pairs = zip(given.values[j], counts, strict=True)
+            unknown = {value: count for value, count in pairs if count and value not in number}
+            if unknown:
+                self.not_seen[name] = unknown
+            table = [number.get(value, len(known)) for value in given.values[j]]
+            codes.append(torch.tensor(table, device=own.device)[own])
+            values.append((*known, NOT_SEEN) if unknown else known)
+        return codes, values
+
+
+def by_place(columns: Columns, graphs: Graphs, side: str, name: str) -> dict[str, Any]:
+    """Features put into the columns of a model one after another, as fields of ``Graphs``.
+
+    For features without names: there must be as many columns. Where the model has labels and the
+    graphs have numbers, the numbers must be one-hot.
+
+    Args:
+        columns: Those of the model.
+        graphs: The graphs.
+        side: Whose features: ``""`` for nodes, ``"edge_"`` for edges.
+        name: What the model was trained on, for messages.
+    """
+    given, owner = Columns.of(graphs, side), OWNERS[side]
+    attributes, labels = getattr(graphs, f"{side}attributes"), getattr(graphs, f"{side}labels")
+    if given.width != columns.width:
+        raise LookHopsError(
+            f"{graphs.name}: its {owner} have {given.width} features; the model was trained on "
+            f"{name}, where they have {columns.width}: {listed(_names(columns))}."
+        )
+    if len(given.attributes) == len(columns.attributes) and given.sizes == columns.sizes:
+        return columns.fields(side, attributes, labels)
+    x = feature_columns(attributes, labels, given.sizes)
+    first, *blocks = x.split([len(columns.attributes), *columns.sizes], 1)
+    codes = []
+    for label, block in zip(columns.labels, blocks, strict=True):
+        if not bool((((block == 0) | (block == 1)).all(1) & (block.sum(1) == 1)).all()):
+            raise LookHopsError(
+                f"{graphs.name}: the model reads {block.shape[1]} features of the {owner} as "
+                f"{label!r}, one-hot, and here they are other numbers."
+            )
+        codes.append(block.argmax(1))
+    return columns.fields(side, first, compact(torch.stack(codes, 1)) if codes else None)
+
+
+def _names(columns: Columns) -> tuple[str, ...]:
+    labels = zip(columns.labels, columns.values, strict=True)
+    return *columns.attributes, *(f"{name} {v}" for name, known in labels for v in known)
+
+
+def listed(names: Any, most: int = 6) -> str:
+    """Names as a sentence has them, in quotes; of many the first few."""
+    names = [repr(name) for name in names]
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

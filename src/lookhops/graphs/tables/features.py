@@ -1,0 +1,160 @@
+"""Columns of tables as features: numbers as attributes, texts and few whole numbers as labels."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs.tables.table import Table
+from lookhops.options import Reading, names_in
+
+#: A column of whole numbers with at most so many different ones is one of categories.
+FEW_NUMBERS = 10
+#: A column with more different texts than this holds names, remarks or dates, not categories.
+MANY_TEXTS = 1000
+#: The category of cells that are empty.
+BLANK = "(blank)"
+#: Of a column of text, the share that must be numbers for the others to look like mistakes.
+MOSTLY = 0.9
+
+
+def table_features(
+    of: str, table: Table, columns: Iterable[str], rows: np.ndarray | None, reading: Reading
+) -> dict[str, Any]:
+    """Fields of :class:`~lookhops.graphs.Graphs` with the features of nodes or edges.
+
+    Args:
+        of: ``""`` for nodes, ``"edge_"`` for edges.
+        table: Where they stand.
+        columns: The columns that are features; the others say which node or edge a row is.
+        rows: The row of each node or edge; none means all rows in their order.
+        reading: Which columns are numbers or categories, where a user says so.
+    """
+    numbers: dict[str, np.ndarray] = {}
+    labels: dict[str, np.ndarray] = {}
+    values: list[tuple[str, ...]] = []
+    left_out: list[str] = []
+    for name in columns:
+        if _is_number(table.frame[name], name, reading):
+            numbers[name] = _numbers(table, name)
+            continue
+        try:
+            labels[name], known = _categories(
+                table, name, told=name in names_in(reading.categories)
+            )
+            values.append(known)
+        except _NoCategories as reason:
+            left_out.append(f"{name} ({reason})")
+    if left_out:
+        warnings.warn(
+            f"{table.origin}: left out, because a model can make nothing of them: "
+            f"{', '.join(left_out)}. ignore (--ignore) says so beforehand.",
+            stacklevel=2,
+        )
+    return {
+        f"{of}attributes": _stacked(numbers, rows, np.float32),
+        f"{of}attribute_names": tuple(numbers),
+        f"{of}labels": _stacked(labels, rows, np.int32),
+        f"{of}label_names": tuple(labels),
+        f"{of}label_values": values,
+    }
+
+
+def _is_number(column: pd.Series, name: str, reading: Reading) -> bool:
+    """Whether a column is read as numbers: as told, else by its type and its values."""
+    if name in names_in(reading.categories):
+        return False
+    if name == "weight" or name in names_in(reading.numbers):
+        return True
+    types = pd.api.types
+    if types.is_bool_dtype(column) or not types.is_numeric_dtype(column):
+        return False
+    different = column.iloc[: 100 * FEW_NUMBERS].unique()  # most columns show it in the first rows
+    if len(different) <= FEW_NUMBERS + 1:
+        different = column.unique()
+    known = pd.Series(different).dropna().to_numpy(dtype=np.float64)
+    whole = np.isfinite(known) & (known == np.round(known))
+    return len(known) > FEW_NUMBERS or not whole.all()
+
+
+def _numbers(table: Table, name: str) -> np.ndarray:
+    """A column as float64, NaN where a cell is empty."""
+    column = table.frame[name]
+    numbers = pd.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+    with np.errstate(over="ignore"):
+        wrong = np.isinf(numbers.astype(np.float32))
+    if np.isnan(numbers).any():
+        wrong |= np.isnan(numbers) & column.notna().to_numpy()
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise LookHopsError(
+            f"{table.place(row)}: {str(column.iloc[row])!r} in the column {name!r} is not a finite "
+            "number; mend it, or leave it empty."
+        )
+    return numbers
+
+
+class _NoCategories(Exception):
+    """Why a column can be neither numbers nor categories."""
+
+
+def _categories(table: Table, name: str, told: bool) -> tuple[np.ndarray, tuple[str, ...]]:
+    """The place of each cell among the values, and the values: numbers by size, texts by letter."""
+    column, types = table.frame[name], pd.api.types
+    if types.is_datetime64_any_dtype(column) or types.is_timedelta64_dtype(column):
+        raise _NoCategories("dates")
+    try:
+        codes, known = pd.factorize(column)
+    except TypeError as error:
+        raise _NoCategories("lists") from error
+    if types.is_numeric_dtype(column) and not types.is_bool_dtype(column):
+        values = np.asarray(known, dtype=np.float64)
+        whole = bool(np.all(values == np.round(values)))
+        texts = [str(int(value)) if whole else str(value) for value in values]
+        order = np.argsort(values)
+    else:
+        texts = [str(value) for value in known]
+        if not told:
+            _check_texts(table, name, codes, texts)
+        order = np.array(sorted(range(len(texts)), key=texts.__getitem__), dtype=np.int64)
+    place = np.empty(len(texts) + 1, dtype=np.int64)
+    place[order], place[-1] = np.arange(len(texts)), len(texts)  # -1 is an empty cell
+    blank = (BLANK,) if (codes < 0).any() else ()
+    return place[codes], (*(texts[i] for i in order), *blank)
+
+
+def _check_texts(table: Table, name: str, codes: np.ndarray, texts: list[str]) -> None:
+    """Refuse texts that are no categories, and a column of numbers in which a few are text."""
+    known = codes[codes >= 0]
+    is_number = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna()
+    numbers = is_number.to_numpy()[known]
+    if len(known) and numbers.mean() >= MOSTLY and not numbers.all():
+        row = int(np.flatnonzero(codes >= 0)[numbers.argmin()])
+        raise LookHopsError(
+            f"{table.place(row)}: {texts[codes[row]]!r} in the column {name!r}, where "
+            f"{numbers.mean():.1%} are numbers; mend it, or read the column as text with "
+            f"categories (--categories {name!r})."
+        )
+    if len(texts) > MANY_TEXTS:
+        raise _NoCategories(f"{len(texts):,} different texts")
+    if len(texts) == len(codes) > 2 * FEW_NUMBERS:
+        raise _NoCategories("another text in each row")
+
+
+def _stacked(
+    columns: dict[str, np.ndarray], rows: np.ndarray | None, dtype: type[np.generic]
+) -> torch.Tensor | None:
+    """Columns side by side, in the order of the rows, shape (rows, columns)."""
+    if not columns:
+        return None
+    count = len(next(iter(columns.values()))) if rows is None else len(rows)
+    out = np.empty((count, len(columns)), dtype=dtype)
+    for j, column in enumerate(columns.values()):
+        out[:, j] = column if rows is None else column[rows]
+    return torch.from_numpy(out)

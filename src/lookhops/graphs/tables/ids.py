@@ -1,0 +1,189 @@
+"""Ids of tables as numbers: the graphs, their nodes, and the ends of the edges among them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs.tables.columns import IdColumns, Tables
+from lookhops.graphs.tables.table import Table
+
+
+def numbered(columns: Sequence[pd.Series | None]) -> tuple[list[np.ndarray | None], pd.Index]:
+    """Ids as numbers from 0, in the order in which they first come; and the ids.
+
+    They are compared as whole numbers where all columns hold those, else as texts.
+    """
+    given = [column for column in columns if column is not None]
+    if not all(pd.api.types.is_integer_dtype(column) for column in given):
+        given = [column.astype(str) for column in given]
+    codes, known = pd.factorize(pd.concat(given, ignore_index=True))
+    parts = iter(np.split(codes, np.cumsum([len(column) for column in given])[:-1]))
+    return [None if column is None else next(parts) for column in columns], pd.Index(known)
+
+
+@dataclass(frozen=True)
+class GraphNumbers:
+    """The graphs, numbered in the order of the first table that names them.
+
+    Args:
+        ids: Of each graph.
+        of_node: The graph of each row of the node table, where the table says it.
+        of_edge: The graph of each row of the edge table, where the table says it.
+    """
+
+    ids: pd.Index
+    of_node: np.ndarray | None
+    of_edge: np.ndarray | None
+
+    @classmethod
+    def of(cls, tables: Tables, columns: IdColumns) -> GraphNumbers:
+        """The graphs of all tables; of a table of graphs, exactly its rows."""
+        table = tables.graphs
+        places = ((tables.nodes, columns.nodes_graph), (tables.edges, columns.edges_graph))
+        others = [place.ids(name) if place and name else None for place, name in places]
+        first = None if table is None else table.ids(columns.graph)
+        (own, *rest), ids = numbered([first, *others])
+        if table is None or own is None:
+            return cls(ids, *rest)
+        refuse_repeated(table, own, lambda row: f"graph {str(ids[own[row]])!r}")
+        for (place, _), of_row in zip(places, rest, strict=True):
+            if place is None or of_row is None:
+                continue
+            unknown = of_row >= len(own)
+            if unknown.any():
+                row = unknown.argmax()
+                raise LookHopsError(
+                    f"{place.place(row)}: graph {str(ids[of_row[row]])!r} is in no row of "
+                    f"{table.origin}; add it there, or take its rows out."
+                )
+        return cls(ids[: len(own)], *rest)
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """The nodes of all graphs, graph after graph, and the edges between them.
+
+    Args:
+        graph: The number of each node's graph, ascending, shape (n).
+        row: Its row in the node table, shape (n); none without a table.
+        ends: The numbers of both nodes of each edge, shape (2, e).
+    """
+
+    graph: np.ndarray
+    row: np.ndarray | None
+    ends: np.ndarray
+
+    @classmethod
+    def of(cls, tables: Tables, columns: IdColumns, graphs: GraphNumbers) -> Nodes:
+        """The nodes of the table, where it says their graphs; else the ends of the edges."""
+        table, edges = tables.nodes, tables.edges
+        first = None if table is None else table.ids(columns.node)
+        second, third = edges.ids(columns.source), edges.ids(columns.target)
+        (own, *both), ids = numbered([first, second, third])
+        ends = np.stack([end for end in both if end is not None])
+        if table is not None and own is not None and graphs.of_node is not None:
+            return _listed_nodes(tables, table, graphs, own, ends, ids)
+        assert graphs.of_edge is not None
+        keys = graphs.of_edge * len(ids) + ends
+        pair, number = _different(keys.ravel(), len(graphs.ids) * len(ids))
+        nodes = cls(pair // len(ids), None, number.reshape(2, -1))
+        if table is None or own is None:
+            return nodes
+        refuse_repeated(table, own, lambda row: f"node {str(ids[own[row]])!r}")
+        row = pd.Index(own).get_indexer(pair % len(ids))
+        _refuse_unknown(tables, table, row[nodes.ends], ends, ids)
+        if unused := len(own) - len(np.unique(row)):
+            warnings.warn(
+                f"{table.origin}: {unused:,} of its {len(own):,} nodes have no edge, and nothing "
+                "says which graph they are of; they are left out.",
+                stacklevel=2,
+            )
+        return cls(nodes.graph, row, nodes.ends)
+
+
+def _different(keys: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """The different keys below a limit, ascending, and the place of each key among them."""
+    if limit > 8 * len(keys):
+        return np.unique(keys, return_inverse=True)
+    present = np.zeros(limit, dtype=bool)  # few possible keys are quicker marked than sorted
+    present[keys] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[keys]
+
+
+def _listed_nodes(
+    tables: Tables,
+    table: Table,
+    graphs: GraphNumbers,
+    own: np.ndarray,
+    ends: np.ndarray,
+    ids: pd.Index,
+) -> Nodes:
+    """The nodes of a table that says their graphs, whether or not they have edges."""
+    graph = graphs.of_node
+    assert graph is not None
+    key, wanted = graph * len(ids) + own, ends
+    refuse_repeated(
+        table,
+        key,
+        lambda row: f"node {str(ids[own[row]])!r} of graph {str(graphs.ids[graph[row]])!r}",
+    )
+    if graphs.of_edge is None:
+        key = own
+        refuse_repeated(
+            table,
+            key,
+            lambda row: f"node {str(ids[own[row]])!r}",
+            f"; where nodes of several graphs share an id, {tables.edges.origin} needs a column "
+            "'graph' too",
+        )
+    else:
+        wanted = graphs.of_edge * len(ids) + ends
+    row = pd.Index(key).get_indexer(wanted.ravel()).reshape(2, -1)
+    _refuse_unknown(tables, table, row, ends, ids)
+    apart = graph[row[0]] != graph[row[1]]
+    if apart.any():
+        edge = apart.argmax()
+        first, second = (f"{str(ids[ends[i, edge]])!r}" for i in range(2))
+        raise LookHopsError(
+            f"{tables.edges.place(edge)}: an edge between two graphs, from node {first} of "
+            f"{str(graphs.ids[graph[row[0, edge]]])!r} to {second} of "
+            f"{str(graphs.ids[graph[row[1, edge]]])!r}."
+        )
+    order = np.argsort(graph, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return Nodes(graph[order], order, place[row])
+
+
+def refuse_repeated(
+    table: Table, numbers: np.ndarray, called: Callable[[int], str], more: str = ""
+) -> None:
+    """Refuse a table in which two rows are the same graph or node."""
+    repeated = pd.Series(numbers).duplicated().to_numpy()
+    if repeated.any():
+        row = int(repeated.argmax())
+        first = int((numbers == numbers[row]).argmax())
+        raise LookHopsError(
+            f"{table.place(row)}: {called(row)} stands in {table.where(first)} already; keep one "
+            f"of the two{more}."
+        )
+
+
+def _refuse_unknown(
+    tables: Tables, table: Table, row: np.ndarray, ends: np.ndarray, ids: pd.Index
+) -> None:
+    """Refuse an edge with an end that no row of the node table describes."""
+    unknown = row < 0
+    if unknown.any():
+        edge = unknown.any(0).argmax()
+        node = str(ids[ends[unknown[:, edge].argmax(), edge]])
+        raise LookHopsError(
+            f"{tables.edges.place(edge)}: node {node!r} is in no row of {table.origin} (of that "
+            "graph, where the table says the graph); add it there, or take the edge out."
+        )

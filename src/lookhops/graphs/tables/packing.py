@@ -1,0 +1,198 @@
+"""All tables of a set, as the arguments of ``Graphs.from_edges``."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs.column_finder import listed
+from lookhops.graphs.skipped import Skipped
+from lookhops.graphs.tables.columns import IdColumns, Tables
+from lookhops.graphs.tables.features import table_features
+from lookhops.graphs.tables.ids import GraphNumbers, Nodes
+from lookhops.graphs.tables.table import Table
+from lookhops.graphs.targets import is_blank, pack_targets, read_target
+from lookhops.options import names_in
+
+LABEL_NAMES = ("class", "label", "y", "target")
+#: The same in a table of nodes or edges, where a target is something else.
+ROW_LABEL_NAMES = ("class", "label", "y")
+
+
+def edges_of(tables: Tables) -> dict[str, Any]:
+    """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_tables`."""
+    tables.check()
+    columns = IdColumns.of(tables)
+    graphs = GraphNumbers.of(tables, columns)
+    nodes = Nodes.of(tables, columns, graphs)
+    source, target = nodes.ends
+    row = np.arange(len(source))
+    if not tables.reading.directed and not _both_ways(source, target, len(nodes.graph)):
+        turned = row[source != target]
+        source, target = np.r_[source, target[turned]], np.r_[target, source[turned]]
+        row = np.r_[row, turned]
+    counts = np.bincount(nodes.graph, minlength=len(graphs.ids))
+    kept, skipped = _without_empty(tables, graphs, counts)
+    label = Label.of(tables, graphs)
+    known: dict[str, Any] = {"id": np.asarray(graphs.ids[kept].astype(str), dtype=object)}
+    if tables.graphs is not None:
+        unused = {columns.graph, "id", label.name if label else None}
+        known |= _plain_columns(tables.graphs, kept, unused)
+    return {
+        "source": torch.from_numpy(source),
+        "target": torch.from_numpy(target),
+        "nodes_per_graph": torch.from_numpy(counts[kept]),
+        **_node_features(tables, columns, label, nodes.row),
+        **_edge_features(tables, columns, label, row),
+        **({} if label is None else label.targets(kept)),
+        "columns": known,
+        "skipped": skipped,
+    }
+
+
+def _both_ways(source: np.ndarray, target: np.ndarray, count: int) -> bool:
+    """Whether every edge is there in both directions."""
+    if (source < target).sum() != (source > target).sum():
+        return False
+    return np.array_equal(np.sort(source * count + target), np.sort(target * count + source))
+
+
+def _without_empty(
+    tables: Tables, graphs: GraphNumbers, counts: np.ndarray
+) -> tuple[np.ndarray, tuple[Skipped, ...]]:
+    """The numbers of the graphs that have nodes, and the others: only a table of graphs has any."""
+    empty, table = np.flatnonzero(counts == 0), tables.graphs
+    if table is None or not len(empty):
+        return np.arange(len(counts)), ()
+    ids = [str(name) for name in graphs.ids[empty]]
+    if tables.reading.invalid == "raise":
+        raise LookHopsError(
+            f"{table.place(empty[0])}: graph {ids[0]!r} has no nodes; give it rows in the table of "
+            "nodes or of edges, or leave such graphs out with invalid='skip' (--invalid skip)."
+        )
+    warnings.warn(
+        f"{table.origin}: {len(empty)} of {len(counts)} graphs have no nodes and are left out: "
+        f"{listed([table.where(int(row)) for row in empty])}.",
+        stacklevel=3,
+    )
+    reasons = ["it has no nodes"] * len(ids)
+    return np.flatnonzero(counts), tuple(map(Skipped, empty.tolist(), ids, reasons))
+
+
+# -------------------------------------------------------------------- what is to be learnt
+
+
+@dataclass(frozen=True)
+class Label:
+    """The column that says what is to be learnt of each graph.
+
+    Args:
+        table: Where it stands.
+        name: Its name.
+        row: The row of each graph, shape (g); -1 where a graph has none.
+    """
+
+    table: Table
+    name: str
+    row: np.ndarray
+
+    @classmethod
+    def of(cls, tables: Tables, graphs: GraphNumbers) -> Label | None:
+        """Of a table of graphs, a column; without one, a column with one value in each graph."""
+        if tables.graphs is not None:
+            name = tables.find(tables.graphs, "label_column", LABEL_NAMES)
+            return None if name is None else cls(tables.graphs, name, np.arange(len(graphs.ids)))
+        for table, graph in ((tables.nodes, graphs.of_node), (tables.edges, graphs.of_edge)):
+            name = tables.find(table, "label_column", ROW_LABEL_NAMES)
+            if table is None or graph is None or name is None:
+                continue
+            row = np.full(len(graphs.ids), -1)
+            row[graph[::-1]] = np.arange(len(graph))[::-1]  # of several rows the first stays
+            value = pd.factorize(table.frame[name])[0]
+            differs = value != value[row[graph]]
+            if not differs.any() and len(row) > 1:
+                return cls(table, name, row)
+            if name == tables.reading.label_column and differs.any():
+                second = int(differs.argmax())
+                raise LookHopsError(
+                    f"{table.place(second)}: graph {str(graphs.ids[graph[second]])!r} has another "
+                    f"{name!r} there than in {table.where(int(row[graph[second]]))}; give each "
+                    "graph one, or a table of graphs that says it."
+                )
+        return None
+
+    def is_column(self, table: Table, name: str) -> bool:
+        """Whether it is this column of this table."""
+        return table is self.table and name == self.name
+
+    def targets(self, kept: np.ndarray) -> dict[str, Any]:
+        """Fields of ``Graphs``: the targets of the graphs with these numbers; none if all blank."""
+        column, rows = self.table.frame[self.name].tolist(), self.row[kept].tolist()
+        cells = [column[row] if row >= 0 else None for row in rows]
+        if all(is_blank(cell) for cell in cells):
+            return {}
+        return pack_targets(
+            [read_target(self.name, cells, place=lambda i: self.table.place(rows[i]))]
+        )
+
+
+# -------------------------------------------------------------------- features, and the rest
+
+
+def _node_features(
+    tables: Tables, columns: IdColumns, label: Label | None, row: np.ndarray | None
+) -> dict[str, Any]:
+    """The features of nodes, given the row of each."""
+    table = tables.nodes
+    if table is None:
+        return {}
+    unused = {columns.node, columns.nodes_graph, *names_in(tables.reading.ignore)}
+    names = [name for name in table.names if name not in unused]
+    if label is not None:
+        names = [name for name in names if not label.is_column(table, name)]
+    return table_features("", table, names, row, tables.reading)
+
+
+def _edge_features(
+    tables: Tables, columns: IdColumns, label: Label | None, row: np.ndarray
+) -> dict[str, Any]:
+    """The features of edges, given the row of each; a weight is called ``weight``."""
+    table = tables.edges
+    ends = (columns.source, columns.target, columns.edges_graph)
+    unused = {*ends, *names_in(tables.reading.ignore)}
+    names = [name for name in table.names if name not in unused]
+    if label is not None:
+        names = [name for name in names if not label.is_column(table, name)]
+    weight = tables.find(table, "weight_column", ("weight",))
+    if weight in names and weight != "weight":
+        if "weight" in names:
+            raise LookHopsError(
+                f"{table.origin}: {weight!r} is to be the weight, and another column is called so; "
+                "leave that one out with ignore (--ignore weight)."
+            )
+        table = replace(table, frame=table.frame[names].rename(columns={weight: "weight"}))
+        names = ["weight" if name == weight else name for name in names]
+    return table_features("edge_", table, names, row, tables.reading)
+
+
+def _plain_columns(table: Table, rows: np.ndarray, unused: set[str | None]) -> dict[str, Any]:
+    """The other columns of a table of graphs: numbers as they are, all else as text."""
+    found = {}
+    for name in table.names:
+        column = table.frame[name].iloc[rows]
+        if name in unused:
+            continue
+        if pd.api.types.is_numeric_dtype(column) and not column.isna().any():
+            found[name] = column.to_numpy(dtype=column.to_numpy().dtype)
+        elif pd.api.types.is_numeric_dtype(column):
+            found[name] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        else:
+            texts = ["" if is_blank(cell) else str(cell) for cell in column.tolist()]
+            found[name] = np.array(texts, dtype=object)
+    return found

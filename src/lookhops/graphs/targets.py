@@ -1,0 +1,201 @@
+"""What is to be learnt of each graph: classes or numbers, one target or several, with blanks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lookhops.errors import LookHopsError
+
+#: Texts that stand for no value, in any case; and how Python's own absent values print.
+BLANK_TEXTS = ("", "nan", "na", "n/a", "null", "<na>")
+_ABSENT = ("None", "nan", "<NA>", "NaT")
+#: A column with more different numbers than this is not one of classes.
+MANY_CLASSES = 20
+#: What a column may be said to be; ``auto`` looks at its values.
+KINDS = ("auto", "classes", "numbers")
+
+
+@dataclass(frozen=True)
+class Target:
+    """One thing that is known of each graph, to be learnt.
+
+    Args:
+        name: What to call it: the name of its column.
+        classes: The names of its classes; none where it is a number.
+    """
+
+    name: str
+    classes: tuple[str, ...] = ()
+
+
+def is_blank(value: Any) -> bool:
+    """Whether a cell holds no value: empty text, None, NaN, pandas' NA."""
+    if isinstance(value, str):
+        return value.strip().lower() in BLANK_TEXTS
+    return str(value) in _ABSENT
+
+
+def read_target(
+    name: str,
+    values: Iterable[Any],
+    kind: str = "auto",
+    classes: Sequence[str] | None = None,
+    place: Callable[[int], str] = "graph {}".format,
+) -> tuple[Target, NDArray[np.float64]]:
+    """A target from the cells of a column: numbers, or text, with blanks.
+
+    Numbers are classes where they are few: at most 20 different ones, and of fractions no more than
+    half as many as there are graphs. Text is always classes.
+
+    Args:
+        name: Of the column.
+        values: One cell a graph.
+        kind: ``classes``, ``numbers``, or ``auto``.
+        classes: The classes' names in their order; by default those found, sorted.
+        place: Says in messages where a cell stands.
+
+    Returns:
+        The target, and its value for each graph: the number, or the place of the class among the
+        classes; NaN where the cell is blank.
+    """
+    if kind not in KINDS:
+        raise LookHopsError(f"{name}: a target is one of {', '.join(KINDS)}, not {kind!r}.")
+    cells = [value.strip() if isinstance(value, str) else value for value in values]
+    known = [i for i, cell in enumerate(cells) if not is_blank(cell)]
+    if not known:
+        raise LookHopsError(f"{name}: no graph has a value; choose another column.")
+    found = np.full(len(cells), np.nan)
+    numbers = [_number(cells[i]) for i in known]
+    for i, number in zip(known, numbers, strict=True):
+        wrong = kind == "numbers" if number is None else not np.isfinite(number)
+        if wrong:
+            otherwise = ", or say that these are classes (--task classes)" if number is None else ""
+            raise LookHopsError(
+                f"{place(i)}: {str(cells[i])!r} of {name!r} is not a finite number; mend it, or "
+                f"leave it blank{otherwise}."
+            )
+    if kind == "auto" and classes is None:
+        kind = "numbers" if _are_many(numbers) else "classes"
+    if kind == "numbers":
+        found[known] = np.array(numbers, dtype=float)
+        return Target(name), found
+    names = tuple(classes) if classes is not None else ()
+    texts = _class_texts([cells[i] for i in known], numbers if not names else [None])
+    order = names or _sorted(texts)
+    if not names and len(order) > max(MANY_CLASSES, len(known) // 2):
+        raise LookHopsError(
+            f"{name!r} has {len(order)} different values for {len(known)} graphs, so they are not "
+            "classes; choose another column (--target), or sort the values into a few classes "
+            "first."
+        )
+    number_of = {text: number for number, text in enumerate(order)}
+    for i, text in zip(known, texts, strict=True):
+        if text not in number_of:
+            raise LookHopsError(
+                f"{place(i)}: {text!r} of {name!r} is not a class; the classes are "
+                f"{', '.join(order)}."
+            )
+        found[i] = number_of[text]
+    return Target(name, order), found
+
+
+def pack_targets(columns: Sequence[tuple[Target, NDArray[np.float64]]]) -> dict[str, Any]:
+    """The fields ``y`` and ``targets`` of :class:`~lookhops.graphs.Graphs` for these targets."""
+    targets = tuple(target for target, _ in columns)
+    values = torch.from_numpy(np.stack([column for _, column in columns], axis=1))
+    return {"y": _packed(values, targets), "targets": targets}
+
+
+def targets_of(y: Tensor | None, class_names: Sequence[str] | None = None) -> tuple[Target, ...]:
+    """What a tensor of targets is about, where nobody says: whole numbers are classes."""
+    if y is None:
+        return (Target("class", tuple(class_names)),) if class_names else ()
+    if y.dim() > 1:
+        return tuple(Target(f"target {j}") for j in range(y.shape[1]))
+    if y.is_floating_point():
+        return (Target("value"),)
+    if class_names is None:
+        class_names = [str(c) for c in range(int(y.max()) + 1 if y.numel() else 0)]
+    return (Target("class", tuple(class_names)),)
+
+
+def target_columns(y: Tensor, targets: Sequence[Target]) -> list[tuple[Target, NDArray[Any]]]:
+    """Each target with its value for each graph, float64: NaN where it is blank."""
+    table = y.cpu().double().view(len(y), len(targets))
+    if not y.is_floating_point():
+        table = torch.where(table < 0, torch.nan, table)
+    return list(zip(targets, table.numpy().T, strict=True))
+
+
+def known_targets(y: Tensor) -> Tensor:
+    """Where a target has a value, shape of ``y``."""
+    return ~y.isnan() if y.is_floating_point() else y >= 0
+
+
+def are_sound(y: Tensor | None, targets: Sequence[Target], count: int) -> bool:
+    """Whether ``y`` holds, for so many graphs, what the targets say."""
+    if y is None:
+        return True
+    one_of_classes = len(targets) == 1 and bool(targets[0].classes)
+    shape = (count,) if len(targets) == 1 else (count, len(targets))
+    if y.shape != shape or y.dtype != (torch.long if one_of_classes else torch.float64):
+        return False
+    for target, column in target_columns(y, targets):
+        known = column[~np.isnan(column)]
+        if not np.isfinite(known).all():
+            return False
+        if target.classes and not np.isin(known, np.arange(len(target.classes))).all():
+            return False
+    return one_of_classes is False or y.numel() == 0 or int(y.min()) >= -1
+
+
+def _packed(values: Tensor, targets: Sequence[Target]) -> Tensor:
+    """One target of classes as whole numbers, -1 where blank; others as float64, NaN there."""
+    if len(targets) > 1:
+        return values.double()
+    one = values.flatten()
+    return one.nan_to_num(-1).long() if targets[0].classes else one.double()
+
+
+def _number(cell: Any) -> float | None:
+    if isinstance(cell, bool | np.bool_) or (isinstance(cell, str) and "_" in cell):
+        return None  # Python alone reads 1_000 as a number
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return None
+
+
+def _are_many(numbers: Sequence[float | None]) -> bool:
+    """Whether all are numbers, and more different ones than classes have."""
+    values = [number for number in numbers if number is not None]
+    if len(values) < len(numbers):
+        return False
+    different = np.unique(values)
+    whole = bool(np.all(different == np.round(different)))
+    return len(different) > (MANY_CLASSES if whole else min(MANY_CLASSES, len(values) // 2))
+
+
+def _class_texts(cells: Sequence[Any], numbers: Sequence[float | None]) -> list[str]:
+    """The names of cells as classes: where all are numbers, 1 and 1.0 are the same class."""
+    values = [number for number in numbers if number is not None]
+    if len(values) < len(cells):
+        return [str(cell) for cell in cells]
+    whole = all(value == round(value) for value in values)
+    return [str(int(value)) if whole else str(value) for value in values]
+
+
+def _sorted(texts: Sequence[str]) -> tuple[str, ...]:
+    """Different names in order: numbers by size, text by letter."""
+    different = set(texts)
+    numbers = {text: _number(text) for text in different}
+    if None not in numbers.values():
+        return tuple(sorted(different, key=lambda text: numbers[text] or 0.0))
+    return tuple(sorted(different))

@@ -1,0 +1,114 @@
+"""What answers to new graphs are held against: the graphs that a model has seen, in short."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lookhops.datasets.splits import Split
+from lookhops.graphs import Graphs
+from lookhops.neighbourhoods import SimilarityIndex, content_hashes
+
+Array = NDArray[Any]
+
+#: Share of the validation graphs that are called unlike the training graphs.
+UNLIKE = 0.01
+#: Splits that the limit is learnt from: more of them would hardly move it.
+LEARNT_FROM = 3
+#: Begins the names of tensors with the nonconformity of a seed's validation graphs.
+NONCONFORMITY = "nonconformity."
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """The graphs that a model has seen: what they are, what they look like, how well it knew them.
+
+    Args:
+        train: :func:`~lookhops.neighbourhoods.content_hashes` of all training graphs, sorted.
+        val: Those of the validation graphs of any seed that no seed was trained on, sorted.
+        index: The training graphs, to find the most similar one in.
+        limit: 99 of 100 validation graphs are at least so similar to their training part.
+        nonconformity: For each seed, how far the truth of its validation graphs is from its
+            answers (:mod:`lookhops.tasks.conformal`).
+    """
+
+    train: Tensor
+    val: Tensor
+    index: SimilarityIndex
+    limit: float
+    nonconformity: Mapping[int, Tensor]
+
+    @classmethod
+    def of(
+        cls, graphs: Graphs, splits: Sequence[Split], nonconformity: Mapping[int, Tensor]
+    ) -> Reference:
+        """What is kept of the graphs of a training.
+
+        Args:
+            graphs: All graphs.
+            splits: Of each seed.
+            nonconformity: Of each seed.
+        """
+        graphs = graphs.to("cpu")
+        hashes = content_hashes(graphs)
+        train, val = (_all([getattr(split, part) for split in splits]) for part in ("train", "val"))
+        seen = hashes[train].unique()
+        held = hashes[val].unique()
+        return cls(
+            seen,
+            held[~torch.isin(held, seen)],
+            SimilarityIndex.of(graphs.select(train)),
+            _limit(graphs, splits[:LEARNT_FROM]),
+            nonconformity,
+        )
+
+    def has_trained_on(self, graphs: Graphs) -> Array:
+        """Whether each graph is, by its content, one of the training graphs, shape (g)."""
+        return torch.isin(content_hashes(graphs.to("cpu")), self.train).numpy()
+
+    def has_validated_on(self, graphs: Graphs) -> Array:
+        """Whether each graph was used to stop and to calibrate, but not to train, shape (g)."""
+        return torch.isin(content_hashes(graphs.to("cpu")), self.val).numpy()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a model folder keeps of it."""
+        return {
+            "train": self.train,
+            "val": self.val,
+            "codes": self.index.codes,
+            "offsets": self.index.offsets,
+            "limit": torch.tensor(self.limit, dtype=torch.float64),
+            **{f"{NONCONFORMITY}{seed}": values for seed, values in self.nonconformity.items()},
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Reference:
+        """The reference that :meth:`tensors` gave."""
+        index = SimilarityIndex(tensors["codes"], tensors["offsets"])
+        nonconformity = {
+            int(name.removeprefix(NONCONFORMITY)): values
+            for name, values in tensors.items()
+            if name.startswith(NONCONFORMITY)
+        }
+        limit = float(tensors["limit"])
+        return cls(tensors["train"], tensors["val"], index, limit, nonconformity)
+
+
+def _all(parts: Sequence[Tensor]) -> Tensor:
+    """The numbers in any of these parts, each once."""
+    return torch.cat([part.cpu() for part in parts]).unique()
+
+
+def _limit(graphs: Graphs, splits: Sequence[Split]) -> float:
+    """The similarity to the training part that nearly all validation graphs have."""
+    near = [
+        SimilarityIndex.of(graphs.select(split.train)).nearest(graphs.select(split.val))
+        for split in splits
+    ]
+    return float(np.quantile(np.concatenate(near), UNLIKE, method="lower"))

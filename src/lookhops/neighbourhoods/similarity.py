@@ -1,0 +1,115 @@
+"""How much of a graph is also in the most similar of a set of graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import to_offsets
+from lookhops.neighbourhoods.counts import SparseRows, unary_codes
+from lookhops.neighbourhoods.identities import identities
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+Array = NDArray[Any]
+
+#: Hops of the neighbourhoods that are compared: those of the usual molecular fingerprints.
+HOPS = 2
+#: Neighbourhoods that an index holds at most (four bytes each): of larger sets it takes a sample.
+MOST_CODES = 4_000_000
+#: Similarities that are computed at a time.
+CHUNK = 10_000_000
+#: Features in a larger share of the graphs are multiplied as a dense matrix.
+_DENSE = 0.02
+
+
+@dataclass(frozen=True, eq=False)
+class SimilarityIndex:
+    r"""A set of graphs to find the most similar one in.
+
+    The similarity of two graphs is Tanimoto's of their counts of neighbourhoods within 0, 1 and 2
+    hops,
+
+    .. math::
+        s(a, b) = \frac{\sum_c \min(\#_a(c), \#_b(c))}{\sum_c \max(\#_a(c), \#_b(c))},
+
+    from 0 (nothing in common) to 1 (the same neighbourhoods). Labels of nodes and edges count,
+    numeric attributes do not.
+
+    Args:
+        codes: Of each graph its :func:`~lookhops.neighbourhoods.unary_codes`, cut to 32 bits,
+            graph after graph.
+        offsets: Where each graph begins, and the end, shape (g + 1).
+    """
+
+    codes: Tensor
+    offsets: Tensor
+
+    def __len__(self) -> int:
+        return self.offsets.numel() - 1
+
+    @classmethod
+    def of(cls, graphs: Graphs) -> SimilarityIndex:
+        """The index of these graphs; of very many a sample of them, always the same one."""
+        if graphs.num_nodes * (HOPS + 1) > MOST_CODES:
+            order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))
+            sizes = graphs.nodes_per_graph.cpu().long()[order].cumsum(0) * (HOPS + 1)
+            graphs = graphs.select(order[: max(int((sizes <= MOST_CODES).sum()), 1)].sort().values)
+        return cls(*_codes(graphs))
+
+    def nearest(self, graphs: Graphs) -> Array:
+        """Similarity of each graph to the most similar one in the index, float32, shape (g)."""
+        codes, offsets = _codes(graphs)
+        sizes = np.asarray(offsets.diff(), dtype=np.float32)
+        rows = self._rows(codes, offsets)
+        own = np.asarray(self.offsets.diff(), dtype=np.float32)
+        found = [np.zeros(0, np.float32)]
+        for start, shared in self._shared(rows):
+            either = sizes[start : start + len(shared), None] + own - shared
+            found.append((shared / np.maximum(either, 1)).max(1, initial=0))
+        return np.concatenate(found)
+
+    @cached_property
+    def _vocabulary(self) -> Tensor:
+        return self.codes.unique()
+
+    def _rows(self, codes: Tensor, offsets: Tensor) -> csr_array:
+        """Graphs as sparse rows; what no graph of the index has is left out."""
+        known = self._vocabulary
+        place = torch.searchsorted(known, codes).clamp(max=max(len(known) - 1, 0))
+        here = known[place] == codes if len(known) else torch.zeros_like(codes, dtype=torch.bool)
+        before = to_offsets(here.long())
+        return SparseRows(place[here], before[offsets], len(known)).to_scipy()
+
+    @cached_property
+    def _own(self) -> tuple[Array, Array, Array, csr_array]:
+        """Numbers of the common and of the rare features; the index itself in either."""
+        rows = self._rows(self.codes, self.offsets)
+        entries = np.bincount(rows.indices, minlength=rows.shape[1])
+        many = entries > _DENSE * len(self)
+        common, rare = np.flatnonzero(many), np.flatnonzero(~many)
+        return common, rare, rows[:, common].toarray().T, rows[:, rare].T.tocsr()
+
+    def _shared(self, rows: csr_array) -> Iterator[tuple[int, Array]]:
+        """How many features graphs share with each of the index: a part at a time."""
+        common, rare, dense, sparse = self._own
+        step = max(CHUNK // max(len(self), 1), 1)
+        for start in range(0, rows.shape[0], step):
+            part = rows[start : start + step]
+            yield start, part[:, common].toarray() @ dense + (part[:, rare] @ sparse).toarray()
+
+
+def _codes(graphs: Graphs) -> tuple[Tensor, Tensor]:
+    """The neighbourhoods of each graph as 32-bit numbers, and where each graph's begin."""
+    graphs = graphs.to("cpu")
+    codes = unary_codes(graphs, identities(graphs, HOPS))
+    return codes.flatten().int(), graphs.node_ptr.long() * (HOPS + 1)

@@ -1,0 +1,49 @@
+"""iPool, the baseline without parameters: keep what the neighbours do not tell."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lookhops.hops import Adjacency, Anchors
+from lookhops.nn.pool.base import NodePooling
+
+
+class IPool(NodePooling):
+    r"""The `information-based pooling <https://arxiv.org/abs/1907.00832>`_ of Gao et al.
+
+    .. math::
+        w_i = \bigl\| x_i - (D^{-1} A x)_i \bigr\|_1, \qquad x'_i = x_i, \qquad
+        V' = \mathrm{top}_{\lceil \rho n \rceil}\{w_i\}
+
+    with all edges between kept nodes. The paper's criterion is the entropy of a node given its
+    neighbourhood: a node that its neighbours predict well tells little that they do not. It is
+    measured by how far the node lies from that prediction, here the mean of its neighbours, channel
+    by channel; the mean of none is zero. The layer has no parameters, and what a node carries on is
+    not scaled.
+
+    What the paper leaves to choose, or has more of, and what is done here: neighbourhoods are of
+    one hop; the best nodes of each graph are taken at once (the greedy form); and the coarser graph
+    has the edges between kept nodes, as that of the other poolings that drop nodes.
+
+    Arguments and shapes as for :class:`~lookhops.nn.NodePooling`.
+    """
+
+    def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
+        """The score w of each node: what its neighbours do not tell of it."""
+        return information_score(x, adjacency)
+
+    def reduce(self, x: Tensor, score: Tensor, rows: Tensor | None = None) -> Tensor:
+        """What each node, or those of ``rows``, carries on: its features as they are."""
+        return x if rows is None else x.index_select(0, rows)
+
+
+@torch.no_grad()
+def information_score(x: Tensor, adjacency: Adjacency) -> Tensor:
+    r""":math:`\| x_i - (D^{-1} A x)_i \|_1`, shape (..., n): it ranks nodes and has no gradient.
+
+    Args:
+        x: Node features, shape :math:`(\ldots, n, d)`.
+        adjacency: The edges.
+    """
+    return (x - adjacency.random_walk(x.dtype)(x)).abs().sum(-1)

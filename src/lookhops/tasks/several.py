@@ -1,0 +1,307 @@
+"""Several targets at once: one network, a head for each, blanks left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import groupby
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lookhops.graphs import Graphs
+from lookhops.graphs.targets import target_columns
+from lookhops.tasks.classes import Classification
+from lookhops.tasks.numbers import Regression
+from lookhops.tasks.task import Calibration, Maybe, Metric, Task
+
+MEAN_SCORE = Metric("mean_score", "mean of AUROC and R²", share=False)
+LOSS = Metric("loss", "loss", higher_is_better=False, share=False, shown=False)
+
+
+class Head(NamedTuple):
+    """One target, and where its numbers stand.
+
+    Args:
+        name: Of the target.
+        task: What is asked of it.
+        column: Its place among the targets.
+        channels: Its channels of the output.
+        fitted: Its places in what was fitted; none where it takes nothing.
+    """
+
+    name: str
+    task: Classification | Regression
+    column: int
+    channels: slice
+    fitted: slice | None
+
+
+@dataclass(frozen=True)
+class SeveralTargets(Task):
+    r"""Classes and numbers, each with blanks: a head for each, one loss.
+
+    .. math::
+        \mathcal{L} = \frac{\sum_t \sum_{i \in K_t} w_{ti} \ell_t(o_{ti}, y_{ti})}
+                           {\sum_t \sum_{i \in K_t} w_{ti}}
+
+    over the graphs :math:`K_t` whose target :math:`t` is known: every known label has the same say
+    (classes may be weighed). Heads of the same kind and width stand beside one another and are
+    computed at once. Models are ranked by the mean over the targets of AUROC (classes) and
+    :math:`R^2` (numbers), of those targets where they are defined.
+
+    Args:
+        names: Of the targets.
+        tasks: What is asked of each.
+    """
+
+    names: tuple[str, ...]
+    tasks: tuple[Classification | Regression, ...]
+
+    kind: ClassVar[str] = "several"
+    main: ClassVar[Metric] = MEAN_SCORE
+
+    def __post_init__(self) -> None:
+        from lookhops.tasks import task_from_dict
+
+        given: tuple[Any, ...] = tuple(self.tasks)  # JSON gives lists of plain values
+        read = tuple(task if isinstance(task, Task) else task_from_dict(task) for task in given)
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "tasks", read)
+
+    @classmethod
+    def of(cls, graphs: Graphs, class_weights: bool = False, loss: str = "mse") -> SeveralTargets:
+        """The targets of these graphs: classes first, those with as many classes together."""
+        asked: list[tuple[str, Classification | Regression]] = [
+            (
+                t.name,
+                Classification(t.classes, class_weights) if t.classes else Regression(t.name, loss),
+            )
+            for t in graphs.targets
+        ]
+        asked.sort(key=lambda one: (isinstance(one[1], Regression), one[1].out_channels))
+        names, tasks = zip(*asked, strict=True)
+        return cls(names, tasks)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The task as JSON can hold it."""
+        tasks = [task.to_dict() for task in self.tasks]
+        return {"kind": self.kind, "names": list(self.names), "tasks": tasks}
+
+    @property
+    def heads(self) -> Iterator[Head]:
+        """The targets, in the order of the output's channels."""
+        channel = taken = 0
+        for column, (name, task) in enumerate(zip(self.names, self.tasks, strict=True)):
+            width = task.out_channels
+            weighs = isinstance(task, Classification) and task.class_weights
+            size = width if weighs else task.num_fitted
+            fitted = slice(taken, taken + size) if size else None
+            yield Head(name, task, column, slice(channel, channel + width), fitted)
+            channel, taken = channel + width, taken + size
+
+    @property
+    def out_channels(self) -> int:
+        """Those of all heads."""
+        return sum(task.out_channels for task in self.tasks)
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """The mean score, and the metrics of each target under its name."""
+        own = (
+            replace(
+                metric, name=f"{head.name}: {metric.name}", title=f"{head.name}: {metric.title}"
+            )
+            for head in self.heads
+            for metric in head.task.metrics
+            if metric.name != LOSS.name
+        )
+        return (MEAN_SCORE, LOSS, *own)
+
+    @property
+    def watched(self) -> Metric:
+        """The loss: a mean score is not a mean over graphs."""
+        return LOSS
+
+    # ---------------------------------------------------------------- training
+
+    def targets(self, graphs: Graphs) -> Tensor:
+        """A column for each head, shape (g, t), float64, NaN where blank."""
+        assert graphs.y is not None
+        columns = {target.name: v for target, v in target_columns(graphs.y, graphs.targets)}
+        table = np.stack([columns[name] for name in self.names], axis=1)
+        return torch.from_numpy(table).to(graphs.device)
+
+    def known(self, target: Tensor) -> Tensor:
+        """Where any target is known."""
+        return (~target.isnan()).any(-1)
+
+    def lacking(self, target: Tensor, train: Tensor) -> str | None:
+        """The first target that no graph of the training part has."""
+        blank = target[train].isnan().all(0).tolist()
+        return next(
+            (
+                f"{name!r} has no value"
+                for name, all_blank in zip(self.names, blank, strict=True)
+                if all_blank
+            ),
+            None,
+        )
+
+    def fit(self, train_target: Tensor) -> Tensor | None:
+        """What the heads take from the training part, one after the other, float64."""
+        own = [
+            head.task.fit(_column(head.task, train_target[..., head.column]))
+            for head in self.heads
+            if head.fitted
+        ]
+        return torch.cat([one.double() for one in own if one is not None]) if own else None
+
+    @property
+    def num_fitted(self) -> int:
+        """All of it, where there are numbers among the targets."""
+        sizes = [head.fitted.stop for head in self.heads if head.fitted]
+        return max(sizes, default=0) if any(task.num_fitted for task in self.tasks) else 0
+
+    def losses(
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
+    ) -> tuple[Tensor, Tensor]:
+        """Mean loss over all known labels, and the sum of their weights."""
+        total, weight = output.new_zeros(output.shape[:-2]), output.new_zeros(output.shape[:-2])
+        for _, group in groupby(
+            self.heads, key=lambda head: (head.task.kind, head.task.out_channels)
+        ):
+            heads = list(group)
+            first, last = heads[0], heads[-1]
+            own = None
+            if first.fitted and last.fitted:
+                assert fitted is not None
+                own = fitted[..., first.fitted.start : last.fitted.stop]
+                own = own.unflatten(-1, (len(heads), -1))
+            channels = output[..., first.channels.start : last.channels.stop]
+            # The targets become a leading axis, as members are: shape (..., heads, g, channels).
+            channels = channels.unflatten(-1, (len(heads), -1)).movedim(-2, -3)
+            y = _column(first.task, target[..., first.column : last.column + 1].movedim(-1, -2))
+            there = None if real is None else real.unsqueeze(-2)
+            mean, of = first.task.losses(channels, y, own, there)
+            total, weight = total + (mean * of).sum(-1), weight + of.sum(-1)
+        return total / weight.clamp(min=1e-12), weight
+
+    def scores(
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
+    ) -> tuple[Tensor, Tensor]:
+        """The loss again."""
+        return self.losses(output, target, fitted, real)
+
+    # ---------------------------------------------------------------- answers
+
+    def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
+        """The output of each head in the units of its target."""
+        return torch.cat(
+            [
+                head.task.in_units(output[..., head.channels], _part(fitted, head)).double()
+                for head in self.heads
+            ],
+            -1,
+        )
+
+    def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
+        """What each head's validation part says, under its name."""
+        return self._each(lambda task, *own: task.calibrate(*own), output, target)
+
+    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
+        """The answers of each head, in the places of its outputs."""
+        return torch.cat(
+            [
+                head.task.answers(output[..., head.channels], _named(calibration, head))
+                for head in self.heads
+            ],
+            -1,
+        )
+
+    def evaluate(
+        self, output: Tensor, target: Tensor, calibration: Calibration | None = None
+    ) -> dict[str, float | None]:
+        """The metrics of each head under its name, and the mean score of those that have one."""
+        found: dict[str, float | None] = {}
+        scores = []
+        for head in self.heads:
+            own = None if calibration is None else _named(calibration, head)
+            y = _column(head.task, target[..., head.column])
+            values = dict.fromkeys(metric.name for metric in head.task.metrics)
+            if bool(head.task.known(y).any()):
+                values = head.task.evaluate(output[..., head.channels], y, own)
+            score = values["auroc" if isinstance(head.task, Classification) else "r2"]
+            scores += [] if score is None else [score]
+            found |= {f"{head.name}: {name}": value for name, value in values.items()}
+        return {MEAN_SCORE.name: float(np.mean(scores)) if scores else None, **found}
+
+    def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
+        """What each head's naive answer gets, under its name."""
+        return self._each(lambda task, *own: task.naive(*own), train_target, target, whole=False)
+
+    def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
+        """Of each head, under its name."""
+        return self._each(lambda task, *own: task.resampled(*own), output, target)
+
+    def overview(self, outputs: Sequence[Tensor], targets: Sequence[Tensor]) -> dict[str, Any]:
+        """Of each head, under its name."""
+        found = {}
+        for head in self.heads:
+            own = [output[..., head.channels] for output in outputs]
+            y = [_column(head.task, target[..., head.column]) for target in targets]
+            found[head.name] = head.task.overview(own, y)
+        return {"targets": found}
+
+    def _each(self, of: Any, first: Tensor, target: Tensor, whole: bool = True) -> dict[str, Any]:
+        """What a method gives for each head that has a known target, under its name."""
+        found: dict[str, Any] = {}
+        for head in self.heads:
+            y = _column(head.task, target[..., head.column])
+            if not bool(head.task.known(y).any()):
+                continue
+            own = (
+                first[..., head.channels] if whole else _column(head.task, first[..., head.column])
+            )
+            values = of(head.task, own, y)
+            found |= {f"{head.name}: {name}": value for name, value in values.items()}
+        return found
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The targets, then the answers of each."""
+        answers = (
+            f"{head.name}: {name}" if isinstance(head.task, Classification) else name
+            for head in self.heads
+            for name in head.task.columns[1:]
+        )
+        return (*self.names, *answers)
+
+    def label(self, target: Any) -> str:
+        """The labels of a graph, with commas between."""
+        return ", ".join(self.labels(target))
+
+    def labels(self, target: Any) -> tuple[str, ...]:
+        """The label of each target; empty where it is blank."""
+        return tuple(
+            "" if value != value else task.label(value)
+            for value, task in zip(target, self.tasks, strict=True)
+        )
+
+
+def _column(task: Task, target: Tensor) -> Tensor:
+    """A target as its task has it: classes are whole numbers, -1 where blank."""
+    return target.nan_to_num(-1).long() if isinstance(task, Classification) else target
+
+
+def _part(fitted: Maybe, head: Head) -> Maybe:
+    return None if fitted is None or head.fitted is None else fitted[..., head.fitted]
+
+
+def _named(calibration: Calibration, head: Head) -> Calibration:
+    """What a calibration holds under a head's name."""
+    prefix = f"{head.name}: "
+    return {k[len(prefix) :]: v for k, v in calibration.items() if k.startswith(prefix)}

@@ -1,0 +1,220 @@
+"""Plans of splits: what stays together, what is in proportion, folds, columns, a test set."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookhops import Graphs, LookHopsError
+from lookhops.datasets import SplitPlan, load, split
+from lookhops.datasets.splits.fixed_test import with_test_set
+from lookhops.datasets.splits.groups import SAME, joined, scaffolds
+from lookhops.datasets.splits.split import PARTS
+from lookhops.options import Protocol
+
+
+def nodes_alone(y, class_names=None, **columns) -> Graphs:
+    """One node a graph."""
+    none, sizes = torch.zeros(0, dtype=torch.long), torch.ones(len(y), dtype=torch.long)
+    arrays = {name: np.array(values, dtype=object) for name, values in columns.items()}
+    y = torch.tensor(y)
+    rest = {"y": y, "class_names": class_names, "columns": arrays, "name": "made"}
+    return Graphs.from_edges(none, none, sizes, **rest)
+
+
+def plan(graphs, **options) -> SplitPlan:
+    return SplitPlan.of(graphs, Protocol(**{"seeds": (11, 22), **options}))
+
+
+def sets(part) -> list[set[int]]:
+    return [set(getattr(part, name).tolist()) for name in PARTS]
+
+
+def assert_whole(found: SplitPlan, count: int) -> None:
+    """Each graph stands in one part of each split."""
+    for part in found.splits.values():
+        train, val, test = sets(part)
+        assert train
+        assert val
+        assert test
+        assert len(train) + len(val) + len(test) == count
+        assert train | val | test == set(range(count))
+
+
+def assert_together(found: SplitPlan, groups) -> None:
+    groups = np.asarray(groups)
+    for part in found.splits.values():
+        where = [set(groups[list(numbers)]) for numbers in sets(part)]
+        assert not where[0] & where[1]
+        assert not where[0] & where[2]
+        assert not where[1] & where[2]
+
+
+GROUPS = st.lists(st.integers(0, 30), min_size=40, max_size=120).filter(lambda g: len(set(g)) > 5)
+
+
+@given(GROUPS, st.integers(0, 99), st.booleans())
+def test_groups_stay_whole_and_parts_have_about_their_sizes(groups, seed, stratify):
+    graphs = nodes_alone([g % 2 for g in range(len(groups))])
+    part = split(graphs, seed, stratify=stratify, groups=torch.tensor(groups))
+    found = SplitPlan(Protocol(), {seed: part})
+    assert_whole(found, len(groups))
+    assert_together(found, groups)
+    largest = max(groups.count(g) for g in set(groups))
+    assert abs(len(part.train) - 0.8 * len(groups)) <= 2 * largest + 1
+
+
+@given(st.integers(12, 200), st.integers(0, 99), st.booleans())
+def test_groups_of_one_change_nothing(count, seed, stratify):
+    graphs = nodes_alone([i % 3 for i in range(count)])
+    own = split(graphs, seed, stratify=stratify)
+    grouped = split(graphs, seed, stratify=stratify, groups=torch.randperm(count))
+    assert all(torch.equal(getattr(own, name), getattr(grouped, name)) for name in PARTS)
+
+
+def test_random_is_the_papers_and_auto_is_stratified_for_classes():
+    graphs = nodes_alone([0, 1] * 30)
+    assert torch.equal(plan(graphs).splits[22].train, split(graphs, 22).train)
+    found = plan(graphs, split="auto")
+    assert found.protocol.split == "stratified"
+    assert torch.equal(found.splits[11].val, split(graphs, 11, stratify=True).val)
+    numbers = nodes_alone([float(c) for c in graphs.y])
+    assert plan(numbers, split="auto").protocol.split == "random"
+    with pytest.raises(LookHopsError, match="without classes"):
+        plan(numbers, split="stratified")
+
+
+@given(st.integers(2, 6), st.integers(30, 90), st.sampled_from(["random", "stratified", "group:g"]))
+def test_each_graph_is_tested_once_in_the_folds_of_a_repetition(folds, count, kind):
+    groups = [str(i // 2) for i in range(count)]
+    graphs = nodes_alone([i % 2 for i in range(count)], g=groups)
+    found = plan(graphs, split=kind, folds=folds, seeds=tuple(range(2 * folds)))
+    assert_whole(found, count)
+    tests = [found.splits[seed].test for seed in range(2 * folds)]
+    for repetition in (tests[:folds], tests[folds:]):
+        assert sorted(torch.cat(repetition).tolist()) == list(range(count))
+    assert not torch.equal(tests[0], tests[folds])
+    if kind == "group:g":
+        assert_together(found, groups)
+    if kind == "stratified":
+        ones = [int(graphs.y[test].sum()) for test in tests[:folds]]
+        assert max(ones) - min(ones) <= 1
+    alone = plan(graphs, split=kind, folds=folds, seeds=(folds + 1,))
+    assert torch.equal(alone.splits[folds + 1].val, found.splits[folds + 1].val)
+
+
+def test_the_same_molecule_never_stands_in_two_parts():
+    same = [i // 3 for i in range(60)]
+    graphs = nodes_alone([i % 2 for i in range(60)], **{SAME: same})
+    for options in ({}, {"split": "stratified"}, {"folds": 4, "seeds": (0, 1, 2, 3)}):
+        found = plan(graphs, **options)
+        assert_together(found, same)
+        assert_whole(found, 60)
+        assert found.source is not None
+    assert plan(nodes_alone([0, 1] * 30, **{SAME: range(60)})).source is None
+
+
+def test_groups_join_where_either_keeps_together():
+    first, second = torch.tensor([0, 0, 1, 1, 2]), torch.tensor([0, 1, 1, 2, 3])
+    found = joined(first, second).tolist()
+    assert found[0] == found[1] == found[2] == found[3] != found[4]
+    assert joined(None, second) is second
+
+
+def test_scaffolds_are_rings_and_what_joins_them():
+    smiles = ["c1ccccc1C", "c1ccccc1O", "C1CCCCC1", "CCO", "OCC", "CCCC"]
+    codes = scaffolds(nodes_alone([0] * 6, smiles=smiles)).tolist()
+    assert codes[0] == codes[1]
+    assert codes[3] == codes[4]
+    assert len(set(codes)) == 4
+
+
+def test_scaffold_splits_of_molecules():
+    graphs = load("solubility")[:300]
+    found = plan(graphs, split="scaffold", folds=3, seeds=(0, 1, 2))
+    assert_whole(found, 300)
+    assert_together(found, scaffolds(graphs))
+    assert_together(plan(graphs, split="scaffold"), scaffolds(graphs))
+
+
+def test_a_column_names_the_parts():
+    words = ["train"] * 20 + ["Valid"] * 5 + ["test"] * 5
+    [part, same] = plan(nodes_alone([0, 1] * 15, where=words), split="column:where").splits.values()
+    assert sets(part) == sets(same) == [set(range(20)), set(range(20, 25)), set(range(25, 30))]
+    drawn = plan(
+        nodes_alone([0, 1] * 15, where=["train"] * 25 + ["test"] * 5), split="column:where"
+    )
+    first, second = drawn.splits.values()
+    assert set(first.test.tolist()) == set(second.test.tolist()) == set(range(25, 30))
+    assert len(first.val) == len(second.val) == 3
+    assert set(first.val.tolist()) != set(second.val.tolist())
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"split": "alphabetical"}, "no split 'alphabetical'; known are random, "),
+        ({"split": "group"}, "no split 'group'"),
+        ({"split": "group:site"}, "asks for the column 'site'; the columns are: where, few"),
+        ({"split": "scaffold"}, "these graphs have no SMILES"),
+        ({"split": "column:few"}, "'0' in the column 'few' is no part"),
+        ({"split": "group:few"}, "The groups of 30 graphs are too few: the train part"),
+        ({"folds": 31, "seeds": (0,)}, "31 folds cannot be made"),
+        ({"folds": 1}, "folds must be at least 2"),
+    ],
+)
+def test_what_cannot_be_split_so(options, sentence):
+    graphs = nodes_alone([0, 1] * 15, where=["x"] * 30, few=[str(i % 2) for i in range(30)])
+    with pytest.raises(LookHopsError, match=sentence):
+        plan(graphs, **options)
+
+
+def test_a_test_set_that_came_apart():
+    graphs = nodes_alone([0, 1] * 20, id=[f"a{i}" for i in range(40)], more=range(40))
+    test = nodes_alone([0, 0, 1], ("1", "0"), id=["x", "y", "z"])  # the other way round
+    both, numbers = with_test_set(graphs, test)
+    assert both.y[numbers].tolist() == [1, 1, 0]
+    assert both.columns["id"][-3:].tolist() == ["x", "y", "z"]
+    found = SplitPlan.of(both, Protocol(seeds=(11, 22), split="stratified"), numbers)
+    assert_whole(found, 43)
+    assert {tuple(part.test.tolist()) for part in found.splits.values()} == {(40, 41, 42)}
+    assert len({tuple(part.val.tolist()) for part in found.splits.values()}) == 2
+    assert all(len(part.val) == 5 for part in found.splits.values())
+    with pytest.raises(LookHopsError, match="graph 2: '2' of 'class' is not a class"):
+        with_test_set(graphs, nodes_alone([0, 0, 1], ("1", "2")))
+    with pytest.raises(LookHopsError, match="has graphs with the targets of made"):
+        with_test_set(graphs, replace(test, y=None))
+    with pytest.raises(LookHopsError, match="leave out --folds"):
+        SplitPlan.of(both, Protocol(seeds=(0,), folds=3), numbers)
+
+
+def test_graphs_without_a_target_are_in_no_part():
+    graphs = nodes_alone([0, 1, -1] * 20, ("a", "b"))
+    for options in ({}, {"split": "auto"}, {"folds": 4, "seeds": (0, 1)}):
+        for part in plan(graphs, **options).splits.values():
+            numbers = torch.cat([getattr(part, name) for name in PARTS])
+            assert len(numbers) == 40
+            assert (graphs.y[numbers] >= 0).all()
+
+
+def test_what_decides_splits_is_known_by_its_content():
+    one, other = (nodes_alone([0, 1] * 15, g=[str(i // n) for i in range(30)]) for n in (2, 3))
+    assert one.fingerprint == other.fingerprint
+    first, second = (plan(graphs, split="group:g").source for graphs in (one, other))
+    assert first != second
+    assert first == plan(one, split="group:g", seeds=(5,)).source
+    assert plan(one).source is None
+
+
+def test_rare_classes_are_remarked():
+    graphs = nodes_alone([0] * 97 + [1] * 3)
+    said = plan(graphs, split="stratified").remark(graphs)
+    assert said.startswith("fewer than five graphs of a class in a part, the least of all splits: ")
+    assert said.endswith(": '1' (training 2, validation 1, test 0)")
+    common = nodes_alone([0, 1] * 60)
+    assert plan(common, split="stratified").remark(common) is None
+    numbers = nodes_alone([float(c) for c in graphs.y])
+    assert plan(numbers).remark(numbers) is None

@@ -1,0 +1,201 @@
+"""Tables in files of every kind, and every way a file can be wrong."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import networkx as nx
+import pandas as pd
+import pytest
+
+import lookhops
+from lookhops import Graphs, LookHopsError
+from lookhops.datasets.tables import read_tables
+
+EDGES = "graph,source,target,amount,kind\nx,01,1,0.5,wire\nx,1,c,1.25,card\ny,01,NA,2.5,card\n"
+NODES = "graph,node,age,role\nx,01,30.5,old\nx,1,20,new\nx,c,,new\ny,01,41,old\ny,NA,22,vip\n"
+GRAPHS = "graph,class,note\nx,fine,a\ny,fraud,\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "bank").mkdir()
+    for name, text in (("edges", EDGES), ("nodes", NODES), ("graphs", GRAPHS)):
+        (tmp_path / "bank" / f"{name}.csv").write_text(text)
+    return tmp_path / "bank"
+
+
+def message(source: Path | str, **options) -> str:
+    with pytest.raises(LookHopsError) as error:
+        lookhops.load(source, **options)
+    return str(error.value)
+
+
+def test_a_folder(folder: Path):
+    graphs = lookhops.load(folder)
+    assert graphs.name == "bank"
+    assert graphs.columns["id"].tolist() == ["x", "y"]
+    assert graphs.nodes_per_graph.tolist() == [3, 2]  # 01 is not 1, NA is a node
+    assert graphs.class_names == ("fine", "fraud")
+    assert graphs.attribute_names == ("age",)
+    assert graphs.attributes[:, 0].isnan().tolist() == [False, False, True, False, False]
+    assert graphs.label_values == (("new", "old", "vip"),)
+    assert graphs.columns["note"].tolist() == ["a", ""]
+
+
+def test_files_of_all_kinds_are_the_same(folder: Path, tmp_path: Path):
+    wanted = lookhops.load(folder).fingerprint
+    ids = dict.fromkeys(("graph", "source", "target", "node"), str)
+    frames = {
+        name: pd.read_csv(
+            folder / f"{name}.csv", dtype=ids, keep_default_na=False, na_values={"age": [""]}
+        )
+        for name in ("edges", "nodes", "graphs")
+    }
+    for kind in ("tsv", "csv.gz", "parquet"):
+        (tmp_path / kind).mkdir()
+        for name, frame in frames.items():
+            path = tmp_path / kind / f"{name}.{kind}"
+            if kind == "parquet":
+                frame.to_parquet(path)
+            else:
+                frame.to_csv(path, sep="\t" if kind == "tsv" else ",")  # with its row numbers
+        assert lookhops.load(tmp_path / kind).fingerprint == wanted
+    files = {name: folder / f"{name}.csv" for name in frames}
+    assert read_tables(**files, name="bank").fingerprint == wanted
+    semicolons = tmp_path / "semicolons.csv"
+    semicolons.write_text("\ufeff\n" + EDGES.replace(",", " ; ").replace("\n", "\r\n"))
+    assert lookhops.load(semicolons).columns["id"].tolist() == ["x", "y"]
+
+
+def test_an_edge_list(folder: Path):
+    graphs = lookhops.load(folder / "edges.csv")
+    assert graphs.name == "edges"
+    assert graphs.edge_attribute_names == ("amount",)
+    assert graphs.edge_label_names == ("kind",)
+    assert lookhops.load(folder / "edges.csv", directed=True).num_edges == 3
+
+
+def test_an_edge_list_with_other_names_is_asked_for_its_columns(tmp_path: Path):
+    path = tmp_path / "transfers.csv"
+    path.write_text("case,payer,payee\n1,a,b\n2,a,c\n")
+    said = message(path)
+    assert said.startswith(f"{path}: neither molecules nor edges of graphs; the columns are case")
+    assert "--source-column" in said
+    told = {"graph_column": "case", "source_column": "payer", "target_column": "payee"}
+    graphs = lookhops.load(path, **told)
+    assert len(graphs) == 2
+    path.write_text("from,to,weight\n1,2,3\n")
+    said = message(path)
+    assert "no column says to which graph an edge belongs; the columns are from, to" in said
+    assert "SMILES" not in said
+
+
+def test_molecules_in_tables_of_other_kinds(tmp_path: Path):
+    frame = pd.DataFrame({"SMILES": ["CCO", "C"], "class": ["a", "b"], "mass": [46.0, 16.0]})
+    frame.to_parquet(tmp_path / "m.parquet")
+    frame.to_csv(tmp_path / "m.tsv", sep="\t", index=False)
+    frame.to_csv(tmp_path / "m.csv.gz", index=False)
+    for name in ("m.parquet", "m.tsv", "m.csv.gz"):
+        graphs = lookhops.load(tmp_path / name)
+        assert graphs.columns["smiles"].tolist() == ["CCO", "C"]
+        assert graphs.class_names == ("a", "b")
+        assert graphs.columns["mass"].tolist() == [46.0, 16.0]
+        assert graphs.name == "m"
+
+
+# -------------------------------------------------------------------- node-link
+
+
+def test_node_link_as_networkx_writes_it(tmp_path: Path):
+    graphs = [nx.path_graph(4), nx.star_graph(3)]
+    for number, graph in enumerate(graphs):
+        graph.graph.update({"id": f"g{number}", "class": "star" if number else "path"})
+        for node in graph:
+            graph.nodes[node].update(role="end" if graph.degree[node] == 1 else "mid")
+        for a, b in graph.edges:
+            graph.edges[a, b]["length"] = a + b / 2
+    lines = [json.dumps(nx.node_link_data(graph, edges="links")) for graph in graphs]
+    (tmp_path / "few.jsonl").write_text("\n\n".join(lines) + "\n")
+    found = lookhops.load(tmp_path / "few.jsonl")
+    wanted = Graphs.from_networkx(graphs, [graph.graph["class"] for graph in graphs])
+    assert found.edge_index.tolist() == wanted.edge_index.tolist()
+    assert found.labels.tolist() == wanted.labels.tolist()
+    assert found.edge_attributes.tolist() == wanted.edge_attributes.tolist()
+    assert found.y.tolist() == wanted.y.tolist()
+    assert found.columns["id"].tolist() == ["g0", "g1"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ("", "the file is empty"),
+        ("{", "line 1: not JSON"),
+        ('{"nodes": [{"id": 1}]}\n[]', "line 2: not a graph; one is"),
+        ('{"nodes": [{"name": 1}], "edges": []}', "line 1: each of its nodes must be an object"),
+        ('{"nodes": [{"id": 1}], "edges": [{"source": 1}]}', "must be an object with source and"),
+        (
+            '{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}',
+            "line 1, edge 1: node '2' is in no row",
+        ),
+        (
+            '{"nodes": [{"id": 1}, {"id": 1}], "edges": [{"source": 1, "target": 1}]}',
+            "line 1, node 2: node '1' of graph '1' stands in line 1, node 1 already",
+        ),
+        (
+            '{"nodes": [{"id": 1}]}\n{"nodes": [{"id": 1}], "directed": true}',
+            "of lines 1 and 2 one graph is directed",
+        ),
+    ],
+)
+def test_node_link_that_is_none(tmp_path: Path, lines: str, sentence: str):
+    path = tmp_path / "bad.jsonl"
+    path.write_text(lines)
+    said = message(path)
+    assert said.startswith(str(path))
+    assert sentence in said
+
+
+def test_node_link_without_edges(tmp_path: Path):
+    (tmp_path / "points.jsonl").write_text('{"nodes": [{"id": 1}, {"id": 2}]}\n')
+    assert lookhops.load(tmp_path / "points.jsonl").num_edges == 0
+
+
+# -------------------------------------------------------------------- bad files
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", ": the file is empty"),
+        ("graph,source,target\n", ": there are no rows below the columns' names"),
+        ("graph,source,source,target\n1,2,3,4\n", ", line 1: two columns are called 'source'"),
+        ("graph,source,target\n1,a,b\n\n1,a\n", ", line 4: 2 fields, where the header has 3"),
+        ("graph,source,target\n1,a,b\n1,a,b,c\n", ", line 3: 4 fields, where the header has 3"),
+        ('graph,source,target\n1,"a,b\n1,a,b\n', ", line 2: not a line of a CSV"),
+        ("graph,source,target\n1,a,b\n1,,b\n", ", line 3: the column 'source' is empty there"),
+        ("graph,source,target,w\n" + "1,a,b,2.5\n" * 19 + "1,a,b,x\n", ", line 21: 'x' in the"),
+        ('graph,source,target,w\n1,"a\nb",b,1\n1,a,b,inf\n', ", line 4: 'inf' in the column 'w'"),
+        (b"graph,source,target\n1,a,b\n1,\xff,b\n", ", line 3: not UTF-8 text"),
+    ],
+)
+def test_bad_files(tmp_path: Path, text: str | bytes, sentence: str):
+    path = tmp_path / "bad.csv"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert f"{path}{sentence}" in message(path)
+
+
+def test_files_that_are_not_what_they_are_called(tmp_path: Path):
+    (tmp_path / "a.csv.gz").write_bytes(b"graph,source\n")
+    assert "a.csv.gz: not a whole gzip file" in message(tmp_path / "a.csv.gz")
+    (tmp_path / "b.csv.gz").write_bytes(gzip.compress(EDGES.encode())[:-9])
+    assert "b.csv.gz: not a whole gzip file" in message(tmp_path / "b.csv.gz")
+    (tmp_path / "c.parquet").write_bytes(b"graph,source\n")
+    assert "c.parquet: not a Parquet file" in message(tmp_path / "c.parquet")
+
+
+def test_two_tables_of_one_kind(folder: Path):
+    (folder / "edges.tsv").write_text(EDGES)
+    assert "which table of edges? There are edges.csv and edges.tsv" in message(folder)

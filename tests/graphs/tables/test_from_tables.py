@@ -1,0 +1,267 @@
+"""Graphs from frames: against NetworkX, and every way a table can be wrong."""
+
+from __future__ import annotations
+
+import warnings
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lookhops import Graphs, LookHopsError
+
+EDGES = {
+    "graph": ["x", "x", "y", "y"],
+    "source": ["a", "b", "a", "c"],
+    "target": ["b", "c", "c", "d"],
+    "amount": [0.5, 1.25, 2.0, 8.0],
+    "kind": ["wire", "card", "card", "cash"],
+}
+NODES = {
+    "graph": ["y", "x", "x", "x", "y", "y", "y"],
+    "node": ["a", "c", "b", "a", "d", "c", "alone"],
+    "age": [30.5, 20.0, 50.0, 41.0, 22.0, np.nan, 60.0],
+    "role": ["old", "new", "new", None, "vip", "old", "new"],
+    "level": [1, 2, 3, 1, 2, 3, 1],
+    "member": [True, False, True, True, True, False, False],
+}
+GRAPHS = {"graph": ["y", "x"], "class": ["fraud", "fine"], "size": [10, 20], "note": ["", "n"]}
+
+
+def message(*args, **options) -> str:
+    with pytest.raises(LookHopsError) as error:
+        Graphs.from_tables(*args, **options)
+    return str(error.value)
+
+
+def test_three_tables():
+    graphs = Graphs.from_tables(EDGES, NODES, GRAPHS, name="mine")
+    assert (graphs.name, len(graphs)) == ("mine", 2)
+    assert graphs.columns["id"].tolist() == ["y", "x"]
+    assert graphs.columns["size"].tolist() == [10, 20]
+    assert graphs.columns["note"].tolist() == ["", "n"]
+    assert graphs.class_names == ("fine", "fraud")
+    assert graphs.y.tolist() == [1, 0]
+    assert graphs.nodes_per_graph.tolist() == [4, 3]
+    assert graphs.is_undirected
+    assert graphs.attribute_names == ("age",)
+    np.testing.assert_array_equal(
+        graphs.attributes[:, 0], np.float32([30.5, 22, np.nan, 60, 20, 50, 41])
+    )
+    assert graphs.label_names == ("role", "level", "member")
+    assert graphs.label_values[0] == ("new", "old", "vip", "(blank)")
+    assert graphs.label_values[1:] == (("1", "2", "3"), ("False", "True"))
+    assert graphs.labels[:, 0].tolist() == [1, 2, 1, 0, 0, 0, 3]
+    assert graphs.edge_attribute_names == ("amount",)
+    assert graphs.edge_label_values == (("card", "cash", "wire"),)
+    pairs = map(tuple, graphs.edge_index.t().tolist())
+    assert dict(zip(pairs, graphs.edge_attributes[:, 0].tolist(), strict=True)) == {
+        (0, 2): 2.0, (2, 0): 2.0, (1, 2): 8.0, (2, 1): 8.0,
+        (6, 5): 0.5, (5, 6): 0.5, (5, 4): 1.25, (4, 5): 1.25,
+    }  # fmt: skip
+
+
+def test_an_edge_list_alone():
+    edges = {**EDGES, "label": ["no", "no", "yes", "yes"], "weight": [1, 2, 1, 2]}
+    graphs = Graphs.from_tables(edges)
+    assert graphs.columns["id"].tolist() == ["x", "y"]
+    assert graphs.class_names == ("no", "yes")
+    assert graphs.nodes_per_graph.tolist() == [3, 3]
+    assert graphs.num_features == 0
+    assert graphs.edge_attribute_names == ("amount", "weight")
+    assert graphs.edge_label_names == ("kind",)
+    turned = Graphs.from_tables(edges, weight_column="amount", ignore="weight, kind")
+    assert turned.edge_attribute_names == ("weight",)
+    assert turned.edge_labels is None
+    other = Graphs.from_tables({**edges, "label": ["no", "yes", "yes", "yes"]})
+    assert other.y is None
+    assert other.edge_label_names == ("kind", "label")
+
+
+def test_columns_by_other_names():
+    edges = pd.DataFrame(EDGES).rename(columns={"graph": "Case", "source": "From", "target": "TO"})
+    graphs = Graphs.from_tables(edges, graph_column="case")
+    assert graphs.fingerprint == Graphs.from_tables(EDGES).fingerprint
+    strange = edges.rename(columns={"From": "payer", "TO": "payee"})
+    told = {"graph_column": "Case", "source_column": "payer", "target_column": "payee"}
+    assert Graphs.from_tables(strange, **told).fingerprint == graphs.fingerprint
+    said = message(strange, graph_column="Case")
+    assert "edges: no column says where an edge begins; the columns are Case, payer" in said
+    assert "source_column (--source-column)" in said
+    assert "no column is called 'nowhere'" in message(EDGES, node_column="nowhere")
+
+
+def test_what_the_columns_are_can_be_told():
+    graphs = Graphs.from_tables(EDGES, NODES, numbers="level", categories="age,role", ignore="kind")
+    assert graphs.attribute_names == ("level",)
+    assert graphs.label_names == ("age", "role", "member")
+    assert graphs.label_values[0] == ("20.0", "22.0", "30.5", "41.0", "50.0", "60.0", "(blank)")
+    assert graphs.edge_labels is None
+
+
+def test_directions():
+    directed = Graphs.from_tables(EDGES, directed=True)
+    assert directed.num_edges == 4
+    assert not directed.is_undirected
+    both = {key: [*EDGES[key], *EDGES[key]] for key in ("graph", "amount", "kind")}
+    both["source"] = EDGES["source"] + EDGES["target"]
+    both["target"] = EDGES["target"] + EDGES["source"]
+    assert Graphs.from_tables(both).fingerprint == Graphs.from_tables(EDGES).fingerprint
+
+
+def test_nodes_that_are_the_same_in_every_graph():
+    accounts = {"id": ["a", "b", "c", "d", "z"], "country": ["de", "fr", "fr", "it", "de"]}
+    with pytest.warns(UserWarning, match="1 of its 5 nodes have no edge"):
+        graphs = Graphs.from_tables(EDGES, accounts)
+    assert graphs.label_values == (("de", "fr", "it"),)
+    assert graphs.labels[:, 0].tolist() == [0, 1, 1, 0, 1, 2]
+
+
+def test_edges_whose_nodes_say_the_graph():
+    nodes = {"graph": ["p", "q", "p", "q"], "node": [1, 2, 3, 4]}
+    graphs = Graphs.from_tables({"source": [1, 2], "target": [3, 4]}, nodes)
+    assert graphs.edge_index.tolist() == [[1, 0, 3, 2], [0, 1, 2, 3]]
+    across = message({"source": [1, 2], "target": [3, 3]}, nodes)
+    assert across.startswith(
+        "edges, row 1 (from 0): an edge between two graphs, from node '2' of 'q'"
+    )
+    shared = {"graph": ["p", "q"], "node": [1, 1]}
+    assert "edges needs a column 'graph' too" in message({"source": [1], "target": [1]}, shared)
+
+
+def test_frames_of_all_kinds():
+    pa = pytest.importorskip("pyarrow")
+    wanted = Graphs.from_tables(pd.DataFrame(EDGES), pd.DataFrame(NODES), pd.DataFrame(GRAPHS))
+    arrow = [pa.Table.from_pandas(pd.DataFrame(table)) for table in (EDGES, NODES, GRAPHS)]
+    assert Graphs.from_tables(*arrow).fingerprint == wanted.fingerprint
+    records = pd.DataFrame(EDGES).to_records(index=False)
+    alone = Graphs.from_tables(EDGES)
+    assert Graphs.from_tables(np.asarray(records)).fingerprint == alone.fingerprint
+    numbers = np.array([[0, 5, 7], [0, 7, 9], [4, 5, 7]])
+    assert Graphs.from_tables(numbers).nodes_per_graph.tolist() == [3, 2]
+
+
+def test_polars_frames():
+    pl = pytest.importorskip("polars")
+    frames = [pl.DataFrame(table, strict=False) for table in (EDGES, NODES, GRAPHS)]
+    wanted = Graphs.from_tables(EDGES, NODES, GRAPHS)
+    assert Graphs.from_tables(*frames).fingerprint == wanted.fingerprint
+
+
+def test_ids_of_any_type():
+    ids = pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-01", "2020-01-03"])
+    graphs = Graphs.from_tables({**EDGES, "source": ids, "target": [1, 2.5, "a", ("t", 1)]})
+    assert graphs.nodes_per_graph.tolist() == [4, 4]
+    floats = {**EDGES, "source": [1.0, 2.0, 1.0, 3.0], "target": [2, 3, 3, 1]}
+    assert Graphs.from_tables(floats).nodes_per_graph.tolist() == [3, 2]
+
+
+def test_graphs_without_nodes():
+    more = {"graph": ["y", "empty", "x"], "class": ["a", "b", "b"]}
+    said = message(EDGES, NODES, more)
+    assert said.startswith("graphs, row 1 (from 0): graph 'empty' has no nodes; give it rows")
+    with pytest.warns(UserWarning, match="1 of 3 graphs have no nodes and are left out: row 1"):
+        graphs = Graphs.from_tables(EDGES, NODES, more, invalid="skip")
+    assert graphs.skipped == ((1, "empty", "it has no nodes"),)
+    assert graphs.columns["id"].tolist() == ["y", "x"]
+    assert graphs.y.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"edges": {**EDGES, "source": ["a", None, "a", "c"]}},
+            "edges, row 1 (from 0): the column",
+        ),
+        ({"edges": {**EDGES, "source": ["a", "", "a", "c"]}}, "'source' is empty there"),
+        ({"edges": {**EDGES, "graph": [1, np.nan, 1, 2]}}, "row 1 (from 0): the column 'graph'"),
+        ({"edges": {**EDGES, "source": ["q", "b", "a", "c"]}}, "node 'q' is in no row of nodes"),
+        ({"edges": {**EDGES, "graph": ["x", "x", "z", "y"]}}, "graph 'z' is in no row of graphs"),
+        ({"edges": {**EDGES, "amount": [1, np.inf, 2, 3]}}, "'inf' in the column 'amount' is not"),
+        ({"edges": {k: [] for k in EDGES}, "nodes": None}, "edges: there are no rows"),
+        (
+            {"nodes": {**NODES, "node": list("accadce")}},
+            "node 'c' of graph 'x'",
+        ),
+        (
+            {"nodes": {**NODES, "node": list("accadce")}},
+            "row 1 (from 0) already",
+        ),
+        ({"graphs": {**GRAPHS, "graph": ["x", "x"]}}, "graph 'x' stands in row 0"),
+        ({"edges": {"graph": [1, 2], "source": [1], "target": [2]}}, "edges: not a table"),
+        ({"edges": 5}, "edges: a table is a pandas or polars frame"),
+        ({"edges": np.zeros((2, 2), int)}, "does not say what its columns are"),
+        ({"edges": {"from": [1], "to": [2]}, "nodes": None}, "to which graph an edge belongs"),
+    ],
+)
+def test_bad_tables(changes, sentence):
+    given = {"edges": EDGES, "nodes": NODES, "graphs": GRAPHS} | changes
+    assert sentence in message(**given)
+
+
+def test_a_column_of_numbers_with_a_text():
+    amount = ["1.5"] * 19 + ["much"]
+    edges = {"graph": [1] * 20, "source": range(20), "target": range(1, 21), "amount": amount}
+    said = message(edges)
+    assert "row 19 (from 0): 'much' in the column 'amount', where 95.0% are numbers" in said
+    assert Graphs.from_tables(edges, categories="amount").edge_label_values == (("1.5", "much"),)
+    assert "'much' in the column 'amount' is not a finite" in message(edges, numbers="amount")
+
+
+def test_columns_that_are_no_features_are_said():
+    count = 30
+    edges = {"graph": [1] * count, "source": range(count), "target": range(1, count + 1)}
+    edges["when"] = pd.date_range("2020", periods=count)
+    edges["remark"] = [f"remark {i}" for i in range(count)]
+    edges["path"] = [[1, 2]] * count
+    said = r"when \(dates\), remark \(another text in each row\), path \(lists\)"
+    with pytest.warns(UserWarning, match=said):
+        graphs = Graphs.from_tables(edges)
+    assert graphs.num_edge_features == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Graphs.from_tables(edges, ignore="when,remark,path")
+
+
+def test_a_class_that_changes_within_a_graph():
+    edges = {**EDGES, "risk": [1, 2, 1, 1]}
+    said = message(edges, label_column="risk")
+    assert said.startswith(
+        "edges, row 1 (from 0): graph 'x' has another 'risk' there than in row 0"
+    )
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from("gh"), st.sampled_from("abcd"), st.sampled_from("abcd"),
+                  st.integers(0, 50)),
+        min_size=1, unique_by=lambda e: (e[0], *sorted(e[1:3])),
+    ),
+    st.randoms(),
+)  # fmt: skip
+def test_as_networkx_has_them(rows, random):
+    graphs = sorted({row[0] for row in rows})
+    nodes = [(g, n, random.random()) for g in graphs for n in random.sample("abcd", 4)]
+    naive = []
+    for name in graphs:
+        graph = nx.Graph()
+        graph.add_nodes_from((n, {"size": size}) for g, n, size in nodes if g == name)
+        graph.add_edges_from((a, b, {"length": float(x)}) for g, a, b, x in rows if g == name)
+        naive.append(graph)
+    wanted = Graphs.from_networkx(naive)
+    found = Graphs.from_tables(
+        pd.DataFrame(rows, columns=["graph", "source", "target", "length"]),
+        pd.DataFrame(nodes, columns=["graph", "node", "size"]),
+        pd.DataFrame({"graph": graphs}),
+        numbers="size,length",
+    )
+    assert found.edge_index.tolist() == wanted.edge_index.tolist()
+    assert torch.equal(found.attributes, wanted.attributes)
+    assert torch.equal(found.edge_attributes, wanted.edge_attributes)
+    assert found.node_ptr.tolist() == wanted.node_ptr.tolist()

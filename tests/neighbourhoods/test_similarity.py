@@ -1,0 +1,52 @@
+"""The most similar graph of a set, against a naive count."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookhops.datasets import load
+from lookhops.graphs import Graphs
+from lookhops.neighbourhoods import SimilarityIndex, identities, similarity
+from strategies import graph_sets
+
+
+def naive(graphs: Graphs, others: Graphs) -> list[float]:
+    """Tanimoto's similarity to the nearest of the others, from counts in dictionaries."""
+
+    def counts(of: Graphs) -> list[Counter]:
+        return [Counter(identities(one, 2).flatten().tolist()) for one in of]
+
+    def tanimoto(a: Counter, b: Counter) -> float:
+        return (a & b).total() / max((a | b).total(), 1)
+
+    return [max(tanimoto(a, b) for b in counts(others)) for a in counts(graphs)]
+
+
+@given(graph_sets(min_graphs=2), st.integers(1, 4))
+def test_the_nearest_is_that_of_a_naive_count(graphs, part):
+    others = graphs[: min(part, len(graphs) - 1)]
+    found = SimilarityIndex.of(others).nearest(graphs)
+    assert found == pytest.approx(naive(graphs, others), abs=1e-6)
+
+
+def test_a_graph_of_the_set_is_its_own_nearest(monkeypatch):
+    graphs = load("solubility")[:60]
+    index = SimilarityIndex.of(graphs[:40])
+    found = index.nearest(graphs)
+    assert (found[:40] == 1).all()
+    assert (found[40:] < 1).any()
+    monkeypatch.setattr(similarity, "CHUNK", 100)  # a few graphs at a time
+    assert np.array_equal(index.nearest(graphs), found)
+    assert index.nearest(graphs[:0]).shape == (0,)
+
+
+def test_a_large_set_is_sampled(monkeypatch):
+    graphs = load("solubility")[:60]
+    monkeypatch.setattr(similarity, "MOST_CODES", 600)
+    index = SimilarityIndex.of(graphs)
+    assert 1 <= len(index) < 60
+    assert index.codes.numel() <= 600
+    assert np.array_equal(SimilarityIndex.of(graphs).codes, index.codes)

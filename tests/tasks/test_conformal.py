@@ -1,0 +1,104 @@
+"""Conformal sets and intervals: their coverage, and that of their textbook forms."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookhops.tasks.conformal import (
+    class_nonconformity,
+    class_sets,
+    conformal_quantile,
+    number_intervals,
+    number_nonconformity,
+)
+
+SPLITS = 200
+
+
+def drawn_classes(generator: np.random.Generator, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Classes of a made-up set, and the probabilities of a model that is too sure of itself."""
+    p = generator.dirichlet((2, 1, 0.5), size=count)
+    y = (p.cumsum(1) > generator.random((count, 1))).argmax(1)
+    sharp = p**2 + 1e-12
+    return sharp / sharp.sum(1, keepdims=True), y
+
+
+def test_sets_cover_over_200_random_splits():
+    generator = np.random.default_rng(0)
+    p, y = drawn_classes(generator, 600)
+    shares = []
+    for _ in range(SPLITS):
+        val, test = np.split(generator.permutation(600), 2)
+        sets = class_sets(p[None, test], [class_nonconformity(p[val], y[val])], 0.9)
+        shares.append(sets[np.arange(300), y[test]].mean())
+    assert 0.87 <= np.mean(shares) <= 0.93
+    assert np.mean(shares) + 3 * np.std(shares) / SPLITS**0.5 >= 0.9
+
+
+def test_intervals_cover_over_200_random_splits():
+    generator = np.random.default_rng(0)
+    answers = generator.normal(size=600)
+    y = answers + generator.standard_t(3, 600) + 0.3
+    shares = []
+    for _ in range(SPLITS):
+        val, test = np.split(generator.permutation(600), 2)
+        ends = number_intervals(
+            answers[None, test], [number_nonconformity(answers[val], y[val])], 0.9
+        )
+        shares.append(((ends[:, 0] <= y[test]) & (y[test] <= ends[:, 1])).mean())
+    assert 0.87 <= np.mean(shares) <= 0.93
+
+
+@given(st.integers(0, 1000), st.integers(1, 40), st.sampled_from([0.5, 0.8, 0.9, 0.95]))
+def test_one_model_has_the_textbook_regions(seed, count, coverage):
+    generator = np.random.default_rng(seed)
+    p, y = drawn_classes(generator, count)
+    new, _ = drawn_classes(generator, 7)
+    nonconformity = class_nonconformity(p, y)
+    rank = int(np.ceil(coverage * (count + 1) - 1e-9))
+    limit = np.sort(nonconformity)[rank - 1] if rank <= count else np.inf
+    assert conformal_quantile(nonconformity, coverage) == limit
+    likeliest = new == new.max(1, keepdims=True)
+    assert np.array_equal(
+        class_sets(new[None], [nonconformity], coverage), (1 - new <= limit) | likeliest
+    )
+    residuals = number_nonconformity(p[:, 0], y.astype(float))
+    limit = np.sort(residuals)[rank - 1] if rank <= count else np.inf
+    ends = number_intervals(new[None, :, 0], [residuals], coverage)
+    assert ends == pytest.approx(np.stack((new[:, 0] - limit, new[:, 0] + limit), 1))
+
+
+@given(st.integers(0, 1000), st.integers(1, 4))
+def test_several_models_answer_as_cross_conformal_prediction_says(seed, models):
+    generator = np.random.default_rng(seed)
+    p = generator.dirichlet((1, 1, 1), size=(models, 5))
+    nonconformity = [generator.random(generator.integers(1, 30)) for _ in range(models)]
+    count, found = sum(map(len, nonconformity)), class_sets(p, nonconformity, 0.8)
+    for graph in range(5):
+        for c in range(3):
+            worse = sum((own >= 1 - p[k, graph, c]).sum() for k, own in enumerate(nonconformity))
+            likeliest = p.mean(0)[graph].argmax() == c
+            assert found[graph, c] == (likeliest or 1 + worse > 0.2 * (count + 1) + 1e-9)
+    ends = number_intervals(p[:, :, 0], nonconformity, 0.8)
+    for graph in range(5):
+        low = np.sort(np.concatenate([p[k, graph, 0] - own for k, own in enumerate(nonconformity)]))
+        high = np.sort(
+            np.concatenate([p[k, graph, 0] + own for k, own in enumerate(nonconformity)])
+        )
+        place = int(np.floor(0.2 * (count + 1) + 1e-9))
+        expected = (low[place - 1], high[count - place]) if place else (-np.inf, np.inf)
+        assert tuple(ends[graph]) == pytest.approx(expected)
+
+
+def test_too_few_graphs_exclude_nothing():
+    for count in (0, 8, 9):
+        nonconformity = np.linspace(0, 0.5, count)
+        assert class_sets(np.array([[[0.99, 0.01]]]), [nonconformity]).all() == (count < 9)
+        assert np.isinf(number_intervals(np.zeros((1, 1)), [nonconformity])).all() == (count < 9)
+
+
+def test_rows_without_a_target_have_no_score():
+    p = np.array([[0.75, 0.25], [0.5, 0.5]])
+    assert class_nonconformity(p, np.array([1, -1])).tolist() == [0.75]
+    assert number_nonconformity(np.array([1.0, 2.0]), np.array([np.nan, 5.0])).tolist() == [3.0]

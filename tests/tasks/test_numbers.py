@@ -1,0 +1,104 @@
+"""Regression: loss, metrics and units."""
+
+import json
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
+from torch.nn.functional import huber_loss, l1_loss, mse_loss
+
+from lookhops.errors import LookHopsError
+from lookhops.options import LOSSES
+from lookhops.tasks import Regression, task_from_dict
+
+NAN = float("nan")
+PLAIN = {"mse": mse_loss, "mae": l1_loss, "huber": huber_loss}
+
+
+def random_numbers(seed: int, *shape: int):
+    generator = torch.Generator().manual_seed(seed)
+    output = torch.randn(*shape, 1, generator=generator)
+    return output, 1e6 + 5 * torch.randn(*shape, generator=generator).double()
+
+
+@settings(derandomize=True, max_examples=25, deadline=None)
+@given(st.integers(0, 10_000), st.integers(2, 40))
+def test_same_as_scikit_learn(seed, count):
+    output, target = random_numbers(seed, count)
+    output = output.double() + 1e6
+    found = Regression("logS").evaluate(output, target)
+    y, answer = target.numpy(), output[:, 0].numpy()
+    assert found["mae"] == pytest.approx(mean_absolute_error(y, answer))
+    assert found["rmse"] == pytest.approx(root_mean_squared_error(y, answer))
+    assert found["r2"] == pytest.approx(r2_score(y, answer))
+    assert found["spearman"] == pytest.approx(spearmanr(y, answer).statistic)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_losses_are_torchs_on_standardised_numbers(loss):
+    """In single precision too, however far the numbers are from 0."""
+    task = Regression("logS", loss)
+    output, target = random_numbers(1, 4, 10)
+    blank = torch.rand(4, 10, generator=torch.Generator().manual_seed(2)) < 0.3
+    target[blank] = NAN
+    real = torch.rand(4, 10, generator=torch.Generator().manual_seed(3)) < 0.8
+    fitted = torch.stack([task.fit(row) for row in target])
+    output.requires_grad_()
+    losses, weight = task.losses(output, target, fitted, real)
+    errors, _ = task.scores(output, target, fitted, real)
+    losses.sum().backward()
+    assert output.grad.isfinite().all()
+    assert not output.grad[..., 0][blank | ~real].any()
+    for i in range(4):
+        known = real[i] & ~blank[i]
+        mean, spread = fitted[i]
+        own = target[i][~blank[i]]
+        assert (mean, spread) == (own.mean(), own.std(correction=0))
+        scaled = ((target[i][known] - mean) / spread).float()
+        torch.testing.assert_close(losses[i], PLAIN[loss](output[i, :, 0][known], scaled))
+        answer = task.in_units(output[i], fitted[i])[known, 0]
+        torch.testing.assert_close(errors[i], (answer - target[i][known]).abs().mean())
+        assert int(weight[i]) == int(known.sum())
+
+
+def test_blanks_and_padding_alone_weigh_nothing():
+    task, blank = Regression("logS"), torch.full((3,), NAN).double()
+    output, fitted = torch.randn(3, 1), task.fit(blank)
+    assert fitted.tolist() == [0, 1]
+    for found in (task.losses(output, blank, fitted), task.scores(output, blank, fitted)):
+        assert [float(value) for value in found] == [0, 0]
+    assert set(task.evaluate(output, blank).values()) == {None}
+    assert task.label(NAN) == ""
+
+
+def test_every_metric_is_evaluated_beside_the_means():
+    task = Regression("logS")
+    output, target = random_numbers(0, 20)
+    found = {**task.evaluate(output, target), **task.naive(target[:10], target[10:])}
+    assert [metric.name for metric in task.metrics] == [
+        *("mae", "mean_mae", "rmse", "mean_rmse", "r2", "spearman")
+    ]
+    assert set(found) == {metric.name for metric in task.metrics}
+    mean = target[:10].mean()
+    assert found["mean_mae"] == pytest.approx(float((target[10:] - mean).abs().mean()))
+    draws = task.resampled(output.double() + 1e6, target)
+    known = task.evaluate(output.double() + 1e6, target)
+    assert draws["mae"].min() < known["mae"] < draws["mae"].max()
+
+
+def test_what_cannot_be_learnt_and_what_is_not_defined():
+    task, same = Regression("logS"), torch.ones(4).double()
+    assert task.lacking(same, torch.arange(4)) == "'logS' has not two different numbers"
+    assert task.lacking(torch.arange(4.0), torch.arange(3)) is None
+    found = task.evaluate(torch.zeros(4, 1), same)
+    assert (found["mae"], found["r2"], found["spearman"]) == (1, None, None)
+    with pytest.raises(LookHopsError, match="loss is one of mse, mae, huber, not 'l7'"):
+        Regression("logS", "l7")
+
+
+def test_json_there_and_back():
+    task = Regression("logS", "huber")
+    assert task_from_dict(json.loads(json.dumps(task.to_dict()))) == task
