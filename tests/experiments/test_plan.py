@@ -34,12 +34,19 @@ def test_names_of_models():
         ("fingerprints", "Did you mean 'fingerprint'"),
         ("wl/k=3", "wl has no options"),
         ("wl+topk", "no convolution 'wl'"),
-        ("fingerprint/hidden=3", "no option 'hidden'; there are fingerprint, totals"),
+        ("fingerprint/hidden=3", "no option 'hidden'; there are fingerprint, totals, edges"),
         ("fingerprint/fingerprint=none", "reads a fingerprint, or totals"),
         ("licheb+lokhops", "Did you mean 'lookhops'"),
         ("gcnn", "Did you mean 'gcn'"),
         ("licheb/droput=0.3", "Did you mean 'dropout'"),
         ("licheb/k", "options are written"),
+        ("pyg:GATv2Conv/k=3", "pyg:GATv2Conv does not read k"),
+        (
+            "pyg:GATv2Conv/head=3",
+            "no option 'head'; there are heads, .*Did you mean 'heads'",
+        ),
+        ("pyg:RGCNConv", "needs edge_type: more than node features and edges"),
+        ("licheb+pyg:MemPooling", "gives no edges"),
         ("gcn/k=7", "gcn looks one hop and does not read k"),
         ("licheb/k=two", "k is a whole number"),
         ("licheb/k=2/k=3", "each once"),
@@ -57,6 +64,22 @@ def test_wrong_names_are_one_sentence(text, words):
     with pytest.raises(LookHopsError, match=words) as caught:
         parse_model(text)
     assert text in str(caught.value)
+
+
+def test_names_of_layers_of_other_libraries():
+    assert parse_model("pyg:GATv2Conv/heads=4") == Architecture(conv="pyg:GATv2Conv/heads=4")
+    both = parse_model("pyg:TAGConv/K=3/hidden=64+pyg:PANPooling/min_score=0.1/readout=max+mean")
+    assert both == Architecture(
+        conv="pyg:TAGConv/K=3", pool="pyg:PANPooling/min_score=0.1", hidden=64
+    )
+    assert parse_model("licheb+pyg:PANPooling/k=3/multiplier=2") == Architecture(
+        pool="pyg:PANPooling/multiplier=2", k=3
+    )
+    one, other = (f"pyg:GATConv/{o}" for o in ("heads=2/concat=false", "concat=false/heads=2"))
+    assert parse_model(one) == parse_model(other)
+    # Which dropout: the class's own where it stands after the class, else the network's.
+    assert parse_model("pyg:GATConv/dropout=0.1").dropout == 0
+    assert parse_model("pyg:GATConv+none/dropout=0.1").dropout == 0.1
 
 
 def test_the_recommended_network_and_its_variants():
@@ -101,6 +124,22 @@ def test_names_that_a_layer_cannot_have(name):
 def test_no_model_at_all():
     with pytest.raises(LookHopsError, match="at least one"):
         parse_models(" , ")
+
+
+def test_a_model_may_have_options_of_training_of_its_own():
+    [entry] = parse_models("gcn/members=5/hidden=8/learning_rate=0.01").values()
+    assert entry.model == Architecture(conv="gcn", hidden=8)
+    protocol = entry.protocol(Protocol(seeds=(1, 2), patience=7))
+    assert protocol == Protocol(seeds=(1, 2), patience=7, members=5, learning_rate=0.01)
+    assert list(parse_models("gcn,gcn/members=2")) == ["gcn", "gcn/members=2"]
+    for name, sentence in {
+        "gcn/members=many": "members is a whole number, not 'many'",
+        "gcn/members=2/members=3": "members is given twice",
+        "baseline/members=2": "baseline is not trained",
+        "gcn/split=random": "option 'split'",
+    }.items():
+        with pytest.raises(LookHopsError, match=sentence):
+            parse_models(name)
 
 
 def test_canonical_json_leaves_out_the_seeds_and_comes_back():

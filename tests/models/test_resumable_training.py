@@ -30,9 +30,8 @@ def same(first: Path, second: Path, graphs) -> None:
     one, two = load_model(first), load_model(second)
     assert one.seeds == two.seeds
     for seed in one.seeds:
-        assert all(
-            torch.equal(one.weights[seed][k], two.weights[seed][k]) for k in one.weights[seed]
-        )
+        for mine, other in zip(one.weights[seed], two.weights[seed], strict=True):
+            assert all(torch.equal(mine[k], other[k]) for k in mine)
     timeless = [
         [line.rsplit(",", 1)[0] for line in (folder / "history.csv").read_text().splitlines()]
         for folder in (first, second)
@@ -51,6 +50,38 @@ def whole(tasks, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     train_into(folder, tasks, SMALL, PROTOCOL, device="cpu")
     return folder
+
+
+def test_members_are_kept_averaged_and_resumed(tasks, whole, tmp_path):
+    protocol = replace(PROTOCOL, members=2, max_epochs=3)
+    train_into(tmp_path / "left", tasks, SMALL, protocol, device="cpu")
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        if len(seen) == 8:  # two members of the first seed, and the first of the second
+            raise Halt
+
+    with pytest.raises(Halt):
+        train_into(tmp_path / "m", tasks, SMALL, protocol, device="cpu", on_epoch=stop)
+    again = []
+    options = {"device": "cpu", "resume": True, "on_epoch": again.append}
+    config = train_into(tmp_path / "m", tasks, SMALL, protocol, **options)
+    assert len(again) == 4 * 3 - 8
+    same(tmp_path / "m", tmp_path / "left", tasks)
+    predictor = Predictor(tmp_path / "m", "cpu")
+    inputs = predictor.inputs(predictor.whole(tasks), 22)
+    with torch.inference_mode():
+        each = [inputs.outputs(network).double().softmax(1) for network in predictor.members[22]]
+        average = predictor.outputs(predictor.whole(tasks), 22).double().softmax(1)
+    assert not torch.equal(each[0], each[1])
+    torch.testing.assert_close(average, torch.stack(each).mean(0), rtol=0, atol=1e-6)
+    part = config["metrics"]["seeds"]["22"]
+    assert len(part["members"]) == 2
+    assert part["parameters"] == 2 * config["parameters"]
+    lines = (tmp_path / "m" / "history.csv").read_text().splitlines()
+    assert lines[0].startswith("seed,member,epoch,")
+    assert len(lines) == 1 + 4 * 3
 
 
 @pytest.mark.parametrize("stop_at", [1, 3, 5, 6, 10])

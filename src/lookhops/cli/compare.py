@@ -51,13 +51,13 @@ def compare(
 
     Args:
         models: With commas between: recommended, fingerprint, wl, wl-oa, baseline, morgan-forest,
-            or conv[+pool][/option=value], such as licheb+lookhops/k=3.
+            or conv[+pool][/option=value], such as licheb+lookhops/k=3 or recommended/members=5.
         seeds: How many splits, or which seeds (11,22). By default 10, or one a fold.
         store: SQLite file of finished runs; by default comparison.sqlite, in the output folder or
             the working folder.
         output: Folder for tables and the plot of ranks.
     """
-    graphs = reading.load(source)
+    graphs = reading.load_to_learn(source)
     if output is not None:
         check_folder(output)
     path = store or (output or Path()) / STORE
@@ -90,7 +90,7 @@ def _run(
     from lookhops.tasks import task_of
     from lookhops.training.trainer import draw_splits
 
-    cells = on_splits(graphs.name, parse_models(models).items(), plan)
+    cells = on_splits(graphs.name, parse_models(models), plan)
     draw_splits(graphs, task_of(graphs), plan.protocol, plan)  # what cannot be learnt says so now
     for cell in cells:
         check_graphs(cell.architecture, graphs)

@@ -28,7 +28,12 @@ def explain(
     model: Model,
     source: Input,
     output: Path | None = None,
-    seed: int | None = None,
+    of_seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed", help="Which of the model's seeds to look into; by default its first."
+        ),
+    ] = None,
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Draw each graph (SVG).")
     ] = True,
@@ -45,7 +50,6 @@ def explain(
 
     Args:
         output: Folder for explanations.json and the pictures.
-        seed: Which of the model's seeds to look into; by default its first.
     """
     from lookhops.models.explain import explain as explain_graphs
     from lookhops.models.predictor import Predictor
@@ -53,11 +57,11 @@ def explain(
     if output is None and not as_json:
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
     predictor = Predictor(model, device)
-    graphs = reading.load_input(source)
-    chosen = predictor.checkpoint.seeds[0] if seed is None else seed
+    graphs = reading.load_input(source, predictor.checkpoint.reading)
+    chosen = predictor.checkpoint.seeds[0] if of_seed is None else of_seed
     folder = changing(output) if output else nullcontext()
     with warnings_as_lines(), progress_bar() as bar, folder as new:
-        explained = explain_graphs(predictor, graphs, seed)
+        explained = explain_graphs(predictor, graphs, of_seed)
         found = bar.track(explained, len(graphs), description="explaining")
         records = list(with_pictures(found, new if pictures else None))
         content = {"model": str(model), "seed": chosen, "graphs": records}

@@ -10,7 +10,7 @@ from typing import Any
 from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import Model
-from lookhops.experiments.plan import on_splits, parse_models
+from lookhops.experiments.plan import Entry, on_splits, parse_models
 from lookhops.experiments.results import Results, collect, shared_seeds
 from lookhops.experiments.runners import Tell, run_local
 from lookhops.experiments.statistics import (
@@ -128,7 +128,7 @@ class Comparison:
 
 def compare(
     graphs: Graphs,
-    models: Mapping[str, Model] | Sequence[str],
+    models: Mapping[str, Entry | Model] | Sequence[str],
     protocol: Protocol | None = None,
     *,
     store: Store | Path | str,
@@ -141,7 +141,7 @@ def compare(
     Args:
         graphs: Graphs with classes.
         models: Names such as ``"licheb+lookhops"`` or ``"wl-oa"`` (see
-            :func:`~lookhops.experiments.plan.parse_model`), or models under any names. A layer of
+            :func:`~lookhops.experiments.plan.parse_entry`), or models under any names. A layer of
             your own takes part once :func:`~lookhops.nn.registry.register_convolution` knows it.
         protocol: How to train; by default the paper's, with its ten seeds.
         store: Where finished runs are kept.
@@ -156,7 +156,7 @@ def compare(
             options: dict[str, Any] = {"splits": splits, "device": device, "tell": tell}
             return compare(graphs, models, protocol, store=opened, **options)
     plan = draw_splits(graphs, task_of(graphs), protocol or Protocol(), splits)
-    cells = on_splits(graphs.name, models.items(), plan)
+    cells = on_splits(graphs.name, models, plan)
     done = run_local(cells, lambda name: graphs, store, device=device, tell=tell)
     if done.failures:
         raise LookHopsError(done.failures[0])

@@ -14,7 +14,7 @@ from lookhops.datasets.splits.plan import resolved, source_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.nn.registry import BUILT_IN, CONVOLUTIONS, POOLINGS
+from lookhops.nn.registry import BUILT_IN, is_known
 from lookhops.options import Classical
 from lookhops.schema import decode, read
 from lookhops.training import Protocol
@@ -115,7 +115,7 @@ def own_layers(architecture: Model) -> str | None:
     """
     if isinstance(architecture, Classical) or {architecture.conv, architecture.pool} <= BUILT_IN:
         return None
-    if architecture.conv not in CONVOLUTIONS or architecture.pool not in POOLINGS:
+    if not is_known(architecture.conv, architecture.pool):
         return None  # training will say so
     model = GraphNetwork.from_architecture(3, 2, architecture)
     kinds = dict.fromkeys(type(module) for module in model.modules())

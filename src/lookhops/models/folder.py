@@ -42,9 +42,9 @@ from lookhops.models.records import Machine, RunRecord, versions
 from lookhops.models.reference import Reference
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import AS_USUAL, Protocol, Reading
-from lookhops.schema import AtLeast, Count, NotNegative, located, read
+from lookhops.schema import AtLeast, Count, NotNegative, Positive, located, read
 from lookhops.tasks import Calibration, Classification, Task, task_from_dict
-from lookhops.training.trainer import Run
+from lookhops.training.trainer import Run, run_key
 
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
@@ -81,6 +81,7 @@ CONFIG_TYPE = AtLeast(
         "parameters": Count,
         "seconds_per_epoch": NotNegative | None,
         **dict.fromkeys(("epochs", "best_epoch"), Mapping[str, Count]),
+        "members?": Mapping[str, Positive],
         "metrics": AtLeast(METRICS),
         **dict.fromkeys(("format", "weights_sha256"), str),
         **dict.fromkeys(("history_sha256?", "predictions_sha256?", "reference_sha256?"), str),
@@ -175,7 +176,8 @@ def save_model(
         reading: How the graphs were read.
         information: The hop information that chose k, if it was measured.
     """
-    weights = {f"{run.seed}.{key}": value for run in runs for key, value in run.weights.items()}
+    networks = [one for run in runs for one in run.networks]
+    weights = {f"{one.key}.{key}": value for one in networks for key, value in one.weights.items()}
     for run in runs:
         weights |= {f"{run.seed}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
         if task.num_fitted and run.fitted is not None:
@@ -186,7 +188,7 @@ def save_model(
     answers = predictions_csv(runs, graphs, task, calibrations).encode()
     history = history_csv(runs).encode()
     reference = pack_tensors(_reference(runs, graphs, task, calibrations).tensors(), {})
-    seconds = [row["seconds"] for run in runs for row in run.history]
+    seconds = [row["seconds"] for one in networks for row in one.history]
     config = {
         "format": FORMAT,
         **settings,
@@ -197,6 +199,7 @@ def save_model(
         "seconds_per_epoch": float(np.mean(seconds)) if seconds else None,
         "epochs": {str(run.seed): len(run.history) for run in runs},
         "best_epoch": {str(run.seed): run.best_epoch for run in runs},
+        "members": {str(run.seed): len(run.networks) for run in runs},
         "metrics": metrics,
         "facts": graph_counts(graphs),
         "weights_sha256": hashlib.sha256(content).hexdigest(),
@@ -227,15 +230,19 @@ def _reference(
 ) -> Reference:
     """What new graphs are compared with."""
     target = task.targets(graphs).cpu()
-    nonconformity = {
-        run.seed: torch.from_numpy(
-            task.nonconformity(
-                task.answers(run.predictions["val"], calibrations[run.seed]), target[run.split.val]
+    nonconformity: dict[int, list[Tensor]] = {}
+    for run in runs:
+        if not run.predictions:  # its training was stopped before its time
+            continue
+        answers = task.answers(run.predictions["val"], calibrations[run.seed])
+        nonconformity[run.seed] = [
+            torch.from_numpy(
+                head.task.nonconformity(
+                    answers[:, head.channels], head.target(target[run.split.val])
+                )
             )
-        )
-        for run in runs
-        if run.predictions  # its training was not stopped before its time
-    }
+            for head in task.heads
+        ]
     return Reference.of(graphs, [run.split for run in runs], nonconformity)
 
 
@@ -252,8 +259,8 @@ class Checkpoint:
         architecture: The network.
         encoding: What it is told.
         task: What it is asked.
-        weights: The weights of each seed.
-        learnt: What each seed's network learnt to be told of whole graphs.
+        weights: The weights of each seed's members.
+        learnt: What each seed's networks learnt to be told of whole graphs.
         fitted: What the task took from each seed's training part, where answers need it.
         reference: What new graphs are compared with; folders of earlier versions have none.
     """
@@ -263,7 +270,7 @@ class Checkpoint:
     architecture: Architecture
     encoding: Encoding
     task: Task
-    weights: dict[int, dict[str, Tensor]]
+    weights: dict[int, list[dict[str, Tensor]]]
     learnt: dict[int, WholeEncoding]
     fitted: dict[int, Tensor]
     reference: Reference | None = None
@@ -289,14 +296,19 @@ class Checkpoint:
 
     def network(self, seed: int) -> GraphNetwork:
         """The network of a seed, not trained yet."""
-        width, outputs, sizes = self.encoding.width, self.task.out_channels, self.learnt[seed].sizes
+        sizes = {**self.learnt[seed].sizes, **self.encoding.sizes}
+        width, outputs = self.encoding.width, self.task.out_channels
         return GraphNetwork.from_architecture(width, outputs, self.architecture, **sizes)
 
-    def model(self, seed: int) -> GraphNetwork:
-        """The trained network of a seed, ready to predict."""
-        model, weights = self.network(seed), self.weights[seed]
+    def model(self, seed: int, member: int = 0) -> GraphNetwork:
+        """A trained network of a seed, ready to predict."""
+        model, weights = self.network(seed), self.weights[seed][member]
         model.to(next(iter(weights.values())).dtype).load_state_dict(weights)
         return model.eval()
+
+    def models(self, seed: int) -> list[GraphNetwork]:
+        """The trained networks of a seed, whose answers are averaged."""
+        return [self.model(seed, member) for member in range(len(self.weights[seed]))]
 
 
 def load_model(folder: Path | str) -> Checkpoint:
@@ -331,10 +343,14 @@ def _load(folder: Path) -> Checkpoint:
         parts = architecture, encoding, task
         found = Checkpoint(folder, config, *parts, {}, {}, {}, _read_reference(folder, config))
         expected: dict[str, Tensor] = {}
+        members: dict[int, list[str]] = {}
         for seed in map(int, config["epochs"]):
             found.learnt[seed] = _learnt(tensors, seed)
             network = found.network(seed).state_dict()
-            expected |= {f"{seed}.{key}": value for key, value in network.items()}
+            count = config.get("members", {}).get(str(seed), 1)
+            members[seed] = [run_key(seed, member) for member in range(count)]
+            for own in members[seed]:
+                expected |= {f"{own}.{key}": value for key, value in network.items()}
             if task.num_fitted:
                 expected[f"{seed}.{FITTED}"] = torch.zeros(task.num_fitted)
     _check_names(path, tensors, expected)
@@ -343,12 +359,14 @@ def _load(folder: Path) -> Checkpoint:
             f"{path}: not the weights that {CONFIG} describes; finish the training with "
             "`lookhops train ... --resume`, or train again."
         )
+    by_name: dict[str, dict[str, Tensor]] = {}
     for key in expected:
         owner, _, name = key.partition(".")
         if name == FITTED:
             found.fitted[int(owner)] = tensors[key]
         else:
-            found.weights.setdefault(int(owner), {})[name] = tensors[key]
+            by_name.setdefault(owner, {})[name] = tensors[key]
+    found.weights.update({seed: [by_name[own] for own in names] for seed, names in members.items()})
     return found
 
 

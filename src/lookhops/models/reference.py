@@ -34,26 +34,26 @@ class Reference:
         val: Those of the validation graphs of any seed that no seed was trained on, sorted.
         index: The training graphs, to find the most similar one in.
         limit: 99 of 100 validation graphs are at least so similar to their training part.
-        nonconformity: For each seed, how far the truth of its validation graphs is from its
-            answers (:mod:`lookhops.tasks.conformal`).
+        nonconformity: For each seed and target, how far the truth of its validation graphs is from
+            its answers (:mod:`lookhops.tasks.conformal`).
     """
 
     train: Tensor
     val: Tensor
     index: SimilarityIndex
     limit: float
-    nonconformity: Mapping[int, Tensor]
+    nonconformity: Mapping[int, Sequence[Tensor]]
 
     @classmethod
     def of(
-        cls, graphs: Graphs, splits: Sequence[Split], nonconformity: Mapping[int, Tensor]
+        cls, graphs: Graphs, splits: Sequence[Split], nonconformity: Mapping[int, Sequence[Tensor]]
     ) -> Reference:
         """What is kept of the graphs of a training.
 
         Args:
             graphs: All graphs.
             splits: Of each seed.
-            nonconformity: Of each seed.
+            nonconformity: Of each seed and target.
         """
         graphs = graphs.to("cpu")
         hashes = content_hashes(graphs)
@@ -84,18 +84,22 @@ class Reference:
             "codes": self.index.codes,
             "offsets": self.index.offsets,
             "limit": torch.tensor(self.limit, dtype=torch.float64),
-            **{f"{NONCONFORMITY}{seed}": values for seed, values in self.nonconformity.items()},
+            **{
+                f"{NONCONFORMITY}{seed}.{target}": values
+                for seed, each in self.nonconformity.items()
+                for target, values in enumerate(each)
+            },
         }
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Reference:
         """The reference that :meth:`tensors` gave."""
         index = SimilarityIndex(tensors["codes"], tensors["offsets"])
-        nonconformity = {
-            int(name.removeprefix(NONCONFORMITY)): values
-            for name, values in tensors.items()
-            if name.startswith(NONCONFORMITY)
-        }
+        nonconformity: dict[int, list[Tensor]] = {}
+        own = [name.split(".")[1:] for name in tensors if name.startswith(NONCONFORMITY)]
+        for seed, target in sorted((int(seed), int(target)) for seed, target in own):
+            values = tensors[f"{NONCONFORMITY}{seed}.{target}"]
+            nonconformity.setdefault(seed, []).append(values)
         limit = float(tensors["limit"])
         return cls(tensors["train"], tensors["val"], index, limit, nonconformity)
 

@@ -1,7 +1,7 @@
 """Training into a folder: every interruption leaves it resumable or complete.
 
 The state of an unfinished training lies in ``FOLDER/resume``: ``settings.json``, written before
-training begins, and one file for each stack of seeds that an engine trains, replaced in one rename.
+training begins, and one file for each stack of runs that an engine trains, replaced in one rename.
 What finished stacks predicted is computed again from their state.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ from lookhops.tasks import task_of
 from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
 
 BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))
-_FIELDS = ("seed", "history", "best_epoch", "best_loss")
+_FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
 
 
 def train_into(
@@ -44,6 +45,7 @@ def train_into(
     overwrite: bool = False,
     save_every: float = 10.0,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
+    threshold: str | None = None,
     command: str | None = None,
     reading: Reading = AS_USUAL,
     information: Mapping[str, Any] | None = None,
@@ -59,6 +61,8 @@ def train_into(
         resume: Go on with the training that was begun here; begin it if there is none.
         overwrite: Train anew; what is in the folder stays until the new model is complete.
         save_every: Seconds between two writes of the state.
+        threshold: Of two classes: from which probability the second is answered, such as ``0.3``,
+            or what it is chosen for on the validation part: ``f1`` or ``youden``.
         command: The command line that asked for it, kept with the model.
         reading: How the graphs were read, kept with the model: new ones are read so too.
         information: The hop information that chose k, kept with the model.
@@ -68,11 +72,12 @@ def train_into(
     """
     folder, chosen = Path(folder), choose_device(device)
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
-    task = task_of(graphs, protocol.class_weights, protocol.loss)
+    task = task_of(graphs, protocol.class_weights, protocol.loss, threshold)
     plan = draw_splits(graphs, task, protocol, splits)
     protocol, parts = plan.protocol, plan.splits
     # An architecture that cannot be says so before anything is written.
-    GraphNetwork.from_architecture(Encoding.fit(graphs).width, task.out_channels, architecture)
+    told = Encoding.fit(graphs, architecture.reads_edges)
+    GraphNetwork.from_architecture(told.width, task.out_channels, architecture, **told.sizes)
     settings = settings_of(graphs, architecture, protocol, parts)
     state = ResumeState(folder, settings, save_every)
     if (config := state.prepare(resume, overwrite)) is not None:
@@ -87,7 +92,7 @@ def train_into(
             task=task,
             splits=plan,
             device=chosen,
-            resume=lambda seeds: state.load(seeds, parts),
+            resume=state.load,
             on_epoch=lambda progress: state.after_epoch(progress, protocol, on_epoch),
         )
     except NotFinite as error:
@@ -123,7 +128,7 @@ class ResumeState:
         self.model, self.folder = folder, folder / "resume"
         self.begun_with = self.folder / "settings.json"
         self.settings, self.every = settings, every
-        self._written: dict[int, float] = {}
+        self._written: dict[str, float] = {}
 
     def prepare(self, resume: bool, overwrite: bool) -> dict[str, Any] | None:
         """Make the folder ready; the config of a training that was complete already, else none."""
@@ -178,7 +183,7 @@ class ResumeState:
 
     def save(self, progress: Progress, now: bool = True) -> None:
         """Write the state of a stack; with ``now`` false only if the last write was long ago."""
-        stack = progress.runs[0].seed
+        stack = progress.runs[0].key
         moment = time.monotonic()
         if not now and moment - self._written.get(stack, -float("inf")) < self.every:
             return
@@ -187,11 +192,9 @@ class ResumeState:
         files.write_bytes(self._file(stack), content)
         self._written[stack] = moment
 
-    def load(
-        self, seeds: Sequence[int], splits: Mapping[int, Split]
-    ) -> tuple[list[Run], dict[str, Tensor]] | None:
+    def load(self, stack: Sequence[Run]) -> tuple[list[Run], dict[str, Tensor]] | None:
         """The runs and the engine's state of a stack, or none if it was not begun."""
-        path = self._file(seeds[0])
+        path = self._file(stack[0].key)
         if not path.exists():
             return None
         advice = "begin anew with --overwrite"
@@ -202,14 +205,16 @@ class ResumeState:
         if note[files.CHECKSUM] is None:
             raise LookHopsError(f"{path}: of an earlier version of LookHops; {advice}.")
         try:
-            runs = [
-                Run(split=splits[run["seed"]], **{key: run[key] for key in _FIELDS})
-                for run in note["runs"]
-            ]
-        except (KeyError, TypeError) as error:
+            noted = [{key: run[key] for key in _FIELDS if key in run} for run in note["runs"]]
+            # Another machine may stack other runs together: then the stack begins anew.
+            if [(one["seed"], one.get("member", 0)) for one in noted] != [
+                (run.seed, run.member) for run in stack
+            ]:
+                return None
+            runs = [replace(run, **one) for run, one in zip(stack, noted, strict=True)]
+        except (KeyError, TypeError, AttributeError) as error:
             raise LookHopsError(f"{path}: damaged ({error!r}); {advice}.") from error
-        # Another machine may stack other seeds together: then the stack begins anew.
-        return (runs, state) if [run.seed for run in runs] == list(seeds) else None
+        return runs, state
 
     def clear(self) -> None:
         """Remove the state, the settings first: without them nothing is resumed by halves."""
@@ -224,8 +229,8 @@ class ResumeState:
         except OSError as error:
             raise LookHopsError(f"{self.folder}: cannot be removed ({error.strerror}).") from error
 
-    def _file(self, seed: int) -> Path:
-        return self.folder / f"{seed}.safetensors"
+    def _file(self, stack: str) -> Path:
+        return self.folder / f"{stack}.safetensors"
 
 
 def _has_files(folder: Path) -> bool:

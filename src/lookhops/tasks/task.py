@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import floor, inf, log10
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -91,6 +91,11 @@ class Task(ABC):
         return self.main
 
     @property
+    def heads(self) -> Sequence[Head]:
+        """Its targets one by one; of a simple task itself."""
+        return (Head("", self),)
+
+    @property
     @abstractmethod
     def out_channels(self) -> int:
         """Width of the network's output."""
@@ -156,6 +161,10 @@ class Task(ABC):
     def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
         """What turns outputs into answers, learnt from a validation part."""
 
+    def average(self, outputs: Sequence[Tensor]) -> Tensor:
+        """Outputs of several networks as those of one, whose answers are the mean of theirs."""
+        return torch.stack(list(outputs)).mean(0)
+
     @abstractmethod
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
         """Calibrated answers, float64; an empty calibration leaves them as the network has them."""
@@ -178,34 +187,16 @@ class Task(ABC):
             target: Those that it is measured on.
         """
 
-    def nonconformity(self, answers: Tensor, target: Tensor) -> NDArray[Any]:
-        """How far the targets are from calibrated answers, shape (n), of graphs that have one."""
-        return np.zeros(0)
-
-    def regions(
-        self,
-        answers: NDArray[Any],
-        nonconformity: Sequence[NDArray[Any]],
-        coverage: float,
-    ) -> NDArray[Any] | None:
-        """What the truth may be, with a probability of ``coverage`` (:mod:`.conformal`).
-
-        Args:
-            answers: Calibrated answers by each of the models, shape (models, g, ...).
-            nonconformity: For each model that of its validation part.
-            coverage: The probability.
-
-        Returns:
-            Of classes, which are in the set, shape (g, classes); of numbers, the ends of an
-            interval, shape (g, 2).
-        """
-        return None
-
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
         """Bootstrap draws, shape (resamples), of the metrics that are given with an interval."""
         return {}
 
-    def overview(self, outputs: Sequence[Tensor], targets: Sequence[Tensor]) -> dict[str, Any]:
+    def overview(
+        self,
+        outputs: Sequence[Tensor],
+        targets: Sequence[Tensor],
+        calibrations: Sequence[Calibration] = (),
+    ) -> dict[str, Any]:
         """What is said of the test graphs of all seeds together, as JSON can hold it."""
         return {}
 
@@ -221,6 +212,37 @@ class Task(ABC):
     def labels(self, target: Any) -> tuple[str, ...]:
         """The same in a cell for each target."""
         return (self.label(target),)
+
+
+class Head(NamedTuple):
+    """One target of a task, and where its numbers stand.
+
+    Args:
+        name: Of the target; nothing where it is the only one.
+        task: What is asked of it.
+        column: Its place among the targets; -1 where it is the only one.
+        channels: Its channels of the output and of the answers.
+        fitted: Its places in what was fitted; none where it takes nothing.
+    """
+
+    name: str
+    task: Any
+    column: int = -1
+    channels: slice = slice(None)
+    fitted: slice | None = None
+
+    def target(self, target: Tensor) -> Tensor:
+        """Its own target of those that :meth:`Task.targets` gave, as its task has it."""
+        return target if self.column < 0 else self.task.as_target(target[..., self.column])
+
+    def calibration(self, calibration: Calibration) -> Calibration:
+        """What a calibration holds under its name."""
+        prefix = self.key("")
+        return {k[len(prefix) :]: v for k, v in calibration.items() if k.startswith(prefix)}
+
+    def key(self, name: str) -> str:
+        """What a metric of it is called among those of all targets."""
+        return f"{self.name}: {name}" if self.name else name
 
 
 def weights(known: Tensor, real: Tensor | None, dtype: torch.dtype) -> Tensor:

@@ -1,14 +1,22 @@
-"""What is random in a run, and what it follows from: its seed and the epoch, nothing else."""
+"""What is random in a run, and what it follows from: its seed, its member's number, the epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lookhops.nn import Architecture, GraphNetwork
+
+
+def member_seed(seed: int, member: int) -> int:
+    """The seed of all that is random in a member: of the first the split's own, else from both."""
+    if member == 0:
+        return seed
+    return int(np.random.SeedSequence((seed, member)).generate_state(1)[0])
 
 
 def seeded_model(

@@ -39,7 +39,8 @@ def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epo
         title: Goes before each line.
     """
     title = f"{title}, " if title else ""
-    reported: set[int] = set()
+    reported: set[str] = set()
+    total = len(protocol.seeds) * protocol.members
     spoken = time.monotonic()
 
     def show(progress: Epoch) -> None:
@@ -55,10 +56,10 @@ def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epo
             spoken = time.monotonic()
             print_line(f"{title}seed {seeds}: {figures}", err)
         for run in progress.runs:
-            if run.done(protocol) and run.seed not in reported:
-                reported.add(run.seed)
-                count = f"{len(reported)} of {len(protocol.seeds)}"
-                print_line(f"{title}seed {run.seed} ({count}): {_ending(run)}", err)
+            if run.done(protocol) and run.key not in reported:
+                reported.add(run.key)
+                which = f"seed {run.seed}" + (f", member {run.member}" if run.member else "")
+                print_line(f"{title}{which} ({len(reported)} of {total}): {_ending(run)}", err)
 
     with progress_bar(TextColumn("{task.fields[figures]}")) as bar:
         task = bar.add_task("", total=protocol.max_epochs, figures="")

@@ -1,0 +1,218 @@
+"""Convolutions of PyG by name: those that take node features and edges, and give node features."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from inspect import Parameter
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from lookhops.errors import LookHopsError
+from lookhops.nn.others.names import OtherName, arguments, is_plain
+from lookhops.words import joined
+
+#: Arguments that say how wide a layer is; the network gives them.
+WIDTHS = ("in_channels", "out_channels", "channels")
+#: What classes call the number of edge features.
+EDGE_WIDTHS = ("edge_dim", "in_edge_channels", "dim")
+NEEDS_EDGES = "reads what edges carry: it needs graphs with edge features, and edges=use."
+
+
+@dataclass(frozen=True)
+class OtherConvolution:
+    """Makes a convolution of PyG: ``make(in_channels, out_channels, k)``.
+
+    Args:
+        name: Which, and its options.
+        kind: Its class.
+    """
+
+    name: OtherName
+    kind: type[nn.Module]
+    reads_k = False
+    reads_edges = False
+
+    def __call__(self, in_channels: int, out_channels: int, k: int) -> nn.Module:
+        """The layer, tried on a small graph."""
+        return self.make(in_channels, out_channels, None)
+
+    def make(self, in_channels: int, out_channels: int, edge_channels: int | None) -> nn.Module:
+        """The layer for so many channels of nodes and edges, or a sentence that says why not.
+
+        A class without ``in_channels`` and ``out_channels`` gives as many channels as it takes: a
+        dense layer stands before it. One whose heads stand side by side gets as many channels a
+        head as make up the width asked for.
+        """
+        layer = self._made(in_channels, out_channels, edge_channels)
+        width = self._try(layer, in_channels, edge_channels)
+        if width != out_channels:
+            parts = width // out_channels
+            if width % out_channels or out_channels % parts:
+                self.name.refuse(
+                    f"gives {width} channels where {out_channels} are wanted; choose its options, "
+                    "or the network's hidden, so that they divide."
+                )
+            layer = self._made(in_channels, out_channels, edge_channels, parts)
+            if self._try(layer, in_channels, edge_channels) != out_channels:
+                self.name.refuse(f"cannot be made to give {out_channels} channels.")
+        return layer
+
+    def _made(
+        self, in_channels: int, out_channels: int, edge_channels: int | None, parts: int = 1
+    ) -> nn.Module:
+        known, given = arguments(self.kind), self.name.values(self.kind)
+        widens = {"in_channels", "out_channels"} <= {*known} or "nn" in known
+        start = in_channels if widens else out_channels
+        widths = (start, out_channels // parts, out_channels)
+        for name, width in zip(WIDTHS, widths, strict=True):
+            if name in known:
+                given.setdefault(name, width)
+        for name in EDGE_WIDTHS:
+            if name in known and edge_channels is not None:
+                given.setdefault(name, edge_channels)
+            elif name in known and known[name].default is Parameter.empty:
+                self.name.refuse(NEEDS_EDGES)
+        if "nn" in known and "in_channels" not in known:
+            pairs = 2 if self.kind.__name__ == "EdgeConv" else 1  # it reads both ends of an edge
+            given["nn"] = _mlp(pairs * start, out_channels)
+        self.name.check_needed(self.kind, given)
+        layer = self._told(lambda: self.kind(**given))
+        if not widens:
+            layer.widen = nn.Linear(in_channels, out_channels)
+            layer.register_forward_pre_hook(_widened)
+        layer.register_forward_hook(_features_alone)
+        return layer
+
+    def _try(self, layer: nn.Module, in_channels: int, edge_channels: int | None) -> int:
+        """How many channels the layer gives on a small graph."""
+        source = torch.tensor([0, 1, 1, 2, 2, 3])
+        target = torch.tensor([1, 0, 2, 1, 3, 2])
+        x = torch.linspace(-1, 1, 4 * in_channels).view(4, in_channels)
+        told = {}
+        if edge_channels is not None:
+            told["edge_attr"] = torch.ones(6, edge_channels)
+        layer.eval()
+        with torch.no_grad():
+            found = self._told(
+                lambda: layer(x, torch.stack((source, target)), **told),
+                NEEDS_EDGES if self.reads_edges and edge_channels is None else None,
+            )
+        layer.train()
+        is_features = isinstance(found, Tensor) and found.dim() == 2 and len(found) == 4
+        if not is_features or not found.is_floating_point():
+            self.name.refuse("does not give a row of features for each node.")
+        return found.shape[1]
+
+    def _told(self, attempt: Callable[[], Any], why: str | None = None) -> Any:
+        """What an attempt gives; why it failed, or what the class says, in a sentence."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return attempt()
+        except LookHopsError:
+            raise
+        except Exception as error:
+            said = [*str(error).strip().splitlines(), "a check of its own fails"][0]
+            said = f"does not work so: {said.partition('. ')[0].rstrip('.')}."
+            raise LookHopsError(f"pyg:{self.name.layer} {why or said}") from error
+
+
+class OtherEdgeConvolution(OtherConvolution):
+    """The same of a class that reads what edges carry: it is told how many features they have."""
+
+    reads_edges = True
+
+    def __call__(
+        self, in_channels: int, out_channels: int, k: int, edge_channels: int | None = None
+    ) -> nn.Module:
+        """The layer, tried on a small graph."""
+        return self.make(in_channels, out_channels, edge_channels)
+
+
+def find_convolution(text: str) -> OtherConvolution:
+    """What makes the convolution of a name such as ``pyg:GATv2Conv/heads=4``."""
+    name = OtherName.parse(text)
+    if name.library != "pyg":
+        name.refuse("is no convolution: torch-geometric-pool has poolings only.")
+    kind = name.find(pyg_convolutions(), "convolution")
+    takes = _check_takes(name, kind)
+    return (OtherEdgeConvolution if "edge_attr" in takes else OtherConvolution)(name, kind)
+
+
+@cache
+def pyg_convolutions() -> dict[str, type[nn.Module]]:
+    """The convolutions of the installed PyG."""
+    import torch_geometric.nn.conv as library
+
+    found = {name: getattr(library, name) for name in library.__all__}
+    return {
+        name: kind
+        for name, kind in found.items()
+        if inspect.isclass(kind) and issubclass(kind, nn.Module) and name != "MessagePassing"
+    }
+
+
+def _check_takes(name: OtherName, kind: type[nn.Module]) -> set[str]:
+    """What a layer is called with; refused where that is more than node features and edges."""
+    own = list(inspect.signature(kind.forward).parameters.values())[1:]
+    star = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+    needed = [a.name for a in own if a.default is Parameter.empty and a.kind not in star]
+    more = [argument for argument in needed if argument not in ("x", "edge_index")]
+    relations = arguments(kind).get("num_relations")
+    if relations is not None and relations.default is Parameter.empty:
+        more = ["edge_type"]  # though its signature says that it may be missing
+    if more:
+        name.refuse(f"needs {joined(more)}: more than node features and edges.")
+    if needed != ["x", "edge_index"]:
+        name.refuse("is not called with node features and edges.")
+    return {argument.name for argument in own}
+
+
+def _mlp(in_channels: int, out_channels: int) -> nn.Module:
+    """The network that GIN's kind of layer is made around: two dense layers."""
+    hidden = nn.Linear(in_channels, out_channels)
+    return nn.Sequential(hidden, nn.ReLU(), nn.Linear(out_channels, out_channels))
+
+
+def _widened(layer: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:
+    """What a layer that keeps the number of channels is called with."""
+    widen: Any = layer.widen
+    return widen(given[0]), *given[1:]
+
+
+def _features_alone(layer: nn.Module, given: tuple[Any, ...], found: Any) -> Any:
+    """The node features of a layer that gives more than them."""
+    return found[0] if isinstance(found, tuple) else found
+
+
+def survey(edge_channels: int | None = None) -> Iterator[tuple[str, str]]:
+    """Each convolution of PyG: its name with the options it needs, and why it does not work, if so.
+
+    Args:
+        edge_channels: Edge features of the graphs; none says that edges have none.
+    """
+    for layer, kind in pyg_convolutions().items():
+        name = OtherName("pyg", layer, _needed_options(kind))
+        try:
+            make = find_convolution(str(name))
+            make.make(5, 24, edge_channels if make.reads_edges else None)
+        except LookHopsError as error:
+            yield str(name), str(error).removeprefix(f"pyg:{layer} ")
+        else:
+            yield str(name), ""
+
+
+def _needed_options(kind: type[nn.Module]) -> dict[str, str]:
+    """Values for what a class needs besides its widths: 2, or 0.5 where it wants a fraction."""
+    given = (*WIDTHS, *EDGE_WIDTHS, "nn")
+    return {
+        name: "0.5" if argument.annotation is float else "2"
+        for name, argument in arguments(kind).items()
+        if argument.default is Parameter.empty and name not in given and is_plain(argument)
+    }

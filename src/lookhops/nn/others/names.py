@@ -1,0 +1,129 @@
+"""Names of layers of other libraries, and their options, read from the class's own signature."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from inspect import Parameter
+from typing import Any, NoReturn
+
+from lookhops.errors import LookHopsError
+
+#: Prefixes of names, and what they stand for.
+LIBRARIES = {"pyg": "PyTorch Geometric", "tgp": "torch-geometric-pool"}
+#: Texts of options that are neither numbers nor words.
+WORDS = {"true": True, "false": False, "none": None}
+
+
+def is_other(name: str) -> bool:
+    """Whether a name is of a layer of another library."""
+    return name.partition(":")[0] in LIBRARIES and ":" in name
+
+
+@dataclass(frozen=True)
+class OtherName:
+    """A name such as ``pyg:GATv2Conv/heads=4``.
+
+    Args:
+        library: ``pyg`` or ``tgp``.
+        layer: What the library calls the layer.
+        options: Their texts, by name.
+    """
+
+    library: str
+    layer: str
+    options: Mapping[str, str]
+
+    @classmethod
+    def parse(cls, text: str) -> OtherName:
+        """The parts of a name."""
+        name, *options = text.split("/")
+        library, _, layer = name.partition(":")
+        found: dict[str, str] = {}
+        for option in options:
+            key, equals, value = option.partition("=")
+            if not equals or key in found:
+                raise LookHopsError(f"{text}: options are written name=value, each once.")
+            found[key] = value
+        return cls(library, layer, found)
+
+    def __str__(self) -> str:
+        options = "".join(f"/{name}={self.options[name]}" for name in sorted(self.options))
+        return f"{self.library}:{self.layer}{options}"
+
+    def refuse(self, why: str) -> NoReturn:
+        """Say why this layer cannot be had."""
+        raise LookHopsError(f"{self.library}:{self.layer} {why}")
+
+    def find(self, table: Mapping[str, Any], what: str) -> Any:
+        """The layer in a table of its library, or a sentence that names the nearest."""
+        if self.layer in table:
+            return table[self.layer]
+        near = get_close_matches(self.layer, table, n=1, cutoff=0.4)
+        hint = f" Did you mean {self.library}:{near[0]}?" if near else ""
+        raise LookHopsError(f"{LIBRARIES[self.library]} has no {what} {self.layer!r} here.{hint}")
+
+    def values(self, kind: type) -> dict[str, Any]:
+        """The values of the options, for the arguments of a class."""
+        known = arguments(kind)
+        found = {}
+        for name, text in self.options.items():
+            if name not in known:
+                near = get_close_matches(name, known, n=1)
+                hint = f" Did you mean {near[0]!r}?" if near else ""
+                listed = ", ".join(known) or "none"
+                self.refuse(f"has no option {name!r}, but {listed}.{hint}")
+            found[name] = value = _value(text)
+            if known[name].annotation in (int, float) and not isinstance(value, int | float):
+                self.refuse(f"takes a number as {name}, not {text!r}.")
+        if found.get("cached") is True:
+            self.refuse("would keep the edges of the first batch for all others: leave out cached.")
+        return found
+
+    def check_needed(self, kind: type, given: Mapping[str, Any]) -> None:
+        """Refuse a layer whose class needs more than is given."""
+        for name, argument in arguments(kind).items():
+            if argument.default is Parameter.empty and name not in given:
+                if is_plain(argument):
+                    self.refuse(
+                        f"needs {name}: give it, as in {self.library}:{self.layer}/{name}=..."
+                    )
+                self.refuse(
+                    f"needs {name}, which a name cannot give; register the layer from Python."
+                )
+
+
+def with_own_options(kind: type, name: str, options: Sequence[str]) -> tuple[str, list[str]]:
+    """A layer's name with those of the options that its class takes, and the others."""
+    known = arguments(kind)
+    own = [option for option in options if option.partition("=")[0] in known]
+    return str(OtherName.parse("/".join((name, *own)))), [o for o in options if o not in own]
+
+
+def arguments(kind: type) -> dict[str, Parameter]:
+    """The arguments by name that make an object of a class."""
+    own = list(inspect.signature(kind.__init__).parameters.values())[1:]  # type: ignore[misc]
+    star = (Parameter.VAR_KEYWORD, Parameter.VAR_POSITIONAL)
+    return {argument.name: argument for argument in own if argument.kind not in star}
+
+
+def is_plain(argument: Parameter) -> bool:
+    """Whether a text can be the value of an argument: a number, a word, true or false."""
+    text = str(argument.annotation)
+    plain = argument.annotation is Parameter.empty or re.search(r"\b(int|float|bool|str)\b", text)
+    return bool(plain) and not re.search(r"List|Dict|Callable|Tensor|Module", text)
+
+
+def _value(text: str) -> Any:
+    """The value of an option's text: a number, true, false, none, or else the text itself."""
+    if text.lower() in WORDS:
+        return WORDS[text.lower()]
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,0 +1,256 @@
+"""Poolings of PyG and of torch-geometric-pool by name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from lookhops.errors import LookHopsError
+from lookhops.hops import Adjacency, Anchors
+from lookhops.nn.level import Level, Pooled
+from lookhops.nn.others.names import OtherName, arguments
+from lookhops.nn.pool.base import Pooling
+from lookhops.nn.segments import places_in_graphs
+
+
+class Coarse(NamedTuple):
+    """The graphs that another library's pooling made.
+
+    Args:
+        x: Features of the new nodes, shape (m, d).
+        edge_index: The new edges, shape (2, e).
+        weight: A weight for each, or none.
+        batch: Graph of each new node, shape (m).
+        perm: The node that each new one was, or none where they are new.
+        loss: What the layer adds to the loss of the batch, or none.
+    """
+
+    x: Tensor
+    edge_index: Tensor
+    weight: Tensor | None
+    batch: Tensor
+    perm: Tensor | None = None
+    loss: Tensor | None = None
+
+
+class OtherPooling(Pooling):
+    """A pooling of another library, for one network at a time.
+
+    Args:
+        in_channels: Channels of the input.
+        ratio: The fraction of nodes that it was asked to keep.
+        layer: The library's own module.
+        call: Calls it with a level.
+    """
+
+    fixed_shapes = False
+    stackable = False
+    reads_edges = False
+
+    def __init__(
+        self,
+        in_channels: int,
+        ratio: float,
+        layer: nn.Module,
+        call: Callable[[nn.Module, Level], Coarse],
+    ) -> None:
+        super().__init__(in_channels, ratio)
+        self.layer = layer
+        self.call = call
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters, where the library's module knows how to."""
+        reset = getattr(self.layer, "reset_parameters", None)
+        if callable(reset):
+            reset()
+
+    def pool(
+        self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
+    ) -> tuple[Level, Pooled]:
+        """The next level in compacted form, and which nodes stayed."""
+        if masked:
+            raise LookHopsError(f"{type(self.layer).__name__} cannot pool graphs in masked form.")
+        made = self.call(self.layer, level)
+        if made.x.dim() != 2 or made.x.shape[1] != level.x.shape[1]:
+            raise LookHopsError(
+                f"{type(self.layer).__name__} gave features of shape {tuple(made.x.shape)}, "
+                f"not {level.x.shape[1]} for each node."
+            )
+        stays = made.perm if made.perm is not None else _places_taken(made, level)
+        # In the order of the nodes that stayed, and so of the graphs.
+        order = (made.batch if stays is None else stays).argsort(stable=True)
+        number = torch.empty_like(order).scatter(0, order, torch.arange(len(order)).to(order))
+        batch = made.batch.index_select(0, order)
+        place = None if stays is None else level.places[stays.index_select(0, order)]
+        x = made.x.index_select(0, order)
+        adjacency = Adjacency.of(number[made.edge_index], len(order), made.weight)
+        below = replace(level, x=x, adjacency=adjacency, graph=batch, place=place)
+        below = replace(below, alive=None, edge_alive=None, segments=None)
+        below = replace(below, edges=None, edge_now=None)  # new edges, of which nothing is told
+        return below, _decision(made, stays, level)
+
+    def extra_repr(self) -> str:
+        """Channels, as printing the module shows them."""
+        return f"{self.in_channels}"
+
+
+def _places_taken(made: Coarse, level: Level) -> Tensor | None:
+    """For new nodes, nodes of their graph whose places they take; none where there are too few."""
+    own = places_in_graphs(Level(made.x, level.adjacency, made.batch, level.num_graphs))
+    size = level.sizes
+    if bool((own >= size.index_select(0, made.batch)).any()):
+        return None
+    return (size.cumsum(0) - size).index_select(0, made.batch) + own
+
+
+def _decision(made: Coarse, stays: Tensor | None, level: Level) -> Pooled:
+    """What was answered, as far as the nodes that were there can show it."""
+    node = torch.ones_like(level.graph, dtype=torch.bool)
+    if stays is not None:
+        node = torch.zeros_like(node).index_fill(0, stays, True)
+    source, target = level.adjacency.source, level.adjacency.target
+    edge = node.index_select(0, source) & node.index_select(0, target)
+    loss = None
+    if made.loss is not None:  # said of the batch, and so of each of its graphs
+        loss = made.loss.expand(level.num_graphs)
+    return Pooled(node.to(level.x.dtype), node, edge, loss=loss)
+
+
+@dataclass(frozen=True)
+class MakeOtherPooling:
+    """Makes a pooling of another library: ``make(channels, k, ratio, **options)``.
+
+    Args:
+        name: Which, and its options.
+        kind: Its class.
+        call: Calls it with a level.
+        fixed: Arguments that it is given where it takes them and the name says nothing of them.
+    """
+
+    name: OtherName
+    kind: type[nn.Module]
+    call: Callable[[nn.Module, Level], Coarse]
+    fixed: tuple[tuple[str, Any], ...] = ()
+    uses_anchors = False
+
+    def __call__(self, channels: int, k: int, ratio: float, **options: Any) -> OtherPooling:
+        """The layer, tried on a small graph."""
+        known, given = arguments(self.kind), self.name.values(self.kind)
+        for argument, value in (("in_channels", channels), ("ratio", ratio), *self.fixed):
+            if argument in known:
+                given.setdefault(argument, value)
+        self.name.check_needed(self.kind, given)
+        try:
+            made = OtherPooling(channels, ratio, self.kind(**given), self.call)
+            made.eval()
+            with torch.no_grad():
+                made.pool(_small_level(channels))
+        except LookHopsError:
+            raise
+        except Exception as error:
+            said = [*str(error).strip().splitlines(), "a check of its own fails"][0]
+            said = said.partition(". ")[0].rstrip(".")
+            raise LookHopsError(
+                f"{self.name.library}:{self.name.layer} does not work so: {said}."
+            ) from error
+        return made.train()
+
+
+def _small_level(channels: int) -> Level:
+    """Two paths of five nodes."""
+    source = torch.tensor([0, 1, 1, 2, 2, 3, 3, 4])
+    edges = torch.stack((source, source.view(-1, 2).flip(1).flatten()))
+    x = torch.linspace(-1, 1, 10 * channels).view(10, channels)
+    adjacency = Adjacency.of(torch.cat((edges, edges + 5), 1), 10)
+    return Level(x, adjacency, torch.arange(10) // 5, 2)
+
+
+def find_pooling(text: str) -> MakeOtherPooling:
+    """What makes the pooling of a name such as ``pyg:PANPooling`` or ``tgp:kmis/order_k=2``."""
+    name = OtherName.parse(text)
+    if name.library == "pyg":
+        kind = name.find(pyg_poolings(), "pooling")
+        if not {"edge_index", "M"} & {*inspect.signature(kind.forward).parameters}:
+            name.refuse("gives no edges between what it pools to, so that no layer can follow.")
+        return MakeOtherPooling(name, kind, _call_pyg)
+    kind = name.find(tgp_poolings(), "pooling")
+    return MakeOtherPooling(name, kind, _call_tgp, (("sparse_output", True),))
+
+
+# -------------------------------------------------------------------- PyG
+
+
+@cache
+def pyg_poolings() -> dict[str, type[nn.Module]]:
+    """The poolings of the installed PyG."""
+    import torch_geometric.nn.pool as library
+
+    return {n: getattr(library, n) for n in library.__all__ if n.endswith("Pooling")}
+
+
+class _PathMatrix(NamedTuple):
+    """What PANPooling reads of the matrix that PANConv would give it: here the edges themselves."""
+
+    row: Tensor
+    column: Tensor
+    weight: Tensor
+
+    def coo(self) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows, columns and values."""
+        return self.row, self.column, self.weight
+
+
+def _call_pyg(layer: nn.Module, level: Level) -> Coarse:
+    """Call a pooling of PyG, and name what it gives: PyG tells by its place in a tuple."""
+    adjacency, batch = level.adjacency, level.graph.long()
+    weight = adjacency.weight if adjacency.weighted else None
+    source, target = adjacency.edge_index
+    taken = inspect.signature(layer.forward).parameters
+    if "M" in taken:
+        ones = level.x.new_ones(adjacency.num_edges)
+        matrix = _PathMatrix(target, source, ones if weight is None else weight)
+        x, edges, weights, graph, perm, _ = layer(level.x, matrix, batch=batch)
+        return Coarse(x, edges, None if weight is None else weights, graph, perm)
+    edge_index = torch.stack((source, target))
+    weighted = next((name for name in ("edge_weight", "edge_attr") if name in taken), None)
+    if weighted is None:
+        x, edges, graph, _ = layer(level.x, edge_index, batch=batch)
+        return Coarse(x, edges, None, graph)
+    x, edges, weights, graph, perm, *_ = layer(
+        level.x, edge_index, batch=batch, **{weighted: weight}
+    )
+    return Coarse(x, edges, weights, graph, perm)
+
+
+# -------------------------------------------------------------------- torch-geometric-pool
+
+
+def tgp_poolings() -> dict[str, type[nn.Module]]:
+    """The poolings of torch-geometric-pool, by its short names and by those of their classes."""
+    try:
+        from tgp.poolers import pooler_map
+    except ImportError as error:
+        raise LookHopsError(
+            "Names that begin with tgp: need torch-geometric-pool: pip install "
+            f"torch-geometric-pool ({error})."
+        ) from error
+    return {**pooler_map, **{kind.__name__: kind for kind in pooler_map.values()}}
+
+
+def _call_tgp(layer: nn.Module, level: Level) -> Coarse:
+    """Call a pooling of torch-geometric-pool."""
+    adjacency, batch = level.adjacency, level.graph.long()
+    weight = adjacency.weight if adjacency.weighted else None
+    made = layer(level.x, adj=adjacency.edge_index, edge_weight=weight, batch=batch)
+    if made.x.dim() == 3 or made.edge_index.dim() == 3:
+        raise LookHopsError(f"{type(layer).__name__} gives dense graphs only, which are not read.")
+    losses = [value for value in (made.loss or {}).values() if isinstance(value, Tensor)]
+    loss = torch.stack([value.mean() for value in losses]).sum() if losses else None
+    graph = torch.zeros_like(batch[: len(made.x)]) if made.batch is None else made.batch
+    return Coarse(made.x, made.edge_index, made.edge_weight, graph, None, loss)
