@@ -34,7 +34,7 @@ def test_names_of_models():
         ("fingerprints", "Did you mean 'fingerprint'"),
         ("wl/k=3", "wl has no options"),
         ("wl+topk", "no convolution 'wl'"),
-        ("fingerprint/hidden=3", "no option 'hidden'; there are fingerprint, totals"),
+        ("fingerprint/hidden=3", "no option 'hidden'; there are fingerprint, totals, edges"),
         ("fingerprint/fingerprint=none", "reads a fingerprint, or totals"),
         ("licheb+lokhops", "Did you mean 'lookhops'"),
         ("gcnn", "Did you mean 'gcn'"),

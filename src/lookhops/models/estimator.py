@@ -91,9 +91,10 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
         task = Classification.of(graphs, self.class_weights)
         [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
         self.models_ = []
+        sizes = {**run.learnt.sizes, **encoding.sizes}
         for member in run.networks:
             model = GraphNetwork.from_architecture(
-                encoding.width, len(classes), architecture, **run.learnt.sizes
+                encoding.width, len(classes), architecture, **sizes
             )
             model.load_state_dict(member.weights)
             self.models_.append(model.eval())

@@ -72,7 +72,7 @@ class Engine(ABC):
         self.fitted_each = [task.fit(self.target[split.train.to(device)]) for split in splits]
         width, outputs = self.encoding.width, task.out_channels
         models = [
-            seeded_model(seed, width, outputs, architecture, **learnt.sizes)
+            seeded_model(seed, width, outputs, architecture, **learnt.sizes, **self.encoding.sizes)
             for seed, learnt in zip(seeds, self.learnt, strict=True)
         ]
         self.prepare([model.to(device, self.dtype) for model in models])
