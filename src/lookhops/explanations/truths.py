@@ -14,7 +14,7 @@ from torch import Tensor
 from lookhops.datasets.hop_tasks import BLUE, MARKED, RED, hop_task
 from lookhops.datasets.solubility import load_solubility
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs
+from lookhops.graphs import Graphs, Target
 
 #: Nodes of the Barabási-Albert graph to which a motif is tied, and of the motif itself.
 BASE, MOTIF = 20, 5
@@ -73,7 +73,7 @@ def ba_2motifs(size: int = 1000, seed: int = 0) -> TruthTask:
         graph.add_edge(int(draws.integers(BASE)), BASE + int(draws.integers(MOTIF)))
         graphs.append(graph)
     packed = Graphs.from_networkx(graphs, y=torch.from_numpy(y), name="BA-2Motifs")
-    packed = replace(packed, class_names=("cycle", "house"))
+    packed = replace(packed, targets=(Target("motif", ("cycle", "house")),))
     return TruthTask(packed, (torch.arange(BASE + MOTIF) >= BASE).repeat(size))
 
 
@@ -102,7 +102,8 @@ def substructure_truth(name: str, patterns: Sequence[str], seed: int = 0) -> Tru
     order = torch.randperm(len(y), generator=torch.Generator().manual_seed(seed))
     without = order[y[order] == 0][: MOST_WITHOUT * int(y.sum())]
     chosen = torch.cat((y.nonzero().flatten(), without)).sort().values
-    graphs = replace(molecules, y=y, class_names=("without", "with"), name=name)
+    targets = (Target(name, ("without", "with")),)
+    graphs = replace(molecules, y=y, targets=targets, name=name)
     return TruthTask(graphs, torch.cat(truth)).select(chosen)
 
 
