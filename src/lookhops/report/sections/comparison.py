@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 
 import numpy as np
 
 from lookhops.experiments.compare import ALPHA
+from lookhops.experiments.costs import Cost, pareto_front
 from lookhops.experiments.keys import Model
 from lookhops.experiments.results import CellResult
 from lookhops.experiments.statistics import Pair
@@ -35,6 +36,7 @@ from lookhops.words import (
     counted,
     duration,
     joined,
+    memory,
     number,
     p_said,
     p_value,
@@ -136,6 +138,8 @@ def _comparison_blocks(group: Group) -> list[Block]:
             "method." + (f" Against {first}; all pairs below." if many else "")
         )
         blocks.append(differences(shown, note, high))
+    if len(group.cells) > 1:
+        blocks += cost_charts(group, n)
     if many:
         blocks.append(Folded(replace(pairs_table(pairs), note=f"All {len(pairs)} pairs")))
     return blocks
@@ -154,18 +158,19 @@ def models_table(group: Group, n: str) -> Table:
             percent(_mean(cell, "auroc")),
             number(cell.metrics["parameters"][0]),
             duration(float(np.mean(cell.metrics["seconds"]))),
+            memory(cell.peak_memory),
             _network(cell.architecture),
         ]
         for name, cell in group.cells.items()
     ]
-    head = ("model", "test accuracy", "validation", "AUROC", "parameters", "time a seed")
+    head = ("model", "test accuracy", "validation", "AUROC", "parameters", "time a split")
     order = "Best mean first; " if len(rows) > 1 else ""
     spread = "mean ± standard deviation" if len(group.found.seeds) > 1 else "one split, no spread"
     caption = (
         f"{order}{spread}. Choose among models by their "
         f"validation accuracy: the test accuracy is for telling how good the choice is. {n}."
     )
-    return Table((*head, "network"), rows, caption, best=0)
+    return Table((*head, "peak memory", "network"), rows, caption, best=0)
 
 
 def _network(model: Model) -> str:
@@ -231,6 +236,59 @@ def accuracies(group: Group, caption: str, height: int) -> Chart:
         caption,
         Table(("model", "test accuracy", "seeds"), rows),
         height,
+    )
+
+
+def cost_charts(group: Group, n: str) -> list[Chart]:
+    """Test accuracy against time and against parameters, with the models nothing beats for less."""
+    costs = group.found.costs()
+    counted = [cost for cost in costs if cost.parameters]
+    numbered = {cost.model: str(i + 1) for i, cost in enumerate(costs)}
+    charts = [cost_chart(costs, numbered, "seconds a split", [c.seconds for c in costs], n)]
+    if len(counted) > 1:
+        sizes = [float(cost.parameters or 0) for cost in counted]
+        charts.append(cost_chart(counted, numbered, "parameters", sizes, n))
+    return charts
+
+
+def cost_chart(
+    costs: Sequence[Cost], numbered: Mapping[str, str], title: str, x: Sequence[float], n: str
+) -> Chart:
+    """Test accuracy against one cost; a line joins the models that no other beats at less cost."""
+    y = [cost.score for cost in costs]
+    front = pareto_front(x, y)
+    line = {"color": "var(--blue)", "width": 2}
+    ends = rounded([x[i] for i in front]), rounded([y[i] for i in front])
+    traces = [series("lines", *ends, name="no other is better for less", line=line)]
+    for name, places, colour, symbol in (
+        ("on the line", front, "var(--blue)", "diamond"),
+        ("others", [i for i in range(len(x)) if i not in front], "var(--muted)", "circle-open"),
+    ):
+        if places:
+            look = {"color": colour, "symbol": symbol, "size": 10}
+            names = [label(costs[i].model) for i in places]
+            at = rounded([x[i] for i in places]), rounded([y[i] for i in places])
+            hover = "%{customdata}: %{y:.1f} %"
+            dots = series("markers+text", *at, hover, name=name, marker=look, customdata=names)
+            numbers = [numbered[costs[i].model] for i in places]
+            traces.append({**dots, "text": numbers, "textposition": "top center"})
+    rows = [
+        (
+            f"{numbered[cost.model]}  {cost.model}",
+            f"{cost.score:.1f} %",
+            f"{value:,.4g}",
+            "yes" if i in front else "no",
+        )
+        for i, (cost, value) in enumerate(zip(costs, x, strict=True))
+    ]
+    said = joined([costs[i].model for i in front])
+    return Chart(
+        figure(traces, axis(title, type="log"), axis("test accuracy, %", zeroline=False)),
+        f"Test accuracy against {title}. No other model is better for less than {said}.",
+        f"Test accuracy against {title}; the line joins the models that no other beats at less "
+        f"cost. Models are numbered as in the table above. {n}.",
+        Table(("model", "test accuracy", title, "on the line"), rows),
+        420,
     )
 
 
