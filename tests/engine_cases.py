@@ -10,7 +10,7 @@ from lookhops.datasets.hop_tasks import hop_task
 from lookhops.datasets.splits import Split, split
 from lookhops.graphs import Target
 from lookhops.nn import Architecture
-from lookhops.nn.registry import POOLINGS
+from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 from lookhops.options import Protocol
 from lookhops.tasks import task_of
 from lookhops.training.eager import EagerEngine
@@ -47,6 +47,21 @@ def noisy():
     task = task[torch.cat((zeros, ones[: len(zeros) // 2])).sort().values]
     noise = torch.randn(task.num_nodes, 6, generator=torch.Generator().manual_seed(0))
     return replace(task, attributes=noise, labels=None)
+
+
+@pytest.fixture(scope="session")
+def told(noisy):
+    """The same graphs with labels, numbers and weights on their edges, alike in both directions."""
+    low, high = torch.stack((noisy.source, noisy.target)).sort(0).values.double()
+    key = low * 0.37 + high * 1.91
+    numbers = torch.stack((key.cos(), (key * 3).sin().add(1.5)), 1).float()
+    return replace(
+        noisy,
+        edge_attributes=numbers,
+        edge_attribute_names=("length", "weight"),
+        edge_labels=(key.long() % 3)[:, None].to(torch.uint8),
+        edge_label_values=(("a", "b", "c"),),
+    )
 
 
 def asking(graphs, asked):
@@ -128,6 +143,33 @@ class StackedCases:
         protocol = exactly(seeds=(11, 22, 33), class_weights=True)
         stack = self.stack(noisy, architecture, protocol)
         self.assert_same(stack, self.alone(noisy, architecture, protocol), close=EXACT)
+
+    @pytest.mark.parametrize("conv", list(CONVOLUTIONS))
+    def test_with_what_edges_carry(self, told, conv):
+        architecture = replace(WHOLE, conv=conv, edges="use")
+        self.assert_same_with_edges(told, architecture)
+
+    @pytest.mark.parametrize("pool", [name for name in POOLINGS if name != "lookhops"])
+    def test_with_what_edges_carry_and_every_pooling(self, told, pool):
+        two = pool in ("asap", "hgpsl")  # later ones choose between clusters that coincide
+        architecture = replace(WHOLE, pool=pool, edges="use", layers=2 if two else 3)
+        self.assert_same_with_edges(told, architecture)
+
+    @pytest.mark.parametrize("conv", ["licheb", "limixhop", "gin"])
+    def test_with_edges_that_carry_something_else_each_way(self, told, conv):
+        labels = torch.arange(told.num_edges)[:, None] % 3
+        graphs = replace(told, edge_labels=labels.to(torch.uint8))
+        assert told.is_symmetric
+        assert not graphs.is_symmetric
+        self.assert_same_with_edges(graphs, replace(WHOLE, conv=conv, edges="use"))
+
+    def assert_same_with_edges(self, graphs, architecture):
+        protocol = exactly(seeds=(11, 22, 33))
+        stack, alone = (make(graphs, architecture, protocol) for make in (self.stack, self.alone))
+        assert stack.model.edges is not None
+        self.assert_same(stack, alone, epochs=2, close=EXACT)
+        learnt = stack.now["edges.table"].detach().abs().amax((1, 2))
+        assert (learnt > 1e-3).any()
 
     def test_readings_of_whole_graphs_alone(self, noisy):
         architecture = Architecture(conv="none", fingerprint=3, totals=True)
@@ -280,3 +322,14 @@ def assert_same_hits(found, want, stack, alone):
         unsure = int(((top[:, 0] - top[:, 1]) < 1e-2).sum())
         assert abs(float(found[i] - want[i])) * len(output) <= unsure + 1e-6
     assert len(found) == len(stack.seeds)
+
+    def test_members_on_the_same_splits_train_as_they_do_alone(self, noisy):
+        protocol = exactly(seeds=(11, 22), members=2, max_epochs=3)
+        options = {"device": self.device, "splits": [split(noisy, s) for s in (11, 22)]}
+        found = train(noisy, WHOLE, protocol, stacked=True, **options)
+        alone = train(noisy, WHOLE, protocol, stacked=False, **options)
+        for one, other in zip(found, alone, strict=True):
+            torch.testing.assert_close(one.predictions, other.predictions, rtol=0, atol=1e-6)
+            for mine, own in zip(one.members, other.members, strict=True):
+                losses = ([row["val_loss"] for row in run.history] for run in (mine, own))
+                assert next(losses) == pytest.approx(next(losses), abs=1e-6)

@@ -16,10 +16,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from lookhops.hops import Adjacency, chebyshev, powers
+from lookhops.hops import Adjacency, chebyshev, entry_kernels, powers
 from lookhops.hops import kernels as hop_kernels
-from lookhops.hops.merge import merge_hops
-from lookhops.hops.product import multiply
+from lookhops.hops.merge import merge_entries, merge_hops
+from lookhops.hops.product import entry_products, multiply
+from lookhops.hops.recurrences import alternate_sums
 from lookhops.nn import Level, kernels
 from lookhops.nn.activate import activate
 from lookhops.nn.dropout import dropout
@@ -95,13 +96,41 @@ def merge(
         wide = [t if t is None or not t.is_floating_point() else t.float() for t in given]
         plain = merge_hops(recurrence, *wide)
         fast = hop_kernels.merge(order, *(move(t, device) for t in given))
-        for found, expected in zip(fast, plain, strict=True):
+        for found, expected in zip(fast[:2], plain[:2], strict=True):
             if expected is None:
                 assert found is None
                 continue
             scale = expected.abs().max().clamp(min=1)
             limit = (1e-5 if dtype == torch.float32 else 0.04 * k) * scale
             assert (found.float().cpu() - expected).abs().max() <= limit
+
+
+def products_of_entries(
+    device: str, nodes: int, edges: int, channels: int, dtype: torch.dtype
+) -> None:
+    row_ptr, column, _ = csr(random_adjacency(nodes, edges), dtype)
+    g, x = (torch.randn(nodes, channels).to(dtype) for _ in range(2))
+    expected = entry_products(row_ptr, column, g.float(), x.float())
+    found = entry_kernels.entry_products(*(move(t, device) for t in (row_ptr, column, g, x)))
+    limit = CLOSE[dtype]["rtol"] * channels**0.5
+    torch.testing.assert_close(found.float().cpu(), expected, rtol=limit, atol=limit)
+
+
+def entries_of_a_merge(
+    device: str, stack: tuple, nodes: int, channels: int, k: int, order: float, dtype: torch.dtype
+) -> None:
+    recurrence = chebyshev if order == 2 else powers
+    row_ptr, column, _ = csr(random_adjacency(nodes, 2 * nodes, *stack), dtype)
+    left, right = ([torch.randn(*stack, nodes, channels).to(dtype) for _ in range(k)] for _ in "lr")
+    weight, offset = torch.randn(*stack, k + 1, channels), torch.randn(*stack, channels)
+    wide = ([t.float() for t in side] for side in (left, right))
+    expected = merge_entries(recurrence, row_ptr, column, *wide, weight, offset)
+    there = [move(t, device) for t in (alternate_sums(recurrence, weight), offset.to(dtype))]
+    sides = ([move(t, device) for t in side] for side in (left, right))
+    ends = (move(row_ptr, device), move(column, device))
+    found = entry_kernels.merge_entries(order, *ends, *sides, *there)
+    limit = (1e-5 if dtype == torch.float32 else 2e-2) * expected.abs().max().clamp(min=1)
+    assert (found.float().cpu() - expected).abs().max() <= limit
 
 
 # -------------------------------------------------------------------- nn
@@ -223,6 +252,10 @@ SMALL = {
         **cases(merge, ((),), (16,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS[:1]),
         **cases(merge, ((3,),), (8,), (5,), (1, 2, 4), (1.0, 2.0), FLOATS),
         **cases(merge, ((),), (1,), (5,), (2,), (2.0,), FLOATS),
+        **cases(products_of_entries, (1, 33), (3, 90), (1, 129), FLOATS[:1]),
+        **cases(products_of_entries, (5,), (9,), (1030,), FLOATS),
+        **cases(entries_of_a_merge, ((),), (17,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS[:1]),
+        **cases(entries_of_a_merge, ((3,),), (8,), (5,), (2, 3), (2.0,), FLOATS),
     },
     "nn": {
         **cases(activation, SIZES, BOTH, BOTH, BOTH),
@@ -239,6 +272,8 @@ LARGE = {
     **cases(sparse_product, (0,), (0,), (8,), FLOATS, BOTH),
     **cases(sparse_product, (5748,), (28534,), (128,), FLOATS, BOTH),
     **cases(merge, ((2,),), (5752,), (128,), (1, 2, 4), (1.0, 2.0), FLOATS),
+    **cases(products_of_entries, (5748,), (28534,), (1, 128), FLOATS),
+    **cases(entries_of_a_merge, ((2,),), (5752,), (128,), (1, 2, 4), (1.0, 2.0), FLOATS),
     **cases(activation, ((700,),), BOTH, BOTH, BOTH),
     **cases(reading, ((700,),), BOTH),
     **cases(ranking, ((5, 0, 1, 10, 700, 5748, 20),), BOTH, BOTH, (0.1, 0.5, 0.6, 0.7, 0.9, 1.0)),

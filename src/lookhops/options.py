@@ -19,6 +19,8 @@ from lookhops.errors import LookHopsError
 
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
 MOST_SEEDS = 10_000
+#: What a model may make of what edges carry.
+EDGES = ("use", "ignore")
 LOSSES = ("mse", "mae", "huber")
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 #: Kinds of splits, and whether each names a column.
@@ -100,7 +102,11 @@ def argument_texts(of: Any) -> dict[str, str]:
 
 
 MOLECULES, TABLES, HOP_TASKS = "molecules", "tables", "hop tasks"
-CHOICES = {"invalid": ("raise", "skip")}
+CHOICES = {
+    "invalid": ("raise", "skip"),
+    "duplicates": ("keep", "merge"),
+    "salts": ("keep", "largest"),
+}
 
 
 @dataclass(frozen=True)
@@ -109,7 +115,8 @@ class Reading:
 
     Args:
         smiles_column: CSV: the column of SMILES; by default found by its name.
-        label_column: Molecules and tables: the class of each graph; by default found by its name.
+        label_column: Molecules and tables: what is to be learnt, if no ``target`` is named; by
+            default found by its name.
         id_column: CSV or SDF: what to call each molecule; by default found by its name.
         graph_column: Tables: the graph of an edge or a node; by default found by its name.
         node_column: Tables: the id of a node; by default found by its name.
@@ -123,8 +130,15 @@ class Reading:
         directed: Tables: an edge leads from its source to its target and not back.
         invalid: Molecules that do not parse and graphs without nodes: ``raise`` an error, or
             ``skip`` them with a warning.
-        size: hops-K: how many graphs to make; by default 1000.
-        seed: hops-K: the seed to make them by; by default 0.
+        target: What is to be learnt: a column, or several with commas between; by default what the
+            source has.
+        task: Whether targets are learnt as ``classes`` or as ``numbers``; ``auto``: few different
+            values are classes. For each by name: ``logS=numbers,active=classes``.
+        duplicates: Rows that are the same molecule: ``keep`` all (a split never parts them), or
+            ``merge`` them: numbers are averaged, classes that contradict each other are blanked.
+        salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
+        task_size: hops-K: how many graphs to make; by default 1000.
+        task_seed: hops-K: the seed to make them by; by default 0.
     """
 
     smiles_column: str | None = option(None, of=(MOLECULES,))
@@ -140,8 +154,12 @@ class Reading:
     ignore: str | None = option(None, of=(TABLES,))
     directed: bool = option(False, of=(TABLES,))
     invalid: str = "raise"
-    size: int | None = option(None, flag="--task-size", least=1, of=(HOP_TASKS,))
-    seed: int | None = option(None, flag="--task-seed", least=0, of=(HOP_TASKS,))
+    target: str | None = None
+    task: str = "auto"
+    duplicates: str = "keep"
+    salts: str = option("keep", of=(MOLECULES,))
+    task_size: int | None = option(None, least=1, of=(HOP_TASKS,))
+    task_seed: int | None = option(None, least=0, of=(HOP_TASKS,))
 
     def __post_init__(self) -> None:
         for name, words in CHOICES.items():
@@ -163,13 +181,14 @@ class Reading:
         """These options, with those of an earlier reading where nothing else was chosen.
 
         Names of columns are not taken over (they are looked for before the usual ones, and need not
-        be there), nor what hop tasks were made of.
+        be there), nor what only concerns learning: targets, duplicates, what hop tasks are made of.
         """
         taken = {
             own.name: getattr(earlier, own.name)
             for own in fields(Reading)
             if getattr(self, own.name) == own.default
             and not own.name.endswith("_column")
+            and own.name not in ("target", "task", "duplicates")
             and own.metadata.get("of") != (HOP_TASKS,)
         }
         return replace(self, **taken)
@@ -222,6 +241,9 @@ class Architecture:
             none are read.
         totals: Read beside the network what a graph holds in all: its size, counts of labels and
             degrees, means of attributes.
+        edges: What edges carry (labels, numbers, weights): ``use`` it everywhere, or ``ignore`` it
+            everywhere; by default fingerprint and totals use it, and layers, as the paper's, do
+            not.
     """
 
     conv: str = "licheb"
@@ -237,11 +259,17 @@ class Architecture:
     dropout: float = 0.0
     fingerprint: int | None = None
     totals: bool = False
+    edges: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.edges is not None and self.edges not in EDGES:
+            raise LookHopsError(f"edges is {' or '.join(EDGES)}, not {self.edges!r}.")
 
     @property
     def reads_edges(self) -> bool:
         """Whether features of edges are looked at."""
-        return self.fingerprint is not None or self.totals
+        of_wholes = self.fingerprint is not None or self.totals
+        return of_wholes if self.edges is None else self.edges == "use"
 
 
 #: One network for all data sets, chosen on other splits than the ten that are reported
@@ -253,7 +281,7 @@ RECOMMENDED = Architecture(
 FINGERPRINT = Architecture(conv="none", fingerprint=5)
 
 #: Names of the models that are fitted without the engines (:mod:`lookhops.classical`).
-CLASSICAL = ("wl", "wl-oa", "baseline", "morgan-forest")
+CLASSICAL = ("wl", "wl-oa", "baseline", "morgan-forest", "morgan-ridge", "mean")
 
 
 @dataclass(frozen=True)
@@ -272,9 +300,10 @@ class Classical:
 class Protocol:
     """How a model is trained and tested. The defaults are the paper's, to the letter.
 
-    Each seed draws its own split and its own initial weights. Adam; training stops after
-    ``patience`` epochs without a lower validation loss; the weights of the lowest validation loss
-    are tested, once.
+    Each seed draws its own split and its own initial weights; with several members, networks with
+    other initial weights are trained on the same split, and their answers are averaged. Adam;
+    training stops after ``patience`` epochs without a lower validation loss; the weights of the
+    lowest validation loss are tested, once.
 
     Args:
         seeds: One run for each.
@@ -285,6 +314,8 @@ class Protocol:
             train, val or test); ``auto``: stratified for classes, else random.
         folds: Test on each of so many folds in turn; by default every seed draws a test part of its
             own. Twice as many seeds as folds repeat them with others.
+        members: Networks for each split, with other initial weights each, whose answers are
+            averaged.
         batch_size: Graphs in a batch.
         learning_rate: Learning rate of Adam.
         weight_decay: Weight decay of Adam.
@@ -300,6 +331,7 @@ class Protocol:
     fractions: tuple[float, float, float] = (0.8, 0.1, 0.1)
     split: str = "random"
     folds: int | None = option(None, least=2)
+    members: int = option(1, least=1)
     batch_size: int = option(256, least=1)
     learning_rate: float = option(1e-3, flag="--lr")
     weight_decay: float = 0.0

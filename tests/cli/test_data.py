@@ -48,7 +48,7 @@ def test_tables(lookhops: Run, tmp_path: Path):
     files = ("--graphs", tmp_path / "g.csv", "--nodes", tmp_path / "n.csv")
     edges, out = ("--edges", tmp_path / "e.parquet"), tmp_path / "mine.graphs"
     code, said, err = lookhops("data", "convert", *files, *edges, out)
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "label: learnt as classes (fine, fraud)\n")
     assert "mine.graphs: 2 graphs" in said
     graphs = Graphs.load(out)
     assert (graphs.name, graphs.class_names) == ("mine", ("fine", "fraud"))

@@ -34,7 +34,7 @@ def test_names_of_models():
         ("fingerprints", "Did you mean 'fingerprint'"),
         ("wl/k=3", "wl has no options"),
         ("wl+topk", "no convolution 'wl'"),
-        ("fingerprint/hidden=3", "no option 'hidden'; there are fingerprint, totals"),
+        ("fingerprint/hidden=3", "no option 'hidden'; there are fingerprint, totals, edges"),
         ("fingerprint/fingerprint=none", "reads a fingerprint, or totals"),
         ("licheb+lokhops", "Did you mean 'lookhops'"),
         ("gcnn", "Did you mean 'gcn'"),
@@ -124,6 +124,22 @@ def test_names_that_a_layer_cannot_have(name):
 def test_no_model_at_all():
     with pytest.raises(LookHopsError, match="at least one"):
         parse_models(" , ")
+
+
+def test_a_model_may_have_options_of_training_of_its_own():
+    [entry] = parse_models("gcn/members=5/hidden=8/learning_rate=0.01").values()
+    assert entry.model == Architecture(conv="gcn", hidden=8)
+    protocol = entry.protocol(Protocol(seeds=(1, 2), patience=7))
+    assert protocol == Protocol(seeds=(1, 2), patience=7, members=5, learning_rate=0.01)
+    assert list(parse_models("gcn,gcn/members=2")) == ["gcn", "gcn/members=2"]
+    for name, sentence in {
+        "gcn/members=many": "members is a whole number, not 'many'",
+        "gcn/members=2/members=3": "members is given twice",
+        "baseline/members=2": "baseline is not trained",
+        "gcn/split=random": "option 'split'",
+    }.items():
+        with pytest.raises(LookHopsError, match=sentence):
+            parse_models(name)
 
 
 def test_canonical_json_leaves_out_the_seeds_and_comes_back():

@@ -155,7 +155,7 @@ def test_what_is_not_graphs_is_refused(tasks):
     model = quick().fit(tasks)
     with pytest.raises(LookHopsError, match="fitted on graphs, and this is smiles"):
         model.predict(["CCO"])
-    with pytest.raises(LookHopsError, match="made by 'molecules-1'"):
+    with pytest.raises(LookHopsError, match="made by 'molecules-2'"):
         model.predict(load("solubility")[:3])
     with pytest.raises(NotFittedError):
         quick().predict(tasks)
@@ -204,3 +204,14 @@ def test_rare_classes_stay_in_training():
     smiles = ["CCO", "CCN", "CCC", "CCCC", "CCCCC", "CCF"]
     model = quick().fit(smiles, ["a", "b", "c", "c", "c", "d"])
     assert model.classes_.tolist() == ["a", "b", "c", "d"]
+
+
+def test_members_are_averaged():
+    graphs = load("hops-1", size=60)
+    options = {"hidden": 8, "layers": 2, "max_epochs": 2, "device": "cpu"}
+    fitted = LookHopsClassifier(members=2, **options).fit(graphs)
+    alone = LookHopsClassifier(**options).fit(graphs)
+    assert len(fitted.models_) == 2
+    for mine, own in zip(fitted.model_.parameters(), alone.model_.parameters(), strict=True):
+        assert torch.equal(mine, own)
+    assert not np.allclose(fitted.predict_proba(graphs), alone.predict_proba(graphs), atol=1e-4)

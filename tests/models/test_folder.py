@@ -60,7 +60,7 @@ def test_weights_come_back_as_they_were(tmp_path, tasks):
     train_into(tmp_path / "m", tasks, SMALL, protocol, device="cpu")
     loaded = load_model(tmp_path / "m")
     assert loaded.architecture == SMALL
-    assert all(torch.equal(loaded.weights[11][key], run.weights[key]) for key in run.weights)
+    assert all(torch.equal(loaded.weights[11][0][key], run.weights[key]) for key in run.weights)
     model = loaded.model(11)
     with torch.no_grad():
         assert torch.equal(model(tasks[run.split.test]), run.predictions["test"])

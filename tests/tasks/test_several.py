@@ -120,3 +120,10 @@ def test_classes_alone_take_nothing_from_training_but_weights():
 def test_json_there_and_back(mixed):
     task = task_of(mixed, class_weights=True, loss="mae")
     assert task_from_dict(json.loads(json.dumps(task.to_dict()))) == task
+
+
+def test_the_average_answers_the_mean_of_the_answers(mixed):
+    task = task_of(mixed)
+    outputs = [torch.randn(5, 8, dtype=torch.float64) for _ in range(3)]
+    each = torch.stack([task.answers(output, {}) for output in outputs])
+    torch.testing.assert_close(task.answers(task.average(outputs), {}), each.mean(0))

@@ -2,7 +2,7 @@
 
 import torch
 
-from engine_cases import StackedCases, noisy  # noqa: F401  the cases' graphs
+from engine_cases import StackedCases, noisy, told  # noqa: F401  the cases' graphs
 
 
 class TestStackedOnCpu(StackedCases):

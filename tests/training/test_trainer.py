@@ -53,6 +53,28 @@ def test_same_numbers_as_a_plain_loop(tasks):
     assert run.best_epoch == 1 + min(range(4), key=losses.__getitem__)
 
 
+@pytest.mark.parametrize("stacked", [False, True])
+def test_members_have_other_weights_on_the_same_split(tasks, stacked):
+    """The first is the run without members, bit for bit; each is the same in any company."""
+    options = {"device": "cpu", "stacked": stacked}
+    alone = train(tasks, SMALL, quick(max_epochs=3), **options)[0]
+    two = train(tasks, SMALL, quick(max_epochs=3, members=2, seeds=(11, 22)), **options)
+    [three] = train(tasks, SMALL, quick(max_epochs=3, members=3), **options)
+    first, second, _ = three.members
+    assert [one.key for one in three.members] == ["11", "11-1", "11-2"]
+    assert all(one.split is first.split for one in three.members)
+    for name in ("val", "test"):
+        assert torch.equal(alone.predictions[name], first.predictions[name]) or stacked
+        torch.testing.assert_close(alone.predictions[name], first.predictions[name])
+        torch.testing.assert_close(
+            two[0].members[1].predictions[name], second.predictions[name], rtol=1e-4, atol=1e-4
+        )
+        each = [one.predictions[name].softmax(1) for one in three.members]
+        assert not torch.allclose(each[1], each[2], atol=1e-4)
+        mean = three.predictions[name].softmax(1)
+        torch.testing.assert_close(mean, torch.stack(each).mean(0))
+
+
 def test_blank_graphs_are_in_no_part(tasks):
     y = tasks.y.clone()
     y[::3] = -1

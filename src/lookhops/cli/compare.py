@@ -16,6 +16,8 @@ from lookhops.errors import LookHopsError
 from lookhops.files import changing
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from lookhops.datasets import SplitPlan
     from lookhops.experiments.compare import Comparison
     from lookhops.experiments.store import Store
@@ -53,8 +55,8 @@ def compare(
 
     Args:
         models: With commas between: recommended, fingerprint, wl, wl-oa, baseline, morgan-forest,
-            or conv[+pool][/option=value], such as licheb+lookhops/k=3 or pyg:GATv2Conv/heads=4
-            (all: docs/models.md).
+            or conv[+pool][/option=value], such as licheb+lookhops/k=3, recommended/members=5 or
+            pyg:GATv2Conv/heads=4 (all: docs/models.md).
         seeds: How many splits, or which seeds (11,22). By default 10, or one a fold.
         store: SQLite file of finished runs; by default comparison.sqlite, in the output folder or
             the working folder.
@@ -63,7 +65,7 @@ def compare(
     """
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise LookHopsError(f"{plot}: a picture ends in {', '.join(PICTURES)}.")
-    graphs = reading.load(source)
+    graphs = reading.load_to_learn(source)
     if output is not None:
         check_folder(output)
     path = store or (output or Path()) / STORE
@@ -99,7 +101,7 @@ def _run(
     from lookhops.tasks import task_of
     from lookhops.training.trainer import draw_splits
 
-    cells = on_splits(graphs.name, parse_models(models).items(), plan)
+    cells = on_splits(graphs.name, parse_models(models), plan)
     draw_splits(graphs, task_of(graphs), plan.protocol, plan)  # what cannot be learnt says so now
     for cell in cells:
         check_graphs(cell.architecture, graphs)
@@ -135,12 +137,12 @@ def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
 
 def _write(found: Comparison, folder: Path) -> list[Path]:
     from lookhops.experiments.export import export
-    from lookhops.paper.figures import cost_figure, rank_figure, save
+    from lookhops.paper.figures import rank_figure, save
 
     # Those of pairs in an earlier comparison would stand beside these models.
     with changing(folder, without=OF_PAIRS) as new:
         paths = found.models_table().write(new)
-        paths += save(cost_figure(found.costs(), "test accuracy, %"), new, "costs")
+        paths += save(_cost_figure(found), new, "costs")
         if found.pairs:
             paths += found.pairs_table().write(new)
             paths += save(rank_figure(found.ranks, found.groups), new, "ranks")
@@ -151,9 +153,15 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
 
 
 def _draw_costs(found: Comparison, path: Path) -> None:
-    from lookhops.paper.figures import cost_figure, draw
+    from lookhops.paper.figures import draw
 
-    draw(cost_figure(found.costs(), "test accuracy, %"), path)
+    draw(_cost_figure(found), path)
+
+
+def _cost_figure(found: Comparison) -> Figure:
+    from lookhops.paper.figures import cost_figure
+
+    return cost_figure(found.costs(), f"test {found.main.heading}", found.main.higher_is_better)
 
 
 def _print(found: Comparison, paths: list[Path], plot: Path | None) -> None:

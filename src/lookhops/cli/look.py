@@ -68,7 +68,7 @@ def look(
 
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise LookHopsError(f"{plot}: a picture ends in {', '.join(PICTURES)}.")
-    graphs = reading.load(source)
+    graphs = reading.load_to_learn(source)
     with progress_bar() as shown:
         task = shown.add_task("looking", total=1.0)
         progress = lambda what, share: shown.update(task, description=what, completed=share)  # noqa: E731

@@ -31,7 +31,8 @@ def params(
 
     graphs = reading.load(source)
     encoding, outputs = Encoding.fit(graphs, network.reads_edges), task_of(graphs).out_channels
-    sizes = WholeEncoding.fit(WholeGraphs.of(graphs, network, encoding)).sizes
+    learnt = WholeEncoding.fit(WholeGraphs.of(graphs, network, encoding))
+    sizes = {**learnt.sizes, **encoding.sizes}
     features = encoding.width
     model = GraphNetwork.from_architecture(features, outputs, network, **sizes)
     result = {
@@ -64,7 +65,8 @@ def _parts(model: GraphNetwork) -> Iterator[dict[str, Any]]:
                 sizes = f"{module.in_features}, {module.out_features}"
             layer = f"{type(module).__name__}({sizes})"
             yield {"part": name, "layer": layer, "parameters": _count(module)}
-    for name, reading in model.readings.items():
+    beside = {"edges": model.edges} if model.edges is not None else {}
+    for name, reading in (*beside.items(), *model.readings.items()):
         layer = f"{type(reading).__name__}({reading.extra_repr()})"
         yield {"part": name, "layer": layer, "parameters": _count(reading)}
 

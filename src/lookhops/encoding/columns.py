@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -63,6 +64,29 @@ class Columns:
     def are_unnamed(self) -> bool:
         """Whether nothing but places tells one column from another."""
         return self == Columns.unnamed(len(self.attributes), self.sizes)
+
+    def told(
+        self,
+        attributes: Tensor | None,
+        labels: Tensor | None,
+        sizes: Sequence[int],
+        dtype: torch.dtype,
+    ) -> Tensor:
+        """Numbers, then one-hot labels, in one tensor; a label that was not seen is zeros.
+
+        Args:
+            attributes: The numbers, shape (m, a).
+            labels: The labels, shape (m, l), in these columns' numbers.
+            sizes: How many values each has: one more where some were not seen.
+            dtype: Type of the columns.
+        """
+        told = feature_columns(attributes, labels, sizes, dtype)
+        if tuple(sizes) == self.sizes:
+            return told
+        known = [True] * (told.shape[1] - sum(sizes))
+        for size, own in zip(sizes, self.sizes, strict=True):
+            known += [number < own for number in range(size)]
+        return told[:, torch.tensor(known, device=told.device).nonzero().flatten()]
 
     def fields(self, side: str, attributes: Tensor | None, labels: Tensor | None) -> dict[str, Any]:
         """These columns with their content, as fields of ``Graphs``."""

@@ -10,10 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lookhops.datasets.molecule_features import as_featurised
 from lookhops.encoding.columns import NOT_SEEN, OWNERS, ByName, Columns, by_place, listed
+from lookhops.encoding.edges import edge_columns, edge_weight, number_columns
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.features import feature_columns
 from lookhops.graphs.indexing import take
 from lookhops.schema import read
 from lookhops.words import counted
@@ -63,6 +64,13 @@ class Encoding:
         """Columns that a model is told: at least one."""
         return max(self.nodes.width, 1)
 
+    @property
+    def sizes(self) -> dict[str, int]:
+        """What a network must know of it to be made, besides its width."""
+        edges = self.edges or Columns()
+        numbers, labels = len(number_columns(edges)), sum(edges.sizes)
+        return {"num_edge_numbers": numbers, "num_edge_labels": labels}
+
     # ---------------------------------------------------------------- reading
 
     def read(self, graphs: Graphs) -> Graphs:
@@ -72,6 +80,7 @@ class Encoding:
         seen are read as one more value, which has no effect; features that it does not know are
         left out; both are said in a warning. Features that are missing are refused.
         """
+        graphs = as_featurised(graphs, self.featuriser)
         if self.featuriser and graphs.featuriser and self.featuriser != graphs.featuriser:
             raise LookHopsError(
                 f"{graphs.name}: its features were made by {graphs.featuriser!r}; the model was "
@@ -130,13 +139,21 @@ class Encoding:
             attributes, labels, rows = take(attributes, node), take(labels, node), node.numel()
         if not self.nodes.width:
             return torch.ones(rows, 1, dtype=dtype, device=graphs.device)
-        x = feature_columns(attributes, labels, graphs.label_sizes, dtype)
-        if graphs.label_sizes != self.nodes.sizes:
-            known = [True] * len(self.nodes.attributes)
-            for size, own in zip(graphs.label_sizes, self.nodes.sizes, strict=True):
-                known += [number < own for number in range(size)]
-            x = x[:, torch.tensor(known, device=x.device).nonzero().flatten()]
-        return x
+        return self.nodes.told(attributes, labels, graphs.label_sizes, dtype)
+
+    def edge_columns(
+        self, graphs: Graphs, edge: Tensor | None = None, dtype: torch.dtype = torch.float32
+    ) -> Tensor:
+        """What the model is told of edges, shape (m, f); arguments as for :meth:`columns`."""
+        assert self.edges is not None
+        return edge_columns(self.edges, graphs, edge, dtype)
+
+    def edge_weight(
+        self, graphs: Graphs, edge: Tensor | None = None, dtype: torch.dtype = torch.float32
+    ) -> Tensor | None:
+        """The weights of edges, shape (m), or none where they have none."""
+        assert self.edges is not None
+        return edge_weight(self.edges, graphs, edge, dtype)
 
     # ---------------------------------------------------------------- storing
 

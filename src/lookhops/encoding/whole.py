@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from lookhops.encoding.edges import check_weights
 from lookhops.encoding.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -45,6 +46,10 @@ class WholeGraphs:
             encoding: What labels it knows.
         """
         codes = totals = None
+        if architecture.edges == "ignore":
+            graphs = graphs.without_edge_features()
+        if architecture.edges == "use" and encoding.edges is not None:
+            check_weights(encoding.edges, graphs)
         if architecture.fingerprint is not None:
             codes = unary_codes(graphs, identities(graphs, architecture.fingerprint))
         if architecture.totals:

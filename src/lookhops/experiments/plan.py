@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any
@@ -47,9 +47,30 @@ class Cell:
         return RunKey.of(graphs, self.architecture, self.protocol, self.splits)
 
 
-def on_splits(dataset: str, models: Iterable[tuple[str, Model]], plan: SplitPlan) -> list[Cell]:
+@dataclass(frozen=True)
+class Entry:
+    """A model that takes part in a comparison.
+
+    Args:
+        model: The model.
+        training: The options of its training that are not those of the others, by name.
+    """
+
+    model: Model
+    training: tuple[tuple[str, Any], ...] = ()
+
+    def protocol(self, shared: Protocol) -> Protocol:
+        """The shared protocol with its own options."""
+        return replace(shared, **dict(self.training))
+
+
+def on_splits(dataset: str, models: Mapping[str, Entry | Model], plan: SplitPlan) -> list[Cell]:
     """Every model on the same splits of a data set."""
-    return [Cell(dataset, name, model, plan.protocol, plan) for name, model in models]
+    entries = {name: m if isinstance(m, Entry) else Entry(m) for name, m in models.items()}
+    return [
+        Cell(dataset, name, entry.model, entry.protocol(plan.protocol), plan)
+        for name, entry in entries.items()
+    ]
 
 
 def without_repeats(cells: Iterable[Cell]) -> list[Cell]:
@@ -69,8 +90,8 @@ def parse_model(text: str) -> Model:
     options of its own class that stand right after it; others are the network's:
     ``pyg:GATv2Conv/heads=4+lookhops/ratio=0.8``. ``recommended`` is the network that
     `lookhops train` begins with, and takes options too. ``fingerprint`` is the linear reading of
-    exact neighbourhoods alone, with the options ``fingerprint`` (hops) and ``totals``. ``wl``,
-    ``wl-oa``, ``baseline`` and ``morgan-forest`` have none.
+    exact neighbourhoods alone, with the options ``fingerprint`` (hops), ``totals`` and
+    ``edges``. ``wl``, ``wl-oa``, ``baseline`` and ``morgan-forest`` have none.
     """
     try:
         name, options = _network_options(text.strip())
@@ -119,7 +140,7 @@ def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
     if name == "recommended":
         return RECOMMENDED, types
     if name == "fingerprint":
-        return FINGERPRINT, {option: types[option] for option in ("fingerprint", "totals")}
+        return FINGERPRINT, {option: types[option] for option in ("fingerprint", "totals", "edges")}
     conv, plus, pool = name.partition("+")
     if not plus and not is_other(conv):
         others = dict.fromkeys(("recommended", "fingerprint", *CLASSICAL))
@@ -155,14 +176,38 @@ KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
-def parse_models(text: str) -> dict[str, Model]:
+#: The options of a protocol that a model may have for itself: all but those that draw the splits.
+OF_TRAINING = {
+    own.name: str(own.type)
+    for own in fields(Protocol)
+    if own.name not in ("seeds", "fractions", "split", "folds")
+}
+
+
+def parse_entry(text: str) -> Entry:
+    """A model from its name, whose options may be those of its training too: ``gcn/members=5``."""
+    name, *options = text.strip().split("/")
+    own = [option for option in options if option.partition("=")[0] in OF_TRAINING]
+    model = parse_model("/".join([name, *(option for option in options if option not in own)]))
+    if own and isinstance(model, Classical):
+        raise LookHopsError(f"Model {text!r}: {name} is not trained; leave out {own[0]}.")
+    given: dict[str, Any] = {}
+    for option in own:
+        field, _, value = option.partition("=")
+        if field in given:
+            raise LookHopsError(f"Model {text!r}: {field} is given twice.")
+        given[field] = _value(field, value, OF_TRAINING[field])
+    return Entry(model, tuple(sorted(given.items())))
+
+
+def parse_models(text: str) -> dict[str, Entry]:
     """Models from names with commas between, each once, in their order."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     if not names:
         raise LookHopsError("Name at least one model, such as licheb+lookhops.")
-    models: dict[str, Model] = {}
+    models: dict[str, Entry] = {}
     for name in dict.fromkeys(names):
-        model = parse_model(name)
+        model = parse_entry(name)
         if same := [other for other, known in models.items() if known == model]:
             raise LookHopsError(f"{same[0]} and {name} are the same network: name it once.")
         models[name] = model

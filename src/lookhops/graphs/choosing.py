@@ -68,8 +68,11 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
         columns={},
         skipped=(),
     )
-    if graphs.is_undirected:  # then so is any choice of its graphs: not to be found out again
+    # What holds of all graphs holds of any choice of them: not to be found out again.
+    if graphs.is_undirected:
         chosen.__dict__["is_undirected"] = True
+    if graphs.__dict__.get("is_symmetric"):
+        chosen.__dict__["is_symmetric"] = True
     return chosen
 
 

@@ -38,3 +38,17 @@ def by_source(graphs: Graphs) -> tuple[Tensor, Tensor]:
     order = stable_argsort(pair_keys(graphs.target, graphs.source, graphs.num_nodes))
     start = spread(graphs.node_ptr[:-1], graphs.edge_ptr, graphs.num_edges)
     return order, (graphs.edge_index - start)[:, order]
+
+
+def bare(graphs: Graphs) -> Graphs:
+    """No features of edges; see :meth:`Graphs.without_edge_features`."""
+    sides = ("attributes", "labels")
+    names = ("attribute_names", "label_names", "label_values")
+    found = replace(
+        graphs,
+        **{f"edge_{side}": None for side in sides},  # type: ignore[arg-type]
+        **{f"edge_{name}": () for name in names},  # type: ignore[arg-type]
+    )
+    if "is_undirected" in graphs.__dict__:  # known already
+        found.__dict__["is_undirected"] = graphs.is_undirected
+    return found

@@ -204,6 +204,13 @@ class Graphs:
         return torch.equal(there[stable_argsort(there)], back[stable_argsort(back)])
 
     @cached_property
+    def is_symmetric(self) -> bool:
+        """Whether every edge is there in both directions, with the same features."""
+        back = stable_argsort(pair_keys(self.target, self.source, self.num_nodes))
+        told = (self.edge_attributes, self.edge_labels)
+        return self.is_undirected and all(t is None or torch.equal(t, t[back]) for t in told)
+
+    @cached_property
     def num_undirected_edges(self) -> int:
         """Pairs of nodes with an edge in one direction or both; a self-loop is one pair."""
         low, high = self.source.minimum(self.target), self.source.maximum(self.target)
@@ -255,6 +262,10 @@ class Graphs:
         that was there in one direction lends its features to the other.
         """
         return edges.undirected(self)
+
+    def without_edge_features(self) -> Graphs:
+        """The same graphs, of whose edges nothing is known but that they are there."""
+        return edges.bare(self)
 
     def _tensors(self) -> dict[str, Tensor]:
         values = ((f.name, getattr(self, f.name)) for f in fields(self))

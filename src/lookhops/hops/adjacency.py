@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 
 import torch
 from torch import Tensor
@@ -18,6 +19,18 @@ class Adjacency:
 
     Every convolution and pooling takes one in place of PyG's ``edge_index``. Normalisation, degrees
     and order are computed once here, not once in every layer.
+
+    An edge may have a **weight** and a **factor**. Weights belong to the graph: they say how much
+    of an edge there is, and degrees count them. Factors belong to a layer, which has learnt them
+    from what is known of the edges (:meth:`times`). They multiply what goes along an edge and leave
+    the degrees alone,
+
+    .. math::
+        \hat A_{ij} = f_{ij}\, d_i^{-1/2} w_{ij}\, d_j^{-1/2}, \qquad d_i = \sum_j w_{ij},
+
+    since degrees that counted them would take away what they say wherever all edges of a node are
+    of one kind, and would have to be computed anew in every layer. A factor of one everywhere
+    changes nothing, to the last bit.
 
     Args:
         pattern: The edges by target node.
@@ -37,14 +50,17 @@ class Adjacency:
         self.weight = weight
         self.order = order
         self.symmetric = symmetric
+        #: What a layer learnt to multiply each edge by, shape (e); none means one everywhere.
+        self.factor: Tensor | None = None
         #: Whether the weights say more than which edges are there; masking alone does not.
         self.weighted = weight is not None
         self._operators: dict[tuple[str, torch.dtype], SparseMatrix] = {}
 
     @classmethod
-    def from_graphs(cls, graphs: Graphs) -> Adjacency:
+    def from_graphs(cls, graphs: Graphs, weight: Tensor | None = None) -> Adjacency:
         """The links of packed graphs, which stand in the right order already."""
-        return cls(Pattern(graphs.row_ptr, graphs.source), symmetric=graphs.is_undirected)
+        symmetric = graphs.is_undirected if weight is None else graphs.is_symmetric
+        return cls(Pattern(graphs.row_ptr, graphs.source), weight, symmetric=symmetric)
 
     @classmethod
     def of(
@@ -103,11 +119,29 @@ class Adjacency:
         """The links as a sparse matrix of edge weights."""
         return SparseMatrix(self.pattern, self.weight, self.symmetric)
 
+    def times(self, factor: Tensor | None, symmetric: bool = True) -> Adjacency:
+        """The same edges with these factors, shape (e); none for no factors.
+
+        Args:
+            factor: What each edge is multiplied by, outside of the normalisation.
+            symmetric: Whether the two directions of every edge have the same factor.
+        """
+        other = copy(self)  # what is known of the edges already is shared
+        other.factor = factor
+        other.symmetric = self.symmetric and symmetric
+        return other
+
     def links(self, dtype: torch.dtype) -> SparseMatrix:
-        """Which edges are there, one for each whatever its weight."""
-        present = self.present
-        value = None if present is None else present.to(dtype)
-        return SparseMatrix(self.pattern, value, self.symmetric)
+        """The links as a sparse matrix, each edge with its weight times its factor."""
+        return SparseMatrix(self.pattern, self.edge_values(dtype), self.symmetric)
+
+    def edge_values(self, dtype: torch.dtype) -> Tensor | None:
+        """Weight times factor of each edge, shape (e); none means one everywhere."""
+        weight = None if self.weight is None else self.weight.to(dtype)
+        if self.factor is None:
+            return weight
+        factor = self.factor.to(dtype)
+        return factor if weight is None else weight * factor
 
     def chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
         r"""The scaled Laplacian :math:`2 L / \lambda_{max} - I` for :math:`\lambda_{max} = 2`.
@@ -128,12 +162,12 @@ class Adjacency:
     def random_walk(self, dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
         r"""One step :math:`x \mapsto D^{-1} A x` of a random walk: the mean over neighbours.
 
-        :math:`D` counts the edges that enter a node; without any it gets zero. The links are
-        multiplied first and divided afterwards, so that the gradient of symmetric ones needs no
-        transpose.
+        :math:`D` counts the edges that enter a node; without any it gets zero. Factors multiply
+        what is averaged. The links are multiplied first and divided afterwards, so that the
+        gradient of symmetric ones needs no transpose.
         """
         dtype = torch.promote_types(dtype, torch.float32)
-        links = self.matrix
+        links = self.links(dtype)
         degree = _sum(self._weight(dtype), self.target, self.num_nodes)
         scale = torch.where(degree != 0, 1 / torch.where(degree != 0, degree, 1), 0)
 
@@ -153,7 +187,13 @@ class Adjacency:
             # What autograd recorded serves one backward pass: learnt weights are normalised anew.
             if self.weight is None or not self.weight.requires_grad:
                 self._operators[kind, dtype] = operator
-        return operator
+        if self.factor is None:
+            return operator
+        factor = self.factor.to(dtype)
+        if kind == "mixhop":
+            factor = self._join_loops(factor.new_ones(self.num_nodes), factor)
+        assert operator.value is not None
+        return SparseMatrix(operator.pattern, operator.value * factor, self.symmetric)
 
     def _chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
         weight = self._weight(dtype).masked_fill(self.is_loop, 0)
@@ -196,6 +236,16 @@ class Adjacency:
         weight = self._weight(dtype).masked_fill(self.is_loop, 0)
         return self._join_loops(self._loop_weight(dtype), weight)
 
+    def values_with_loops(self, dtype: torch.dtype) -> Tensor | None:
+        """Weight times factor of each entry of :attr:`with_loops`; a node itself has no factor.
+
+        None where edges are only there or not.
+        """
+        if self.factor is None:
+            return self.weight_with_loops(dtype) if self.weighted else None
+        ones = torch.ones(self.num_nodes, dtype=dtype, device=self.source.device)
+        return self.weight_with_loops(dtype) * self._join_loops(ones, self.factor.to(dtype))
+
     @cached
     def counted_with_loops(self) -> Tensor:
         """Which entries of :attr:`with_loops` count: nodes themselves, and edges between two."""
@@ -237,6 +287,7 @@ class Adjacency:
         weight = kept if self.weight is None else self.weight * keep_edge
         masked = Adjacency(self.pattern, weight, self.order, self.symmetric)
         masked.weighted = self.weighted
+        masked.factor = self.factor
         # What depends on the pattern alone has not changed.
         for name in ("pair", "is_loop", "with_loops", "_places_with_loops"):
             if name in self.__dict__:
@@ -254,7 +305,10 @@ class Adjacency:
         pattern = Pattern(torch.cat((starts, before[-1:])), column)
         weight = self.weight[edge] if self.weight is not None and self.weighted else None
         order = None if self.order is None else self.order.index_select(0, edge)
-        return Adjacency(pattern, weight, order, self.symmetric)
+        compacted = Adjacency(pattern, weight, order, self.symmetric)
+        if self.factor is not None:
+            compacted.factor = self.factor.index_select(0, edge)
+        return compacted
 
 
 def _check(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None) -> None:

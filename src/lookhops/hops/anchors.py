@@ -67,10 +67,7 @@ class Anchors:
         """
         weight = weight.to(self.z.dtype)
         bias = torch.zeros_like(weight[..., 0, :]) if bias is None else bias.to(self.z.dtype)
-        if self.matrix.is_constant:
-            return merge(self.recurrence, self.matrix, self.z, weight, bias, self.offset)
-        terms = [self.start * part.unsqueeze(-2) for part in weight.unbind(-2)]
-        return polynomial_sum(self.recurrence, self.matrix, terms) + bias.unsqueeze(-2)
+        return merge(self.recurrence, self.matrix, self.z, weight, bias, self.offset)
 
     def score(self, theta: Tensor) -> Tensor:
         r""":math:`\sum_j \theta^j \cdot z_i^j` for every node, shape :math:`(\ldots, n)`.

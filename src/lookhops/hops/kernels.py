@@ -73,8 +73,11 @@ def merge(
     bias: Tensor | None,
     other: Tensor | None,
     offset: Tensor | None,
-) -> tuple[Tensor, Tensor | None]:
-    """The merge of ``merge_hops``; ``order`` is 2 for Chebyshev's recurrence and 1 for powers."""
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """The merge of ``merge_hops``; ``order`` is 2 for Chebyshev's recurrence and 1 for powers.
+
+    Also gives the sums, and all hops but the first and the last.
+    """
     # All hops but the last are written out; the last one is merged with them where it is computed.
     shape, (count, channels) = x.shape, weight.shape[-2:]
     flat = x.reshape(-1, channels)
@@ -121,7 +124,7 @@ def merge(
     )
     if sums is not None:
         sums = sums.view(*weight.shape[:-2], -1, count + 2, channels).sum(-3)
-    return total.view(shape), sums
+    return total.view(shape), sums, hops.view(-1, *shape)
 
 
 def _launch_hop(

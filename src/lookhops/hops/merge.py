@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import torch
 from torch import Tensor
 
-from lookhops.hops import kernels
-from lookhops.hops.product import SparseMatrix, as_matrix, multiply
-from lookhops.hops.recurrences import Recurrence, chebyshev, in_powers, powers
+from lookhops.hops import entry_kernels, kernels
+from lookhops.hops.product import SparseMatrix, as_matrix, entry_products, multiply
+from lookhops.hops.recurrences import (
+    Recurrence,
+    alternate_sums,
+    chebyshev,
+    entry_factors,
+    in_powers,
+    powers,
+)
 
 #: The most hops that are merged as powers of the operator: Chebyshev's coefficients sum to 41 at
 #: k = 5, so that float32 still has five digits; they more than double with every further hop.
@@ -22,11 +32,11 @@ def merge(
     bias: Tensor,
     offset: Tensor | None = None,
 ) -> Tensor:
-    r""":math:`\sum_j T_j (z + c) \odot w^j + b`, differentiable in all but the matrix.
+    r""":math:`\sum_j T_j (z + c) \odot w^j + b`, differentiable in all, the matrix's values too.
 
     Args:
         recurrence: What yields the :math:`T_j z`.
-        matrix: The operator of one hop, without gradient.
+        matrix: The operator of one hop.
         z: Shape :math:`(\ldots, n, d')`.
         weight: The :math:`w^j`, shape :math:`(\ldots, k + 1, d')`.
         bias: The :math:`b`, shape :math:`(\ldots, d')`.
@@ -43,42 +53,78 @@ def merge(
 
 
 class _Merge(torch.autograd.Function):
-    """The merge, keeping only z: its gradient runs the same recurrence over the transpose."""
+    r"""The merge, keeping only z: its gradient runs the same recurrence over the transpose.
+
+    Where the values of the matrix learn too it keeps the hops :math:`T_1 z, \ldots, T_{k-1} z`.
+    """
 
     @staticmethod
     def forward(  # type: ignore[no-untyped-def]
         ctx, z, weight, bias, offset, value, recurrence, *entries
     ):
-        ctx.save_for_backward(z, weight, offset, value, *entries)
-        ctx.recurrence = recurrence
+        learns = ctx.needs_input_grad[4]
         row_ptr, column = entries[:2]
-        return merge_hops(recurrence, row_ptr, column, value, z, weight, bias, offset=offset)[0]
+        merged = merge_hops(
+            recurrence, row_ptr, column, value, z, weight, bias, offset=offset, keep=learns
+        )
+        ctx.save_for_backward(z, weight, offset, value, *entries, *merged.hops)
+        ctx.recurrence = recurrence
+        return merged.total
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        z, weight, offset, value, _, _, row_ptr, column, order = ctx.saved_tensors
-        value = value if value is None or order is None else value.index_select(0, order)
-        grad_z, sums = merge_hops(
+        z, weight, offset, value, row_ptr, column, row_ptr_t, column_t, order = ctx.saved_tensors[
+            :9
+        ]
+        hops, learns = ctx.saved_tensors[9:], ctx.needs_input_grad[4]
+        if learns and torch.is_grad_enabled():  # a second derivative is wanted: through them too
+            hops = merge_hops(
+                ctx.recurrence, row_ptr, column, value, z, weight, offset=offset, keep=True
+            ).hops
+        value_t = value if value is None or order is None else value.index_select(0, order)
+        grad = grad.contiguous()
+        merged = merge_hops(
             ctx.recurrence,
-            row_ptr,
-            column,
-            value,
-            grad.contiguous(),
+            row_ptr_t,
+            column_t,
+            value_t,
+            grad,
             weight,
             other=z,
             offset=offset,
+            keep=learns,
         )
-        assert sums is not None
+        grad_value = None
+        if learns:
+            left, right = (grad, *merged.hops), (z, *hops)
+            grad_value = merge_entries(ctx.recurrence, row_ptr, column, left, right, weight, offset)
+        assert merged.sums is not None
         count = weight.shape[-2]
-        grad_bias, grad_weight, grad_offset = sums.to(weight.dtype).split((1, count, 1), dim=-2)
+        sums = merged.sums.to(weight.dtype).split((1, count, 1), dim=-2)
+        grad_bias, grad_weight, grad_offset = sums
         vector = (*weight.shape[:-2], weight.shape[-1])
         return (
-            grad_z,
+            merged.total,
             grad_weight.sum_to_size(weight.shape),
             grad_bias.squeeze(-2).sum_to_size(vector),
             None if offset is None else grad_offset.squeeze(-2).sum_to_size(vector),
-            *[None] * 7,
+            grad_value,
+            *[None] * 6,
         )
+
+
+class Merged(NamedTuple):
+    """What a merge along a recurrence gives.
+
+    Args:
+        total: The merge itself.
+        sums: What a backward pass wants beside it, where it was asked for.
+        hops: The hops :math:`T_1 x` to :math:`T_{k-1} x`, where they were asked for.
+    """
+
+    total: Tensor
+    sums: Tensor | None
+    hops: Sequence[Tensor]
 
 
 def merge_hops(
@@ -91,23 +137,27 @@ def merge_hops(
     bias: Tensor | None = None,
     other: Tensor | None = None,
     offset: Tensor | None = None,
-) -> tuple[Tensor, Tensor | None]:
+    keep: bool = False,
+) -> Merged:
     r"""Run a recurrence from ``x`` and merge it on the way, without gradient.
 
-    Never more than two hops are alive. Returns :math:`\sum_j T_j x \odot w^j + b` and, where
-    ``other`` is given, what a backward pass wants beside it: the sums over nodes of :math:`x`, of
-    every :math:`T_j x \odot` ``other``, and of the result, shape :math:`(\ldots, k + 3, d')`. The
-    ``offset`` is added to every row of ``x``, or of ``other`` where there is one.
+    Never more than two hops are alive, unless ``keep`` wants them. Returns
+    :math:`\sum_j T_j x \odot w^j + b` and, where ``other`` is given, what a backward pass wants
+    beside it: the sums over nodes of :math:`x`, of every :math:`T_j x \odot` ``other``, and of the
+    result, shape :math:`(\ldots, k + 3, d')`. The ``offset`` is added to every row of ``x``, or of
+    ``other`` where there is one.
     """
     if x.is_cuda and kernels.merge_fits(x, weight):
         order = 2.0 if recurrence is chebyshev else 1.0
-        return kernels.merge(order, row_ptr, column, value, x, weight, bias, other, offset)
+        found = kernels.merge(order, row_ptr, column, value, x, weight, bias, other, offset)
+        return Merged(*found[:2], found[2].unbind(0) if keep else ())
     if offset is not None and other is not None:
         other = other + offset.unsqueeze(-2)
     elif offset is not None:
         x = x + offset.unsqueeze(-2)
     total: Tensor | None = None
     sums: list[Tensor] = []
+    hops: list[Tensor] = []
 
     def step(x: Tensor) -> Tensor:
         flat, restore = as_matrix(x, row_ptr.numel() - 1)
@@ -115,6 +165,8 @@ def merge_hops(
 
     for part, hop in zip(weight.unbind(-2), recurrence(step, x, weight.shape[-2] - 1), strict=True):
         part = part.unsqueeze(-2)
+        if keep:
+            hops.append(hop)
         if other is not None:
             sums += _node_sums(hop, other, with_own=total is None)
         if total is not None and torch.compiler.is_compiling():
@@ -130,7 +182,50 @@ def merge_hops(
     if other is not None:
         # Without an offset nobody asks for the sum of the result.
         sums.append(torch.zeros_like(sums[0]) if offset is None else total.sum(-2))
-    return total, torch.stack(sums, dim=-2) if sums else None
+    return Merged(total, torch.stack(sums, dim=-2) if sums else None, hops[1:-1])
+
+
+def merge_entries(
+    recurrence: Recurrence,
+    row_ptr: Tensor,
+    column: Tensor,
+    left: Sequence[Tensor],
+    right: Sequence[Tensor],
+    weight: Tensor,
+    offset: Tensor | None = None,
+) -> Tensor:
+    r"""The gradient of a merge in the values of its matrix, shape (e), no gradient.
+
+    .. math::
+        \frac{\partial}{\partial A_{ij}} = \sum_{a + b < k}
+        \bigl(m^{ab} \odot T_a(A^\top) g\bigr)_i \cdot \bigl(T_b(A)\,(z + c)\bigr)_j
+
+    with the factors :math:`m^{ab}` of :func:`~lookhops.hops.recurrences.entry_factors`.
+
+    Args:
+        recurrence: What yields the :math:`T_j`.
+        row_ptr: Offsets of the matrix's rows.
+        column: Column of each entry, shape :math:`(e)`.
+        left: The :math:`T_a(A^\top) g` for the gradient :math:`g`, from none to k - 1 hops.
+        right: The same of :math:`z`, to whose first the offset is still to be added.
+        weight: The :math:`w^j`, shape :math:`(\ldots, k + 1, d')`.
+        offset: The :math:`c`, shape :math:`(\ldots, d')`; none means zero.
+    """
+    k = weight.shape[-2] - 1
+    if k == 0:
+        return weight.new_zeros(column.numel())
+    if right[0].is_cuda and kernels.merge_fits(right[0], weight):
+        order, weight = 2.0 if recurrence is chebyshev else 1.0, alternate_sums(recurrence, weight)
+        return entry_kernels.merge_entries(order, row_ptr, column, left, right, weight, offset)
+    if offset is not None:
+        right = (right[0] + offset.to(right[0].dtype).unsqueeze(-2), *right[1:])
+    factors, size = entry_factors(recurrence, weight), row_ptr.numel() - 1
+    total = weight.new_zeros(column.numel())
+    for b in range(k):
+        rows = torch.stack([factors[a, b].unsqueeze(-2) * left[a] for a in range(k - b)]).sum(0)
+        flat = (as_matrix(side, size)[0] for side in (rows, right[b]))
+        total = total + entry_products(row_ptr, column, *flat)
+    return total
 
 
 def _node_sums(x: Tensor, other: Tensor, with_own: bool) -> list[Tensor]:

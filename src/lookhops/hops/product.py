@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from lookhops.errors import LookHopsError
-from lookhops.hops import kernels
+from lookhops.hops import entry_kernels, kernels
 from lookhops.hops.cached import cached
 
 #: So few elements are sorted faster than SciPy is called.
@@ -125,11 +125,6 @@ class SparseMatrix:
         self.value = value
         self.symmetric = symmetric
 
-    @property
-    def is_constant(self) -> bool:
-        """Whether nobody asks for the gradient of the values."""
-        return self.value is None or not self.value.requires_grad
-
     def __matmul__(self, x: Tensor) -> Tensor:
         r"""The product :math:`A x`, differentiable in :math:`x` and in the values.
 
@@ -185,11 +180,15 @@ def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -
 
 
 def entry_products(row_ptr: Tensor, column: Tensor, g: Tensor, x: Tensor) -> Tensor:
-    r"""The products :math:`g_i \cdot x_j` for every entry :math:`(i, j)`, shape (e), no gradient.
+    r"""The products :math:`g_i \cdot x_j` for every entry :math:`(i, j)`, shape (e).
 
-    Never needs the (e, d) tensors that gathering both sides would make.
+    Never needs the (e, d) tensors that gathering both sides would make, unless a second derivative
+    is wanted. Entries past the last row's end are padding, and get zero.
     """
-    on_cpu = g.device.type == "cpu" and g.dtype in (torch.float32, torch.float64)
+    second = torch.is_grad_enabled() and (g.requires_grad or x.requires_grad)
+    if kernels.can_run_on(x) and g.numel() > 0 and not second:
+        return entry_kernels.entry_products(row_ptr.int(), column.int(), g, x)
+    on_cpu = g.device.type == "cpu" and g.dtype in (torch.float32, torch.float64) and not second
     fits = 0 < column.numel() <= g.shape[0] * x.shape[0] and g.numel() > 0  # of the CSR kernel
     if on_cpu and fits and not torch.compiler.is_compiling():
         size = (g.shape[0], x.shape[0])
@@ -201,7 +200,8 @@ def entry_products(row_ptr: Tensor, column: Tensor, g: Tensor, x: Tensor) -> Ten
     row = Pattern(row_ptr, column).row
     most = _BLOCK[g.device.type]
     blocks = zip(row.split(most), column.split(most), strict=True)
-    return torch.cat([(g[i] * x[j]).sum(-1) for i, j in blocks])
+    found = torch.cat([(g[i] * x[j]).sum(-1) for i, j in blocks])
+    return found * (torch.arange(column.numel(), device=g.device) < row_ptr[-1])
 
 
 class _Product(torch.autograd.Function):

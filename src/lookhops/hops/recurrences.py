@@ -67,3 +67,40 @@ def in_powers(recurrence: Recurrence, weight: Tensor) -> Tensor:
     one = torch.eye(weight.shape[-2], dtype=weight.dtype, device=weight.device)[0]
     basis = torch.stack(list(recurrence(lambda p: p.roll(1), one, weight.shape[-2] - 1)))
     return basis.mT @ weight
+
+
+def entry_factors(recurrence: Recurrence, weight: Tensor) -> dict[tuple[int, int], Tensor]:
+    r"""How the entries of :math:`A` take part in :math:`\sum_j w^j T_j(A)`: factors of a gradient.
+
+    A polynomial's difference quotient says what a change of :math:`A` does to it,
+
+    .. math::
+        \sum_j w^j \frac{T_j(x) - T_j(y)}{x - y} = \sum_{a + b < k} m^{ab}\, T_a(x)\, T_b(y)
+
+    with :math:`m^{ab} = w^{a+b+1}` for powers, and for Chebyshev polynomials
+    :math:`m^{ab} = c_a c_b (w^{a+b+1} + w^{a+b+3} + \ldots)`, :math:`c_0 = 1` and 2 otherwise.
+
+    Args:
+        recurrence: What yields the :math:`T_j`.
+        weight: The :math:`w^j`, shape :math:`(\ldots, k + 1, d')`.
+
+    Returns:
+        The :math:`m^{ab}`, shape :math:`(\ldots, d')`, by :math:`(a, b)`.
+    """
+    parts, k = alternate_sums(recurrence, weight).unbind(-2), weight.shape[-2] - 1
+    double = 2 if recurrence is chebyshev else 1
+    return {
+        (a, b): parts[a + b + 1] * double ** ((a > 0) + (b > 0))
+        for b in range(k)
+        for a in range(k - b)
+    }
+
+
+def alternate_sums(recurrence: Recurrence, weight: Tensor) -> Tensor:
+    r"""For Chebyshev polynomials :math:`w^j + w^{j+2} + \ldots`, for powers :math:`w^j` alone."""
+    if recurrence is not chebyshev or weight.shape[-2] <= 3:  # of two hops each sum has one term
+        return weight
+    parts = list(weight.unbind(-2))
+    for j in range(len(parts) - 3, 0, -1):
+        parts[j] = parts[j] + parts[j + 2]
+    return torch.stack(parts, dim=-2)

@@ -57,8 +57,9 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
     Attributes:
         classes_: The labels, sorted.
         n_features_in_: Features of a node.
-        model_: The trained :class:`~lookhops.nn.GraphNetwork`.
-        temperature_: What calibrates its probabilities.
+        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member.
+        model_: The first of them.
+        temperature_: What calibrates the probabilities.
         history_: One row an epoch: losses, accuracy and seconds.
         n_iter_: Epochs that were trained.
 
@@ -89,17 +90,23 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
         encoding = Encoding.fit(graphs, architecture.reads_edges)
         task = Classification.of(graphs, self.class_weights)
         [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
-        sizes = run.learnt.sizes
-        model = GraphNetwork.from_architecture(encoding.width, len(classes), architecture, **sizes)
-        model.load_state_dict(run.weights)
+        self.models_ = []
+        sizes = {**run.learnt.sizes, **encoding.sizes}
+        for member in run.networks:
+            model = GraphNetwork.from_architecture(
+                encoding.width, len(classes), architecture, **sizes
+            )
+            model.load_state_dict(member.weights)
+            self.models_.append(model.eval())
         self.classes_ = classes
         self.n_features_in_ = graphs.num_features
-        self.model_ = model.eval()
+        self.model_ = self.models_[0]
         target = task.targets(graphs).cpu()[val_part]
         self.temperature_ = task.calibrate(run.predictions["val"], target)["temperature"]
         self.history_ = run.history
         self.n_iter_ = len(run.history)
         self._packer, self._encoding, self._learnt = packer, encoding, run.learnt
+        self._task = task
         return self
 
     @torch.inference_mode()
@@ -109,8 +116,9 @@ class LookHopsClassifier(ClassifierMixin, BaseEstimator, _Options):
         graphs, device = self._encoding.read(self._packer.pack(X)), choose_device(self.device)
         whole = WholeGraphs.of(graphs.to(device), self.model_.architecture, self._encoding)
         inputs = MemberInputs(whole, self._encoding, self._learnt)
-        outputs = inputs.outputs(self.model_.to(device)).double()
-        return (outputs / self.temperature_).softmax(-1).numpy()
+        each = [inputs.outputs(model.to(device)) for model in self.models_]
+        outputs = each[0] if len(each) == 1 else self._task.average(each)
+        return (outputs.double() / self.temperature_).softmax(-1).numpy()
 
     def predict(self, X: Any) -> Array:
         """The likeliest label of each graph, shape (graphs)."""

@@ -36,14 +36,14 @@ def evaluate_runs(
     draws = [task.resampled(*pair) for pair in zip(outputs, targets, strict=True)]
     seeds: dict[str, dict[str, Any]] = {}
     for run, drawn in zip(tested, draws, strict=True):
-        seconds = sum(row["seconds"] for row in run.history)
+        seconds = sum(row["seconds"] for one in run.networks for row in one.history)
         record = record_run(run, graphs, task, device, seconds, calibrated=True)
         intervals = {f"{name}_interval": interval(values) for name, values in drawn.items()}
         seeds[str(run.seed)] = {**record.metrics, **intervals}
     return {
         "seeds": seeds,
         "summary": summarise(seeds, draws, task),
-        **task.overview(outputs, targets),
+        **task.overview(outputs, targets, [seeds[str(run.seed)] for run in tested]),
     }
 
 
@@ -66,10 +66,16 @@ def summarise(
 
 
 def history_csv(runs: Sequence[Run]) -> str:
-    """Every epoch of every seed, one line each."""
+    """Every epoch of every seed, one line each; of several members, of each."""
+    several = any(run.members for run in runs)
     columns = next((list(run.history[0]) for run in runs if run.history), [])
-    rows = ((run.seed, *(row[key] for key in columns)) for run in runs for row in run.history)
-    return csv_text(("seed", *columns), rows)
+    rows = [
+        (run.seed, *((one.member,) if several else ()), *(row[key] for key in columns))
+        for run in runs
+        for one in run.networks
+        for row in one.history
+    ]
+    return csv_text(("seed", *(("member",) if several else ()), *columns), rows)
 
 
 def graph_ids(graphs: Graphs) -> list[str]:

@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from lookhops import __version__
 from lookhops.graphs import Graphs
 from lookhops.schema import AtLeast, Count, NotNegative, Positive, Share, UnknownEntry, read
-from lookhops.tasks import TASKS, Classification, Task
+from lookhops.tasks import TASKS, Calibration, Classification, Task
 from lookhops.training import Run
 
 
@@ -76,6 +77,8 @@ class RunRecord:
         metrics: The kind of ``task`` (where it is not said: classification), its metrics of the
             test part, those of the validation part (``val_``), and what the run took: epochs,
             seconds, parameters, graphs. A classical model has 0 epochs and none as its parameters.
+            Of several members the metrics are of their average, the epochs and the history of the
+            first, and ``members`` has what each gives alone.
         versions: Of LookHops, PyTorch, NumPy, Python.
         machine: Where it ran.
         history: One row an epoch; formats keep it apart from the rest.
@@ -139,25 +142,35 @@ def record_run(
     target = task.targets(graphs).cpu()
     train, val, test = (target[part] for part in (run.split.train, run.split.val, run.split.test))
     calibration = task.calibrate(run.predictions["val"], val) if calibrated else None
-    validated = task.evaluate(run.predictions["val"], val)
-    metrics = {
+    metrics: dict[str, Any] = {
         **({"task": task.kind} if task.kind != Classification.kind else {}),
-        **task.evaluate(run.predictions["test"], test, calibration),
+        **_measured(run, task, val, test, calibration),
         **task.naive(train, test),
-        **{
-            f"val_{name}": validated[name] for name in (task.main.name, "loss") if name in validated
-        },
-        "epochs": len(run.history),
-        "best_epoch": run.best_epoch,
         "seconds": seconds,
         "seconds_per_epoch": seconds_per_epoch(run),
-        "parameters": sum(value.numel() for value in run.weights.values()) or None,
+        "parameters": sum(w.numel() for one in run.networks for w in one.weights.values()) or None,
         "train_graphs": len(run.split.train),
         "val_graphs": len(run.split.val),
         "test_graphs": len(run.split.test),
         "seeds_at_once": stacked,
     }
+    if run.members:
+        metrics["members"] = [_measured(one, task, val, test) for one in run.members]
     return RunRecord(run.seed, metrics, versions(), Machine.here(device), run.history)
+
+
+def _measured(
+    run: Run, task: Task, val: Tensor, test: Tensor, calibration: Calibration | None = None
+) -> dict[str, Any]:
+    """The metrics of a run's predictions, and its epochs."""
+    found = task.evaluate(run.predictions["val"], val)
+    validated = {f"val_{name}": found[name] for name in (task.main.name, "loss") if name in found}
+    return {
+        **task.evaluate(run.predictions["test"], test, calibration),
+        **validated,
+        "epochs": len(run.history),
+        "best_epoch": run.best_epoch,
+    }
 
 
 def seconds_per_epoch(run: Run) -> float:

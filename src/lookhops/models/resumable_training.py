@@ -1,7 +1,7 @@
 """Training into a folder: every interruption leaves it resumable or complete.
 
 The state of an unfinished training lies in ``FOLDER/resume``: ``settings.json``, written before
-training begins, and one file for each stack of seeds that an engine trains, replaced in one rename.
+training begins, and one file for each stack of runs that an engine trains, replaced in one rename.
 What finished stacks predicted is computed again from their state.
 """
 
@@ -10,7 +10,9 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -26,10 +28,18 @@ from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.schema import AtLeast, located, read
 from lookhops.tasks import task_of
-from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
+from lookhops.training.trainer import (
+    NotFinite,
+    Progress,
+    Run,
+    choose_device,
+    draw_splits,
+    train,
+    train_on_all,
+)
 
 BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))
-_FIELDS = ("seed", "history", "best_epoch", "best_loss")
+_FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
 
 
 def train_into(
@@ -44,9 +54,11 @@ def train_into(
     overwrite: bool = False,
     save_every: float = 10.0,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
+    threshold: str | None = None,
     command: str | None = None,
     reading: Reading = AS_USUAL,
     information: Mapping[str, Any] | None = None,
+    final: bool = False,
 ) -> dict[str, Any]:
     """Train as :func:`~lookhops.training.train` does, and keep the models in a folder.
 
@@ -59,39 +71,43 @@ def train_into(
         resume: Go on with the training that was begun here; begin it if there is none.
         overwrite: Train anew; what is in the folder stays until the new model is complete.
         save_every: Seconds between two writes of the state.
+        threshold: Of two classes: from which probability the second is answered, such as ``0.3``,
+            or what it is chosen for on the validation part: ``f1`` or ``youden``.
         command: The command line that asked for it, kept with the model.
         reading: How the graphs were read, kept with the model: new ones are read so too.
         information: The hop information that chose k, kept with the model.
+        final: Whether to train on all graphs in the end, for the median of the best numbers of
+            epochs: that model answers, and the metrics are those of the others.
 
     Returns:
         What ``config.json`` holds: settings, metrics and all.
     """
     folder, chosen = Path(folder), choose_device(device)
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
-    task = task_of(graphs, protocol.class_weights, protocol.loss)
+    task = task_of(graphs, protocol.class_weights, protocol.loss, threshold)
     plan = draw_splits(graphs, task, protocol, splits)
     protocol, parts = plan.protocol, plan.splits
     # An architecture that cannot be says so before anything is written.
-    GraphNetwork.from_architecture(Encoding.fit(graphs).width, task.out_channels, architecture)
-    settings = settings_of(graphs, architecture, protocol, parts)
+    told = Encoding.fit(graphs, architecture.reads_edges)
+    GraphNetwork.from_architecture(told.width, task.out_channels, architecture, **told.sizes)
+    settings = settings_of(graphs, architecture, protocol, parts) | {"final": final}
     state = ResumeState(folder, settings, save_every)
     if (config := state.prepare(resume, overwrite)) is not None:
         return config
 
     stopped: NotFinite | None = None
+    last: Run | None = None
+    options: dict[str, Any] = {
+        **{"task": task, "device": chosen, "resume": state.load},
+        "on_epoch": lambda progress: state.after_epoch(progress, on_epoch),
+    }
+    runs: list[Run] = []
     try:
-        runs = train(
-            graphs,
-            architecture,
-            protocol,
-            task=task,
-            splits=plan,
-            device=chosen,
-            resume=lambda seeds: state.load(seeds, parts),
-            on_epoch=lambda progress: state.after_epoch(progress, protocol, on_epoch),
-        )
+        runs = train(graphs, architecture, protocol, splits=plan, **options)
+        if final:
+            last = train_on_all(graphs, architecture, protocol, median_epoch(runs), **options)
     except NotFinite as error:
-        runs, stopped = error.runs, error
+        runs, stopped = runs or error.runs, error
     config = save_model(
         folder,
         runs,
@@ -103,11 +119,17 @@ def train_into(
         command=command,
         reading=reading,
         information=information,
+        final=last,
     )
     state.clear()
     if stopped:
         raise stopped
     return config
+
+
+def median_epoch(runs: Sequence[Run]) -> int:
+    """The median of the epochs whose weights were kept, at least 1."""
+    return max(1, round(median(one.best_epoch for run in runs for one in run.networks)))
 
 
 class ResumeState:
@@ -123,7 +145,7 @@ class ResumeState:
         self.model, self.folder = folder, folder / "resume"
         self.begun_with = self.folder / "settings.json"
         self.settings, self.every = settings, every
-        self._written: dict[int, float] = {}
+        self._written: dict[str, float] = {}
 
     def prepare(self, resume: bool, overwrite: bool) -> dict[str, Any] | None:
         """Make the folder ready; the config of a training that was complete already, else none."""
@@ -165,20 +187,19 @@ class ResumeState:
         files.write_json(self.begun_with, self.settings)
         return None
 
-    def after_epoch(
-        self, progress: Progress, protocol: Protocol, on_epoch: Callable[[Progress], None]
-    ) -> None:
+    def after_epoch(self, progress: Progress, on_epoch: Callable[[Progress], None]) -> None:
         """Tell of an epoch and write the state; what ends the training here loses nothing of it."""
         try:
             on_epoch(progress)
         except BaseException:
             self.save(progress)
             raise
+        protocol = progress.engine.protocol
         self.save(progress, now=all(run.done(protocol) for run in progress.runs))
 
     def save(self, progress: Progress, now: bool = True) -> None:
         """Write the state of a stack; with ``now`` false only if the last write was long ago."""
-        stack = progress.runs[0].seed
+        stack = progress.runs[0].key
         moment = time.monotonic()
         if not now and moment - self._written.get(stack, -float("inf")) < self.every:
             return
@@ -187,11 +208,9 @@ class ResumeState:
         files.write_bytes(self._file(stack), content)
         self._written[stack] = moment
 
-    def load(
-        self, seeds: Sequence[int], splits: Mapping[int, Split]
-    ) -> tuple[list[Run], dict[str, Tensor]] | None:
+    def load(self, stack: Sequence[Run]) -> tuple[list[Run], dict[str, Tensor]] | None:
         """The runs and the engine's state of a stack, or none if it was not begun."""
-        path = self._file(seeds[0])
+        path = self._file(stack[0].key)
         if not path.exists():
             return None
         advice = "begin anew with --overwrite"
@@ -202,14 +221,16 @@ class ResumeState:
         if note[files.CHECKSUM] is None:
             raise LookHopsError(f"{path}: of an earlier version of LookHops; {advice}.")
         try:
-            runs = [
-                Run(split=splits[run["seed"]], **{key: run[key] for key in _FIELDS})
-                for run in note["runs"]
-            ]
-        except (KeyError, TypeError) as error:
+            noted = [{key: run[key] for key in _FIELDS if key in run} for run in note["runs"]]
+            # Another machine may stack other runs together: then the stack begins anew.
+            if [(one["seed"], one.get("member", 0)) for one in noted] != [
+                (run.seed, run.member) for run in stack
+            ]:
+                return None
+            runs = [replace(run, **one) for run, one in zip(stack, noted, strict=True)]
+        except (KeyError, TypeError, AttributeError) as error:
             raise LookHopsError(f"{path}: damaged ({error!r}); {advice}.") from error
-        # Another machine may stack other seeds together: then the stack begins anew.
-        return (runs, state) if [run.seed for run in runs] == list(seeds) else None
+        return runs, state
 
     def clear(self) -> None:
         """Remove the state, the settings first: without them nothing is resumed by halves."""
@@ -224,8 +245,8 @@ class ResumeState:
         except OSError as error:
             raise LookHopsError(f"{self.folder}: cannot be removed ({error.strerror}).") from error
 
-    def _file(self, seed: int) -> Path:
-        return self.folder / f"{seed}.safetensors"
+    def _file(self, stack: str) -> Path:
+        return self.folder / f"{stack}.safetensors"
 
 
 def _has_files(folder: Path) -> bool:

@@ -13,6 +13,7 @@ from lookhops.nn.conv import (
     LiMixHopConv,
     MixHop,
 )
+from lookhops.nn.edges import EdgeFactors, EdgeInputs
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.network import GraphNetwork
 from lookhops.nn.pool import (
@@ -47,6 +48,8 @@ __all__ = [
     "Convolution",
     "DiffPool",
     "Edge",
+    "EdgeFactors",
+    "EdgeInputs",
     "GraphNetwork",
     "IPool",
     "Level",

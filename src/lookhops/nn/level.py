@@ -13,6 +13,7 @@ from lookhops.hops import Adjacency
 from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import group, multiply
 from lookhops.nn import kernels
+from lookhops.nn.edges import EdgeInputs
 from lookhops.nn.whole import WholeInputs
 
 
@@ -36,6 +37,9 @@ class Level:
         place: Number of each node in the whole data set, shaped like ``graph``, from which its
             random draws follow; none numbers the nodes of each slice from 0.
         whole: What is told of the graphs as wholes, which pooling leaves alone; or none.
+        edges: What is told of the edges with which the batch began, or none.
+        edge_now: The edge of this level into which each of those went, -1 for none; none means that
+            they are the same.
     """
 
     x: Tensor
@@ -47,6 +51,8 @@ class Level:
     segments: Tensor | None = None
     place: Tensor | None = None
     whole: WholeInputs | None = None
+    edges: EdgeInputs | None = None
+    edge_now: Tensor | None = None
 
     @property
     def bounds(self) -> Tensor:
@@ -76,6 +82,35 @@ class Level:
         """The same graphs with other features."""
         return replace(self, x=x)
 
+    def with_factors(self, factors: Tensor) -> Level:
+        """The same graphs, their edges multiplied by factors.
+
+        Args:
+            factors: One for each edge with which the batch began, shape (e). An edge that stands
+                for several of these has the mean of theirs.
+        """
+        assert self.edges is not None
+        adjacency = self.adjacency.times(self._of_edges_now(factors), self.edges.symmetric)
+        return replace(self, adjacency=adjacency)
+
+    @property
+    def edge_columns(self) -> Tensor | None:
+        """What is told of each edge of the adjacency, shape (e, f), or none."""
+        if self.edges is None:
+            return None
+        columns, place = self.edges.columns.flatten(0, -2), self.edges.place
+        return self._of_edges_now(columns if place is None else columns.index_select(0, place))
+
+    def _of_edges_now(self, values: Tensor) -> Tensor:
+        """Values of the edges with which the batch began, as means over those of each edge now."""
+        if self.edge_now is None:
+            return values
+        size = self.adjacency.num_edges
+        index = torch.where(self.edge_now < 0, size, self.edge_now)
+        total = values.new_zeros(size + 1, *values.shape[1:]).index_add(0, index, values)
+        count = values.new_zeros(size + 1).index_add(0, index, values.new_ones(len(values)))
+        return (total / count.clamp(min=1).view(-1, *[1] * (values.dim() - 1)))[:size]
+
     def pooled(self, by: Pooled, masked: bool) -> Level:
         """The next level, given what a pooling answered; in masked form dead nodes are zero."""
         assert by.x is not None
@@ -83,6 +118,10 @@ class Level:
         if by.adjacency is None:
             return level.drop(by.node, by.edge, masked)
         level = replace(level, adjacency=by.adjacency, edge_alive=None)
+        if by.edge_cluster is None:  # new edges, of which nothing is told
+            level = replace(level, edges=None, edge_now=None)
+        else:
+            level = replace(level, edge_now=self._edges_went(by.edge_cluster))
         if masked:
             return replace(level, alive=by.node)
         every = torch.ones_like(by.adjacency.source, dtype=torch.bool)
@@ -96,6 +135,9 @@ class Level:
         if self.x.dim() != 2:
             raise LookHopsError("Stacked members keep different nodes: pool them with masked=True.")
         kept = node.nonzero().flatten()  # index_select has the faster gradient
+        edge_now = None
+        if self.edges is not None:
+            edge_now = self._edges_went(torch.where(edge, edge.cumsum(0) - 1, -1))
         on_cpu = self.x.device.type == "cpu"
         return replace(
             self,
@@ -104,7 +146,14 @@ class Level:
             graph=self.graph.index_select(0, kept),
             segments=None,
             place=self.places.index_select(0, kept),
+            edge_now=edge_now,
         )
+
+    def _edges_went(self, number: Tensor) -> Tensor:
+        """Where the edges with which the batch began are, given where those of this level went."""
+        if self.edge_now is None:
+            return number
+        return torch.cat((number, number.new_full((1,), -1)))[self.edge_now]  # -1 is the last
 
 
 class _Rows(torch.autograd.Function):
@@ -139,6 +188,8 @@ class Pooled:
         cluster: Select: the node into which each one went, for poolings that merge nodes.
         loss: What the layer adds to the training loss of each graph, shape (graphs); none adds
             nothing.
+        edge_cluster: Connect: the new edge into which each one went, -1 for none, for poolings that
+            merge edges.
     """
 
     score: Tensor
@@ -148,6 +199,7 @@ class Pooled:
     adjacency: Adjacency | None = None
     cluster: Tensor | None = None
     loss: Tensor | None = None
+    edge_cluster: Tensor | None = None
 
 
 def top_of_each(

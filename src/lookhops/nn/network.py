@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
 
@@ -16,12 +16,20 @@ from lookhops.nn.activate import activate
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.conv.light import LightConv
 from lookhops.nn.dropout import dropout
+from lookhops.nn.edges import EdgeFactors, EdgeInputs
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import NodePooling, Pooling, check_ratio
 from lookhops.nn.pool.lookhops import ACTIVATIONS
 from lookhops.nn.readout import readout
-from lookhops.nn.registry import convolution, find, pooling
+from lookhops.nn.registry import (
+    Edges,
+    convolution,
+    edges_taken,
+    find,
+    make_convolution,
+    pooling,
+)
 from lookhops.nn.whole import Fingerprint, Totals
 from lookhops.options import Architecture
 
@@ -42,11 +50,17 @@ class GraphNetwork(nn.Module):
     it is asked before the ReLU, and its score gates the last layer too, where nothing is dropped.
     Other poolings are one module for all layers, unless they say that they are not ``shared``.
 
+    Where edges have features, and the architecture uses them, every layer multiplies its edges by
+    factors that it learns from these (:class:`~lookhops.nn.EdgeFactors`).
+
     Args:
         in_channels: Node features, :math:`d`.
         out_channels: Number of outputs; for a classification these are the logits of its classes.
         num_neighbourhoods: Size of the vocabulary, where the architecture has a fingerprint.
         num_totals: Number of totals, where the architecture reads them.
+        num_edge_numbers: Columns of numbers that are told of edges, where the architecture uses
+            them.
+        num_edge_labels: Columns of one-hot labels that are told of edges.
         options: The fields of :class:`~lookhops.nn.Architecture`: ``conv``, ``pool``, ``k``, ...
 
     Shapes:
@@ -61,6 +75,8 @@ class GraphNetwork(nn.Module):
         *,
         num_neighbourhoods: int = 1,
         num_totals: int = 1,
+        num_edge_numbers: int = 0,
+        num_edge_labels: int = 0,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -80,8 +96,13 @@ class GraphNetwork(nn.Module):
         if not 0 <= a.dropout < 1:
             raise LookHopsError(f"dropout is a share from 0 up to below 1, not {a.dropout!r}.")
         make_conv, make_pool = convolution(a.conv), pooling(a.pool)
+        self.uses_edges = a.edges == "use" and make_conv is not None
+        self.edge_channels = num_edge_numbers + num_edge_labels if self.uses_edges else 0
         widths = [in_channels] + [a.hidden] * (0 if make_conv is None else a.layers)
-        self.convs = nn.ModuleList(make_conv(d_in, d_out, a.k) for d_in, d_out in pairwise(widths))
+        self.convs = nn.ModuleList(
+            make_convolution(make_conv, d_in, d_out, a.k, self.edge_channels)
+            for d_in, d_out in pairwise(widths)
+        )
         light = any(isinstance(conv, LightConv) for conv in self.convs)
         self.normalize = light if a.normalize is None else a.normalize
 
@@ -107,6 +128,14 @@ class GraphNetwork(nn.Module):
             self.readings["fingerprint"] = Fingerprint(num_neighbourhoods, out_channels)
         if a.totals:
             self.readings["totals"] = Totals(num_totals, out_channels)
+        self.edges: EdgeFactors | None = None
+        if self.edge_channels and self._takes_factors():  # drawn last: the rest begins as without
+            self.edges = EdgeFactors(num_edge_numbers, num_edge_labels, len(self.convs))
+
+    def _takes_factors(self) -> bool:
+        """Whether any layer multiplies edges by factors."""
+        by_conv = any(edges_taken(conv) is Edges.WEIGHTS for conv in self.convs)
+        return by_conv or any(getattr(pool, "reads_edges", False) for pool in self.pools)
 
     @classmethod
     def from_architecture(
@@ -117,7 +146,7 @@ class GraphNetwork(nn.Module):
 
     def reset_parameters(self) -> None:
         """Draw new parameters everywhere."""
-        for module in (*self.convs, *self.pools, *self.mlp):
+        for module in (*self.convs, *self.pools, *self.mlp, self.edges):
             if hasattr(module, "reset_parameters"):
                 module.reset_parameters()
 
@@ -142,8 +171,21 @@ class GraphNetwork(nn.Module):
         added = [pooled.loss for pooled in decisions if pooled.loss is not None]
         return outputs, torch.stack(added).sum(0).view(outputs.shape[:-1]) if added else None
 
-    def level(self, graphs: Graphs | Any, x: Tensor | None = None) -> Level:
-        """The batch as the first layer sees it; by default with the graphs' own features."""
+    def level(
+        self,
+        graphs: Graphs | Any,
+        x: Tensor | None = None,
+        edge_attr: Tensor | None = None,
+        edge_weight: Tensor | None = None,
+    ) -> Level:
+        """The batch as the first layer sees it; by default with the graphs' own features.
+
+        Args:
+            graphs: :class:`~lookhops.Graphs`, or a PyG ``Batch`` or ``Data``.
+            x: Node features, shape (n, d).
+            edge_attr: What is told of the edges, shape (e, f): numbers, then one-hot labels.
+            edge_weight: Their weights, shape (e).
+        """
         x = graphs.x if x is None else x
         if x is None:
             raise LookHopsError("These graphs have no node features: give them an x.")
@@ -153,12 +195,28 @@ class GraphNetwork(nn.Module):
                 f"{x.shape[-1]}."
             )
         if isinstance(graphs, Graphs):
-            return Level(x, Adjacency.from_graphs(graphs), graphs.batch.long(), len(graphs))
-        batch = getattr(graphs, "batch", None)
-        batch = torch.zeros(len(x), dtype=torch.long, device=x.device) if batch is None else batch
-        weight = getattr(graphs, "edge_weight", None)
-        adjacency = Adjacency.of(graphs.edge_index, len(x), weight)
-        return Level(x, adjacency, batch, getattr(graphs, "num_graphs", 1))
+            adjacency = Adjacency.from_graphs(graphs, edge_weight)
+            level = Level(x, adjacency, graphs.batch.long(), len(graphs))
+            symmetric = graphs.is_symmetric if self.edge_channels else False
+        else:
+            batch = getattr(graphs, "batch", None)
+            batch = (
+                torch.zeros(len(x), dtype=torch.long, device=x.device) if batch is None else batch
+            )
+            weight = getattr(graphs, "edge_weight", None) if edge_weight is None else edge_weight
+            adjacency = Adjacency.of(graphs.edge_index, len(x), weight)
+            level = Level(x, adjacency, batch, getattr(graphs, "num_graphs", 1))
+            symmetric = False
+        if not self.edge_channels:
+            return level
+        edge_attr = graphs.edge_attr if edge_attr is None else edge_attr
+        width = 0 if edge_attr is None else edge_attr.shape[-1]
+        if edge_attr is None or width != self.edge_channels:
+            raise LookHopsError(
+                f"The model takes {self.edge_channels} features an edge; these graphs have {width}."
+            )
+        told = EdgeInputs(edge_attr.to(x.dtype), adjacency.order, symmetric)
+        return replace(level, edges=told)
 
     def classify(
         self, level: Level, masked: bool = False, key: Tensor | None = None
@@ -174,7 +232,10 @@ class GraphNetwork(nn.Module):
             key = _drawn_key(level.x)
         total: Tensor | None = None
         decisions: list[Pooled] = []
+        factors = self._factors(level)
         for layer, conv in enumerate(self.convs):
+            if factors is not None and level.edges is not None:
+                level = level.with_factors(factors[layer])
             pool = self.pools[min(layer, len(self.pools) - 1)] if self.pools else None
             last = layer == len(self.convs) - 1
             level, read, pooled = self._layer(conv, pool, level, last, masked)
@@ -194,6 +255,14 @@ class GraphNetwork(nn.Module):
             raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
         outputs += [reading(level.whole, key) for reading in self.readings.values()]
         return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
+
+    def _factors(self, level: Level) -> Tensor | None:
+        """What each layer multiplies the edges of the batch by, shape (layers, e), or none."""
+        if self.edge_channels and level.edges is None:
+            raise LookHopsError("This model reads what edges carry: give the level its `edges`.")
+        if self.edges is None or level.edges is None:
+            return None
+        return self.edges.of(level.edges)
 
     def _layer(
         self, conv: nn.Module, pool: Any, level: Level, last: bool, masked: bool
@@ -249,11 +318,25 @@ def _convolve(conv: nn.Module, level: Level, want_anchors: bool) -> tuple[Tensor
         return conv(level.x, level.adjacency, return_anchors=True)
     if isinstance(conv, Convolution):
         return conv(level.x, level.adjacency), None
-    adjacency = level.adjacency
-    edge_index, weight = adjacency.edge_index, adjacency.weight
-    if weight is not None and adjacency.present is not None:
-        # Theirs know no masks, and many of them no weights.
-        edge_index, weight = edge_index[:, adjacency.present], weight[adjacency.present]
-    if weight is None or not adjacency.weighted:
-        return conv(level.x, edge_index), None
-    return conv(level.x, edge_index, weight), None
+    return _convolve_theirs(conv, level), None
+
+
+def _convolve_theirs(conv: nn.Module, level: Level) -> Tensor:
+    """Run somebody else's convolution, with what it takes of edges."""
+    adjacency, taken = level.adjacency, edges_taken(conv)
+    present = adjacency.present  # theirs know no masks, and many of them no weights
+    edge_index = adjacency.edge_index if present is None else adjacency.edge_index[:, present]
+    if taken is Edges.FEATURES:
+        columns = level.edge_columns
+        if columns is None:
+            raise LookHopsError(
+                f"{type(conv).__name__} reads what edges carry, and of these edges nothing is "
+                "known: graphs without edge features, or a pooling that made new edges."
+            )
+        columns = columns if present is None else columns[present]
+        return conv(level.x, edge_index, edge_attr=columns)
+    weighted = adjacency.weighted or adjacency.factor is not None
+    value = adjacency.edge_values(level.x.dtype) if weighted else None
+    if value is None or taken is not Edges.WEIGHTS:
+        return conv(level.x, edge_index)
+    return conv(level.x, edge_index, value if present is None else value[present])

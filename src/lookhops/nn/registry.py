@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import Enum
 from typing import Any
 
 from torch import nn
 
 from lookhops.errors import LookHopsError
+from lookhops.nn.conv.base import Convolution
 from lookhops.nn.conv.cheb import Cheb
 from lookhops.nn.conv.dcnn import DCNN
 from lookhops.nn.conv.gat import GAT
@@ -99,7 +102,10 @@ def register_convolution(name: str, make: MakeConvolution) -> None:
     """Let ``name`` stand for a convolution everywhere a name is taken.
 
     ``make(in_channels, out_channels, k)`` returns the module: one of ours, or any of PyG's that is
-    called with ``(x, edge_index)``, such as ``lambda d, h, k: GraphConv(d, h)``.
+    called with ``(x, edge_index)``, such as ``lambda d, h, k: GraphConv(d, h)``. What it takes of
+    edges it is given (:func:`edges_taken`); a layer that reads their features needs to know how
+    many there are: ``lambda d, h, k, edge_channels: GATv2Conv(d, h, edge_dim=edge_channels)``,
+    where none stands for graphs whose edges have none, or are not to be used.
     """
     CONVOLUTIONS[_new(name)] = make
 
@@ -110,6 +116,44 @@ def register_pooling(name: str, make: MakePooling) -> None:
     ``make(channels, k, ratio, **options)`` returns a :class:`~lookhops.nn.Pooling`.
     """
     POOLINGS[_new(name)] = make
+
+
+class Edges(Enum):
+    """What a convolution takes of edges besides where they are."""
+
+    NOTHING = "nothing"
+    #: One number an edge: its weight times the factor that the layer learnt.
+    WEIGHTS = "weights"
+    #: All that is known of an edge, PyG's ``edge_attr``.
+    FEATURES = "features"
+
+
+def make_convolution(
+    make: MakeConvolution, in_channels: int, out_channels: int, k: int, edge_channels: int
+) -> nn.Module:
+    """A convolution, told how many features edges have if it asks for ``edge_channels``."""
+    if "edge_channels" not in _parameters(make):
+        return make(in_channels, out_channels, k)
+    told: Callable[..., Any] = make
+    conv = told(in_channels, out_channels, k, edge_channels=edge_channels or None)
+    conv.takes_edge_features = bool(edge_channels)
+    return conv
+
+
+def edges_taken(conv: nn.Module) -> Edges:
+    """What a convolution takes of edges: ours weights, others what their ``forward`` names."""
+    if getattr(conv, "takes_edge_features", False):
+        return Edges.FEATURES
+    if isinstance(conv, Convolution) or "edge_weight" in _parameters(conv.forward):
+        return Edges.WEIGHTS
+    return Edges.NOTHING
+
+
+def _parameters(of: Callable[..., Any]) -> Mapping[str, Any]:
+    try:
+        return inspect.signature(of).parameters
+    except (TypeError, ValueError):  # compiled code says nothing of itself
+        return {}
 
 
 def reads_k(conv: str, pool: str) -> bool:
@@ -131,6 +175,8 @@ def network_name(architecture: Mapping[str, Any]) -> str:
         parts.append(f"fingerprint of {hops} hop{'' if hops == 1 else 's'}")
     if architecture.get("totals"):
         parts.append("totals")
+    if (edges := architecture.get("edges")) is not None:
+        parts.append("edges" if edges == "use" else "edges ignored")
     return ", ".join(parts)
 
 

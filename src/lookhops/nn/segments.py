@@ -33,13 +33,16 @@ def edge_scores(source: Tensor, target: Tensor, pattern: Pattern) -> Tensor:
     return source.index_select(0, pattern.column) + target.index_select(0, pattern.row)
 
 
-def softmax(score: Tensor, pattern: Pattern, counts: Tensor | None = None) -> Tensor:
-    r""":math:`e^{s_{ij}} / \sum_l e^{s_{il}}` over the entries of each row, shape (e).
+def softmax(
+    score: Tensor, pattern: Pattern, counts: Tensor | None = None, value: Tensor | None = None
+) -> Tensor:
+    r""":math:`v_{ij} e^{s_{ij}} / \sum_l v_{il} e^{s_{il}}` over each row's entries, shape (e).
 
     Args:
         score: The :math:`s_{ij}`, one for each entry of the pattern, shape :math:`(e)`.
         pattern: Which entries there are.
         counts: Which entries take part, shape :math:`(e)`; the others get zero. None means all.
+        value: The :math:`v_{ij} \geq 0`, shape :math:`(e)`; none means one everywhere.
     """
     row, size = pattern.row.long(), pattern.size
     score = score.to(torch.promote_types(score.dtype, torch.float32))
@@ -49,8 +52,13 @@ def softmax(score: Tensor, pattern: Pattern, counts: Tensor | None = None) -> Te
     highest = highest.scatter_reduce(0, row, score.detach(), "amax")
     highest = highest.masked_fill(highest == -torch.inf, 0)
     share = (score - highest.index_select(0, row)).exp()
-    # Where a row has any entry that counts, its highest alone makes one.
-    total = score.new_zeros(size).index_add(0, row, share).clamp(min=1)
+    if value is None:
+        # Where a row has any entry that counts, its highest alone makes one.
+        total = score.new_zeros(size).index_add(0, row, share).clamp(min=1)
+    else:
+        share = share * value.to(share.dtype)
+        total = score.new_zeros(size).index_add(0, row, share)
+        total = torch.where(total > 0, total, torch.ones_like(total))
     return share / total.index_select(0, row)
 
 

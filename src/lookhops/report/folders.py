@@ -141,7 +141,12 @@ def _history(folder: Path, config: Mapping[str, Any]) -> dict[int, dict[str, lis
     path = folder / HISTORY
     if not _is_there(path, config.get("history_sha256")):
         return {}
-    rows = _table(path, {"seed": int, **dict.fromkeys(COLUMNS, float)})
+    kinds = {"seed": int, **dict.fromkeys(COLUMNS, float)}
+    if b"member" in read_bytes(path).partition(b"\n")[0]:  # of several, the first is shown
+        rows = _table(path, {"member": int, **kinds})
+        rows = rows[rows["member"] == 0]
+    else:
+        rows = _table(path, kinds)
     seeds = rows["seed"].unique().tolist()
     return {s: {name: rows[name][rows["seed"] == s].tolist() for name in COLUMNS} for s in seeds}
 

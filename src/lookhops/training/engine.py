@@ -66,12 +66,13 @@ class Engine(ABC):
         self.encoding = Encoding.fit(graphs, architecture.reads_edges)
         self.whole = WholeGraphs.of(self.graphs, architecture, self.encoding)
         #: What each member learnt to be told of whole graphs.
-        self.learnt = [WholeEncoding.fit(self.whole, split.train) for split in splits]
+        learnt = {one: WholeEncoding.fit(self.whole, one.train) for one in dict.fromkeys(splits)}
+        self.learnt = [learnt[split] for split in splits]
         #: What the task took from each member's training part.
         self.fitted_each = [task.fit(self.target[split.train.to(device)]) for split in splits]
         width, outputs = self.encoding.width, task.out_channels
         models = [
-            seeded_model(seed, width, outputs, architecture, **learnt.sizes)
+            seeded_model(seed, width, outputs, architecture, **learnt.sizes, **self.encoding.sizes)
             for seed, learnt in zip(seeds, self.learnt, strict=True)
         ]
         self.prepare([model.to(device, self.dtype) for model in models])

@@ -13,7 +13,7 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.whole import WholeColumns
 from lookhops.graphs import Graphs
 from lookhops.hops import Adjacency, Pattern
-from lookhops.nn import Level
+from lookhops.nn import EdgeInputs, GraphNetwork, Level
 from lookhops.nn.whole import WholeInputs
 
 NODE_STEP = 256  # capacities are multiples of this: dense layers and kernels take whole blocks
@@ -22,11 +22,19 @@ EDGE_STEP = 1024
 
 @dataclass(frozen=True)
 class Capacity:
-    """Room for a batch: nodes of each member; edges, and entries of sparse rows, of all members."""
+    """Room for a batch.
+
+    Args:
+        nodes: Nodes of each member.
+        edges: Edges of all members.
+        entries: Entries of sparse rows, of all members.
+        own_edges: Edges of each member, where something is told of edges.
+    """
 
     nodes: int
     edges: int
     entries: int = 0
+    own_edges: int = 0
 
     @classmethod
     def of(
@@ -35,6 +43,7 @@ class Capacity:
         nodes: np.ndarray,
         edges: np.ndarray,
         entries: np.ndarray | None = None,
+        tells_edges: bool = False,
     ) -> Capacity:
         """The room that a plan of graphs, shape (members, batches, size), needs.
 
@@ -43,15 +52,18 @@ class Capacity:
             nodes: Nodes of each graph.
             edges: Edges of each graph.
             entries: Entries of each graph's sparse row, shape (members, graphs).
+            tells_edges: Whether something is told of edges.
         """
-        real = plan >= 0
-        node_count = np.where(real, nodes[plan], 0).sum(2)
-        edge_count = np.where(real, edges[plan], 0).sum((0, 2))
-        most = int(node_count.max(initial=0)), int(edge_count.max(initial=0))
-        if entries is None:
-            return cls(*most)
-        own = np.take_along_axis(entries, plan.reshape(len(plan), -1), 1).reshape(plan.shape)
-        return cls(*most, int(np.where(real, own, 0).sum((0, 2)).max(initial=0)))
+
+        def most(values: np.ndarray, axes: int | tuple[int, ...]) -> int:
+            return int(np.where(plan >= 0, values, 0).sum(axes).max(initial=0))
+
+        own_entries = 0
+        if entries is not None:
+            own = np.take_along_axis(entries, plan.reshape(len(plan), -1), 1)
+            own_entries = most(own.reshape(plan.shape), (0, 2))
+        own_edges = most(edges[plan], 2) if tells_edges else 0
+        return cls(most(nodes[plan], 2), most(edges[plan], (0, 2)), own_entries, own_edges)
 
     @classmethod
     def likely(
@@ -61,6 +73,7 @@ class Capacity:
         nodes: np.ndarray,
         edges: np.ndarray,
         entries: np.ndarray | None = None,
+        tells_edges: bool = False,
     ) -> Capacity:
         """Room that shuffled batches seldom outgrow: four standard deviations above the mean."""
 
@@ -69,31 +82,42 @@ class Capacity:
             return int(count * values.mean() + 4 * np.sqrt(count) * values.std())
 
         more = 0 if entries is None else above(entries.flatten(), members * size)
-        return cls(above(nodes, size), above(edges, members * size), more)
+        own_edges = above(edges, size) if tells_edges else 0
+        return cls(above(nodes, size), above(edges, members * size), more, own_edges)
 
     def holds(self, needed: Capacity) -> bool:
         """Whether there is room; one node more than needed, for padding edges to hold on to."""
         enough = self.edges >= needed.edges and self.entries >= needed.entries
-        return self.nodes > needed.nodes and enough
+        return self.nodes > needed.nodes and enough and self.own_edges >= needed.own_edges
 
     def grown(self, needed: Capacity) -> Capacity:
         """The next capacity that holds both."""
         nodes = max(self.nodes, needed.nodes + 1)
-        edges, entries = max(self.edges, needed.edges), max(self.entries, needed.entries)
-        return Capacity(
-            -(-nodes // NODE_STEP) * NODE_STEP,
-            -(-edges // EDGE_STEP) * EDGE_STEP,
-            -(-entries // EDGE_STEP) * EDGE_STEP,
+        others = (
+            max(self.edges, needed.edges),
+            max(self.entries, needed.entries),
+            max(self.own_edges, needed.own_edges),
         )
+        rounded = (-(-count // EDGE_STEP) * EDGE_STEP for count in others)
+        return Capacity(-(-nodes // NODE_STEP) * NODE_STEP, *rounded)
 
 
 class Gatherer:
-    """Makes levels of fixed shape from packed graphs, by index arithmetic alone."""
+    """Makes levels of fixed shape from packed graphs, by index arithmetic alone.
 
-    def __init__(self, graphs: Graphs, encoding: Encoding) -> None:
+    Args:
+        graphs: All graphs, on the device.
+        encoding: What a network is told of nodes and edges.
+        model: One of the networks: it says what it reads.
+    """
+
+    def __init__(self, graphs: Graphs, encoding: Encoding, model: GraphNetwork) -> None:
         self.graphs = graphs
         self.encoding = encoding
+        self.uses_edges = model.uses_edges
+        self.tells_edges = model.edge_channels > 0
         self.undirected = graphs.is_undirected
+        self.symmetric = model.uses_edges and graphs.is_symmetric
         self.node_ptr = graphs.node_ptr.long()
         self.row_ptr = graphs.row_ptr.long()
 
@@ -118,20 +142,53 @@ class Gatherer:
         graph = graph.clamp(max=size - 1)
         node = torch.where(alive, (first - start).gather(1, graph) + slot, 0)
         offset = torch.arange(members, device=index.device)[:, None]
-        pattern = self._edges(node.flatten(), alive.flatten(), room.edges)
+        pattern, old = self._edges(node.flatten(), alive.flatten(), room.edges)
         x = self.encoding.columns(self.graphs, node.flatten(), dtype)
         return Level(
             x=x.view(members, room.nodes, -1),
-            adjacency=Adjacency(pattern, symmetric=self.undirected),
+            adjacency=self._adjacency(pattern, old, dtype),
             graph=(graph + offset * size).flatten(),
             num_graphs=members * size,
             alive=alive.flatten(),
             segments=torch.stack((start, end)).add(offset * room.nodes).flatten(1),
             place=node.flatten(),
+            edges=self._edge_inputs(pattern, old, members, room, dtype),
         )
 
-    def _edges(self, node: Tensor, alive: Tensor, room: int) -> Pattern:
-        """The edges between the chosen nodes; padding edges are loops of the last, unused node."""
+    def _adjacency(self, pattern: Pattern, old: Tensor, dtype: torch.dtype) -> Adjacency:
+        """The edges with their weights, where they have any."""
+        weight = self.encoding.edge_weight(self.graphs, old, dtype) if self.uses_edges else None
+        symmetric = self.undirected if weight is None else self.symmetric
+        return Adjacency(pattern, weight, symmetric=symmetric)
+
+    def _edge_inputs(
+        self, pattern: Pattern, old: Tensor, members: int, room: Capacity, dtype: torch.dtype
+    ) -> EdgeInputs | None:
+        """What is told of the edges, a slice for each member.
+
+        Args:
+            pattern: The edges of all members.
+            old: Number of each in the whole set.
+            members: Number of members.
+            room: Shapes to fill.
+            dtype: Type of the columns.
+        """
+        if not self.tells_edges:
+            return None
+        first = pattern.row_ptr[:: room.nodes][:members].long()  # edge of each member
+        slot = torch.arange(room.own_edges, device=old.device)
+        edge = (first[:, None] + slot).clamp(max=old.numel() - 1)  # past its end: anybody's
+        columns = self.encoding.edge_columns(self.graphs, old[edge].flatten(), dtype)
+        member = pattern.row.long() // room.nodes
+        place = torch.arange(old.numel(), device=old.device) - first[member]
+        place = member * room.own_edges + place.clamp(max=room.own_edges - 1)
+        return EdgeInputs(columns.view(members, room.own_edges, -1), place, self.symmetric)
+
+    def _edges(self, node: Tensor, alive: Tensor, room: int) -> tuple[Pattern, Tensor]:
+        """The edges between the chosen nodes, and the number of each in the whole set.
+
+        Padding edges are loops of the last, unused node.
+        """
         degree = torch.where(alive, self.row_ptr[node + 1] - self.row_ptr[node], 0)
         row_ptr = torch.cat((degree.new_zeros(1), degree.cumsum(0)))
         entry = torch.arange(room, device=node.device)
@@ -142,7 +199,7 @@ class Gatherer:
         column = torch.where(there, self.graphs.source[old] + row - node[row], node.numel() - 1)
         pattern = Pattern(row_ptr.int(), column.int())
         pattern.__dict__["row"] = row.int()  # known already
-        return pattern
+        return pattern, old
 
 
 class WholeGatherer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -36,7 +37,12 @@ class MemberInputs:
         """The graphs with these numbers as the network sees them."""
         graphs = gather(self.graphs, index)
         dtype = next(model.parameters()).dtype
-        level = model.level(graphs, self.encoding.columns(graphs, dtype=dtype))
+        told: dict[str, Any] = {}
+        if model.uses_edges:
+            told["edge_weight"] = self.encoding.edge_weight(graphs, dtype=dtype)
+        if model.edge_channels:
+            told["edge_attr"] = self.encoding.edge_columns(graphs, dtype=dtype)
+        level = model.level(graphs, self.encoding.columns(graphs, dtype=dtype), **told)
         node, *_ = elements_of(self.graphs.node_ptr, index)
         return replace(level, place=node, whole=self.gather_whole.one(index))
 

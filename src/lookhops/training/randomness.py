@@ -1,14 +1,26 @@
-"""What is random in a run, and what it follows from: its seed and the epoch, nothing else."""
+"""What is random in a run, and what it follows from: its seed, its member's number, the epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lookhops.nn import Architecture, GraphNetwork
+
+#: Stands where a seed does, for networks that are trained on all graphs.
+FINAL = -1
+
+
+def member_seed(seed: int, member: int) -> int:
+    """The seed of all that is random in a member: of the first the split's own, else from both."""
+    if member == 0 and seed != FINAL:
+        return seed
+    own = 2**32 if seed == FINAL else seed  # seeds of splits are lower
+    return int(np.random.SeedSequence((own, member)).generate_state(1)[0])
 
 
 def seeded_model(

@@ -42,7 +42,7 @@ class StackedEngine(Engine):
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
         """Stack the networks."""
         graphs = self.graphs
-        self.gatherer = Gatherer(graphs, self.encoding)
+        self.gatherer = Gatherer(graphs, self.encoding, models[0])
         self.counts = graphs.nodes_per_graph.cpu().numpy(), graphs.edge_ptr.diff().cpu().numpy()
         self.told = [own.columns(self.whole) for own in self.learnt]
         self.model = models[0]
@@ -148,7 +148,7 @@ class StackedEngine(Engine):
 
     def _reserve(self, plan: Tensor) -> None:
         """See that every batch of a plan fits; if not, choose more room and record again."""
-        counts = *self.counts, self.gather_whole.counts
+        counts = *self.counts, self.gather_whole.counts, self.gatherer.tells_edges
         needed = Capacity.of(plan.numpy(), *counts)
         if not self.capacity.holds(needed):
             usual = Capacity.likely(len(self.members), self.protocol.batch_size, *counts)
@@ -194,7 +194,8 @@ class StackedEngine(Engine):
         everybody = range(len(self.seeds))
         plan, weights = self._plan(part, everybody), self._stack(self.weights())
         gather_whole = self._whole_gatherer(everybody)
-        needed = Capacity.of(plan.numpy(), *self.counts, gather_whole.counts)
+        tells_edges = self.gatherer.tells_edges
+        needed = Capacity.of(plan.numpy(), *self.counts, gather_whole.counts, tells_edges)
         capacity = self.capacity.grown(needed)
         self.model.eval()
         found: list[list[Tensor]] = [[] for _ in everybody]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,17 +21,18 @@ from lookhops.options import Protocol
 from lookhops.tasks import Task, task_of
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import Engine
-from lookhops.training.randomness import seeded_model
+from lookhops.training.randomness import FINAL, member_seed, seeded_model
 from lookhops.training.stacked import StackedEngine, stackable
 
 
 @dataclass
 class Run:
-    """The training of one seed: its initial weights on its split, finished or on its way.
+    """The training of one network on the split of a seed, finished or on its way.
 
     Args:
         seed: The seed.
         split: Its parts.
+        member: Which of several networks on this split, from 0.
         history: One row an epoch: epoch, train_loss, val_loss, the watched metric (``val_accuracy``
             of classes, ``val_mae`` of a number), seconds.
         best_epoch: Epoch of the lowest validation loss.
@@ -40,10 +42,13 @@ class Run:
             in the units of the targets.
         learnt: What the network learnt to be told of whole graphs.
         fitted: What the task took from the training part.
+        members: Where this stands for several networks, all of them: ``predictions`` are of their
+            average, all else is of the first.
     """
 
     seed: int
     split: Split
+    member: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
     best_epoch: int = 0
     best_loss: float = float("inf")
@@ -51,6 +56,17 @@ class Run:
     predictions: dict[str, Tensor] = field(default_factory=dict)
     learnt: WholeEncoding = field(default_factory=WholeEncoding)
     fitted: Tensor | None = None
+    members: tuple[Run, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """What files call it."""
+        return run_key(self.seed, self.member)
+
+    @property
+    def networks(self) -> tuple[Run, ...]:
+        """The networks that it stands for: its members, or itself."""
+        return self.members or (self,)
 
     def waited(self) -> int:
         """Epochs since the last improvement."""
@@ -59,6 +75,16 @@ class Run:
     def done(self, protocol: Protocol) -> bool:
         """Whether the protocol says stop."""
         return self.waited() >= protocol.patience or len(self.history) >= protocol.max_epochs
+
+
+def run_key(seed: int, member: int) -> str:
+    """What files call a run: its seed, then its member's number where that is not the first."""
+    name = "final" if seed == FINAL else f"{seed}"
+    return f"{name}-{member}" if member else name
+
+
+#: Gives, for the runs of a stack, what an earlier :class:`Progress` held of it.
+Resume = Callable[[list[Run]], tuple[list[Run], dict[str, Tensor]] | None]
 
 
 class NotFinite(LookHopsError):
@@ -86,10 +112,10 @@ def train(
     splits: SplitPlan | Sequence[Split] | None = None,
     device: str | torch.device = "auto",
     stacked: bool | None = None,
-    resume: Callable[[Sequence[int]], tuple[list[Run], dict[str, Tensor]] | None] | None = None,
+    resume: Resume | None = None,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
 ) -> list[Run]:
-    """Train one model for each seed of the protocol and test it once.
+    """Train one model for each seed of the protocol, of one network or several; test it once.
 
     Args:
         graphs: Graphs with targets.
@@ -98,35 +124,94 @@ def train(
         task: What is asked; by default what the graphs' targets ask.
         splits: One for each seed, or a plan that has them; by default the protocol's are drawn.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
-        stacked: Whether seeds are trained together, where the network's layers allow it; by default
-            on a GPU, since on the CPU it is slower. The numbers are the same within rounding.
-        resume: Gives, for a stack of seeds, what an earlier :class:`Progress` held of it.
+        stacked: Whether networks are trained together, where their layers allow it; by default on a
+            GPU, since on the CPU it is slower. The numbers are the same within rounding.
+        resume: Gives, for the runs of a stack, what an earlier :class:`Progress` held of it.
         on_epoch: Called after each epoch.
     """
     architecture = architecture or Architecture()
     protocol = protocol or Protocol()
     task = task or task_of(graphs, protocol.class_weights, protocol.loss)
     parts = draw_splits(graphs, task, protocol, splits).splits
-    finished: list[Run] = []
     chosen = choose_device(device)
     stacked = chosen.type == "cuda" if stacked is None else stacked
-    for engine in _engines(graphs, task, parts, architecture, protocol, chosen, stacked):
-        runs = [Run(seed, parts[seed]) for seed in engine.seeds]
-        earlier = resume(engine.seeds) if resume else None
+    begun = [Run(seed, parts[seed], m) for seed in parts for m in range(protocol.members)]
+    engines = _engines(graphs, task, begun, architecture, protocol, chosen, stacked)
+    runs = _train_all(engines, task, protocol, resume, on_epoch)
+    return sorted(runs, key=lambda run: protocol.seeds.index(run.seed))
+
+
+def train_on_all(
+    graphs: Graphs,
+    architecture: Architecture,
+    protocol: Protocol,
+    epochs: int,
+    *,
+    task: Task,
+    device: str | torch.device = "auto",
+    resume: Resume | None = None,
+    on_epoch: Callable[[Progress], None] = lambda progress: None,
+) -> Run:
+    """Train on all graphs that have a target, for so many epochs: nothing is left to test on.
+
+    Args:
+        graphs, architecture, protocol, task, device, resume, on_epoch: As for :func:`train`; of the
+            protocol, neither seeds nor splits.
+        epochs: How many.
+    """
+    none = torch.zeros(0, dtype=torch.long)
+    everything = Split(task.known(task.targets(graphs).cpu()).nonzero().flatten(), none, none)
+    chosen, fixed = choose_device(device), replace(protocol, max_epochs=epochs, patience=epochs)
+    begun = [Run(FINAL, everything, member) for member in range(protocol.members)]
+    together = chosen.type == "cuda"
+    engines = _engines(graphs, task, begun, architecture, fixed, chosen, together)
+    [run] = _train_all(engines, task, fixed, resume, on_epoch)
+    return run
+
+
+def _train_all(
+    engines: Iterable[tuple[Engine, list[Run]]],
+    task: Task,
+    protocol: Protocol,
+    resume: Resume | None,
+    on_epoch: Callable[[Progress], None],
+) -> list[Run]:
+    """Train the runs of each engine and test them once; one run for each split."""
+    finished: list[Run] = []
+    for engine, runs in engines:
+        earlier = resume(runs) if resume else None
         if earlier is not None:
             runs, state = earlier
             engine.restore(state)
         try:
             _fit(engine, task, runs, protocol, on_epoch)
         except NotFinite as error:
-            error.runs = finished + error.runs
+            error.runs = _by_split(finished + error.runs, task)
             raise
         _take_weights(engine, runs)
-        for run, val, test in zip(runs, engine.predict("val"), engine.predict("test"), strict=True):
-            predicted = {"val": val, "test": test}
-            run.predictions = {p: task.in_units(o, run.fitted) for p, o in predicted.items()}
+        for part in ("val", "test") if runs[0].seed != FINAL else ():
+            for run, output in zip(runs, engine.predict(part), strict=True):
+                run.predictions[part] = task.in_units(output, run.fitted)
         finished += runs
-    return sorted(finished, key=lambda run: protocol.seeds.index(run.seed))
+    return _by_split(finished, task)
+
+
+def _by_split(runs: Sequence[Run], task: Task) -> list[Run]:
+    """One run for each split: that of its only network, or one that stands for several."""
+    by_seed: dict[int, list[Run]] = {}
+    for run in runs:
+        by_seed.setdefault(run.seed, []).append(run)
+    return [own[0] if len(own) == 1 else _average(own, task) for own in by_seed.values()]
+
+
+def _average(members: Sequence[Run], task: Task) -> Run:
+    """The run that stands for these members of a split."""
+    tested = all(run.predictions for run in members)
+    predictions = {
+        part: task.average([run.predictions[part] for run in members])
+        for part in (members[0].predictions if tested else ())
+    }
+    return replace(members[0], predictions=predictions, members=tuple(members))
 
 
 def _fit(
@@ -136,25 +221,32 @@ def _fit(
     protocol: Protocol,
     on_epoch: Callable[[Progress], None],
 ) -> None:
-    """Epoch after epoch until every run of the stack has stopped."""
+    """Epoch after epoch until every run of the stack has stopped.
+
+    Networks that are trained on all graphs have nothing to stop by: their last weights are kept.
+    """
+    final = runs[0].seed == FINAL
     while not all(run.done(protocol) for run in runs):
         start = time.perf_counter()
         epoch = max(len(run.history) for run in runs) + 1
         train_loss = engine.epoch(epoch).tolist()
-        val_loss, val_score = (values.tolist() for values in engine.validate())
+        validated = None if final else engine.validate()
         seconds = (time.perf_counter() - start) / len(runs)
         going = [i for i, run in enumerate(runs) if not run.done(protocol)]
+        rows = [{"epoch": epoch, "train_loss": loss} for loss in train_loss]
+        if validated is not None:
+            for row, loss, score in zip(rows, *(v.tolist() for v in validated), strict=True):
+                row |= {"val_loss": loss, f"val_{task.watched.name}": score}
+        watched = [row.get("val_loss", -epoch) for row in rows]  # without one, later is better
         for i in going:
-            if not isfinite(train_loss[i]) or not isfinite(val_loss[i]):
+            if not isfinite(train_loss[i]) or not isfinite(watched[i]):
                 raise _not_finite(engine, runs, runs[i], epoch)
-        better = [i in going and val_loss[i] < run.best_loss for i, run in enumerate(runs)]
+        better = [i in going and watched[i] < run.best_loss for i, run in enumerate(runs)]
         engine.remember(torch.tensor(better))
         for i in going:
-            losses = {"epoch": epoch, "train_loss": train_loss[i], "val_loss": val_loss[i]}
-            score = {f"val_{task.watched.name}": val_score[i], "seconds": seconds}
-            runs[i].history.append({**losses, **score})
+            runs[i].history.append({**rows[i], "seconds": seconds})
             if better[i]:
-                runs[i].best_epoch, runs[i].best_loss = epoch, val_loss[i]
+                runs[i].best_epoch, runs[i].best_loss = epoch, watched[i]
         engine.retire(torch.tensor([run.done(protocol) for run in runs]))
         on_epoch(Progress(runs, engine))
 
@@ -163,8 +255,10 @@ def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> Not
     """The end of a training whose loss stopped being a number; every run gets what was kept."""
     _take_weights(engine, runs)
     kept = f"; the weights of epoch {failed.best_epoch} are kept" if failed.best_epoch else ""
+    of = "the training on all graphs" if failed.seed == FINAL else f"seed {failed.seed}"
+    which = f"{of}, member {failed.member}," if failed.member else of
     return NotFinite(
-        f"The loss of seed {failed.seed} was not a finite number in epoch {epoch}{kept}. "
+        f"The loss of {which} was not a finite number in epoch {epoch}{kept}. "
         "A lower learning rate may help.",
         runs,
     )
@@ -180,24 +274,25 @@ def _take_weights(engine: Engine, runs: list[Run]) -> None:
 def _engines(
     graphs: Graphs,
     task: Task,
-    parts: Mapping[int, Split],
+    runs: Sequence[Run],
     architecture: Architecture,
     protocol: Protocol,
     device: torch.device,
     stacked: bool,
-) -> Iterator[Engine]:
-    """One engine for all seeds that can be stacked; else one for each."""
-    probe = seeded_model(0, Encoding.fit(graphs).width, task.out_channels, architecture)
-    if not stacked or not stackable(probe):
-        for seed, part in parts.items():
-            yield EagerEngine(graphs, task, [part], [seed], architecture, protocol, device)
-        return
-    stacks: dict[int, list[int]] = {}
-    for seed, part in parts.items():  # members of a stack take equally many steps
-        stacks.setdefault(-(-len(part.train) // protocol.batch_size), []).append(seed)
-    for seeds in stacks.values():
-        splits = [parts[seed] for seed in seeds]
-        yield StackedEngine(graphs, task, splits, seeds, architecture, protocol, device)
+) -> Iterator[tuple[Engine, list[Run]]]:
+    """One engine for all runs that can be stacked, else one for each; with its runs."""
+    encoding = Encoding.fit(graphs, architecture.reads_edges)
+    probe = seeded_model(0, encoding.width, task.out_channels, architecture, **encoding.sizes)
+    together = stacked and stackable(probe)
+    stacks: dict[Any, list[Run]] = {}
+    for run in runs:  # networks of a stack take equally many steps
+        steps = -(-len(run.split.train) // protocol.batch_size)
+        stacks.setdefault(steps if together else run.key, []).append(run)
+    engine = StackedEngine if together else EagerEngine
+    for own in stacks.values():
+        splits = [run.split for run in own]
+        seeds = [member_seed(run.seed, run.member) for run in own]
+        yield engine(graphs, task, splits, seeds, architecture, protocol, device), own
 
 
 def choose_device(device: str | torch.device) -> torch.device:

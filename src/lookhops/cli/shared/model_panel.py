@@ -12,11 +12,18 @@ from rich.panel import Panel
 from lookhops.cli.shared.printing import grid, panel
 from lookhops.nn.registry import network_name
 from lookhops.options import splits_in_words
-from lookhops.tasks import Classification, task_from_dict
-from lookhops.words import duration, short
+from lookhops.tasks import Classification, Metric, Regression, SeveralTargets, Task, task_from_dict
+from lookhops.tasks.several import Head
+from lookhops.words import counted, duration, short
 
 #: More seeds than this have their own columns in config.json alone; more classes no matrix.
 SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 3, 5, 12
+#: What is shown of each of several targets, as far as there is room.
+ROWS = {
+    Classification.kind: ("accuracy", "majority", "balanced_accuracy", "auroc"),
+    Regression.kind: ("mae", "mean_mae", "rmse", "r2", "spearman"),
+}
+WORDS = {Classification.kind: "classes", Regression.kind: "numbers"}
 
 
 def model_panel(config: Mapping[str, Any]) -> Panel:
@@ -26,25 +33,51 @@ def model_panel(config: Mapping[str, Any]) -> Panel:
         several = len(seeds) > 1
         own = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
         head = "mean ± std" if several else f"seed {next(iter(seeds))}"
+        task = asked(config)
+        heads = list(task.heads) if isinstance(task, SeveralTargets) else []
+        shown = [task.main] if heads else task.metrics
         scores = grid(
-            _metrics(config, own),
+            _metrics(config, shown, own),
             ("test", head, *(f"seed {seed}" for seed in own)),
             ("", "right bold"),
         )
         confusion = [_confusion(config)] if "confusion" in config["metrics"] else []
-        parts = [scores, *confusion, *parts]
+        parts = [scores, *_target_tables(config, heads), *confusion, *parts]
     return panel(f"{config['data']['name']}: {network_name(config['architecture'])}", *parts)
 
 
-def _metrics(config: Mapping[str, Any], own: Sequence[str]) -> Iterator[tuple[str, ...]]:
+def asked(config: Mapping[str, Any]) -> Task:
+    """What a model was asked; older folders do not say, and have classes."""
+    earlier = {"kind": Classification.kind, "class_names": config["data"]["class_names"]}
+    return task_from_dict(config.get("task", earlier))
+
+
+def _target_tables(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator[RenderableType]:
+    """Of several targets, a row each: those of classes, then those of numbers."""
+    summary = config["metrics"]["summary"]
+    for kind, names in ROWS.items():
+        own = [head for head in heads if head.task.kind == kind]
+        if not own:
+            continue
+        titles = {metric.name: metric for head in own for metric in head.task.metrics}
+        shown = [titles[name] for name in names if name in titles]
+        rows = []
+        for head in own:
+            found = (summary.get(f"{head.name}: {metric.name}") for metric in shown)
+            cells = (m.written(f and f["mean"]) for m, f in zip(shown, found, strict=True))
+            rows.append((escape(short(head.name, 2 * NAME_WIDTH)), *cells))
+        heading = (metric.title.rpartition(", ")[2] for metric in shown)
+        yield grid(rows, (f"target ({WORDS[kind]})", *heading))
+
+
+def _metrics(
+    config: Mapping[str, Any], shown: Sequence[Metric], own: Sequence[str]
+) -> Iterator[tuple[str, ...]]:
     """A row for each metric that is shown, and below it its interval where there is one."""
     metrics = config["metrics"]
-    # Older folders do not say what was asked.
-    asked = {"kind": Classification.kind, "class_names": config["data"]["class_names"]}
-    task = task_from_dict(config.get("task", asked))
     several, before = len(metrics["seeds"]) > 1, " "
     known = {name for own in metrics["seeds"].values() for name in own}
-    for metric in (metric for metric in task.metrics if metric.shown and metric.name in known):
+    for metric in (metric for metric in shown if metric.shown and metric.name in known):
         title = metric.title.replace(f"{before}, ", "  ")  # a variant stands below, indented
         before = metric.title
         found = metrics["summary"].get(metric.name)
@@ -77,13 +110,19 @@ def _confusion(config: Mapping[str, Any]) -> RenderableType:
 def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     epochs = list(config["epochs"].values())
     length = f"{min(epochs)}" if min(epochs) == max(epochs) else f"{min(epochs)} to {max(epochs)}"
+    members = config["protocol"].get("members", 1)
     each = "" if len(epochs) == 1 else f"each of {len(epochs)} models"
+    if members > 1:
+        each = f"each of {members * len(epochs)} networks"
     yield "parameters", f"{config['parameters']:,}", each
     protocol, runs = config["protocol"], list(config["metrics"]["seeds"].values())
     if "split" in protocol and runs:
         parts = [f"{runs[0][f'{part}_graphs']:,}" for part in ("train", "val", "test")]
         sizes = "{} + {} + {} graphs".format(*parts)
         yield "splits", splits_in_words(protocol["split"], protocol["folds"]), sizes
+    if last := config.get("final_model"):
+        trained = f"all {counted(last['graphs'], 'graph')}"
+        yield "final model", trained, f"{counted(last['epochs'], 'epoch')}; it answers"
     yield "epochs", length, f"at most {config['protocol']['max_epochs']}"
     if (seconds := config["seconds_per_epoch"]) is not None:
         device = escape(config["machine"]["device"])

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lookhops import options
-from lookhops.cli.shared.printing import warn
+from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
@@ -69,15 +69,38 @@ class GraphReader(options.Reading):
         with warnings_as_lines():
             return load(source, self, remembered=remembered, data_dir=self.data_dir)
 
+    def load_to_learn(self, source: str) -> Graphs:
+        """The graphs of a source; what their targets were taken for is said on stderr."""
+        graphs = self.load(source)
+        self._tell_targets(
+            graphs, inferred=Path(source).suffix.lower() not in ("", ".graphs", ".zip")
+        )
+        return graphs
+
+    def _tell_targets(self, graphs: Graphs, inferred: bool) -> None:
+        """Say what targets were taken for, unless they are classes that the source knows itself."""
+        from lookhops.datasets.targets import target_sentences
+        from lookhops.graphs.targets import known_targets
+
+        if graphs.y is None:
+            return
+        said = inferred or self.target is not None or self.task != "auto"
+        if said or graphs.num_classes == 0 or not known_targets(graphs.y).all():
+            for sentence in target_sentences(graphs):
+                print_line(sentence, err)
+
     def load_tables(
         self, edges: Path, nodes: Path | None, graphs: Path | None, name: str
     ) -> Graphs:
         """The graphs of tables in files, with warnings as plain lines on stderr."""
         from lookhops.datasets.tables import read_tables
+        from lookhops.datasets.targets import choose_targets
 
         self.check(edges, options.TABLES)
         with warnings_as_lines():
-            return read_tables(edges, nodes, graphs, self, name=name)
+            found = choose_targets(read_tables(edges, nodes, graphs, self, name=name), self)
+        self._tell_targets(found, inferred=True)
+        return found
 
     def load_input(self, source: str, remembered: options.Reading = options.AS_USUAL) -> Graphs:
         """The graphs of a source, or of SMILES on standard input."""

@@ -24,7 +24,8 @@ class GAT(Convolution):
         x'_i = \sum_{j \in N(i) \cup \{i\}} \alpha_{ij} z_j + b
 
     for each head, the heads side by side: PyG's ``GATConv``, with its slope of 0.2 and its
-    initialisation. Edge weights are not looked at, save that an edge of weight zero is no edge.
+    initialisation. An edge's weight and factor multiply its exponential in the softmax, so that an
+    edge of weight zero is no edge.
 
     Args:
         in_channels: Channels of the input, :math:`d`.
@@ -73,10 +74,10 @@ def _attend(z: Tensor, attention: Tensor, adjacency: Adjacency) -> Tensor:
     # Slices that share the adjacency differ in attention: each takes its own product.
     shape = (z.shape[:-1].numel() // pattern.size if pattern.size else 1, pattern.size)
     source, target = (end.reshape(shape) for end in linear_scores(z, attention).unbind(-2))
-    slices = []
+    slices, value = [], adjacency.values_with_loops(torch.promote_types(z.dtype, torch.float32))
     for number, part in enumerate(z.reshape(*shape, z.shape[-1])):
         score = leaky_relu(edge_scores(source[number], target[number], pattern), 0.2)
-        slices.append(SparseMatrix(pattern, softmax(score, pattern, counted))(part))
+        slices.append(SparseMatrix(pattern, softmax(score, pattern, counted, value))(part))
     return _join(slices, dim=0).view(z.shape)
 
 

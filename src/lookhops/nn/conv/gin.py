@@ -14,11 +14,12 @@ class GIN(Convolution):
     r"""The graph isomorphism network of `Xu et al. <https://arxiv.org/abs/1810.00826>`_.
 
     .. math::
-        x'_i = \mathrm{MLP}\Bigl((1 + \varepsilon)\, x_i + \sum_{j \in N(i)} x_j\Bigr), \qquad
+        x'_i = \mathrm{MLP}\Bigl((1 + \varepsilon)\, x_i +
+        \sum_{j \in N(i)} v_{ij}\, x_j\Bigr), \qquad
         \mathrm{MLP}(x) = \mathrm{ReLU}(x W_1 + b_1)\, W_2 + b_2
 
     with a learnt :math:`\varepsilon` that starts at zero: PyG's ``GINConv`` with its ``train_eps``.
-    Edge weights are not looked at, save that an edge of weight zero is no edge.
+    The :math:`v_{ij}` are the edges' weights times their factors, one where they have none.
 
     Arguments and shapes as for :class:`~lookhops.nn.Convolution`, without k; between the two dense
     layers there are as many channels as in the output.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from lookhops.hops import Adjacency
@@ -15,8 +16,8 @@ class SAGE(Convolution):
     .. math::
         x'_i = x_i W_1 + \Bigl(\underset{j \in N(i)}{\mathrm{mean}}\; x_j\Bigr) W_2 + b
 
-    where the mean of no neighbour is zero: PyG's ``SAGEConv``. Edge weights are not looked at, save
-    that an edge of weight zero is no edge.
+    where the mean of no neighbour is zero: PyG's ``SAGEConv``. Where edges have weights the mean is
+    weighted; factors multiply what is averaged, :math:`\sum_j f_{ij} w_{ij} x_j / \sum_j w_{ij}`.
 
     Arguments and shapes as for :class:`~lookhops.nn.Convolution`, without k.
     """
@@ -35,6 +36,6 @@ class SAGE(Convolution):
 
     def convolve(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """Average, then a dense layer for the node and one for its neighbours."""
-        links = adjacency.links(x.dtype)
-        count = links(x.new_ones(*x.shape[:-1], 1)).clamp(min=1)
-        return self.own(x) + self.neighbours(links(x) / count)
+        weight = adjacency.times(None).links(x.dtype)(x.new_ones(*x.shape[:-1], 1))
+        weight = torch.where(weight > 0, weight, torch.ones_like(weight))
+        return self.own(x) + self.neighbours(adjacency.links(x.dtype)(x) / weight)

@@ -51,6 +51,7 @@ class OtherPooling(Pooling):
 
     fixed_shapes = False
     stackable = False
+    reads_edges = False
 
     def __init__(
         self,
@@ -91,6 +92,7 @@ class OtherPooling(Pooling):
         adjacency = Adjacency.of(number[made.edge_index], len(order), made.weight)
         below = replace(level, x=x, adjacency=adjacency, graph=batch, place=place)
         below = replace(below, alive=None, edge_alive=None, segments=None)
+        below = replace(below, edges=None, edge_now=None)  # new edges, of which nothing is told
         return below, _decision(made, stays, level)
 
     def extra_repr(self) -> str:

@@ -34,7 +34,9 @@ class ASAP(Pooling):
     Of each graph it keeps the :math:`\lceil \rho n \rceil` neighbourhoods of highest
     :math:`\pm w_i`, and links two of them where an edge or a shared node does,
     :math:`A' = S (A + I) S^\top` without its diagonal: PyG's ``ASAPooling``, with the sign that
-    it keeps as a parameter. Where edges have no weights the new ones have none either.
+    it keeps as a parameter. Where edges have no weights the new ones have none either; where they
+    have factors :math:`f`, a new one has the mean of those that it stands for,
+    :math:`S (f \odot A + I) S^\top / A'`.
 
     Args:
         in_channels: Channels of the input, :math:`d`.
@@ -113,7 +115,24 @@ class ASAP(Pooling):
         if adjacency.weighted:
             weight = adjacency.weight_with_loops(h.dtype)[counted]
         coarse = links_between(members, weight, node, level)
+        coarse = coarse.times(_mean_factors(members, node, level, counted))
         stays = node[adjacency.source] & node[adjacency.target] & ~adjacency.is_loop
         stays = stays if adjacency.present is None else stays & adjacency.present
         x = h * fitness.unsqueeze(-1)
         return Pooled(fitness.flatten(), node, stays, x, coarse), order[kept]
+
+
+def _mean_factors(
+    members: SparseMatrix, node: Tensor, level: Level, counted: Tensor
+) -> Tensor | None:
+    """The mean factor of what each new edge stands for; none where there are no factors."""
+    adjacency, dtype = level.adjacency, level.x.dtype
+    if adjacency.factor is None:
+        return None
+    values, weight = adjacency.values_with_loops(dtype), adjacency.weight_with_loops(dtype)
+    assert values is not None
+    above = links_between(members, values[counted], node, level).weight
+    below = links_between(members, weight[counted], node, level).weight
+    assert above is not None
+    assert below is not None
+    return above / below

@@ -40,6 +40,8 @@ class Pooling(nn.Module):
     #: Whether a node pooling reads the convolution's anchors (none where that makes none). The
     #: network then has one such layer for each convolution, and asks it before the activation.
     uses_anchors = False
+    #: Whether weights and factors of edges change what it answers.
+    reads_edges = True
     #: Whether one layer serves the whole network; else there is one for each convolution but the
     #: last. What reads anchors has one for each in any case.
     shared = True

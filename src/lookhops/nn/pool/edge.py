@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor
 
@@ -26,7 +28,9 @@ class Edge(Pooling):
     become one node; a self-loop takes its node alone, and a node that no edge takes keeps its
     features. Edges between two merged nodes become one, and those inside one a self-loop: PyG's
     ``EdgePooling``. Of equal scores the edge that was given first goes first. An edge of weight
-    zero is no edge; where edges that become one have weights or features, these are summed.
+    zero is no edge, and a weight or factor multiplies the exponential in the softmax; where edges
+    that become one have weights or features, these are summed, and of their factors the mean goes
+    on.
 
     The parts of :math:`x_i` and :math:`t` are the same for all edges into a node, and cancel: they
     are parameters as in PyG, but nothing is computed from them. So nodes with the same neighbours
@@ -55,7 +59,10 @@ class Edge(Pooling):
         """The score s of each edge, shape (e)."""
         of_source = self.ends.weight[..., : self.in_channels]
         raw = linear_scores(x, of_source).flatten().index_select(0, adjacency.source)
-        return softmax(raw, adjacency.pattern, adjacency.present) + 0.5
+        value = None
+        if adjacency.weighted or adjacency.factor is not None:
+            value = adjacency.edge_values(torch.promote_types(raw.dtype, torch.float32))
+        return softmax(raw, adjacency.pattern, adjacency.present, value) + 0.5
 
     def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Pairs by their score, their features, and the edges between them."""
@@ -103,7 +110,9 @@ class Edge(Pooling):
         there = torch.stack((stays, stays & (partner > node)), dim=1)
         merged_x = _Merge.apply(x.flatten(0, -2), gate.to(x.dtype), member, there, cluster)
         score = gate.index_select(0, cluster)
-        return Pooled(score, stays, edge, merged_x.view_as(x), merged, cluster), order, counts
+        pooled = Pooled(score, stays, edge, merged_x.view_as(x), merged, cluster)
+        number = _numbers(order, counts, adjacency.present)
+        return replace(pooled, edge_cluster=number), order, counts
 
     def extra_repr(self) -> str:
         """Channels, as printing the module shows them."""
@@ -205,6 +214,12 @@ def merge_edges(
     weight = None if weight is None else weight[counts]
     merged = Adjacency(pattern.select(counts), weight, symmetric=adjacency.symmetric)
     return merged, order, counts
+
+
+def _numbers(order: Tensor, starts: Tensor, present: Tensor | None) -> Tensor:
+    """The merged edge into which each edge went, -1 for none, given what merge_edges gave."""
+    number = torch.empty_like(order).scatter(0, order, starts.cumsum(0) - 1)
+    return number if present is None else torch.where(present, number, -1)
 
 
 def _run_totals(value: Tensor, starts: Tensor) -> Tensor:

@@ -17,13 +17,13 @@ class SAG(NodePooling):
 
     .. math::
         w_i = \tanh\Bigl(\pm \bigl(\theta_1 \cdot x_i + t +
-        \theta_2 \cdot \textstyle\sum_{j \in N(i)} x_j\bigr)\Bigr), \qquad
+        \theta_2 \cdot \textstyle\sum_{j \in N(i)} v_{ij}\, x_j\bigr)\Bigr), \qquad
         x'_i = w_i x_i, \qquad V' = \mathrm{top}_{\lceil \rho n \rceil}\{w_i\}
 
     with all edges between kept nodes: PyG's ``SAGPooling`` with its default scorer, ``GraphConv``.
     The sign is that of a number PyG keeps as a parameter, though it can learn nothing: dividing it
-    by its magnitude leaves no gradient. Edge weights are not looked at, save that an edge of weight
-    zero is no edge.
+    by its magnitude leaves no gradient. The :math:`v_{ij}` are the edges' weights times their
+    factors, one where they have none.
 
     Arguments and shapes as for :class:`~lookhops.nn.NodePooling`.
     """

@@ -39,6 +39,8 @@ class TopK(NodePooling):
     Arguments and shapes as for :class:`~lookhops.nn.NodePooling`.
     """
 
+    reads_edges = False
+
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
         super().__init__(in_channels, ratio)
         self.direction = Direction(in_channels)

@@ -105,7 +105,11 @@ def rerun(group: Group) -> str:
     """The ``lookhops compare`` that trains the models of a group."""
     if group.quick:
         return "lookhops paper --quick -o paper"
-    models = ",".join(spelled(cell.architecture) for cell in group.finished)
+    models = ",".join(
+        spelled(cell.architecture)
+        + (f"/members={cell.protocol.members}" if cell.protocol.members > 1 else "")
+        for cell in group.finished
+    )
     trained = [c for c in (group.best, *group.finished) if isinstance(c.architecture, Architecture)]
     protocol = (trained or [group.best])[0].protocol
     known = sorted({seed for cell in group.finished for seed in cell.seeds})
@@ -116,7 +120,8 @@ def rerun(group: Group) -> str:
         f"lookhops compare {shlex.quote(dataset)} --models {models} --seeds {seeds} --epochs "
         f"{protocol.max_epochs} --patience {protocol.patience} --batch-size {protocol.batch_size} "
         f"--lr {protocol.learning_rate:g}"
-        + f" --split {shlex.quote(protocol.split)}"
+        + (f" --split {shlex.quote(protocol.split)}" if protocol.split != "file" else "")
+        + (" --splits FILE" if protocol.split == "file" else "")
         + (f" --folds {protocol.folds}" if protocol.folds else "")
         + (f" --precision {protocol.precision}" if protocol.precision != "float32" else "")
     )

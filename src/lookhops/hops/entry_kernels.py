@@ -1,0 +1,170 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""A Triton kernel for what the entries of a sparse matrix learn from: products of two nodes' rows.
+
+:func:`entry_products` stands for :func:`lookhops.hops.product.entry_products`, and
+:func:`merge_entries` for :func:`lookhops.hops.merge.merge_entries`. A program takes a block of rows
+with all their channels, keeps them, and meets the row of every entry's column once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from lookhops.hops.kernels import MOST_CHANNELS, ROWS, tl, triton
+
+
+def entry_products(row_ptr: Tensor, column: Tensor, g: Tensor, x: Tensor) -> Tensor:
+    """The products of ``g``, shape (n, d), at the row of each entry and ``x`` at its column."""
+    out = torch.zeros(column.numel(), dtype=torch.float32, device=x.device)
+    g, x = g.contiguous(), x.contiguous()
+    for first in range(0, x.shape[1], MOST_CHANNELS):
+        _launch(row_ptr, column, [g], x, None, None, out, first=first)
+    return out.to(x.dtype)
+
+
+def merge_entries(
+    order: float,
+    row_ptr: Tensor,
+    column: Tensor,
+    left: Sequence[Tensor],
+    right: Sequence[Tensor],
+    weight: Tensor,
+    offset: Tensor | None,
+) -> Tensor:
+    """As the plain one; ``order`` is 2 for Chebyshev's recurrence, whose weights are summed up."""
+    out = torch.zeros(column.numel(), dtype=torch.float32, device=weight.device)
+    weight, k = weight.contiguous(), weight.shape[-2] - 1
+    for b in range(k):
+        shift = offset if b == 0 else None
+        _launch(row_ptr, column, left[: k - b], right[b], weight, shift, out, order=order, after=b)
+    return out.to(weight.dtype)
+
+
+def _launch(
+    row_ptr: Tensor,
+    column: Tensor,
+    left: Sequence[Tensor],
+    x: Tensor,
+    weight: Tensor | None,
+    offset: Tensor | None,
+    out: Tensor,
+    order: float = 1.0,
+    after: int = 0,
+    first: int = 0,
+) -> None:
+    """Add to ``out``: the sum of ``left``, each times its weight, at rows, times ``x`` at columns.
+
+    Args:
+        row_ptr: Offsets of the rows.
+        column: Column of each entry.
+        left: One tensor or several, in terms of hops, each of as many rows and channels as ``x``.
+        x: What is met at the columns.
+        weight: The weights of a merge, shape (..., k + 1, d), or none: ``left`` is one tensor then.
+        offset: Is added to every row of ``x``.
+        out: One number an entry.
+        order: 2 where the weights are those of Chebyshev polynomials.
+        after: Hops of ``x``; ``left[a]`` has the weight of ``a + after + 1`` hops.
+        first: The channel to begin with.
+    """
+    width = x.shape[-1]
+    rows, block = row_ptr.numel() - 1, min(triton.next_power_of_2(width - first), MOST_CHANNELS)
+    slices = 1 if weight is None else weight.shape[:-2].numel()
+    # Narrow rows leave a program little to do: give it more of them.
+    rows_each = ROWS if slices > 1 else max(ROWS, 512 // block)
+    hops = torch.stack(list(left[1:])) if len(left) > 2 else left[-1]
+    _entry_kernel[(triton.cdiv(rows, rows_each),)](
+        row_ptr,
+        column,
+        left[0],
+        hops,
+        x,
+        weight if weight is not None else x,
+        offset.contiguous() if offset is not None else x,
+        out,
+        rows,
+        rows // slices,
+        width,
+        first,
+        LEFT=len(left),
+        AFTER=after,
+        COUNT=0 if weight is None else weight.shape[-2],
+        DOUBLE=order,
+        HAS_WEIGHT=weight is not None,
+        HAS_OFFSET=offset is not None,
+        ROWS=rows_each,
+        CHANNELS=block,
+        num_warps=4,
+        num_stages=1,
+    )
+
+
+if triton is not None:
+
+    @triton.jit
+    def _entry_kernel(
+        row_ptr,
+        column,
+        left,
+        hops,
+        x,
+        weight,
+        offset,
+        out,
+        rows,
+        rows_a_slice,
+        width,
+        first,
+        LEFT: tl.constexpr,
+        AFTER: tl.constexpr,
+        COUNT: tl.constexpr,
+        DOUBLE: tl.constexpr,
+        HAS_WEIGHT: tl.constexpr,
+        HAS_OFFSET: tl.constexpr,
+        ROWS: tl.constexpr,
+        CHANNELS: tl.constexpr,
+    ):
+        """out[e] += (sum_a w_a left_a)[row of e] . (x + offset)[column of e]."""
+        block = tl.program_id(0)
+        row = block * ROWS + tl.arange(0, ROWS)
+        channel = first + tl.arange(0, CHANNELS)
+        live = row < rows
+        inside = channel < width
+        place = row.to(tl.int64)[:, None] * width + channel[None, :]
+        mask = live[:, None] & inside[None, :]
+        size = tl.zeros((), tl.int64) + rows * width
+        part = (block * ROWS) // rows_a_slice  # which slice of the weights this block belongs to
+        own = tl.zeros((ROWS, CHANNELS), dtype=tl.float32)
+        for a in tl.static_range(0, LEFT):
+            if a == 0:
+                value = tl.load(left + place, mask=mask, other=0.0).to(tl.float32)
+            else:
+                value = tl.load(hops + (a - 1) * size + place, mask=mask, other=0.0).to(tl.float32)
+            if HAS_WEIGHT:
+                there = weight + (part * COUNT + a + AFTER + 1) * width + channel
+                factor = tl.load(there, mask=inside, other=0.0).to(tl.float32)
+                if a > 0:
+                    factor *= DOUBLE
+                if AFTER > 0:
+                    factor *= DOUBLE
+                value *= factor[None, :]
+            own += value
+        shift = tl.zeros((CHANNELS,), tl.float32)
+        if HAS_OFFSET:
+            shift = tl.load(offset + part * width + channel, mask=inside, other=0.0).to(tl.float32)
+        start = tl.load(row_ptr + row, mask=live, other=0)
+        end = tl.load(row_ptr + row + 1, mask=live, other=0)
+        for j in range(0, tl.max((end - start).to(tl.int32), axis=0)):
+            entry = start + j
+            here = entry < end
+            source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
+            met = tl.load(
+                x + source[:, None] * width + channel[None, :],
+                mask=here[:, None] & inside[None, :],
+                other=0.0,
+            ).to(tl.float32)
+            found = tl.sum(own * (met + shift[None, :]), axis=1)
+            found += tl.load(out + entry, mask=here, other=0.0)
+            tl.store(out + entry, found, mask=here)

@@ -1,0 +1,94 @@
+"""What is known of edges, and the factor that every layer learns from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from lookhops.hops.dense import linear_scores
+from lookhops.nn.linear import Linear
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeInputs:
+    r"""What a batch tells of its edges.
+
+    With stacked members every member's edges have a slice of their own, as long as the longest; the
+    adjacency numbers the edges of all members through.
+
+    Args:
+        columns: Numbers, then one-hot labels, of each edge, shape :math:`(\ldots, e, f)`.
+        place: Where each edge of the adjacency stands in ``columns``, flattened but for the last
+            axis; none means that they stand in the same order.
+        symmetric: Whether the two directions of every edge are told the same.
+    """
+
+    columns: Tensor
+    place: Tensor | None = None
+    symmetric: bool = False
+
+
+class EdgeFactors(nn.Module):
+    r"""A factor for each edge and each layer, learnt from what is known of the edge.
+
+    .. math::
+        f_{ij} = 2\, \mathrm{sigmoid}\bigl(t \cdot l_{ij} +
+        v \cdot \mathrm{ReLU}(U a_{ij} + u)\bigr)
+
+    with the one-hot labels :math:`l_{ij}` of an edge, for which :math:`t` is a table, and its
+    numbers :math:`a_{ij}`. Every layer has its own :math:`t, v, U, u`. Factors lie between 0 and 2,
+    so that no number of hops makes them run away, and begin at one: a network begins as it would
+    without knowing more of edges than that they are there.
+
+    Args:
+        num_numbers: Columns of numbers.
+        num_labels: Columns of one-hot labels.
+        layers: Number of layers.
+        hidden: Channels of the network for numbers, of each layer.
+
+    Shapes:
+        - columns :math:`(\ldots, e, f)`, numbers first
+        - output :math:`(\ldots, \text{layers}, e)`
+    """
+
+    def __init__(self, num_numbers: int, num_labels: int, layers: int, hidden: int = 8) -> None:
+        super().__init__()
+        self.num_numbers, self.num_labels = num_numbers, num_labels
+        self.layers, self.hidden = layers, hidden
+        self.table = nn.Parameter(torch.empty(layers, num_labels)) if num_labels else None
+        self.inner = Linear(num_numbers, layers * hidden) if num_numbers else None
+        self.outer = nn.Parameter(torch.empty(layers, hidden)) if num_numbers else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters; factors begin at one."""
+        if self.inner is not None:
+            self.inner.reset_parameters()
+        for parameter in (self.table, self.outer):
+            if parameter is not None:
+                nn.init.zeros_(parameter)
+
+    def forward(self, columns: Tensor) -> Tensor:
+        """The factors of all layers at once."""
+        raw: Tensor | None = None
+        if self.table is not None:
+            raw = linear_scores(columns[..., self.num_numbers :], self.table)
+        if self.inner is not None and self.outer is not None:
+            inner = torch.relu(self.inner(columns[..., : self.num_numbers]))
+            parts = inner.unflatten(-1, (self.layers, self.hidden))
+            own = (parts * self.outer.to(inner.dtype).unsqueeze(-3)).sum(-1).mT
+            raw = own if raw is None else raw + own
+        assert raw is not None
+        return 2 * torch.sigmoid(raw)
+
+    def of(self, edges: EdgeInputs) -> Tensor:
+        """The factors of the adjacency's edges in each layer, shape (layers, e)."""
+        factors = self(edges.columns)
+        factors = factors.movedim(-2, 0).flatten(1)
+        return factors if edges.place is None else factors.index_select(1, edges.place)
+
+    def extra_repr(self) -> str:
+        """Columns and layers, as printing the module shows them."""
+        return f"{self.num_numbers} numbers, {self.num_labels} labels, layers={self.layers}"

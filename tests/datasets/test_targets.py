@@ -1,0 +1,78 @@
+"""Which columns are learnt, and as what."""
+
+import pytest
+
+from lookhops import Graphs, LookHopsError, Target, load
+from lookhops.datasets.targets import parse_task, target_sentences
+from lookhops.options import AS_USUAL, Reading
+from molecule_sets import message, written
+
+TABLE = "smiles,logS,active,class,site\n" + "".join(
+    f"C{'C' * i},{i / 7:.2f},{i % 2 if i % 5 else ''},{'abc'[i % 3]},s{i % 4}\n" for i in range(30)
+)
+
+
+@pytest.fixture
+def table(tmp_path):
+    return written(tmp_path, "set.csv", TABLE)
+
+
+def test_a_column_is_named_and_the_usual_one_is_kept_aside(table):
+    graphs = load(table, target="logs")
+    assert graphs.targets == (Target("logS"),)
+    assert graphs.columns["class"].tolist()[:3] == ["a", "b", "c"]
+    assert "logS" not in graphs.columns
+    assert load(table).targets == (Target("class", ("a", "b", "c")),)
+    assert load(table, target="class").y.tolist() == load(table).y.tolist()
+
+
+def test_several_columns_with_blanks(table, tmp_path):
+    graphs = load(table, target="logS, active,class", task="active=numbers")
+    assert graphs.targets == (Target("logS"), Target("active"), Target("class", ("a", "b", "c")))
+    assert int(graphs.y.isnan().sum()) == 6
+    classes = load(table, target="active")
+    assert (classes.class_names, int((classes.y < 0).sum())) == (("0", "1"), 6)
+    graphs.save(tmp_path / "set.graphs")  # any source has targets to choose from
+    again = load(tmp_path / "set.graphs", target="site", task="classes")
+    assert again.targets == (Target("site", ("s0", "s1", "s2", "s3")),)
+    assert again.columns["active"].tolist()[1] == 1
+    assert load("solubility", target="value").targets == (Target("value"),)
+
+
+def test_the_kind_of_what_the_source_has_can_be_said(table):
+    assert load(table, target="active", task="numbers").targets == (Target("active"),)
+    assert message(load, table, task="numbers").startswith("set, graph 0: 'a' of 'class' is not a")
+    assert "30 different values" in message(load, table, target="logS", task="classes")
+    assert message(load, table, target="pH").startswith("set: no column is called 'pH'; the")
+    assert "no target" in message(load, table, target="logS", task="active=numbers")
+    assert parse_task("logS=numbers,classes") == {"": "classes", "logS": "numbers"}
+    with pytest.raises(LookHopsError, match="--task is one of auto, classes, numbers"):
+        parse_task("poetry")
+
+
+def test_a_remembered_target_need_not_be_there(table, tmp_path):
+    asked = Reading(target="logS,active", task="active=numbers")
+    assert len(load(table, AS_USUAL, remembered=asked).targets) == 2
+    without = written(tmp_path, "new.csv", "smiles,class\nC,a\nN,b\n")
+    assert load(without, AS_USUAL, remembered=asked).targets[0].name == "class"
+
+
+def test_what_was_taken_for_what_is_said(table, tasks):
+    said = target_sentences(load(table, target="logS,active,class"))
+    assert said == [
+        "logS: learnt as numbers, a regression (0 to 4.14); say otherwise with --task classes",
+        "active: learnt as classes (0, 1); say otherwise with --task numbers; "
+        "6 graphs without it left out",
+        "class: learnt as classes (a, b, c)",
+    ]
+    assert target_sentences(load(table, target="active"))[0].endswith(
+        "6 graphs without it left out"
+    )
+    assert target_sentences(Graphs.from_pyg(tasks[:2].to_pyg(), y=None)) == []
+
+
+def test_the_command_says_it(table, lookhops, tmp_path):
+    code, _, err = lookhops("data", "convert", table, tmp_path / "a.graphs", "--target", "logS")
+    assert (code, "logS: learnt as numbers" in err) == (0, True)
+    code, _, err = lookhops("data", "convert", table, tmp_path / "a.graphs", "--task", "all")
+    assert (code, "--task is one of" in err) == (2, True)
