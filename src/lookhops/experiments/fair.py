@@ -180,11 +180,11 @@ class Contest:
             return f"{paper}{counted(len(protocol.seeds), 'split')}, {drawn}. {stop}"
         among = ""
         if self.grid:
-            sizes = joined([f"{len(values)} of {option}" for option, values in self.grid.items()])
-            among = f", and to choose among the grid by ({sizes})"
+            sizes = [f"{len(values)} values of {name}" for name, values in self.grid.items()]
+            among = f" and to choose among {joined(sizes)}"
         return (
-            f"The fair protocol of Errica et al. (2020): {drawn}; a part of the rest is to stop by"
-            f"{among}. Scores are means over {protocol.members} initialisations. {stop}"
+            f"The fair protocol of Errica et al. (2020): {drawn}; a part of the rest is held out "
+            f"to stop{among}. Scores are means over {protocol.members} initialisations. {stop}"
         )
 
 
