@@ -281,7 +281,7 @@ RECOMMENDED = Architecture(
 FINGERPRINT = Architecture(conv="none", fingerprint=5)
 
 #: Names of the models that are fitted without the engines (:mod:`lookhops.classical`).
-CLASSICAL = ("wl", "wl-oa", "baseline", "morgan-forest")
+CLASSICAL = ("wl", "wl-oa", "baseline", "morgan-forest", "morgan-ridge", "mean")
 
 
 @dataclass(frozen=True)

@@ -114,10 +114,12 @@ class PlanRun:
         """Store the records of a cell and tell of it."""
         added = self.store.add(cell.dataset, cell.model, key, records)
         self.trained += added
-        accuracy = 100 * np.mean([record.metrics["accuracy"] for record in records])
+        main = records[0].task.main
+        known = [record.score for record in records if record.score is not None]
+        score = main.written(float(np.mean(known)) if known else None)
         seeds = [record.seed for record in records]
         which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
-        said = f"{cell.dataset}, {cell.model}, {which}: test accuracy {accuracy:.1f} %"
+        said = f"{cell.dataset}, {cell.model}, {which}: test {main.title} {score}"
         self.tell(f"{said}, {seconds:.1f} s", added)
 
     def fail(self, cell: Cell, seeds: Sequence[int], error: BaseException) -> None:
