@@ -104,7 +104,11 @@ def argument_texts(of: Any) -> dict[str, str]:
 
 
 MOLECULES, TABLES, HOP_TASKS = "molecules", "tables", "hop tasks"
-CHOICES = {"invalid": ("raise", "skip")}
+CHOICES = {
+    "invalid": ("raise", "skip"),
+    "duplicates": ("keep", "merge"),
+    "salts": ("keep", "largest"),
+}
 
 
 @dataclass(frozen=True)
@@ -132,8 +136,11 @@ class Reading:
             source has.
         task: Whether targets are learnt as ``classes`` or as ``numbers``; ``auto``: few different
             values are classes. For each by name: ``logS=numbers,active=classes``.
-        size: hops-K: how many graphs to make; by default 1000.
-        seed: hops-K: the seed to make them by; by default 0.
+        duplicates: Rows that are the same molecule: ``keep`` all (a split never parts them), or
+            ``merge`` them: numbers are averaged, classes that contradict each other are blanked.
+        salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
+        task_size: hops-K: how many graphs to make; by default 1000.
+        task_seed: hops-K: the seed to make them by; by default 0.
     """
 
     smiles_column: str | None = option(None, of=(MOLECULES,))
@@ -151,8 +158,10 @@ class Reading:
     invalid: str = "raise"
     target: str | None = None
     task: str = "auto"
-    size: int | None = option(None, flag="--task-size", least=1, of=(HOP_TASKS,))
-    seed: int | None = option(None, flag="--task-seed", least=0, of=(HOP_TASKS,))
+    duplicates: str = "keep"
+    salts: str = option("keep", of=(MOLECULES,))
+    task_size: int | None = option(None, least=1, of=(HOP_TASKS,))
+    task_seed: int | None = option(None, least=0, of=(HOP_TASKS,))
 
     def __post_init__(self) -> None:
         for name, words in CHOICES.items():
@@ -174,14 +183,14 @@ class Reading:
         """These options, with those of an earlier reading where nothing else was chosen.
 
         Names of columns are not taken over (they are looked for before the usual ones, and need not
-        be there), nor targets, nor what hop tasks were made of.
+        be there), nor what only concerns learning: targets, duplicates, what hop tasks are made of.
         """
         taken = {
             own.name: getattr(earlier, own.name)
             for own in fields(Reading)
             if getattr(self, own.name) == own.default
             and not own.name.endswith("_column")
-            and own.name not in ("target", "task")
+            and own.name not in ("target", "task", "duplicates")
             and own.metadata.get("of") != (HOP_TASKS,)
         }
         return replace(self, **taken)
@@ -290,7 +299,7 @@ RECOMMENDED = Architecture(
 FINGERPRINT = Architecture(conv="none", fingerprint=5)
 
 #: Names of the models that are fitted without the engines (:mod:`lookhops.classical`).
-CLASSICAL = ("wl", "wl-oa", "baseline", "morgan-forest")
+CLASSICAL = ("wl", "wl-oa", "baseline", "morgan-forest", "morgan-ridge", "mean")
 
 
 @dataclass(frozen=True)

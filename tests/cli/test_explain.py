@@ -75,7 +75,7 @@ def test_sentences(lookhops, model, tmp_path):
     assert "has no seed 5, but 11, 22" in err
     code, _, err = lookhops("explain", model, "solubility", "-o", tmp_path / "e")
     assert code == 2
-    assert "made by 'molecules-1'" in err
+    assert "made by 'molecules-2'" in err
     plain = ["--pool", "none", "--task-size", "60"]
     assert lookhops("train", "hops-1", *SMALL, *plain, "-o", tmp_path / "p")[0] == 0
     code, _, err = lookhops("explain", tmp_path / "p", "hops-1", "-o", tmp_path / "e")

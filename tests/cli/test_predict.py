@@ -41,14 +41,14 @@ def test_a_csv_of_molecules(lookhops, model, tmp_path):
     found = rows(out)
     p = ["p_low", "p_medium", "p_high"]
     sure = ["set_90", "agreement", "spread", "similarity", "warning"]
-    assert list(found[0]) == ["id", "class", *p, *sure]
-    assert [row["id"] for row in found] == ["ethanol", "a, b"]
+    assert list(found[0]) == ["name", "smiles", "predicted", *p, *sure]
+    assert [row["name"] for row in found] == ["ethanol", "a, b"]
     for row in found:
         p = {name: float(row[f"p_{name}"]) for name in ("low", "medium", "high")}
         assert sum(p.values()) == pytest.approx(1, abs=2e-4)
-        assert p[row["class"]] == max(p.values())
+        assert p[row["predicted"]] == max(p.values())
         assert float(row["agreement"]) in (0.5, 1.0)
-        assert row["class"] in row["set_90"].split(" | ")
+        assert row["predicted"] in row["set_90"].split(" | ")
         assert 0 < float(row["similarity"]) <= 1
     code, out, err = lookhops("predict", model, tmp_path / "mine.csv", "-o", tmp_path / "out.csv")
     assert (code, out) == (0, "")
@@ -82,7 +82,7 @@ def test_folders_of_earlier_versions_say_less(lookhops, model, tmp_path):
     (tmp_path / "mine.smi").write_text("CCO ethanol\n")
     code, out, _ = lookhops("predict", model, tmp_path / "mine.smi")
     assert code == 0
-    assert not {"set_90", "similarity", "warning"} & set(rows(out)[0])
+    assert not {"set_90", "similarity"} & set(rows(out)[0])
 
 
 def test_new_graphs_are_read_as_those_of_the_training(lookhops, tmp_path):
@@ -97,8 +97,13 @@ def test_new_graphs_are_read_as_those_of_the_training(lookhops, tmp_path):
     assert code == 0, err
     code, out, err = lookhops("predict", model, tmp_path / "mine.csv")
     assert code == 0, err
-    assert len(rows(out)) == len(molecules)
+    found = rows(out)
+    assert [row["drawn"] for row in found] == [*molecules, "C("]
+    assert found[-1]["predicted"] == ""
+    assert found[-1]["warning"].startswith("skipped: ")
     assert "of 24 as labelled" in err
+    code, out, err = lookhops("predict", model, tmp_path / "mine.csv", "--json")
+    assert [list(record) for record in json.loads(out)][-1] == ["id", "skipped"]
 
 
 def test_smiles_on_standard_input(model):
@@ -120,7 +125,7 @@ def test_bad_smiles_on_standard_input(lookhops, model, monkeypatch):
     typed(b"CCO\nC(\n")
     code, out, err = lookhops("predict", model, "-", "--invalid", "skip")
     assert code == 0
-    assert len(rows(out)) == 1
+    assert [row["predicted"] != "" for row in rows(out)] == [True, False]
     assert "line 2" in err
     typed(b"CCO \xff\n")
     code, _, err = lookhops("predict", model, "-")
@@ -131,7 +136,7 @@ def test_bad_smiles_on_standard_input(lookhops, model, monkeypatch):
 def test_labels_are_compared(lookhops, model):
     code, out, err = lookhops("predict", model, "solubility")
     assert code == 0
-    hits = [row["class"] for row in rows(out)]
+    hits = [row["predicted"] for row in rows(out)]
     assert len(hits) == 1282
     assert "of 1,282 as labelled" in err
 

@@ -87,7 +87,7 @@ def test_molecules(folder: Path):
 
 
 def test_what_an_earlier_reading_chose_is_taken_over_where_it_fits(folder: Path):
-    before = Reading(label_column="toxic", smiles_column="drug", invalid="skip", size=5)
+    before = Reading(label_column="toxic", smiles_column="drug", invalid="skip", task_size=5)
     path = folder / "new.csv"
     path.write_text("drug,smiles,toxic\nC,CCO,no\nCC,CCO,yes\nC1C,CCO,yes\n")
     with pytest.warns(UserWarning, match="line 4"):
@@ -128,7 +128,7 @@ def test_sources_that_are_none(folder: Path, source: str, sentence: str):
 
 
 def test_options_that_do_not_apply_are_refused(folder: Path):
-    with pytest.raises(LookHopsError, match="size is an option of hop tasks alone, and TINY"):
+    with pytest.raises(LookHopsError, match="task_size is an option of hop tasks alone, and TINY"):
         lookhops.load("TINY", data_dir=folder, size=5)
     with pytest.raises(LookHopsError, match="label_column is an option of molecules and tables"):
         lookhops.load("hops-1", label_column="y")
@@ -213,6 +213,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     )
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     monkeypatch.setattr(collection, "SITE", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(collection, "known_counts", lambda: {"NCI1": (2, 2.5, 2.0)})
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     yield files
     server.shutdown()

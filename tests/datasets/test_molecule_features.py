@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from rdkit import Chem
 from torch_geometric.utils import from_smiles as pyg_from_smiles
 
-from lookhops.datasets.molecule_features import ATOM_FEATURES, BOND_TYPES
+from lookhops.datasets.molecule_features import (
+    ATOM_FEATURES,
+    BOND_FEATURES,
+    BOND_TYPES,
+    as_featurised,
+)
 from lookhops.datasets.molecules import (
     feature_names,
     from_smiles,
@@ -38,11 +43,35 @@ def test_features_of_varied_molecules_and_their_order():
     graphs = from_smiles(VARIED)
     assert_drawable(graphs)
     assert graphs.is_undirected
-    assert graphs.featuriser == "molecules-1"
+    assert graphs.featuriser == "molecules-2"
     assert graphs.columns["smiles"].tolist() == VARIED
     assert "other" in {row[0] for row in words(graphs)}
     assert {row[5] for row in words(graphs)} == set(ATOM_FEATURES["chirality"])
     assert set(bonds(graphs).values()) == set(BOND_TYPES)
+
+
+def test_stereo_conjugation_and_rings_of_bonds():
+    graphs = from_smiles(["F/C=C/F", "F/C=C\\F", "FC=CF", "C1CC1C=CC=C"])
+    stereo, conjugated, ring = (
+        [BOND_FEATURES[name][number] for number in graphs.edge_labels[:, j].tolist()]
+        for j, name in enumerate(BOND_FEATURES)
+        if j
+    )
+    double = graphs.edge_labels[:, 0] == BOND_TYPES.index("double")
+    words = [word for word, one in zip(stereo, double.tolist(), strict=True) if one]
+    assert words == ["E", "E", "Z", "Z"] + ["none"] * 6
+    assert {word for word, one in zip(stereo, double.tolist(), strict=True) if not one} == {"none"}
+    assert ring.count("yes") == 6
+    assert conjugated.count("yes") == 6
+
+
+def test_an_earlier_version_had_the_kind_of_a_bond_alone():
+    graphs = from_smiles(VARIED)
+    before = as_featurised(graphs, "molecules-1")
+    assert before.featuriser == "molecules-1"
+    assert before.edge_label_values == (BOND_TYPES,)
+    assert torch.equal(before.edge_labels[:, 0], graphs.edge_labels[:, 0])
+    assert as_featurised(graphs, "tu") is graphs
 
 
 def test_every_set_has_the_same_columns():
@@ -50,8 +79,9 @@ def test_every_set_has_the_same_columns():
     assert one.x.shape[1] == other.x.shape[1] == len(feature_names()) == 43
     assert len(set(feature_names())) == 43
     assert list(column_names(one)) == feature_names()
-    assert column_names(one, "edge_") == tuple(f"bond {kind}" for kind in BOND_TYPES)
-    assert one.num_edge_features == other.num_edge_features == 5
+    of_bonds = [f"{name} {value}" for name, known in BOND_FEATURES.items() for value in known]
+    assert list(column_names(one, "edge_")) == of_bonds
+    assert one.num_edge_features == other.num_edge_features == len(of_bonds) == 13
     on = [feature_names()[i] for i in one.x[0].nonzero().flatten()]
     assert on == [
         "element C", "degree 0", "charge 0", "hydrogens 4 or more", "aromatic no", "chirality none",
@@ -74,7 +104,8 @@ def test_one_molecule_has_one_graph_however_it_is_written(smiles, seed):
     seen = []
     for graphs in (from_smiles([smiles]), from_smiles([again])):
         atoms = [tuple(row) for row in words(graphs)]
-        edges = [(atoms[a], atoms[b], kind) for (a, b), kind in bonds(graphs).items()]
+        said = map(tuple, graphs.edge_labels.tolist())
+        edges = [(atoms[a], atoms[b], one) for (a, b), one in zip(bonds(graphs), said, strict=True)]
         seen.append((sorted(atoms), sorted(edges)))
     assert seen[0] == seen[1]
 

@@ -26,7 +26,7 @@ def test_every_molecule_is_there(molecules):
     parts = molecules.columns["part"]
     assert [(parts == part).sum() for part in ("train", "test")] == [1025, 257]
     assert molecules.name == "solubility"
-    assert molecules.featuriser == "molecules-1"
+    assert molecules.featuriser == "molecules-2"
     assert molecules.is_undirected
 
 

@@ -155,7 +155,7 @@ def test_what_is_not_graphs_is_refused(tasks):
     model = quick().fit(tasks)
     with pytest.raises(LookHopsError, match="fitted on graphs, and this is smiles"):
         model.predict(["CCO"])
-    with pytest.raises(LookHopsError, match="made by 'molecules-1'"):
+    with pytest.raises(LookHopsError, match="made by 'molecules-2'"):
         model.predict(load("solubility")[:3])
     with pytest.raises(NotFittedError):
         quick().predict(tasks)

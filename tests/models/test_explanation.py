@@ -39,8 +39,9 @@ def test_scores_and_kept_nodes_of_one_graph_at_a_time(model_folder, tasks):
         pairs = {tuple(sorted(pair)) for pair in graph.edge_index.T.tolist()}
         assert {tuple(pair) for pair in explanation.edges.tolist()} == pairs
         answer = predictor.predict(graph)
-        assert explanation.predicted == answer.classes[0]
-        assert list(explanation.probabilities.values()) == pytest.approx(answer.probabilities[0])
+        assert explanation.record["class"] == answer.classes[0]
+        likely = list(explanation.record["probabilities"].values())
+        assert likely == pytest.approx(answer.probabilities[0])
 
 
 def test_batches_do_not_show(tmp_path, tasks, monkeypatch):

@@ -63,7 +63,7 @@ def test_names_are_ids_or_numbers(predictor, tasks, molecule_folder):
 
 def test_strange_features_are_refused(predictor, tasks, data_dir):
     with pytest.raises(
-        LookHopsError, match="made by 'molecules-1'; the model was trained on hops-1"
+        LookHopsError, match="made by 'molecules-2'; the model was trained on hops-1"
     ):
         predictor.predict(from_smiles(["CCO"]))
     unnamed = replace(tasks, labels=None, attributes=torch.ones(tasks.num_nodes, 3))

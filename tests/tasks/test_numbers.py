@@ -78,10 +78,9 @@ def test_every_metric_is_evaluated_beside_the_means():
     task = Regression("logS")
     output, target = random_numbers(0, 20)
     found = {**task.evaluate(output, target), **task.naive(target[:10], target[10:])}
-    assert [metric.name for metric in task.metrics] == [
-        *("mae", "mean_mae", "rmse", "mean_rmse", "r2", "spearman")
-    ]
-    assert set(found) == {metric.name for metric in task.metrics}
+    plain = [metric.name for metric in task.metrics if not metric.about_calibration]
+    assert plain == ["mae", "mean_mae", "rmse", "mean_rmse", "r2", "spearman"]
+    assert set(found) == set(plain)
     mean = target[:10].mean()
     assert found["mean_mae"] == pytest.approx(float((target[10:] - mean).abs().mean()))
     draws = task.resampled(output.double() + 1e6, target)
@@ -102,3 +101,16 @@ def test_what_cannot_be_learnt_and_what_is_not_defined():
 def test_json_there_and_back():
     task = Regression("logS", "huber")
     assert task_from_dict(json.loads(json.dumps(task.to_dict()))) == task
+
+
+def test_conformal_intervals_hold_the_number_as_often_as_they_say():
+    task = Regression("logS")
+    output, target = random_numbers(0, 4000)
+    target[::7] = NAN
+    calibration = task.calibrate(output[:2000].double(), target[:2000])
+    found = task.evaluate(output[2000:].double(), target[2000:], calibration)
+    assert found["coverage"] == pytest.approx(0.9, abs=0.02)
+    assert found["interval_width"] == 2 * calibration["conformal_quantile"]
+    assert task.calibrate(output[:5].double(), target[:5]) == {}
+    found = task.evaluate(output.double(), target, {})
+    assert found["coverage"] is None

@@ -82,6 +82,8 @@ def describe(graphs: Graphs) -> dict[str, Any]:
     Undirected edges are pairs of joined nodes. The paper's column of average edges is edges per
     node, although its caption says per graph; both are here.
     """
+    from lookhops.datasets.molecule_counts import molecule_counts
+
     count, nodes, edges = len(graphs), graphs.num_nodes, graphs.num_undirected_edges
     sizes = graphs.nodes_per_graph
     balance = []
@@ -107,6 +109,8 @@ def describe(graphs: Graphs) -> dict[str, Any]:
         "classes": graphs.num_classes,
         "class_balance": dict(zip(graphs.class_names, balance, strict=False)),
         "columns": list(graphs.columns),
+        "skipped_rows": len(graphs.skipped),
+        "molecules": molecule_counts(graphs),
         "fingerprint": graphs.fingerprint,
     }
 
@@ -127,6 +131,12 @@ def _panel(graphs: Graphs, facts: dict[str, Any]) -> Panel:
         *_name_rows(facts, "edge_"),
         ("classes", f"{facts['classes']:,}", "" if graphs.y is not None else "not known"),
     ]
+    if found := facts["molecules"]:
+        other = f"{found['contradicting']:,} contradict another row" if found["duplicates"] else ""
+        rows += [("duplicates", f"{found['duplicates']:,}", other)]
+        rows += [(key, f"{found[key]:,}") for key in ("salts", "mixtures")]
+    if facts["skipped_rows"]:
+        rows.append(("skipped rows", f"{facts['skipped_rows']:,}", _reasons(graphs)))
     if facts["columns"]:
         rows.append(("columns", f"{len(facts['columns'])}", escape(", ".join(facts["columns"]))))
     parts = [grid(rows, columns=("", "right bold", "wrap dim"))]
@@ -163,6 +173,12 @@ def _some(names: Sequence[str], most: int = 24) -> str:
     if len(names) > most:
         names = [*names[: most - 2], "...", names[-1]]
     return escape(", ".join(names))
+
+
+def _reasons(graphs: Graphs) -> str:
+    """Why rows were skipped: the first few."""
+    shown = [f"{one.id}: {one.reason}" for one in graphs.skipped[:3]]
+    return escape("; ".join([*shown, "..."] if len(graphs.skipped) > 3 else shown))
 
 
 def _features(facts: dict[str, Any]) -> str:

@@ -13,7 +13,6 @@ from rich.markup import escape
 from rich.table import Table
 
 from lookhops.cli.explain import with_pictures
-from lookhops.cli.predict import as_rows
 from lookhops.cli.shared.parameters import with_options
 from lookhops.cli.shared.printing import grid, out, print_line
 from lookhops.cli.shared.writing import command_line, write_page
@@ -90,7 +89,11 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
         *(f"p({name})" for name in answers.class_names),
         "seeds agree",
     )
-    out.print(grid(as_rows(answers, ".2f", ".0%"), head, ("", "left bold")))
+    rows = [
+        (name, answers.classes[i], *(f"{p:.2f}" for p in answers.probabilities[i]), f"{agree:.0%}")
+        for i, (name, agree) in enumerate(zip(answers.ids, answers.agreement, strict=True))
+    ]
+    out.print(grid(rows, head, ("", "left bold")))
 
     _heading(4, "Explain: what did the pooling layers keep?")
     for record in with_pictures(explain(predictor, molecules), output / "pictures"):

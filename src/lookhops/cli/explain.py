@@ -28,7 +28,14 @@ def explain(
     model: Model,
     source: Input,
     output: Path | None = None,
-    seed: int | None = None,
+    of_seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            help="Which of the model's seeds to look into; by default its first, or the model of "
+            "all graphs where there is one.",
+        ),
+    ] = None,
     pictures: Annotated[
         bool, typer.Option("--pictures/--no-pictures", help="Draw each graph (SVG).")
     ] = True,
@@ -45,19 +52,20 @@ def explain(
 
     Args:
         output: Folder for explanations.json and the pictures.
-        seed: Which of the model's seeds to look into; by default its first.
     """
     from lookhops.models.explain import explain as explain_graphs
     from lookhops.models.predictor import Predictor
+    from lookhops.training.randomness import FINAL
 
     if output is None and not as_json:
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
     predictor = Predictor(model, device)
-    graphs = reading.load_input(source)
-    chosen = predictor.checkpoint.seeds[0] if seed is None else seed
+    graphs = reading.load_input(source, predictor.checkpoint.reading)
+    first = predictor.checkpoint.answering[0]
+    chosen = of_seed if of_seed is not None else "final" if first == FINAL else first
     folder = changing(output) if output else nullcontext()
     with warnings_as_lines(), progress_bar() as bar, folder as new:
-        explained = explain_graphs(predictor, graphs, seed)
+        explained = explain_graphs(predictor, graphs, of_seed)
         found = bar.track(explained, len(graphs), description="explaining")
         records = list(with_pictures(found, new if pictures else None))
         content = {"model": str(model), "seed": chosen, "graphs": records}

@@ -1,10 +1,9 @@
-"""``lookhops predict``: classes and probabilities of new graphs."""
+"""``lookhops predict``: answers to new graphs, and how sure they are."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
 
 import typer
 
@@ -14,6 +13,8 @@ from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.files import write_text
 from lookhops.tables import csv_text
 from lookhops.words import counted
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -31,17 +32,18 @@ def predict(
     *,
     reading: Reading,
 ) -> None:
-    """Classify graphs: class, calibrated probabilities, and how sure the answer is.
+    """Answer for new graphs: classes or numbers, and how sure they are.
 
-    The models of all seeds in the folder answer together. The set holds the true class with the
-    probability that `--coverage` asks for. `agreement` is the share of the seeds that give the same
-    class when asked alone, `spread` the standard deviation of its probability over them,
-    `similarity` that to the most similar training graph, from 0 to 1; a `warning` says where that
-    is lower than of nearly all validation graphs. What is not chosen about reading is as it was
-    for training.
+    One row for each row of the input, in its order and with its columns. The models of all seeds
+    answer together: `predicted` is the class, with calibrated probabilities, or the number. The
+    set, or the interval, holds the truth with the probability that `--coverage` asks for.
+    `agreement` is the share of the seeds that give the same class when asked alone, `spread` their
+    standard deviation, `similarity` that to the most similar training graph, from 0 to 1. A
+    `warning` says where that is lower than of nearly all validation graphs, or why a row was
+    skipped. What is not chosen about reading is as it was for training.
 
     Args:
-        coverage: Probability with which a set holds the true class.
+        coverage: Probability with which a set or an interval holds the truth.
         output: CSV file to write; by default standard output.
     """
     from lookhops.models.predictor import Predictor
@@ -53,68 +55,83 @@ def predict(
     with warnings_as_lines():
         answers = predictor.predict(graphs, coverage)
     if as_json:
-        print_json(as_records(answers))
+        rows = [{"id": name, **answers.record(i)} for i, name in enumerate(answers.ids)]
+        skipped = [{"id": one.id, "skipped": one.reason} for one in graphs.skipped]
+        print_json(in_input_order(rows, skipped, graphs))
     if output is not None:
-        write_text(output, as_csv(answers, coverage))
-        print_line(f"{output}: {len(answers):,} graphs", err)
+        write_text(output, as_csv(source, graphs, answers, coverage))
+        print_line(f"{output}: {counted(len(answers), 'graph')}", err)
     elif not as_json:
-        typer.echo(as_csv(answers, coverage), nl=False)
+        typer.echo(as_csv(source, graphs, answers, coverage), nl=False)
     if unlike := int(answers.unlike.sum()):
         many = "is" if unlike == 1 else "are"
         warn(f"{counted(unlike, 'graph')} {many} unlike all that the model was trained on")
     _compare(graphs, answers)
 
 
-def as_records(answers: Predictions) -> list[dict[str, Any]]:
-    """One JSON object a graph."""
-    records = []
-    for i, (name, predicted) in enumerate(zip(answers.ids, answers.classes, strict=True)):
-        p = dict(zip(answers.class_names, answers.probabilities[i].tolist(), strict=True))
-        record: dict[str, Any] = {"id": name, "class": predicted, "probabilities": p}
-        if answers.sets is not None:
-            record["set"] = answers.named_set(i)
-        record |= {"agreement": float(answers.agreement[i]), "spread": float(answers.spread[i])}
-        if answers.similarity is not None:
-            record["similarity"] = float(answers.similarity[i])
-            record["unlike"] = bool(answers.unlike[i])
-        records.append(record)
-    return records
+def as_csv(source: str, graphs: Graphs, answers: Predictions, coverage: float) -> str:
+    """The rows of the input, each with its answer or why it has none."""
+    from lookhops.models.answer_table import answer_columns
+
+    head, rows = input_rows(source, graphs)
+    made = answer_columns(answers, coverage, head)
+    blank = [""] * (len(made) - 1)
+    answered = [list(cells) for cells in zip(*made.values(), strict=True)]
+    skipped = [[*blank, f"skipped: {one.reason}"] for one in graphs.skipped]
+    cells = in_input_order(answered, skipped, graphs)
+    pairs = zip(rows, cells, strict=True)
+    return csv_text([*head, *made], [[*row, *own] for row, own in pairs])
 
 
-def as_rows(answers: Predictions, p: str, agreement: str) -> Iterator[tuple[str, ...]]:
-    """The id, the class, the probabilities and the agreement of each graph, in these formats."""
-    for record in as_records(answers):
-        shares = (format(share, p) for share in record["probabilities"].values())
-        yield record["id"], record["class"], *shares, format(record["agreement"], agreement)
+def in_input_order(answered: list[T], skipped: list[T], graphs: Graphs) -> list[T]:
+    """What belongs to the graphs and to the rows that gave none, in the order of the input."""
+    found = {one.row: own for one, own in zip(graphs.skipped, skipped, strict=True)}
+    rest = iter(answered)
+    total = len(answered) + len(skipped)
+    return [found[row] if row in found else next(rest) for row in range(total)]
 
 
-def as_csv(answers: Predictions, coverage: float) -> str:
-    """One line a graph."""
-    head = ["id", "class", *(f"p_{name}" for name in answers.class_names)]
-    head += [] if answers.sets is None else [f"set_{100 * coverage:g}"]
-    head += ["agreement", "spread"]
-    head += [] if answers.similarity is None else ["similarity", "warning"]
-    rows = []
-    for record in as_records(answers):
-        row = [record["id"], record["class"]]
-        row += [f"{share:.4f}" for share in record["probabilities"].values()]
-        row += [" | ".join(record["set"])] if "set" in record else []
-        row += [f"{record['agreement']:.2f}", f"{record['spread']:.4f}"]
-        if "similarity" in record:
-            unlike = "unlike the training graphs" if record["unlike"] else ""
-            row += [f"{record['similarity']:.3f}", unlike]
-        rows.append(row)
-    return csv_text(head, rows)
+def input_rows(source: str, graphs: Graphs) -> tuple[list[str], list[list[str]]]:
+    """The input as it was given: names of its columns, and its rows, skipped ones too.
+
+    Of sources that are no table: what each graph is called, and what else is known of it.
+    """
+    from lookhops.datasets.molecule_files import table_cells
+    from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
+    from lookhops.models.evaluation import graph_ids
+
+    path = Path(source)
+    of_molecules = graphs.featuriser.startswith("molecules") and path.is_file()
+    if of_molecules and suffix_of(path) in TABLE_SUFFIXES:
+        head, rows, _ = table_cells(path)
+        return head, [list(row) for row in rows]
+    columns = {"id": graph_ids(graphs)}
+    columns |= {key: [str(v) for v in own] for key, own in graphs.columns.items() if key != "id"}
+    known = [list(cells) for cells in zip(*columns.values(), strict=True)]
+    blank = [""] * (len(columns) - 1)
+    return list(columns), in_input_order(
+        known, [[one.id, *blank] for one in graphs.skipped], graphs
+    )
 
 
 def _compare(graphs: Graphs, answers: Predictions) -> None:
-    """Where the graphs have classes that the model knows, say how many it got right."""
-    if (
-        graphs.y is None
-        or not len(graphs)
-        or not set(graphs.class_names) <= set(answers.class_names)
-    ):
+    """Where the graphs have the one target that the model answers, say how well it did."""
+    from lookhops.models.answers import ClassAnswers
+
+    [target, *others] = answers.targets
+    if graphs.y is None or others or len(graphs.targets) != 1 or not len(graphs):
         return
-    true = [graphs.class_names[number] for number in graphs.y.tolist()]
-    hits = sum(a == b for a, b in zip(true, answers.classes, strict=True))
-    print_line(f"{hits:,} of {len(true):,} as labelled ({hits / len(true):.1%})", err)
+    names = graphs.targets[0].classes
+    known = ~graphs.y.isnan() if graphs.y.is_floating_point() else graphs.y >= 0
+    measured = graphs.y[known].tolist()
+    numbers = known.nonzero().flatten().tolist()
+    if not numbers or bool(names) != isinstance(target, ClassAnswers):
+        return
+    if not isinstance(target, ClassAnswers):
+        errors = [abs(target.values[i] - y) for i, y in zip(numbers, measured, strict=True)]
+        said = f"mean error {sum(errors) / len(errors):.3g} in {counted(len(errors), 'graph')}"
+        print_line(f"{said} with a measured {graphs.targets[0].name}", err)
+    elif set(names) <= set(target.class_names):
+        true = [names[number] for number in measured]
+        hits = sum(target.classes[i] == name for i, name in zip(numbers, true, strict=True))
+        print_line(f"{hits:,} of {len(true):,} as labelled ({hits / len(true):.1%})", err)

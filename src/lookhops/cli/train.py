@@ -41,6 +41,11 @@ class TrainingRun:
         overwrite: Train anew although the folder is not empty.
         save_every: Seconds between two writes of the state.
         tensorboard: Folder for TensorBoard logs; by default none.
+        final: In the end train on all labelled graphs, for the median of the best numbers of
+            epochs: the model to use, beside the estimate to trust.
+        threshold: Two classes: the probability from which the second is answered, such as 0.3, or
+            chosen on the validation part for the highest ``f1``, or for ``youden``, the recall of
+            both classes. By default the likelier class is answered.
     """
 
     device: str = "auto"
@@ -48,6 +53,8 @@ class TrainingRun:
     overwrite: bool = False
     save_every: float = option(10.0, least=0)
     tensorboard: Path | None = None
+    final: bool = False
+    threshold: str | None = None
 
 
 @with_options
@@ -79,6 +86,7 @@ def train(
     if run.resume and run.overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
     graphs = reading.load_to_learn(source)
+    _say_molecules(graphs)
     graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
     chosen_k, information = hops(k, graphs)
     network = replace(network, k=chosen_k)
@@ -91,6 +99,15 @@ def train(
         from lookhops.report.build import report_on
 
         write_page(report_on(output, graphs), report, quiet=as_json)
+
+
+def _say_molecules(graphs: Graphs) -> None:
+    """Of molecules, a line on duplicates, salts, mixtures and skipped rows, where there are any."""
+    from lookhops.datasets.molecule_counts import in_words, molecule_counts
+
+    counts = molecule_counts(graphs)
+    if counts and (said := in_words(counts)):
+        print_line(f"{graphs.name}: {said} (--duplicates and --salts choose what is done)", err)
 
 
 def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.datasets.collection import data_folder, fetch, find, read_tu_cached
+from lookhops.datasets.duplicates import merge
 from lookhops.datasets.hop_tasks import MAX_HOPS, hop_task
 from lookhops.datasets.molecules import read_molecules
 from lookhops.datasets.solubility import load_solubility
@@ -35,6 +36,8 @@ def load(
     remembered: Reading = AS_USUAL,
     data_dir: Path | str | None = None,
     cache: bool = True,
+    size: int | None = None,
+    seed: int | None = None,
     **options: Any,
 ) -> Graphs:
     """Load a set of graphs from wherever it is.
@@ -57,10 +60,14 @@ def load(
             ``LOOKHOPS_DATA``, else the user's cache folder. What it lacks is downloaded to it.
         cache: Whether to keep a packed copy of a TU set in the user's cache folder and to use the
             one that is there.
+        size: Of hop tasks: the number of graphs, as ``task_size``.
+        seed: Of hop tasks: the seed, as ``task_seed``.
         options: Fields of ``reading`` to choose by their names: ``label_column="toxic"``.
     """
     if isinstance(source, Graphs):
         return source
+    made = {"task_size": size, "task_seed": seed}
+    options |= {name: value for name, value in made.items() if value is not None}
     reading = replace(reading, **options)
     try:
         kind, place = _resolve(source, data_folder(data_dir))
@@ -70,7 +77,8 @@ def load(
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
     reading.check(source, kind)
     graphs = _read(kind, place, reading, remembered, cache)
-    return choose_targets(graphs, reading, remembered)
+    graphs = choose_targets(graphs, reading, remembered)
+    return merge(graphs) if reading.duplicates == "merge" else graphs
 
 
 def _read(kind: str, place: Path, reading: Reading, remembered: Reading, cache: bool) -> Graphs:
@@ -82,7 +90,7 @@ def _read(kind: str, place: Path, reading: Reading, remembered: Reading, cache: 
         read = read_folder if place.is_dir() else read_tables
         return read(place, reading=reading, remembered=remembered)
     if kind == HOP_TASKS:
-        chosen = {"size": reading.size, "seed": reading.seed}
+        chosen = {"size": reading.task_size, "seed": reading.task_seed}
         return hop_task(int(place.name[5:]), **{k: v for k, v in chosen.items() if v is not None})
     if kind == "solubility":
         return load_solubility()

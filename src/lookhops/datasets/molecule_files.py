@@ -58,7 +58,7 @@ def read_smi(path: Path) -> MoleculeTable:
 
 def read_csv(path: Path, finder: ColumnFinder) -> MoleculeTable:
     """A table with a header: text, as ``.csv``, ``.tsv`` and the like, or ``.parquet``."""
-    header, rows, lines = _cells(path)
+    header, rows, lines = table_cells(path)
     smiles = finder.find(header, "smiles_column", SMILES_NAMES)
     if smiles is None:
         raise LookHopsError(
@@ -70,7 +70,7 @@ def read_csv(path: Path, finder: ColumnFinder) -> MoleculeTable:
     return _table(path, where, cells, smiles, lines, finder)
 
 
-def _cells(path: Path) -> tuple[list[str], list[Sequence[str]], list[int]]:
+def table_cells(path: Path) -> tuple[list[str], list[Sequence[str]], list[int]]:
     """The header, the rows as texts, and the line (without lines: the number) of each row."""
     if suffix_of(path) == PARQUET:
         from lookhops.datasets.table_files import read_parquet

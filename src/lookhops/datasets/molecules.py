@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.datasets.molecule_features import atom_rows, bond_rows, feature_names, pack
+from lookhops.datasets.duplicates import first_of_each
+from lookhops.datasets.molecule_features import feature_names, molecule_rows, pack
 from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
 from lookhops.datasets.molecule_table import MoleculeTable, as_column, target_fields
+from lookhops.datasets.splits.groups import SAME
 from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Skipped
@@ -56,7 +58,8 @@ def from_smiles(
 
     Returns:
         One graph a molecule, the nodes in the order of the atoms in ``columns["smiles"]``, with
-        the ids in ``columns["id"]``.
+        the ids in ``columns["id"]``. Where a molecule stands more than once, however it is written,
+        ``columns["duplicate_of"]`` has the number of the first.
     """
     structures = [str(text) for text in smiles]
     numbers = [str(number) for number in range(1, len(structures) + 1)]
@@ -128,13 +131,16 @@ def featurise(
     """Graphs of the molecules in a table, as SMILES or as mol blocks."""
     if not table.structures:
         raise LookHopsError(f"{table.origin or 'from_smiles'}: there are no molecules.")
-    parsed, skipped = _parse(table, reading.invalid, mol_blocks)
+    parsed, skipped = _parse(table, reading, mol_blocks)
     kept = list(parsed)
-    smiles, atoms, bonds = zip(*parsed.values(), strict=True)
+    smiles, canonical, atoms, bonds = zip(*parsed.values(), strict=True)
     columns = {
         "id": np.array(table.ids, dtype=object)[kept],
         "smiles": np.array(smiles, dtype=object),
     }
+    same = first_of_each(canonical)
+    if (same < np.arange(len(same))).any():
+        columns[SAME] = same
     for key, cells in table.columns.items():
         columns.setdefault(key, as_column([cells[index] for index in kept]))
     rest: dict[str, Any] = {"columns": columns, "name": name, "skipped": skipped}
@@ -153,23 +159,23 @@ def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
 
 
 def _parse(
-    table: MoleculeTable, invalid: str, mol_blocks: bool
-) -> tuple[dict[int, tuple[str, np.ndarray, np.ndarray]], tuple[Skipped, ...]]:
-    """The SMILES, atoms (n, 6) and bonds (e, 3) of each molecule that parses, and the others."""
+    table: MoleculeTable, reading: Reading, mol_blocks: bool
+) -> tuple[dict[int, tuple[str, str, np.ndarray, np.ndarray]], tuple[Skipped, ...]]:
+    """Of each molecule that parses SMILES, canonical SMILES, atoms and bonds; and the others."""
     try:
-        from rdkit import rdBase
+        from rdkit import Chem, rdBase
     except ImportError as error:
         raise LookHopsError("Molecules are read with RDKit: pip install rdkit.") from error
     parsed, skipped = {}, []
     with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
         for index, structure in enumerate(table.structures):
-            smiles, molecule = _read(structure, mol_blocks)
+            smiles, molecule = _read(structure, mol_blocks, reading.salts)
             if molecule is not None and molecule.GetNumAtoms():
-                parsed[index] = smiles, atom_rows(molecule), bond_rows(molecule)
+                parsed[index] = smiles, Chem.MolToSmiles(molecule), *molecule_rows(molecule)
                 continue
             reason = _reason(structure, mol_blocks)
             skipped.append(Skipped(index, table.ids[index], reason))
-            if invalid == "raise":
+            if reading.invalid == "raise":
                 shown = table.ids[index] if mol_blocks else structure
                 shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
                 raise LookHopsError(
@@ -188,14 +194,27 @@ def _parse(
     return parsed, tuple(skipped)
 
 
-def _read(structure: str, mol_block: bool) -> tuple[str, Any]:
+def _read(structure: str, mol_block: bool, salts: str) -> tuple[str, Any]:
     """SMILES and molecule, whose atoms stand in the order of the SMILES: a mol block's may not."""
     from rdkit import Chem
 
     if mol_block:
         molecule = Chem.MolFromMolBlock(structure)
         structure = "" if molecule is None else Chem.MolToSmiles(molecule)
-    return structure, Chem.MolFromSmiles(structure)
+    molecule = Chem.MolFromSmiles(structure)
+    if salts == "largest" and molecule is not None and "." in structure:
+        pieces = Chem.GetMolFrags(molecule, asMols=True)
+        structure = Chem.MolToSmiles(max(pieces, key=_size))
+        molecule = Chem.MolFromSmiles(structure)
+    return structure, molecule
+
+
+def _size(piece: Any) -> tuple[int, int, str]:
+    """What makes a piece of a molecule the largest: atoms, then their numbers; then the SMILES."""
+    from rdkit import Chem
+
+    numbers = [atom.GetAtomicNum() for atom in piece.GetAtoms()]
+    return len(numbers), sum(numbers), Chem.MolToSmiles(piece)
 
 
 def _reason(structure: str, mol_block: bool) -> str:

@@ -48,8 +48,10 @@ def edge_columns(
         attributes, labels = take(attributes, edge), take(labels, edge)
     if attributes is not None and scale is not None:
         attributes = scale(attributes.to(dtype))
-    if attributes is not None and weight_column(columns) is not None:
-        attributes = attributes[:, number_columns(columns)]
+    weight = weight_column(columns)
+    if attributes is not None and weight is not None:
+        # Not by a list of numbers, which would have to be copied to a GPU.
+        attributes = torch.cat((attributes[:, :weight], attributes[:, weight + 1 :]), 1)
     return columns.told(attributes, labels, graphs.edge_label_sizes, dtype)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lookhops.datasets.molecule_features import as_featurised
 from lookhops.encoding.columns import NOT_SEEN, OWNERS, ByName, Columns, by_place, listed
 from lookhops.encoding.edges import edge_columns, edge_weight, number_columns
 from lookhops.encoding.scale import Scale
@@ -89,6 +90,7 @@ class Encoding:
         seen are read as one more value, which has no effect; features that it does not know are
         left out; both are said in a warning. Features that are missing are refused.
         """
+        graphs = as_featurised(graphs, self.featuriser)
         if self.featuriser and graphs.featuriser and self.featuriser != graphs.featuriser:
             raise LookHopsError(
                 f"{graphs.name}: its features were made by {graphs.featuriser!r}; the model was "

@@ -43,7 +43,7 @@ def evaluate_runs(
     return {
         "seeds": seeds,
         "summary": summarise(seeds, draws, task),
-        **task.overview(outputs, targets),
+        **task.overview(outputs, targets, [seeds[str(run.seed)] for run in tested]),
     }
 
 

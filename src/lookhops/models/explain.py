@@ -46,9 +46,8 @@ class Explanation:
 
     Args:
         id: What the graph is called.
-        predicted: Name of the likeliest class.
-        probabilities: Of each class, by name.
-        agreement: Share of the model's seeds that agree.
+        answer: What all seeds answer together, in words.
+        record: The same as JSON can hold it.
         num_nodes: How many nodes there are.
         edges: Each edge once, shape (e, 2).
         layers: One view for each pooling layer.
@@ -56,9 +55,8 @@ class Explanation:
     """
 
     id: str
-    predicted: str
-    probabilities: dict[str, float]
-    agreement: float
+    answer: str
+    record: dict[str, Any]
     num_nodes: int
     edges: Array
     layers: list[LayerView]
@@ -69,9 +67,7 @@ class Explanation:
         return {
             "id": self.id,
             **({} if self.smiles is None else {"smiles": self.smiles}),
-            "class": self.predicted,
-            "probabilities": {name: round(p, 6) for name, p in self.probabilities.items()},
-            "agreement": round(self.agreement, 6),
+            **self.record,
             "num_nodes": self.num_nodes,
             "edges": self.edges.tolist(),
             "layers": [_layer_json(number, view) for number, view in enumerate(self.layers, 1)],
@@ -102,9 +98,7 @@ class Explanation:
             )
             for number, view in enumerate(self.layers, 1)
         ]
-        likely = self.probabilities[self.predicted]
-        head = f"{self.id}: {self.predicted} ({likely:.0%})"
-        return panels(self.layered(), self.id, head, captions)
+        return panels(self.layered(), self.id, f"{self.id}: {self.answer}", captions)
 
 
 def _layer_json(number: int, view: LayerView) -> dict[str, Any]:
@@ -124,7 +118,7 @@ def _layer_json(number: int, view: LayerView) -> dict[str, Any]:
 def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> Iterator[Explanation]:
     """What the pooling layers of one seed's network kept of each graph.
 
-    The answer (class, probabilities, agreement) is that of all seeds together.
+    The answer is that of all seeds together.
 
     Args:
         predictor: The model.
@@ -132,8 +126,8 @@ def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> It
         seed: Which of the model's seeds to look into; by default its first.
     """
     seeds = predictor.checkpoint.seeds
-    seed = seeds[0] if seed is None else seed
-    if seed not in seeds:
+    seed = predictor.checkpoint.answering[0] if seed is None else seed
+    if seed not in predictor.models:
         known = ", ".join(str(known) for known in seeds)
         raise LookHopsError(f"{predictor.checkpoint.folder}: has no seed {seed}, but {known}.")
     if not predictor.models[seed].pools or len(predictor.models[seed].convs) < 2:
@@ -157,8 +151,7 @@ def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> It
 def _explain_batch(
     predictor: Predictor, graphs: Graphs, seed: int, ids: list[str]
 ) -> Iterator[Explanation]:
-    answers = predictor.predict(graphs)
-    classes, model = answers.classes, predictor.models[seed]
+    answers, model = predictor.predict(graphs), predictor.models[seed]
     [level] = predictor.inputs(predictor.whole(graphs), seed).levels(model, len(graphs))
     _, decisions = model.classify(level)
     views = _views(graphs, decisions, isinstance(model.pools[0], NodePooling))
@@ -168,12 +161,10 @@ def _explain_batch(
     for number in range(len(graphs)):
         first, last = node_ptr[number], node_ptr[number + 1]
         own = slice(edge_ptr[number], edge_ptr[number + 1])
-        likely = answers.probabilities[number].tolist()
         yield Explanation(
             ids[number],
-            classes[number],
-            dict(zip(answers.class_names, likely, strict=True)),
-            float(answers.agreement[number]),
+            answers.said(number),
+            answers.record(number),
             int(last - first),
             _pairs(source[own], target[own]) - first,
             [_cut(view, first, last) for view in views],

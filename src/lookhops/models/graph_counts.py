@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lookhops.datasets.molecule_counts import molecule_counts
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.schema import AtLeast, Count, read
@@ -21,6 +22,7 @@ GRAPH_COUNTS = AtLeast(
         "nodes_range": tuple[Count, Count],
         "class_names": Sequence[str],
         "class_counts": Sequence[Count],
+        "molecules?": Mapping[str, Count],
         "sizes": AtLeast({"edges": Sequence[float], "counts": Sequence[Sequence[Count]]}),
     }
 )
@@ -31,7 +33,8 @@ def graph_counts(graphs: Graphs) -> dict[str, Any]:
 
     Returns:
         ``graphs``, ``nodes``, ``edges`` (each pair of nodes once), ``features``; ``nodes_range``
-        (the smallest and the largest graph); ``class_names`` and ``class_counts``; and ``sizes``:
+        (the smallest and the largest graph); ``class_names`` and ``class_counts``; of molecules,
+        ``molecules`` (what ``molecule_counts`` of ``datasets`` gives); and ``sizes``:
         the ``edges`` of at most 30 bins of nodes per graph, with ``counts``, shape (classes, bins),
         one row where the graphs have no classes.
     """
@@ -41,7 +44,9 @@ def graph_counts(graphs: Graphs) -> dict[str, Any]:
     y = graphs.y.cpu().numpy() if graphs.y is not None and known else np.zeros(len(nodes), int)
     classes = max(graphs.num_classes, 1) if known else 1
     counts = [np.histogram(nodes[y == c], edges)[0].tolist() for c in range(classes)]
+    molecules = molecule_counts(graphs)
     return {
+        **({} if molecules is None else {"molecules": molecules}),
         "graphs": len(graphs),
         "nodes": graphs.num_nodes,
         "edges": graphs.num_undirected_edges,

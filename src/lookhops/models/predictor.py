@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,65 +14,19 @@ from torch import Tensor
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.evaluation import graph_ids
 from lookhops.models.folder import Checkpoint, load_model
 from lookhops.nn import GraphNetwork
+from lookhops.tasks import Calibration, Classification
 from lookhops.tasks.conformal import COVERAGE
+from lookhops.tasks.task import Head
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.trainer import choose_device
 
 Array = NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Predictions:
-    """Answers for some graphs, and how sure they are.
-
-    Args:
-        ids: What each graph is called, shape (g).
-        probabilities: Calibrated, the mean over seeds, shape (g, classes).
-        agreement: The share of seeds that, asked alone, give the same class, shape (g).
-        spread: Standard deviation over the seeds of that class's probability, shape (g).
-        class_names: Names of the classes.
-        sets: Which classes the conformal set holds, shape (g, classes); none where the folder, of
-            an earlier version, lacks what it takes.
-        similarity: To the most similar training graph, from 0 to 1, shape (g), or none as above.
-        limit: Graphs below this similarity are unlike those that the model was trained on.
-    """
-
-    ids: list[str]
-    probabilities: Array
-    agreement: Array
-    spread: Array
-    class_names: tuple[str, ...]
-    sets: Array | None = None
-    similarity: Array | None = None
-    limit: float = 0.0
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def numbers(self) -> Array:
-        """Number of each graph's likeliest class, shape (g)."""
-        return self.probabilities.argmax(1)
-
-    @property
-    def classes(self) -> list[str]:
-        """Name of each graph's likeliest class."""
-        return [self.class_names[number] for number in self.numbers]
-
-    def named_set(self, graph: int) -> list[str]:
-        """Names of the classes in a graph's conformal set."""
-        held = () if self.sets is None else np.flatnonzero(self.sets[graph])
-        return [self.class_names[number] for number in held]
-
-    @property
-    def unlike(self) -> Array:
-        """Whether each graph is unlike all that the model was trained on, shape (g)."""
-        if self.similarity is None:
-            return np.zeros(len(self), dtype=bool)
-        return np.asarray(self.similarity < self.limit)
+#: The answers of one network, and how they were calibrated.
+Alone = tuple[Array, Calibration]
 
 
 class Predictor:
@@ -90,7 +44,7 @@ class Predictor:
         #: The networks of each seed, whose answers are averaged.
         self.members: dict[int, list[GraphNetwork]] = {
             seed: [model.to(self.device) for model in self.checkpoint.models(seed)]
-            for seed in self.checkpoint.seeds
+            for seed in self.checkpoint.weights
         }
         #: The first network of each seed, to look into.
         self.models = {seed: members[0] for seed, members in self.members.items()}
@@ -110,54 +64,99 @@ class Predictor:
 
     @torch.inference_mode()
     def predict(self, graphs: Graphs, coverage: float = COVERAGE) -> Predictions:
-        """The class of each graph, with probabilities and how sure they are.
+        """What the models of all seeds answer together, and how sure that is.
 
         Args:
             graphs: The graphs.
-            coverage: The probability with which the true class is to be in its conformal set.
+            coverage: The probability with which the truth is to be in its conformal set or
+                interval.
         """
-        whole = self.whole(graphs)
-        each = torch.stack([self.probabilities(whole, seed) for seed in self.models])
-        mean = each.mean(0)
-        chosen = mean.argmax(-1)
-        agreement = (each.argmax(-1) == chosen).double().mean(0)
-        own = each.gather(-1, chosen.expand(len(each), -1).unsqueeze(-1)).squeeze(-1)
-        return Predictions(
-            graph_ids(graphs),
-            mean.numpy(),
-            agreement.numpy(),
-            own.std(0, correction=0).numpy(),
-            self.checkpoint.class_names,
-            **self._compared(whole.graphs, each, coverage),
-        )
-
-    def _compared(self, graphs: Graphs, each: Tensor, coverage: float) -> dict[str, Any]:
-        """What is known from the graphs that the model has seen: sets and similarity."""
         if not 0 < coverage < 1:
             raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
+        whole = self.whole(graphs)
+        outputs = {seed: self.outputs(whole, seed) for seed in self.checkpoint.answering}
+        each = torch.stack([self._calibrated(own, seed) for seed, own in outputs.items()])
+        alone = [
+            (self._calibrated([one], seed).numpy(), self.checkpoint.calibration(seed))
+            for seed, own in outputs.items()
+            for one in own
+        ]
+        heads = enumerate(self.checkpoint.task.heads)
+        targets = tuple(
+            self._target(head, self._region(head, number, each.numpy(), coverage), each, alone)
+            for number, head in heads
+        )
         reference = self.checkpoint.reference
         if reference is None:
-            return {}
-        answers = {
-            seed: own.numpy()
-            for seed, own in zip(self.models, each, strict=True)
-            if seed in reference.nonconformity  # a stopped training has none
-        }
-        sets = None
-        if answers:
-            known = [reference.nonconformity[seed].numpy() for seed in answers]
-            sets = self.checkpoint.task.regions(np.stack([*answers.values()]), known, coverage)
-        near = reference.index.nearest(graphs)
-        return {"sets": sets, "similarity": near, "limit": reference.limit}
+            return Predictions(graph_ids(graphs), targets)
+        near = reference.index.nearest(whole.graphs)
+        return Predictions(graph_ids(graphs), targets, near, reference.limit)
 
-    def outputs(self, whole: WholeGraphs, seed: int) -> Tensor:
-        """What a seed's network gives, or the average of its networks, shape (g, outputs)."""
-        inputs = self.inputs(whole, seed)
-        task, fitted = self.checkpoint.task, self.checkpoint.fitted.get(seed)
-        found = [task.in_units(inputs.outputs(one), fitted) for one in self.members[seed]]
-        return found[0] if len(found) == 1 else task.average(found)
+    def _target(
+        self, head: Head, region: Array | None, each: Tensor, networks: Sequence[Alone]
+    ) -> ClassAnswers | NumberAnswers:
+        """The answers to one target.
 
-    def probabilities(self, whole: WholeGraphs, seed: int) -> Tensor:
-        """One seed's calibrated probabilities, shape (g, classes), in main memory."""
-        outputs = self.outputs(whole, seed)
-        return self.checkpoint.task.answers(outputs, self.checkpoint.calibration(seed))
+        Args:
+            head: The target.
+            region: Its conformal sets or intervals.
+            each: All answers of each seed, shape (seeds, g, channels).
+            networks: All answers of each network alone, shape (g, channels), with its calibration.
+        """
+        mean = each[..., head.channels].mean(0).numpy()
+        alone = np.stack([answers[:, head.channels] for answers, _ in networks])
+        if not isinstance(head.task, Classification):
+            spread = alone.std(0)[:, 0]
+            return NumberAnswers(head.task.name, mean[:, 0], spread, len(alone), region)
+        calibrations = [head.calibration(calibration) for _, calibration in networks]
+        chosen = head.task.decided(mean, _together(calibrations))
+        pairs = zip(alone, calibrations, strict=True)
+        votes = np.stack([head.task.decided(p, calibration) for p, calibration in pairs])
+        likely = np.take_along_axis(alone, np.broadcast_to(chosen, votes.shape)[..., None], -1)
+        if region is not None:  # what is answered is never left out
+            region |= np.arange(mean.shape[1]) == chosen[:, None]
+        return ClassAnswers(
+            head.name,
+            head.task.class_names,
+            mean,
+            chosen,
+            (votes == chosen).mean(0),
+            likely[..., 0].std(0),
+            len(alone),
+            region,
+        )
+
+    def _region(self, head: Head, number: int, each: Array, coverage: float) -> Array | None:
+        """The conformal sets or intervals of one target, where the folder has what it takes."""
+        own = each[..., head.channels]
+        reference, seeds = self.checkpoint.reference, self.checkpoint.answering
+        known = {} if reference is None else {s: reference.nonconformity_of(s) for s in seeds}
+        answers = [p for seed, p in zip(seeds, own, strict=True) if known.get(seed)]
+        if not answers:
+            return None
+        values = [known[seed][number].numpy() for seed in seeds if known[seed]]
+        return head.task.regions(np.stack(answers), values, coverage)
+
+    def outputs(self, whole: WholeGraphs, seed: int) -> list[Tensor]:
+        """What each network of a seed gives, in the targets' units, shape (g, channels)."""
+        inputs, fitted = self.inputs(whole, seed), self.checkpoint.fitted.get(seed)
+        given = (inputs.outputs(network) for network in self.members[seed])
+        return [self.checkpoint.task.in_units(output, fitted) for output in given]
+
+    def answers(self, whole: WholeGraphs, seed: int) -> Tensor:
+        """One seed's calibrated answers, those of its networks together, shape (g, channels)."""
+        return self._calibrated(self.outputs(whole, seed), seed)
+
+    def _calibrated(self, outputs: Sequence[Tensor], seed: int) -> Tensor:
+        task, calibration = self.checkpoint.task, self.checkpoint.calibration(seed)
+        together = outputs[0] if len(outputs) == 1 else task.average(outputs)
+        return task.answers(together, calibration)
+
+
+def _together(calibrations: Sequence[Calibration]) -> Calibration:
+    """The threshold that the mean of all seeds' probabilities is held against, where there is one.
+
+    It is the mean of the seeds' thresholds.
+    """
+    known = [one["threshold"] for one in calibrations if "threshold" in one]
+    return {"threshold": float(np.mean(known))} if known else {}

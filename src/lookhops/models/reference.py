@@ -14,6 +14,7 @@ from torch import Tensor
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import SimilarityIndex, content_hashes
+from lookhops.training.randomness import FINAL
 
 Array = NDArray[Any]
 
@@ -34,26 +35,26 @@ class Reference:
         val: Those of the validation graphs of any seed that no seed was trained on, sorted.
         index: The training graphs, to find the most similar one in.
         limit: 99 of 100 validation graphs are at least so similar to their training part.
-        nonconformity: For each seed, how far the truth of its validation graphs is from its
-            answers (:mod:`lookhops.tasks.conformal`).
+        nonconformity: For each seed and target, how far the truth of its validation graphs is from
+            its answers (:mod:`lookhops.tasks.conformal`).
     """
 
     train: Tensor
     val: Tensor
     index: SimilarityIndex
     limit: float
-    nonconformity: Mapping[int, Tensor]
+    nonconformity: Mapping[int, Sequence[Tensor]]
 
     @classmethod
     def of(
-        cls, graphs: Graphs, splits: Sequence[Split], nonconformity: Mapping[int, Tensor]
+        cls, graphs: Graphs, splits: Sequence[Split], nonconformity: Mapping[int, Sequence[Tensor]]
     ) -> Reference:
         """What is kept of the graphs of a training.
 
         Args:
             graphs: All graphs.
             splits: Of each seed.
-            nonconformity: Of each seed.
+            nonconformity: Of each seed and target.
         """
         graphs = graphs.to("cpu")
         hashes = content_hashes(graphs)
@@ -67,6 +68,15 @@ class Reference:
             _limit(graphs, splits[:LEARNT_FROM]),
             nonconformity,
         )
+
+    def nonconformity_of(self, seed: int) -> Sequence[Tensor]:
+        """That of a seed, for each target; empty where there is none.
+
+        Of the networks that were trained on all graphs it is that of all seeds together.
+        """
+        if seed != FINAL:
+            return self.nonconformity.get(seed, ())
+        return [torch.cat(each) for each in zip(*self.nonconformity.values(), strict=True)]
 
     def has_trained_on(self, graphs: Graphs) -> Array:
         """Whether each graph is, by its content, one of the training graphs, shape (g)."""
@@ -84,18 +94,22 @@ class Reference:
             "codes": self.index.codes,
             "offsets": self.index.offsets,
             "limit": torch.tensor(self.limit, dtype=torch.float64),
-            **{f"{NONCONFORMITY}{seed}": values for seed, values in self.nonconformity.items()},
+            **{
+                f"{NONCONFORMITY}{seed}.{target}": values
+                for seed, each in self.nonconformity.items()
+                for target, values in enumerate(each)
+            },
         }
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Reference:
         """The reference that :meth:`tensors` gave."""
         index = SimilarityIndex(tensors["codes"], tensors["offsets"])
-        nonconformity = {
-            int(name.removeprefix(NONCONFORMITY)): values
-            for name, values in tensors.items()
-            if name.startswith(NONCONFORMITY)
-        }
+        nonconformity: dict[int, list[Tensor]] = {}
+        own = [name.split(".")[1:] for name in tensors if name.startswith(NONCONFORMITY)]
+        for seed, target in sorted((int(seed), int(target)) for seed, target in own):
+            values = tensors[f"{NONCONFORMITY}{seed}.{target}"]
+            nonconformity.setdefault(seed, []).append(values)
         limit = float(tensors["limit"])
         return cls(tensors["train"], tensors["val"], index, limit, nonconformity)
 
@@ -110,5 +124,6 @@ def _limit(graphs: Graphs, splits: Sequence[Split]) -> float:
     near = [
         SimilarityIndex.of(graphs.select(split.train)).nearest(graphs.select(split.val))
         for split in splits
+        if len(split.val)
     ]
     return float(np.quantile(np.concatenate(near), UNLIKE, method="lower"))

@@ -30,19 +30,30 @@ TASKS: dict[str, type[Task]] = {
 }
 
 
-def task_of(graphs: Graphs, class_weights: bool = False, loss: str = "mse") -> Task:
+def task_of(
+    graphs: Graphs,
+    class_weights: bool = False,
+    loss: str = "mse",
+    threshold: str | None = None,
+) -> Task:
     """What these graphs ask, from the targets that they carry.
 
     Args:
         graphs: Graphs with targets.
         class_weights: Whether the loss weighs classes by their rarity in the training part.
         loss: Of numbers: ``mse``, ``mae`` or ``huber``.
+        threshold: Of two classes: from which probability the second is answered, or how that is
+            chosen on a validation part (see :class:`Classification`).
     """
+    if threshold is not None and all(len(target.classes) != 2 for target in graphs.targets):
+        raise LookHopsError(
+            f"{graphs.name}: a threshold is for two classes, and no target has two; leave it out."
+        )
     if graphs.y is None or graphs.num_classes:
-        return Classification.of(graphs, class_weights)
+        return Classification.of(graphs, class_weights, threshold)
     if len(graphs.targets) == 1:
         return Regression(graphs.targets[0].name, loss)
-    return SeveralTargets.of(graphs, class_weights, loss)
+    return SeveralTargets.of(graphs, class_weights, loss, threshold)
 
 
 def task_from_dict(values: Mapping[str, Any]) -> Task:

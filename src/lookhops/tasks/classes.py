@@ -31,6 +31,7 @@ from lookhops.tasks.metrics import (
     two_class_rates,
 )
 from lookhops.tasks.task import Calibration, Maybe, Metric, Task, as_array, weights
+from lookhops.tasks.threshold import check_threshold, choose_threshold
 
 ACCURACY = Metric("accuracy", "accuracy")
 RATES = (
@@ -67,10 +68,15 @@ class Classification(Task):
         class_names: Names of the classes.
         class_weights: Whether the loss weighs classes by their rarity in the training part;
             else every :math:`w` is 1.
+        threshold: Of two classes: the probability from which the second is answered, such as
+            ``0.3``, or what it is chosen for on a validation part: ``f1`` (the highest F1 of the
+            second class) or ``youden`` (the highest sum of both classes' recalls). By default the
+            likelier class is answered.
     """
 
     class_names: tuple[str, ...]
     class_weights: bool = False
+    threshold: str | None = None
 
     kind: ClassVar[str] = "classification"
     main: ClassVar[Metric] = ACCURACY
@@ -82,9 +88,13 @@ class Classification(Task):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "class_names", tuple(self.class_names))  # JSON gives a list
+        if self.threshold is not None:
+            check_threshold(self.threshold, self.class_names)
 
     @classmethod
-    def of(cls, graphs: Graphs, class_weights: bool = False) -> Classification:
+    def of(
+        cls, graphs: Graphs, class_weights: bool = False, threshold: str | None = None
+    ) -> Classification:
         """The classes of these graphs, refused where there are none or one only."""
         if graphs.y is None:
             raise LookHopsError(
@@ -95,7 +105,7 @@ class Classification(Task):
             raise LookHopsError(
                 f"{graphs.name}: all graphs are of one class; there is nothing to learn."
             )
-        return cls(graphs.class_names, class_weights)
+        return cls(graphs.class_names, class_weights, threshold)
 
     @property
     def out_channels(self) -> int:
@@ -155,8 +165,9 @@ class Classification(Task):
 
         Returns:
             The ``temperature`` that makes its classes likeliest, or 1 where that would make the
-            calibration error worse; and the ``conformal_quantile`` that sets of 90 % reach up to:
-            1, and all classes are in every set, where there are too few graphs to say more.
+            calibration error worse; the ``conformal_quantile`` that sets of 90 % reach up to: 1,
+            and all classes are in every set, where there are too few graphs to say more; and the
+            ``threshold``, where there is to be one.
         """
         known = self.known(target)
         output, y = output[known], as_array(target[known])
@@ -165,7 +176,21 @@ class Classification(Task):
         if calibration_error(scaled, y) > calibration_error(own, y):
             temperature, scaled = 1.0, own
         quantile = min(conformal_quantile(class_nonconformity(scaled, y)), 1.0)
-        return {"temperature": temperature, "conformal_quantile": quantile}
+        found = {"temperature": temperature, "conformal_quantile": quantile}
+        if self.threshold is not None:
+            found["threshold"] = choose_threshold(scaled[:, 1], y, self.threshold)
+        return found
+
+    def decided(self, p: NDArray[Any], calibration: Calibration) -> NDArray[Any]:
+        """The class that is answered, shape (g): the likeliest, or by the threshold.
+
+        Args:
+            p: Calibrated probabilities, shape (g, classes).
+            calibration: What :meth:`calibrate` gave.
+        """
+        if "threshold" not in calibration:
+            return p.argmax(-1)
+        return (p[..., 1] >= calibration["threshold"]).astype(np.int64)
 
     def average(self, outputs: Sequence[Tensor]) -> Tensor:
         r"""The logarithm of the mean :math:`\tfrac1m \sum_i \mathrm{softmax}(o_i)`."""
@@ -188,7 +213,9 @@ class Classification(Task):
         known = self.known(target)
         output, target = output[known], target[known]
         y, p = as_array(target), as_array(self.answers(output, {}))
-        matrix = confusion_matrix(y, p.argmax(1), self.out_channels)
+        calibrated = as_array(self.answers(output, calibration or {}))
+        predicted = self.decided(calibrated, calibration or {})
+        matrix = confusion_matrix(y, predicted, self.out_channels)
         found: dict[str, float | None] = {
             **{name: float(value) for name, value in rates(matrix).items()},
             "auroc": auroc(p, y),
@@ -198,7 +225,6 @@ class Classification(Task):
             found |= {"average_precision": average_precision(p[:, 1], y), **two_class_rates(matrix)}
         if calibration is not None:
             found |= calibration
-            calibrated = as_array(self.answers(output, calibration))
             found["ece_before"] = calibration_error(p, y)
             found["ece_after"] = calibration_error(calibrated, y)
             found |= self._conformal(calibrated, y, calibration.get("conformal_quantile", 1.0))
@@ -235,13 +261,25 @@ class Classification(Task):
         output, target = output[known], target[known]
         return {"auroc": bootstrap_auroc(as_array(self.answers(output, {})), as_array(target))}
 
-    def overview(self, outputs: Sequence[Tensor], targets: Sequence[Tensor]) -> dict[str, Any]:
+    def overview(
+        self,
+        outputs: Sequence[Tensor],
+        targets: Sequence[Tensor],
+        calibrations: Sequence[Calibration] = (),
+    ) -> dict[str, Any]:
         """The ``confusion`` matrix: true class by predicted class."""
-        y = torch.cat([torch.zeros(0, dtype=torch.long), *targets])
-        predicted = torch.cat([torch.zeros(0, dtype=torch.long), *(o.argmax(-1) for o in outputs)])
-        y, predicted = y[self.known(y)], predicted[self.known(y)]
-        matrix = confusion_matrix(as_array(y), as_array(predicted), self.out_channels)
+        matrix = np.zeros((self.out_channels, self.out_channels), dtype=np.int64)
+        each = calibrations or [{}] * len(outputs)
+        for output, target, calibration in zip(outputs, targets, each, strict=True):
+            known = self.known(target)
+            p = as_array(self.answers(output[known], calibration))
+            predicted = self.decided(p, calibration)
+            matrix += confusion_matrix(as_array(target[known]), predicted, self.out_channels)
         return {"confusion": matrix.tolist()}
+
+    def as_target(self, column: Tensor) -> Tensor:
+        """Numbers of classes, -1 where blank, from a column of float64 with NaN there."""
+        return column.nan_to_num(-1).long()
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import Any, ClassVar
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -13,6 +15,11 @@ from torch import Tensor
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.options import LOSSES
+from lookhops.tasks.conformal import (
+    conformal_quantile,
+    number_intervals,
+    number_nonconformity,
+)
 from lookhops.tasks.metrics import bootstrap_errors, number_errors
 from lookhops.tasks.task import Calibration, Maybe, Metric, Task, as_array, weights
 
@@ -56,6 +63,8 @@ class Regression(Task):
             Metric("mean_rmse", "RMSE, of the mean", False, share=False),
             Metric("r2", "R²", share=False),
             Metric("spearman", "Spearman", share=False),
+            Metric("coverage", "90% intervals with the number", about_calibration=True),
+            Metric("interval_width", "90% interval, width", False, False, about_calibration=True),
         )
 
     @property
@@ -127,8 +136,12 @@ class Regression(Task):
         return mean + spread * output.double()
 
     def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
-        """Nothing: the numbers are answers as they are."""
-        return {}
+        """The ``conformal_quantile``: half the width of an interval of 90 %.
+
+        Nothing where there are too few graphs to say; the numbers are answers as they are.
+        """
+        half = conformal_quantile(self.nonconformity(output, target))
+        return {} if half == inf else {"conformal_quantile": half}
 
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
         """The numbers, shape (g, 1)."""
@@ -140,7 +153,27 @@ class Regression(Task):
         """MAE, RMSE, R² and Spearman's correlation, the last two none where not defined."""
         known = self.known(target)
         answer = self.answers(output, calibration or {})[known, 0]
-        return number_errors(as_array(answer), as_array(target[known].double()))
+        y, found = as_array(target[known].double()), as_array(answer)
+        measured: dict[str, float | None] = {**number_errors(found, y)}
+        if calibration is not None:
+            half = calibration.get("conformal_quantile")
+            held = None if half is None else float((np.abs(found - y) <= half).mean())
+            width = None if half is None else 2 * half
+            measured |= {**calibration, "coverage": held, "interval_width": width}
+        return measured
+
+    def nonconformity(self, answers: Tensor, target: Tensor) -> NDArray[Any]:
+        """How far numbers are from those measured."""
+        return number_nonconformity(as_array(answers.double())[:, 0], as_array(target.double()))
+
+    def regions(
+        self,
+        answers: NDArray[Any],
+        nonconformity: Sequence[NDArray[Any]],
+        coverage: float,
+    ) -> NDArray[Any]:
+        """The ends of intervals, shape (g, 2) (see :func:`~.conformal.number_intervals`)."""
+        return number_intervals(answers[..., 0], nonconformity, coverage)
 
     def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
         """``mean_mae`` and ``mean_rmse``: the errors of the training part's mean."""
@@ -154,9 +187,9 @@ class Regression(Task):
         known = self.known(target)
         return bootstrap_errors(as_array(output[known, 0].double() - target[known]))
 
-    def overview(self, outputs: Sequence[Tensor], targets: Sequence[Tensor]) -> dict[str, Any]:
-        """Nothing: the table of predictions says all."""
-        return {}
+    def as_target(self, column: Tensor) -> Tensor:
+        """The column as it is: NaN where blank."""
+        return column
 
     @property
     def columns(self) -> tuple[str, ...]:

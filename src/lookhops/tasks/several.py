@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,28 +16,10 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.targets import target_columns
 from lookhops.tasks.classes import Classification
 from lookhops.tasks.numbers import Regression
-from lookhops.tasks.task import Calibration, Maybe, Metric, Task
+from lookhops.tasks.task import Calibration, Head, Maybe, Metric, Task
 
 MEAN_SCORE = Metric("mean_score", "mean of AUROC and R²", share=False)
 LOSS = Metric("loss", "loss", higher_is_better=False, share=False, shown=False)
-
-
-class Head(NamedTuple):
-    """One target, and where its numbers stand.
-
-    Args:
-        name: Of the target.
-        task: What is asked of it.
-        column: Its place among the targets.
-        channels: Its channels of the output.
-        fitted: Its places in what was fitted; none where it takes nothing.
-    """
-
-    name: str
-    task: Classification | Regression
-    column: int
-    channels: slice
-    fitted: slice | None
 
 
 @dataclass(frozen=True)
@@ -73,15 +55,21 @@ class SeveralTargets(Task):
         object.__setattr__(self, "tasks", read)
 
     @classmethod
-    def of(cls, graphs: Graphs, class_weights: bool = False, loss: str = "mse") -> SeveralTargets:
+    def of(
+        cls,
+        graphs: Graphs,
+        class_weights: bool = False,
+        loss: str = "mse",
+        threshold: str | None = None,
+    ) -> SeveralTargets:
         """The targets of these graphs: classes first, those with as many classes together."""
-        asked: list[tuple[str, Classification | Regression]] = [
-            (
-                t.name,
-                Classification(t.classes, class_weights) if t.classes else Regression(t.name, loss),
-            )
-            for t in graphs.targets
-        ]
+        asked: list[tuple[str, Classification | Regression]] = []
+        for target in graphs.targets:
+            own: Classification | Regression = Regression(target.name, loss)
+            if target.classes:
+                two = threshold if len(target.classes) == 2 else None
+                own = Classification(target.classes, class_weights, two)
+            asked.append((target.name, own))
         asked.sort(key=lambda one: (isinstance(one[1], Regression), one[1].out_channels))
         names, tasks = zip(*asked, strict=True)
         return cls(names, tasks)
@@ -92,16 +80,18 @@ class SeveralTargets(Task):
         return {"kind": self.kind, "names": list(self.names), "tasks": tasks}
 
     @property
-    def heads(self) -> Iterator[Head]:
+    def heads(self) -> Sequence[Head]:
         """The targets, in the order of the output's channels."""
+        found: list[Head] = []
         channel = taken = 0
         for column, (name, task) in enumerate(zip(self.names, self.tasks, strict=True)):
             width = task.out_channels
             weighs = isinstance(task, Classification) and task.class_weights
             size = width if weighs else task.num_fitted
             fitted = slice(taken, taken + size) if size else None
-            yield Head(name, task, column, slice(channel, channel + width), fitted)
+            found.append(Head(name, task, column, slice(channel, channel + width), fitted))
             channel, taken = channel + width, taken + size
+        return found
 
     @property
     def out_channels(self) -> int:
@@ -112,9 +102,7 @@ class SeveralTargets(Task):
     def metrics(self) -> tuple[Metric, ...]:
         """The mean score, and the metrics of each target under its name."""
         own = (
-            replace(
-                metric, name=f"{head.name}: {metric.name}", title=f"{head.name}: {metric.title}"
-            )
+            replace(metric, name=head.key(metric.name), title=head.key(metric.title))
             for head in self.heads
             for metric in head.task.metrics
             if metric.name != LOSS.name
@@ -153,11 +141,7 @@ class SeveralTargets(Task):
 
     def fit(self, train_target: Tensor) -> Tensor | None:
         """What the heads take from the training part, one after the other, float64."""
-        own = [
-            head.task.fit(_column(head.task, train_target[..., head.column]))
-            for head in self.heads
-            if head.fitted
-        ]
+        own = [head.task.fit(head.target(train_target)) for head in self.heads if head.fitted]
         return torch.cat([one.double() for one in own if one is not None]) if own else None
 
     @property
@@ -184,7 +168,7 @@ class SeveralTargets(Task):
             channels = output[..., first.channels.start : last.channels.stop]
             # The targets become a leading axis, as members are: shape (..., heads, g, channels).
             channels = channels.unflatten(-1, (len(heads), -1)).movedim(-2, -3)
-            y = _column(first.task, target[..., first.column : last.column + 1].movedim(-1, -2))
+            y = first.task.as_target(target[..., first.column : last.column + 1].movedim(-1, -2))
             there = None if real is None else real.unsqueeze(-2)
             mean, of = first.task.losses(channels, y, own, there)
             total, weight = total + (mean * of).sum(-1), weight + of.sum(-1)
@@ -226,7 +210,7 @@ class SeveralTargets(Task):
         """The answers of each head, in the places of its outputs."""
         return torch.cat(
             [
-                head.task.answers(output[..., head.channels], _named(calibration, head))
+                head.task.answers(output[..., head.channels], head.calibration(calibration))
                 for head in self.heads
             ],
             -1,
@@ -239,14 +223,14 @@ class SeveralTargets(Task):
         found: dict[str, float | None] = {}
         scores = []
         for head in self.heads:
-            own = None if calibration is None else _named(calibration, head)
-            y = _column(head.task, target[..., head.column])
+            own = None if calibration is None else head.calibration(calibration)
+            y = head.target(target)
             values = dict.fromkeys(metric.name for metric in head.task.metrics)
             if bool(head.task.known(y).any()):
                 values = head.task.evaluate(output[..., head.channels], y, own)
             score = values["auroc" if isinstance(head.task, Classification) else "r2"]
             scores += [] if score is None else [score]
-            found |= {f"{head.name}: {name}": value for name, value in values.items()}
+            found |= {head.key(name): value for name, value in values.items()}
         return {MEAN_SCORE.name: float(np.mean(scores)) if scores else None, **found}
 
     def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
@@ -257,34 +241,38 @@ class SeveralTargets(Task):
         """Of each head, under its name."""
         return self._each(lambda task, *own: task.resampled(*own), output, target)
 
-    def overview(self, outputs: Sequence[Tensor], targets: Sequence[Tensor]) -> dict[str, Any]:
+    def overview(
+        self,
+        outputs: Sequence[Tensor],
+        targets: Sequence[Tensor],
+        calibrations: Sequence[Calibration] = (),
+    ) -> dict[str, Any]:
         """Of each head, under its name."""
         found = {}
         for head in self.heads:
             own = [output[..., head.channels] for output in outputs]
-            y = [_column(head.task, target[..., head.column]) for target in targets]
-            found[head.name] = head.task.overview(own, y)
+            y = [head.target(target) for target in targets]
+            each = [head.calibration(one) for one in calibrations]
+            found[head.name] = head.task.overview(own, y, each)
         return {"targets": found}
 
     def _each(self, of: Any, first: Tensor, target: Tensor, whole: bool = True) -> dict[str, Any]:
         """What a method gives for each head that has a known target, under its name."""
         found: dict[str, Any] = {}
         for head in self.heads:
-            y = _column(head.task, target[..., head.column])
+            y = head.target(target)
             if not bool(head.task.known(y).any()):
                 continue
-            own = (
-                first[..., head.channels] if whole else _column(head.task, first[..., head.column])
-            )
+            own = first[..., head.channels] if whole else head.target(first)
             values = of(head.task, own, y)
-            found |= {f"{head.name}: {name}": value for name, value in values.items()}
+            found |= {head.key(name): value for name, value in values.items()}
         return found
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The targets, then the answers of each."""
         answers = (
-            f"{head.name}: {name}" if isinstance(head.task, Classification) else name
+            head.key(name) if isinstance(head.task, Classification) else name
             for head in self.heads
             for name in head.task.columns[1:]
         )
@@ -302,16 +290,5 @@ class SeveralTargets(Task):
         )
 
 
-def _column(task: Task, target: Tensor) -> Tensor:
-    """A target as its task has it: classes are whole numbers, -1 where blank."""
-    return target.nan_to_num(-1).long() if isinstance(task, Classification) else target
-
-
 def _part(fitted: Maybe, head: Head) -> Maybe:
     return None if fitted is None or head.fitted is None else fitted[..., head.fitted]
-
-
-def _named(calibration: Calibration, head: Head) -> Calibration:
-    """What a calibration holds under a head's name."""
-    prefix = f"{head.name}: "
-    return {k[len(prefix) :]: v for k, v in calibration.items() if k.startswith(prefix)}

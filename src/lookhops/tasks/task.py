@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import floor, inf, log10
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -42,6 +42,22 @@ class Metric:
     shown: bool = True
     about_calibration: bool = False
 
+    @property
+    def scale(self) -> float:
+        """What values are multiplied by to be shown: 100 for shares, else 1."""
+        return 100.0 if self.share else 1.0
+
+    @property
+    def heading(self) -> str:
+        """Its title with its unit, above a column of values: ``accuracy, %``."""
+        return f"{self.title}, %" if self.share else self.title
+
+    def digits(self, size: float) -> int:
+        """Digits after the point of values of about this size: one of shares, else three in all."""
+        if self.share:
+            return 1
+        return max(2 - floor(log10(abs(size))), 0) if 0 < abs(size) < inf else 2
+
     def written(self, *values: float | None, joint: str = " ± ") -> str:
         """Values of it as tables show them: ``77.5 %``, ``77.5 ± 1.3 %``, ``0.532 ± 0.021``.
 
@@ -56,12 +72,8 @@ class Metric:
         known = [value for value in values if value is not None]
         if not known:
             return NONE
-        if self.share:
-            texts = [f"{100 * value:.1f}" for value in known]
-        else:
-            size = abs(known[0])
-            digits = 2 - floor(log10(size)) if 0 < size < inf else 2
-            texts = [f"{value:,.{max(digits, 0)}f}" for value in known]
+        digits = self.digits(known[0])
+        texts = [f"{self.scale * value:,.{digits}f}" for value in known]
         return joint.join(texts).replace("-", MINUS) + (" %" if self.share else "")
 
 
@@ -89,6 +101,11 @@ class Task(ABC):
     def watched(self) -> Metric:
         """What :meth:`scores` measures while training."""
         return self.main
+
+    @property
+    def heads(self) -> Sequence[Head]:
+        """Its targets one by one; of a simple task itself."""
+        return (Head("", self),)
 
     @property
     @abstractmethod
@@ -182,34 +199,16 @@ class Task(ABC):
             target: Those that it is measured on.
         """
 
-    def nonconformity(self, answers: Tensor, target: Tensor) -> NDArray[Any]:
-        """How far the targets are from calibrated answers, shape (n), of graphs that have one."""
-        return np.zeros(0)
-
-    def regions(
-        self,
-        answers: NDArray[Any],
-        nonconformity: Sequence[NDArray[Any]],
-        coverage: float,
-    ) -> NDArray[Any] | None:
-        """What the truth may be, with a probability of ``coverage`` (:mod:`.conformal`).
-
-        Args:
-            answers: Calibrated answers by each of the models, shape (models, g, ...).
-            nonconformity: For each model that of its validation part.
-            coverage: The probability.
-
-        Returns:
-            Of classes, which are in the set, shape (g, classes); of numbers, the ends of an
-            interval, shape (g, 2).
-        """
-        return None
-
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
         """Bootstrap draws, shape (resamples), of the metrics that are given with an interval."""
         return {}
 
-    def overview(self, outputs: Sequence[Tensor], targets: Sequence[Tensor]) -> dict[str, Any]:
+    def overview(
+        self,
+        outputs: Sequence[Tensor],
+        targets: Sequence[Tensor],
+        calibrations: Sequence[Calibration] = (),
+    ) -> dict[str, Any]:
         """What is said of the test graphs of all seeds together, as JSON can hold it."""
         return {}
 
@@ -225,6 +224,37 @@ class Task(ABC):
     def labels(self, target: Any) -> tuple[str, ...]:
         """The same in a cell for each target."""
         return (self.label(target),)
+
+
+class Head(NamedTuple):
+    """One target of a task, and where its numbers stand.
+
+    Args:
+        name: Of the target; nothing where it is the only one.
+        task: What is asked of it.
+        column: Its place among the targets; -1 where it is the only one.
+        channels: Its channels of the output and of the answers.
+        fitted: Its places in what was fitted; none where it takes nothing.
+    """
+
+    name: str
+    task: Any
+    column: int = -1
+    channels: slice = slice(None)
+    fitted: slice | None = None
+
+    def target(self, target: Tensor) -> Tensor:
+        """Its own target of those that :meth:`Task.targets` gave, as its task has it."""
+        return target if self.column < 0 else self.task.as_target(target[..., self.column])
+
+    def calibration(self, calibration: Calibration) -> Calibration:
+        """What a calibration holds under its name."""
+        prefix = self.key("")
+        return {k[len(prefix) :]: v for k, v in calibration.items() if k.startswith(prefix)}
+
+    def key(self, name: str) -> str:
+        """What a metric of it is called among those of all targets."""
+        return f"{self.name}: {name}" if self.name else name
 
 
 def weights(known: Tensor, real: Tensor | None, dtype: torch.dtype) -> Tensor:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from lookhops.datasets.molecule_counts import in_words
 from lookhops.report.charts import (
     MOST_SERIES,
     PATTERN,
@@ -43,7 +44,9 @@ def data_section(name: str, facts: Mapping[str, Any]) -> Section:
             f"{classes[least]}, {smallest}"
         )
         blocks.append(class_balance(facts))
-    return Section("data", "The data", lead + ".", [*blocks, sizes(facts)])
+    found = in_words(facts["molecules"]) if "molecules" in facts else ""
+    lead += f". Among the molecules: {found}." if found else "."
+    return Section("data", "The data", lead, [*blocks, sizes(facts)])
 
 
 def class_balance(facts: Mapping[str, Any]) -> Chart:

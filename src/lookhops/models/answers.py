@@ -1,0 +1,191 @@
+"""Answers to new graphs: classes or numbers, of one target or several, and how sure they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookhops.errors import LookHopsError
+from lookhops.words import MINUS
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class ClassAnswers:
+    """Answers to which class each graph is of.
+
+    Args:
+        name: Of the target; nothing where it is the only one.
+        class_names: Names of the classes.
+        probabilities: Calibrated, the mean over seeds, shape (g, classes).
+        numbers: Number of the class that is answered, shape (g).
+        agreement: The share of networks that, asked alone, answer the same class, shape (g).
+        spread: Standard deviation over the networks of that class's probability, shape (g).
+        models: How many networks answered: the members of all seeds.
+        sets: Which classes the conformal set holds, shape (g, classes); none where the folder, of
+            an earlier version, lacks what it takes.
+    """
+
+    name: str
+    class_names: tuple[str, ...]
+    probabilities: Array
+    numbers: Array
+    agreement: Array
+    spread: Array
+    models: int
+    sets: Array | None = None
+
+    @property
+    def classes(self) -> list[str]:
+        """Name of the class that is answered, for each graph."""
+        return [self.class_names[number] for number in self.numbers]
+
+    def named_set(self, graph: int) -> list[str]:
+        """Names of the classes in a graph's conformal set."""
+        held = () if self.sets is None else np.flatnonzero(self.sets[graph])
+        return [self.class_names[number] for number in held]
+
+    def record(self, graph: int) -> dict[str, Any]:
+        """The answer to one graph, as JSON can hold it."""
+        p = self.probabilities[graph].tolist()
+        return {
+            "class": self.class_names[self.numbers[graph]],
+            "probabilities": dict(zip(self.class_names, p, strict=True)),
+            **({} if self.sets is None else {"set": self.named_set(graph)}),
+            "agreement": float(self.agreement[graph]),
+            "spread": float(self.spread[graph]),
+        }
+
+    def said(self, graph: int) -> str:
+        """The answer to one graph in words: ``high (62%)``."""
+        number = self.numbers[graph]
+        return f"{self.class_names[number]} ({self.probabilities[graph, number]:.0%})"
+
+
+@dataclass(frozen=True, eq=False)
+class NumberAnswers:
+    """Answers to how large something is of each graph.
+
+    Args:
+        name: Of the target.
+        values: The mean over seeds, shape (g).
+        spread: Standard deviation over the networks, shape (g).
+        models: How many networks answered: the members of all seeds.
+        intervals: Lower and upper end of the conformal interval, shape (g, 2), or none as above.
+    """
+
+    name: str
+    values: Array
+    spread: Array
+    models: int
+    intervals: Array | None = None
+
+    def record(self, graph: int) -> dict[str, Any]:
+        """The answer to one graph, as JSON can hold it: an end that is not known is none."""
+        ends = () if self.intervals is None else self.intervals[graph].tolist()
+        return {
+            "value": float(self.values[graph]),
+            **({"interval": [end if isfinite(end) else None for end in ends]} if ends else {}),
+            "spread": float(self.spread[graph]),
+        }
+
+    def said(self, graph: int) -> str:
+        """The answer to one graph in words: ``logS −2.31``."""
+        return f"{self.name} {self.values[graph]:.3g}".replace("-", MINUS)
+
+
+@dataclass(frozen=True, eq=False)
+class Predictions:
+    """Answers for some graphs.
+
+    Args:
+        ids: What each graph is called, shape (g).
+        targets: The answers to each target.
+        similarity: To the most similar training graph, from 0 to 1, shape (g); none where the
+            folder, of an earlier version, lacks what it takes.
+        limit: Graphs below this similarity are unlike those that the model was trained on.
+    """
+
+    ids: list[str]
+    targets: tuple[ClassAnswers | NumberAnswers, ...]
+    similarity: Array | None = None
+    limit: float = 0.0
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def unlike(self) -> Array:
+        """Whether each graph is unlike all that the model was trained on, shape (g)."""
+        if self.similarity is None:
+            return np.zeros(len(self), dtype=bool)
+        return np.asarray(self.similarity < self.limit)
+
+    def record(self, graph: int) -> dict[str, Any]:
+        """All that is answered to one graph, as JSON can hold it."""
+        each = {target.name: target.record(graph) for target in self.targets}
+        several = len(self.targets) > 1
+        found: dict[str, Any] = {"targets": each} if several else next(iter(each.values()))
+        if self.similarity is not None:
+            found["similarity"] = float(self.similarity[graph])
+            found["unlike"] = bool(self.unlike[graph])
+        return found
+
+    def said(self, graph: int) -> str:
+        """The answers to one graph in words."""
+        several = len(self.targets) > 1
+        return ", ".join(
+            f"{target.name} {target.said(graph)}"
+            if several and isinstance(target, ClassAnswers)
+            else target.said(graph)
+            for target in self.targets
+        )
+
+    # ---------------------------------------------------------------- one target
+
+    @property
+    def _classes(self) -> ClassAnswers:
+        first = self.targets[0]
+        if len(self.targets) > 1 or not isinstance(first, ClassAnswers):
+            raise LookHopsError(
+                "The model answers more than one question of classes; look at each of `targets`."
+            )
+        return first
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """Names of the classes, where these are the only target; as are those that follow."""
+        return self._classes.class_names
+
+    @property
+    def probabilities(self) -> Array:
+        """Calibrated probabilities, shape (g, classes)."""
+        return self._classes.probabilities
+
+    @property
+    def numbers(self) -> Array:
+        """Number of the class that is answered, shape (g)."""
+        return self._classes.numbers
+
+    @property
+    def classes(self) -> list[str]:
+        """Name of the class that is answered, for each graph."""
+        return self._classes.classes
+
+    @property
+    def agreement(self) -> Array:
+        """The share of networks that answer the same class alone, shape (g)."""
+        return self._classes.agreement
+
+    @property
+    def values(self) -> Array:
+        """The numbers that are answered, where these are the only target, shape (g)."""
+        first = self.targets[0]
+        if len(self.targets) > 1 or not isinstance(first, NumberAnswers):
+            raise LookHopsError("The model answers no single number; look at each of `targets`.")
+        return first.values

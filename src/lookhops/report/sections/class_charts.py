@@ -1,0 +1,222 @@
+"""Charts of answers that are classes: confusion matrix, ROC and precision-recall, calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookhops.report.charts import (
+    MOST_SERIES,
+    Figure,
+    axis,
+    colour,
+    figure,
+    label,
+    named_axis,
+    rounded,
+    series,
+)
+from lookhops.report.content import Chart
+from lookhops.tables import Table
+from lookhops.tasks.metrics import auroc, average_precision
+from lookhops.words import NONE, percent, short
+
+Array = NDArray[Any]
+
+#: More classes than this have no room for numbers in the matrix.
+NUMBERED_CLASSES = 10
+#: Bins of the drawn calibration curve: few enough that each has some graphs.
+DRAWN_BINS = 10
+#: Points of a drawn curve.
+POINTS = 200
+DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
+DIAGONAL = {"color": "var(--muted)", "dash": "dot", "width": 1.5}
+
+
+def confusion(counts: Array, names: Sequence[str], caption: str) -> Chart:
+    """True class by predicted class, shaded by the share of the true class."""
+    share = counts / np.maximum(counts.sum(1, keepdims=True), 1)
+    heat: Figure = {
+        "type": "heatmap",
+        "z": [rounded(100 * row) for row in share],
+        "zmin": 0,
+        "zmax": 100,
+        "xgap": 2,
+        "ygap": 2,
+        "colorscale": [[0, "var(--panel)"], [1, "var(--blue)"]],
+        "text": [[f"{n:,}" for n in row] for row in counts.tolist()],
+        "hovertemplate": "%{text} graphs, %{z:.1f} % of the class<extra></extra>",
+        "colorbar": {"thickness": 12, "outlinewidth": 0, "ticksuffix": " %"},
+    }
+    if len(names) <= NUMBERED_CLASSES:
+        heat |= {"texttemplate": "<b>%{text}</b><br>%{z:.0f} %", "showscale": False}
+    # Names that would run into each other, or out of the chart, are turned.
+    angle = -30 if max(map(len, names)) * len(names) > 24 else 0
+    right = [percent(value) for value in share.diagonal()]
+    said = "; ".join(f"{name}: {text} right" for name, text in zip(names, right, strict=True))
+    rows = [
+        [short(name), *row, text]
+        for name, row, text in zip(names, heat["text"], right, strict=True)
+    ]
+    return Chart(
+        figure(
+            [heat],
+            named_axis("predicted class", names, 14, tickangle=angle),
+            named_axis("true class", names, 14, autorange="reversed"),
+        ),
+        f"Confusion matrix. {said}.",
+        f"{caption} Rows are true classes; per cent of the row.",
+        Table(("true class", *(f"as {short(name)}" for name in names), "right"), rows),
+        height=max(340, min(140 + 46 * len(names), 640)),
+    )
+
+
+# -------------------------------------------------------------------- ranking
+
+
+def ranking_curves(y: Array, p: Array, names: Sequence[str], n: str) -> list[Chart]:
+    """ROC and precision-recall curves, one class against the rest; none where none is defined.
+
+    Args:
+        y: True classes, shape (n).
+        p: Probabilities, shape (n, classes).
+        names: Of the classes.
+        n: Sample sizes, for the captions.
+    """
+    from sklearn.metrics import precision_recall_curve, roc_curve
+
+    shown = list(_ranked_classes(y, len(names)))
+    if not shown:
+        return []
+    roc = [series("lines", [0, 100], [0, 100], name="by chance", line=DIAGONAL)]
+    recalled: list[Figure] = []
+    rows = []
+    for i, c in enumerate(shown):
+        positive, score = y == c, p[:, c]
+        name, look = names[c], {"color": colour(i), "dash": DASHES[i], "width": 2}
+        area, precision = (
+            auroc(np.stack((-score, score), 1), positive),
+            average_precision(score, positive),
+        )
+        wrong, right, _ = roc_curve(positive, score)
+        hits, recall, _ = precision_recall_curve(positive, score)
+        end = f"<extra>{label(name)}</extra>"
+        hover = "%{y:.0f} % of the class found, with %{x:.0f} % of the others" + end
+        roc.append(_curve(wrong, right, hover, name, look))
+        hover = "%{x:.0f} % of the class found, %{y:.0f} % of those said to be it" + end
+        recalled.append(_curve(recall[::-1], hits[::-1], hover, name, look))
+        figures = (NONE if value is None else f"{value:.3f}" for value in (area, precision))
+        rows.append([short(name), *figures, percent(positive.mean()), f"{positive.sum():,}"])
+    table = Table(("class", "AUROC", "average precision", "share", "graphs"), rows)
+    areas = ", ".join(f"{row[0]} {row[1]}" for row in rows)
+    precisions = ", ".join(f"{row[0]} {row[2]}" for row in rows)
+    several = " Each class against the rest." if len(shown) > 1 else f" Of {names[shown[0]]}."
+    return [
+        Chart(
+            _square(roc, "others taken for the class, %", "of the class found (recall), %"),
+            f"ROC curve. AUROC: {areas}.",
+            f"ROC curve. AUROC: {areas}.{several} {n}.",
+            table,
+            height=340,
+        ),
+        Chart(
+            _square(recalled, "of the class found (recall), %", "rightly said (precision), %"),
+            f"Precision-recall curve. Average precision: {precisions}.",
+            f"Precision-recall curve. Average precision: {precisions}.{several} {n}.",
+            table,
+            height=340,
+        ),
+    ]
+
+
+def _ranked_classes(y: Array, classes: int) -> Iterator[int]:
+    """The second of two classes; of more the commonest, as many as can be told apart."""
+    counts = np.bincount(y, minlength=classes)
+    if classes == 2:
+        yield from ([1] if counts.all() else [])
+        return
+    there = [c for c in np.argsort(-counts, kind="stable") if 0 < counts[c] < len(y)]
+    yield from sorted(int(c) for c in there[:MOST_SERIES])
+
+
+def _curve(x: Array, y: Array, hover: str, name: str, look: Figure) -> Figure:
+    kept = np.unique(np.linspace(0, len(x) - 1, POINTS).round().astype(int))
+    points = rounded(100 * x[kept]), rounded(100 * y[kept])
+    return series("lines", *points, hover, name=label(name, 16), line=look)
+
+
+def _square(traces: Sequence[Figure], x: str, y: str) -> Figure:
+    ends = {"range": [-2, 102], "zeroline": False}
+    return figure(traces, axis(x, **ends), axis(y, **ends))
+
+
+# -------------------------------------------------------------------- calibration
+
+
+def calibration(
+    y: Array, p: Array, temperature: Array, errors: Sequence[float | None], n: str
+) -> Chart:
+    """How often the model was right, against how sure it was, without and with temperature.
+
+    Args:
+        y: True classes, shape (n).
+        p: Calibrated probabilities, shape (n, classes).
+        temperature: By which they were calibrated, shape (n).
+        errors: Expected calibration error before and with temperature.
+        n: Sample sizes, for the caption.
+    """
+    # Calibrated probabilities are softmax(log p / T): raised to T they are the model's own again.
+    own = np.maximum(p, 1e-300) ** temperature[:, None]
+    own /= own.sum(1, keepdims=True)
+    hit = p.argmax(1) == y
+    curves = (
+        ("before", own.max(1), "var(--orange)", "dash", "square-open"),
+        ("with temperature", p.max(1), "var(--blue)", "solid", "circle"),
+    )
+    traces = [series("lines", [0, 100], [0, 100], name="perfect", line=DIAGONAL)]
+    hover = "%{customdata} graphs: %{x:.0f} % sure, %{y:.0f} % right"
+    rows, lowest = [], 1.0
+    for name, sureness, shade, dash, symbol in curves:
+        sure, right, count = _bins(sureness, hit)
+        lowest = min(lowest, sure.min())
+        size = rounded(6 + 12 * np.sqrt(count / len(hit)))
+        traces.append(
+            series(
+                "lines+markers",
+                rounded(100 * sure),
+                rounded(100 * right),
+                f"{hover}<extra>{name}</extra>",
+                name=name,
+                line={"color": shade, "dash": dash, "width": 1.5},
+                customdata=count.tolist(),
+                marker={"symbol": symbol, "color": shade, "opacity": 1, "size": size},
+            )
+        )
+        bins = zip(sure, right, count, strict=True)
+        rows += [[name, percent(s, 0), percent(r, 0), f"{graphs:,}"] for s, r, graphs in bins]
+    start = max(0, 10 * int(10 * lowest) - 5)
+    before, after = (percent(error) for error in errors)
+    return Chart(
+        figure(
+            traces,
+            axis("probability of the predicted class, %", range=[start, 102], zeroline=False),
+            axis("graphs that were right, %", range=[-4, 106], zeroline=False),
+        ),
+        "Calibration curve: share of right answers against the probability that the model gave, "
+        "before and with temperature; the dotted diagonal is perfect.",
+        f"Calibration. Expected calibration error {before} before, {after} with temperature "
+        f"(mean of seeds). {n}. {DRAWN_BINS} bins of equal width; larger marks hold more graphs.",
+        Table(("curve", "sure", "right", "graphs"), rows),
+        height=340,
+    )
+
+
+def _bins(p: Array, hit: Array) -> tuple[Array, Array, Array]:
+    """Of each bin that is not empty: mean probability, share of right answers, graphs."""
+    place = np.minimum((p * DRAWN_BINS).astype(int), DRAWN_BINS - 1)
+    count, sure, right = (np.bincount(place, of, DRAWN_BINS) for of in (None, p, hit))
+    full = count > 0
+    return sure[full] / count[full], right[full] / count[full], count[full]

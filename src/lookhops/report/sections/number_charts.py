@@ -1,0 +1,156 @@
+"""Charts of answers that are numbers: predicted against measured, residuals, error by size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookhops.report.charts import axis, figure, interval, label, rounded, series
+from lookhops.report.content import Chart
+from lookhops.tables import Table
+from lookhops.words import MINUS, counted
+
+Array = NDArray[Any]
+
+#: More points than this are too many to tell apart: a sample of them is drawn.
+MOST_POINTS = 2000
+#: Bars of the distribution of residuals; parts that graphs are sorted into.
+BARS, PARTS = 30, 6
+DIAGONAL = {"color": "var(--muted)", "dash": "dot", "width": 1.5}
+
+
+def number_charts(
+    measured: Array,
+    predicted: Array,
+    ids: Sequence[str],
+    nodes: Array | None,
+    name: str,
+    n: str,
+) -> list[Chart]:
+    """All charts of a number.
+
+    Args:
+        measured: Numbers that were measured, shape (n).
+        predicted: Those that were answered, shape (n).
+        ids: What the graphs are called.
+        nodes: Their numbers of nodes, where known, shape (n).
+        name: What was measured.
+        n: Sample sizes, for the captions.
+    """
+    charts = [agreement(measured, predicted, ids, name, n), residuals(predicted - measured, n)]
+    if nodes is not None and len(np.unique(nodes)) > 1:
+        charts.append(error_by_size(np.abs(predicted - measured), nodes, n))
+    return charts
+
+
+def agreement(measured: Array, predicted: Array, ids: Sequence[str], name: str, n: str) -> Chart:
+    """Every graph by what was measured and what was predicted."""
+    drawn = np.arange(len(measured))
+    if len(drawn) > MOST_POINTS:
+        drawn = np.sort(np.random.default_rng(0).choice(drawn, MOST_POINTS, replace=False))
+    ends = rounded((min(measured.min(), predicted.min()), max(measured.max(), predicted.max())))
+    size = 7 if len(drawn) < 300 else 5
+    points = series(
+        "markers",
+        rounded(measured[drawn]),
+        rounded(predicted[drawn]),
+        "%{text}: measured %{x:.4g}, predicted %{y:.4g}",
+        name="graphs",
+        text=[label(ids[int(i)]) for i in drawn],
+        marker={"color": "var(--blue)", "size": size, "opacity": 0.55},
+    )
+    rows = []
+    for part in _parts(measured):
+        own, error = measured[part], np.abs(predicted[part] - measured[part])
+        ranges = f"{_said(own.min())} to {_said(own.max())}"
+        rows.append([ranges, f"{len(part):,}", _said(predicted[part].mean()), _said(error.mean())])
+    sampled = f" {MOST_POINTS:,} of them are drawn." if len(drawn) < len(measured) else ""
+    return Chart(
+        figure(
+            [series("lines", ends, ends, name="equal", line=DIAGONAL), points],
+            axis(f"measured {label(name)}", zeroline=False),
+            axis(f"predicted {label(name)}", zeroline=False),
+        ),
+        f"Scatter plot of predicted against measured {name}; the dotted diagonal is perfect.",
+        f"Predicted against measured. {n}.{sampled}",
+        Table(("measured", "graphs", "predicted on average", "mean error"), rows),
+        height=380,
+    )
+
+
+def residuals(residual: Array, n: str) -> Chart:
+    """How the errors are distributed."""
+    counts, edges = np.histogram(residual, BARS)
+    middle = (edges[1:] + edges[:-1]) / 2
+    bars = series(
+        "bar",
+        rounded(middle),
+        counts.tolist(),
+        "about %{x:.3g}: %{y:,} graphs",
+        marker={"color": "var(--blue)"},
+    )
+    mean, spread = _said(residual.mean()), _said(residual.std())
+    shares = (0.05, 0.25, 0.5, 0.75, 0.95)
+    rows = [
+        [f"{100 * share:.0f} %", _said(value)]
+        for share, value in zip(shares, np.quantile(residual, shares), strict=True)
+    ]
+    return Chart(
+        figure([bars], axis("predicted minus measured"), axis("graphs"), bargap=0.06),
+        f"Histogram of predicted minus measured: mean {mean}, standard deviation {spread}.",
+        f"Residuals, predicted minus measured: mean {mean}, standard deviation {spread}. {n}.",
+        Table(("share of graphs below", "residual"), rows),
+        height=380,
+    )
+
+
+def error_by_size(error: Array, nodes: Array, n: str) -> Chart:
+    """Whether the error grows with the graphs."""
+    found = []
+    for part in _parts(nodes):
+        own = error[part]
+        half = 1.96 * own.std() / np.sqrt(len(own))
+        found.append((nodes[part].mean(), own.mean(), half, nodes[part], len(part)))
+    size, mean, half = (np.array(column) for column in list(zip(*found, strict=True))[:3])
+    ranges = [_range(int(own.min()), int(own.max())) for *_, own, _ in found]
+    marks = series(
+        "lines+markers",
+        rounded(size),
+        rounded(mean),
+        "%{text} nodes: mean error %{y:.3g}",
+        text=ranges,
+        line={"color": "var(--blue)", "width": 1.5},
+        marker={"color": "var(--blue)", "size": 8},
+        error_y=interval(mean - half, mean, mean + half),
+    )
+    rows = [
+        [text, f"{count:,}", _said(value), _said(wide)]
+        for text, (*_, count), value, wide in zip(ranges, found, mean, half, strict=True)
+    ]
+    return Chart(
+        figure([marks], axis("nodes in a graph"), axis("mean absolute error", rangemode="tozero")),
+        "Mean absolute error by the number of nodes in a graph.",
+        f"Error by size: graphs in {counted(len(found), 'part')} of about equal number, with 95% "
+        f"intervals of the mean. {n}.",
+        Table(("nodes", "graphs", "mean error", "± 95%"), rows),
+        height=340,
+    )
+
+
+def _parts(values: Array) -> Iterator[Array]:
+    """Numbers of the graphs in at most so many parts by a value, equal values together."""
+    edges = np.unique(np.quantile(values, np.linspace(0, 1, PARTS + 1)[1:-1]))
+    place = np.searchsorted(edges, values, side="left")
+    for number in np.unique(place):
+        yield np.flatnonzero(place == number)
+
+
+def _range(low: int, high: int) -> str:
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
+def _said(value: float) -> str:
+    return f"{value:.3g}".replace("-", MINUS)
