@@ -16,6 +16,8 @@ from lookhops.errors import LookHopsError
 from lookhops.files import changing
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from lookhops.datasets import SplitPlan
     from lookhops.experiments.compare import Comparison
     from lookhops.experiments.store import Store
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 STORE = "comparison.sqlite"
 #: Splits that are drawn where the user does not say how many.
 SEEDS = 10
+PICTURES = (".png", ".svg", ".pdf")
 #: The files that a comparison of one model, or on one split, does not have.
 OF_PAIRS = ("pairs.md", "pairs.tex", "pairs.csv", "ranks.svg", "ranks.png")
 
@@ -35,6 +38,7 @@ def compare(
     output: Path | None = None,
     store: Path | None = None,
     seeds: str | None = None,
+    plot: Path | None = None,
     report: ReportFile = None,
     as_json: Json = False,
     *,
@@ -51,12 +55,16 @@ def compare(
 
     Args:
         models: With commas between: recommended, fingerprint, wl, wl-oa, baseline, morgan-forest,
-            or conv[+pool][/option=value], such as licheb+lookhops/k=3 or recommended/members=5.
+            or conv[+pool][/option=value], such as licheb+lookhops/k=3, recommended/members=5 or
+            pyg:GATv2Conv/heads=4 (all: docs/models.md).
         seeds: How many splits, or which seeds (11,22). By default 10, or one a fold.
         store: SQLite file of finished runs; by default comparison.sqlite, in the output folder or
             the working folder.
-        output: Folder for tables and the plot of ranks.
+        output: Folder for tables and the plots of ranks and costs.
+        plot: Draw accuracy against time and parameters to a file: .png .svg or .pdf.
     """
+    if plot is not None and plot.suffix.lower() not in PICTURES:
+        raise LookHopsError(f"{plot}: a picture ends in {', '.join(PICTURES)}.")
     graphs = reading.load_to_learn(source)
     if output is not None:
         check_folder(output)
@@ -69,11 +77,14 @@ def compare(
     graphs, plan = splitting.plan(graphs, protocol, seeds or drawn, reading)
     found, left = _run(graphs, models, plan, path, options)
     paths = _write(found, output) if output else []
+    if plot is not None:
+        _draw_costs(found, plot)
     if as_json:
-        files = {"files": [str(path) for path in paths], "left": left.said}
+        written = [*paths, *([plot] if plot else [])]
+        files = {"files": [str(path) for path in written], "left": left.said}
         print_json({**found.to_json(), **files})
     else:
-        _print(found, paths)
+        _print(found, paths, plot)
     if report is not None:
         _report(found, path, report, quiet=as_json)
     left.tell()
@@ -131,6 +142,7 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
     # Those of pairs in an earlier comparison would stand beside these models.
     with changing(folder, without=OF_PAIRS) as new:
         paths = found.models_table().write(new)
+        paths += save(_cost_figure(found), new, "costs")
         if found.pairs:
             paths += found.pairs_table().write(new)
             paths += save(rank_figure(found.ranks, found.groups), new, "ranks")
@@ -140,7 +152,19 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
     return [folder / path.relative_to(new) for path in paths]
 
 
-def _print(found: Comparison, paths: list[Path]) -> None:
+def _draw_costs(found: Comparison, path: Path) -> None:
+    from lookhops.paper.figures import draw
+
+    draw(_cost_figure(found), path)
+
+
+def _cost_figure(found: Comparison) -> Figure:
+    from lookhops.paper.figures import cost_figure
+
+    return cost_figure(found.costs(), f"test {found.main.heading}", found.main.higher_is_better)
+
+
+def _print(found: Comparison, paths: list[Path], plot: Path | None) -> None:
     print_table(found.models_table())
     if found.pairs:
         print_table(found.pairs_table())
@@ -148,3 +172,5 @@ def _print(found: Comparison, paths: list[Path]) -> None:
         out.print("One shared split says nothing about differences: it takes two or more.")
     if paths:
         print_line(f"written: {paths[0].parent}")
+    if plot is not None:
+        print_line(f"written: {plot}")

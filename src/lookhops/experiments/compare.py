@@ -9,6 +9,7 @@ from typing import Any
 
 from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.errors import LookHopsError
+from lookhops.experiments.costs import Cost
 from lookhops.experiments.keys import Model
 from lookhops.experiments.plan import Entry, on_splits, parse_models
 from lookhops.experiments.results import Results, collect, shared_seeds
@@ -29,6 +30,7 @@ from lookhops.tasks import Metric, task_of
 from lookhops.training import Protocol
 from lookhops.training.trainer import draw_splits
 from lookhops.words import counted, number, signed
+from lookhops.words import memory as in_bytes
 
 ALPHA = 0.05
 #: What tables in files have besides the main metric, where a task has it: shares in per cent.
@@ -78,23 +80,45 @@ class Comparison:
                 if None not in metrics.get(key, [None])
             }
             parameters, seconds = metrics["parameters"][0], sum(metrics["seconds"]) / count
+            memory = cells[name].peak_memory
             records.append(
                 {"model": name, "mean": mean, "std": std, "validation": validation}
                 | others
                 | {"rank": rank, "parameters": parameters}
-                | {"seconds_a_seed": seconds, "seeds": count}
+                | {"seconds_a_seed": seconds, "peak_memory": memory, "seeds": count}
             )
             score = f"**{cells[name].written()}**"
             chosen_by = main.written(validation and validation / main.scale).removesuffix(" %")
             texts = (name, score, chosen_by, f"{rank:.1f}", number(parameters))
-            rows.append([[text] for text in (*texts, f"{seconds:.1f} s")])
+            rows.append([[text] for text in (*texts, f"{seconds:.1f} s", in_bytes(memory))])
         unit = ", %" if self.main.share else ""
-        head = ["model", self.main.heading, f"validation{unit}", "mean rank", "parameters"]
-        head.append("time a seed")
+        head = ["model", self.main.heading, f"val.{unit}", "rank", "parameters", "time", "memory"]
         protocol = self.results.cells[0].protocol
         drawn = splits_in_words(protocol.split, protocol.folds)
         title = f"{self.dataset}: {counted(count, 'split')}, {drawn}"
-        return Table(head, rows, self._left_out(), "models", title, records)
+        note = " ".join(filter(None, (self._left_out(), self._costs_in_words())))
+        return Table(head, rows, note, "models", title, records)
+
+    def costs(self) -> list[Cost]:
+        """What each model takes of time and parameters for its mean score."""
+        return [
+            Cost(r["model"], r["mean"], r["seconds_a_seed"], r["parameters"])
+            for r in self.models_table().records
+        ]
+
+    def _costs_in_words(self) -> str:
+        """How time and memory were measured."""
+        on_gpu = [run.machine.device != "cpu" for cell in self.results.cells for run in cell.runs]
+        held = "what the process held at its peak"
+        if all(on_gpu):
+            held = "what PyTorch held on the GPU at its peak"
+        elif any(on_gpu):
+            held += ", or PyTorch on the GPU"
+        share = ", a share where several were trained at once" if any(on_gpu) else ""
+        return (
+            "Ranks are means over the splits; time and memory are those of one split"
+            f"{share}, and memory is {held}."
+        )
 
     def _left_out(self) -> str:
         """In words, finished runs on splits that not all models have."""
