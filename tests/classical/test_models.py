@@ -11,7 +11,9 @@ from lookhops import Graphs, LookHopsError
 from lookhops.classical import CHECKS, MODELS, wl
 from lookhops.datasets import load
 from lookhops.datasets.splits import Split, split
+from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.options import CLASSICAL
+from lookhops.tasks import task_of
 
 
 @pytest.fixture(scope="module")
@@ -49,6 +51,42 @@ def test_classes_of_the_test_part_are_never_looked_at(name, molecules):
     assert torch.equal(
         turned.predictions["test"], MODELS[name](molecules, parts, 0).predictions["test"]
     )
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_numbers_and_several_targets_with_blanks(name, molecules):
+    """Each target is answered as it is alone, by the graphs that have it."""
+    parts = split(molecules, 3)
+    value = molecules.columns["value"].copy()
+    value[::4] = np.nan
+    columns = [
+        read_target("value", value, "numbers"),
+        read_target("low", [None if i % 5 == 0 else y == 0 for i, y in enumerate(molecules.y)]),
+    ]
+    both = MODELS[name](replace(molecules, **pack_targets(columns)), parts, 0).predictions
+    for column, place in zip(columns, (slice(2, 3), slice(0, 2)), strict=True):
+        graphs = replace(molecules, **pack_targets([column]))
+        alone = MODELS[name](graphs, parts, 0).predictions
+        for part in ("val", "test"):
+            found = both[part][:, place]
+            torch.testing.assert_close(found, alone[part].double(), rtol=0, atol=1e-5)
+    target = task_of(graphs := replace(molecules, **pack_targets(columns[:1])))
+    error = target.evaluate(both["test"][:, 2:], graphs.y[parts.test])["mae"]
+    naive = target.naive(graphs.y[parts.train], graphs.y[parts.test])["mean_mae"]
+    assert error == pytest.approx(naive) if name == "mean" else error < naive
+
+
+def test_a_target_with_one_class_in_training_is_answered_by_it(molecules):
+    parts = split(molecules, 3)
+    once = [None] * len(molecules)
+    for i in parts.train[:20].tolist():
+        once[i] = "no"
+    once[int(parts.test[0])] = "yes"
+    columns = [read_target("rare", once), read_target("size", molecules.nodes_per_graph, "numbers")]
+    graphs = replace(molecules, **pack_targets(columns))
+    for name in ("wl", "baseline", "morgan-ridge"):
+        rare = MODELS[name](graphs, parts, 0).predictions["test"][:, :2]
+        assert (rare.argmax(1) == 0).all()
 
 
 @pytest.mark.parametrize("name", ["wl", "wl-oa"])
@@ -119,7 +157,7 @@ def test_more_graphs_than_a_kernel_has_room_for(molecules, monkeypatch):
 def test_what_cannot_be_learnt_is_refused(tasks):
     parts = split(tasks, 1)
     for name in MODELS:
-        with pytest.raises(LookHopsError, match="has no classes"):
+        with pytest.raises(LookHopsError, match="to learn"):
             MODELS[name](replace(tasks, y=None), parts, 0)
     with pytest.raises(LookHopsError, match=r"for molecules, and .* has no SMILES"):
         MODELS["morgan-forest"](tasks, parts, 0)

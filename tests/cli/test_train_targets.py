@@ -62,3 +62,25 @@ def test_a_blank_class_is_left_out(lookhops, table, tmp_path):
     tested = config["metrics"]["seeds"]["11"]
     assert sum(tested[f"{part}_graphs"] for part in ("train", "val", "test")) == 48
     assert tested["majority"] <= 1
+
+
+def test_models_are_compared_on_numbers_and_on_several_targets(lookhops, table, tmp_path):
+    """The lowest error comes first; the same table has a score for several targets."""
+    models = ("--models", "mean,morgan-ridge,fingerprint", "--seeds", 2, "--epochs", 2)
+    where = (*models, "--device", "cpu", "--split", "random", "-o", tmp_path / "out", "--json")
+    code, out, err = lookhops("compare", table, "--target", "size", *where)
+    assert code == 0, err
+    assert "mean, seed 11: test MAE" in err
+    found = json.loads(out)
+    means = [row["mean"] for row in found["models"]]
+    assert (found["metric"], means) == ("mae", sorted(means))
+    assert found["models"][0]["model"] == "morgan-ridge"
+    assert found["pairs"][0]["difference"] < 0
+    assert "Differences of MAE (lower is better)" in (tmp_path / "out" / "pairs.md").read_text()
+    page = tmp_path / "report.html"
+    code, out, err = lookhops("compare", table, "--target", "size,even", *where, "--report", page)
+    assert code == 0, err
+    found = json.loads(out)
+    means = [row["mean"] for row in found["models"]]
+    assert (found["metric"], means) == ("mean_score", sorted(means, reverse=True))
+    assert "mean of AUROC and R²" in page.read_text()

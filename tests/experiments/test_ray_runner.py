@@ -93,7 +93,7 @@ def test_models_without_a_network_run_there_too(cluster, tmp_path, graphs, cells
         outcome = run_ray(mixed, lambda name: graphs, store, device="cpu")
         assert (outcome.trained, outcome.left, outcome.failures) == (9, 0, [])
         found = collect(mixed, lambda name: graphs, store)
-    assert found[1].accuracy() != found[2].accuracy()
+    assert found[1].scores() != found[2].scores()
 
 
 def test_failures_and_resources_are_told(cluster, tmp_path, graphs, cells):

@@ -85,7 +85,7 @@ def test_results_survive_json(run, cells, graphs, tmp_path):
     assert back.to_json() == results.to_json()
     assert back.quick
     assert back.cells[0].architecture == cells[0].architecture
-    assert back.cells[0].accuracy() == pytest.approx(found[0].accuracy(), rel=1e-5)
+    assert back.cells[0].scores() == pytest.approx(found[0].scores(), rel=1e-5)
     for suffix in ("csv", "md", "tex"):
         export(results, tmp_path / f"results.{suffix}")
         assert "quick" in (tmp_path / f"results.{suffix}").read_text()

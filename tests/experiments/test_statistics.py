@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookhops.experiments.statistics import (
+    by_mean,
     cliques,
     compare_pairs,
     holm,
@@ -81,3 +82,14 @@ def test_cliques_may_overlap():
 
     pairs = [pair("a", "b", 0.5), pair("b", "c", 0.5), pair("a", "c", 0.01)]
     assert cliques(["a", "b", "c"], pairs) == [["a", "b"], ["b", "c"]]
+
+
+def test_of_errors_the_lowest_come_first():
+    scores = {"mean": [1.5, 1.6, 1.4], "forest": [0.5, 0.6, 0.55], "ours": [0.5, 0.5, 0.5]}
+    assert by_mean(scores, higher_is_better=False) == ["ours", "forest", "mean"]
+    ranks = mean_ranks(scores, higher_is_better=False)
+    assert ranks["mean"] == 3
+    assert ranks["ours"] < ranks["forest"]
+    pairs = compare_pairs(scores, 1 / 8, higher_is_better=False)
+    assert (pairs[0].first, pairs[0].second) == ("ours", "forest")
+    assert all(pair.difference.mean < 0 for pair in pairs)

@@ -6,16 +6,21 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 
-from lookhops.datasets import load
+from lookhops.datasets import Split, load
 from lookhops.errors import LookHopsError
 from lookhops.models.folder import load_model
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
+from lookhops.tasks import task_of
 from lookhops.training import Protocol
+from lookhops.training.eager import EagerEngine
+from lookhops.training.randomness import FINAL, member_seed
+from lookhops.training.trainer import train_on_all
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=3)
 PROTOCOL = Protocol(seeds=(11, 22), max_epochs=5, batch_size=16, learning_rate=0.01)
@@ -73,7 +78,8 @@ def test_members_are_kept_averaged_and_resumed(tasks, whole, tmp_path):
     inputs = predictor.inputs(predictor.whole(tasks), 22)
     with torch.inference_mode():
         each = [inputs.outputs(network).double().softmax(1) for network in predictor.members[22]]
-        average = predictor.outputs(predictor.whole(tasks), 22).double().softmax(1)
+        outputs = predictor.outputs(predictor.whole(tasks), 22)
+        average = predictor.checkpoint.task.average(outputs).double().softmax(1)
     assert not torch.equal(each[0], each[1])
     torch.testing.assert_close(average, torch.stack(each).mean(0), rtol=0, atol=1e-6)
     part = config["metrics"]["seeds"]["22"]
@@ -82,6 +88,55 @@ def test_members_are_kept_averaged_and_resumed(tasks, whole, tmp_path):
     lines = (tmp_path / "m" / "history.csv").read_text().splitlines()
     assert lines[0].startswith("seed,member,epoch,")
     assert len(lines) == 1 + 4 * 3
+
+
+def test_a_final_model_of_all_graphs_answers(tasks, tmp_path):
+    protocol = replace(PROTOCOL, members=2, max_epochs=3)
+    options = {"device": "cpu", "final": True}
+    config = train_into(tmp_path / "left", tasks, SMALL, protocol, **options)
+    members = [one for run in config["metrics"]["seeds"].values() for one in run["members"]]
+    epochs = round(np.median([one["best_epoch"] for one in members]))
+    assert config["final_model"] == {"epochs": epochs, "graphs": len(tasks), "members": 2}
+    seen = []
+
+    def stop(progress):
+        seen.append(progress)
+        if len(seen) == 4 * 3 + 1:  # in the first epoch of the last training
+            raise Halt
+
+    with pytest.raises(Halt):
+        train_into(tmp_path / "m", tasks, SMALL, protocol, on_epoch=stop, **options)
+    train_into(tmp_path / "m", tasks, SMALL, protocol, resume=True, **options)
+    same(tmp_path / "m", tmp_path / "left", tasks)
+    predictor = Predictor(tmp_path / "m", "cpu")
+    assert predictor.checkpoint.seeds == (11, 22)
+    with torch.inference_mode():
+        found = predictor.answers(predictor.whole(tasks), FINAL).numpy()
+        inputs = predictor.inputs(predictor.whole(tasks), FINAL)
+        each = [inputs.outputs(network).double().softmax(1) for network in predictor.members[FINAL]]
+    assert (predictor.predict(tasks).probabilities == found).all()
+    temperatures = [run["temperature"] for run in config["metrics"]["seeds"].values()]
+    sharpened = torch.stack(each).mean(0) ** (1 / np.median(temperatures))
+    expected = sharpened / sharpened.sum(1, keepdim=True)
+    np.testing.assert_allclose(found, expected.numpy(), atol=1e-6)
+    assert predictor.checkpoint.reference.has_trained_on(tasks).all()
+    with pytest.raises(LookHopsError, match="final True there, False here"):
+        train_into(tmp_path / "m", tasks, SMALL, protocol, resume=True, device="cpu")
+
+
+def test_a_final_training_is_the_plain_one_on_all_graphs(tasks):
+    """Its weights are those after the last epoch, whichever engine runs it."""
+    protocol = replace(PROTOCOL, seeds=(member_seed(FINAL, 0),))
+    task, everything = task_of(tasks), torch.arange(len(tasks))
+    run = train_on_all(tasks, SMALL, protocol, 3, task=task, device="cpu")
+    assert [list(row) for row in run.history] == [["epoch", "train_loss", "seconds"]] * 3
+    split = Split(everything, everything[:5], everything[:5])
+    fixed = replace(protocol, max_epochs=3)
+    engine = EagerEngine(tasks, task, [split], protocol.seeds, SMALL, fixed, torch.device("cpu"))
+    losses = [float(engine.epoch(number)) for number in (1, 2, 3)]
+    assert [row["train_loss"] for row in run.history] == pytest.approx(losses, rel=1e-6)
+    engine.remember(torch.tensor([True]))
+    assert all(torch.equal(value, run.weights[key]) for key, value in engine.weights()[0].items())
 
 
 @pytest.mark.parametrize("stop_at", [1, 3, 5, 6, 10])

@@ -104,7 +104,7 @@ def test_the_numbers_of_a_claim(make_results):
     (answer,) = verdict.answers
     assert set(answer.by_dataset) == set(DATASETS)
     one, two = (
-        results.find("DD", ROWS[slug].architecture("DD")).accuracy()
+        results.find("DD", ROWS[slug].architecture("DD")).scores()
         for slug in ("limixhop", "mixhop")
     )
     expected = corrected_t([one[s] - two[s] for s in PAPER_SEEDS], 4 / 32)

@@ -1,7 +1,8 @@
 """Models without a network: what a person should try first, and what a network has to beat.
 
 Each one is a function ``fit(graphs, split, seed)`` that answers with
-:class:`~lookhops.classical.outputs.Outputs`: log-probabilities of the validation and test parts.
+:class:`~lookhops.classical.outputs.Outputs` for the validation and test parts: log-probabilities of
+classes, numbers, side by side where there are several targets.
 """
 
 from __future__ import annotations
@@ -9,9 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from lookhops.classical.baseline import fit_baseline
-from lookhops.classical.morgan_forest import check_molecules, fit_morgan_forest
-from lookhops.classical.outputs import Outputs, classes_of
+from lookhops.classical.baseline import fit_baseline, fit_mean
+from lookhops.classical.morgan import (
+    check_molecules,
+    check_ridge,
+    fit_morgan_forest,
+    fit_morgan_ridge,
+)
+from lookhops.classical.outputs import Outputs, check_targets
 from lookhops.classical.wl import check_number, fit_wl
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
@@ -21,13 +27,17 @@ MODELS: dict[str, Callable[[Graphs, Split, int], Outputs]] = {
     "wl-oa": partial(fit_wl, kind="optimal-assignment"),
     "baseline": fit_baseline,
     "morgan-forest": fit_morgan_forest,
+    "morgan-ridge": fit_morgan_ridge,
+    "mean": fit_mean,
 }
 #: Raise a sentence where a model cannot be fitted to graphs, whatever the split.
 CHECKS: dict[str, Callable[[Graphs], object]] = {
     "wl": check_number,
     "wl-oa": check_number,
-    "baseline": classes_of,
+    "baseline": check_targets,
     "morgan-forest": check_molecules,
+    "morgan-ridge": check_ridge,
+    "mean": check_targets,
 }
 
 __all__ = ["CHECKS", "MODELS", "Outputs"]

@@ -1,8 +1,8 @@
-"""What every classical model answers with."""
+"""What classical models are asked, target by target, and what they answer with."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.datasets.splits import Split
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.tasks import Classification, SeveralTargets, task_of
 
 Array = NDArray[Any]
 _LEAST = 1e-3
@@ -24,32 +24,119 @@ class Outputs:
     """One model's answers on one split.
 
     Args:
-        predictions: Log-probabilities of the ``val`` and ``test`` parts, float32, each of shape
-            (graphs of the part, classes), as a network's :class:`~lookhops.training.trainer.Run`.
+        predictions: Outputs in the units of the targets for the ``val`` and ``test`` parts, as a
+            network's :class:`~lookhops.training.trainer.Run`: log-probabilities of classes, in
+            single precision where there are classes alone, and numbers.
         chosen: What the validation part chose.
     """
 
     predictions: dict[str, Tensor]
     chosen: Mapping[str, Any] = field(default_factory=dict)
 
-    @classmethod
-    def of_arrays(cls, val: Array, test: Array, **chosen: Any) -> Outputs:
-        """From log-probabilities in NumPy."""
-        predictions = {"val": torch.from_numpy(val).float(), "test": torch.from_numpy(test).float()}
-        return cls(predictions, chosen)
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One target on one split.
+
+    Args:
+        name: What is asked for, where there are several targets.
+        y: Class numbers, or numbers, of all graphs; -1 or NaN where they are blank.
+        classes: How many classes there are; 0 for numbers.
+        train: Numbers of the training graphs that have the target.
+        val: Numbers of all validation graphs.
+        test: Numbers of all test graphs.
+    """
+
+    name: str
+    y: Array
+    classes: int
+    train: Array
+    val: Array
+    test: Array
+
+    def known(self, part: Array) -> Array:
+        """Which graphs of a part have the target."""
+        return ~np.isnan(self.y[part]) if self.classes == 0 else self.y[part] >= 0
+
+    def goodness(self, val_answers: Array) -> float:
+        """How right answers to the validation part are, to choose by: accuracy, or minus MAE."""
+        known = self.known(self.val)
+        answers, y = val_answers[known], self.y[self.val][known]
+        if not len(y):
+            return 0.0
+        if self.classes == 0:
+            return -float(np.abs(answers[:, 0] - y).mean())
+        return float((answers.argmax(1) == y).mean())
 
 
-def classes_of(graphs: Graphs) -> Array:
-    """The class of each graph; graphs without classes are refused."""
-    if graphs.y is None:
-        raise LookHopsError(f"{graphs.name} has no classes to learn.")
-    return graphs.y.cpu().numpy()
+#: Answers to the validation and the test part, and what the validation part chose.
+Answers = tuple[Array, Array, Mapping[str, Any]]
 
 
-def parts_of(split: Split) -> tuple[Array, Array, Array]:
-    """Numbers of the training, validation and test graphs, in NumPy."""
+def answer_each(graphs: Graphs, split: Split, answer: Callable[[Question], Answers]) -> Outputs:
+    """Ask a model for each target of the graphs, and put its answers side by side.
+
+    A target of which the training part has one class alone is answered by that class.
+    """
+    val, test = [], []
+    chosen: dict[str, Any] = {}
+    questions = list(questions_of(graphs, split))
+    for question in questions:
+        one_class = question.classes and len(np.unique(question.y[question.train])) < 2
+        own_val, own_test, found = (_only_class if one_class else answer)(question)
+        val.append(own_val)
+        test.append(own_test)
+        prefix = f"{question.name}: " if len(questions) > 1 else ""
+        chosen |= {f"{prefix}{name}": value for name, value in found.items()}
+    dtype = torch.float32 if all(question.classes for question in questions) else torch.float64
+    parts = {"val": np.concatenate(val, axis=1), "test": np.concatenate(test, axis=1)}
+    return Outputs({part: torch.from_numpy(rows).to(dtype) for part, rows in parts.items()}, chosen)
+
+
+def _only_class(question: Question) -> Answers:
+    """The class of the training part, whatever the graph."""
+    from sklearn.dummy import DummyClassifier
+
+    nothing = np.zeros((len(question.y), 1))
+    return *fit_and_answer(question, DummyClassifier(), nothing), {}
+
+
+def questions_of(graphs: Graphs, split: Split) -> Iterator[Question]:
+    """Each target, in the order of a network's outputs."""
+    task = task_of(graphs)
+    tasks: Sequence[Any] = task.tasks if isinstance(task, SeveralTargets) else [task]
+    names = task.names if isinstance(task, SeveralTargets) else [""]
+    columns = task.targets(graphs).cpu().numpy().reshape(len(graphs), -1).T
     train, val, test = (part.cpu().numpy() for part in (split.train, split.val, split.test))
-    return train, val, test
+    for name, own, y in zip(names, tasks, columns, strict=True):
+        classes = own.out_channels if isinstance(own, Classification) else 0
+        if classes:
+            y = np.nan_to_num(y, nan=-1).astype(int)
+        question = Question(name, y, classes, train, val, test)
+        known = train[question.known(train)]
+        yield Question(name, y, classes, known, val, test)
+
+
+def fit_and_answer(question: Question, model: Any, rows: Any) -> tuple[Array, Array]:
+    """Fit a scikit-learn model on the training rows; its answers to the other parts."""
+    model.fit(rows[question.train], question.y[question.train])
+    val, test = (answers_of(question, model, rows[part]) for part in (question.val, question.test))
+    return val, test
+
+
+def answers_of(question: Question, model: Any, rows: Any) -> Array:
+    """Log-probabilities of a fitted classifier, or numbers of a regressor, a column each.
+
+    A probability is at least one in a thousand before they are scaled to sum to 1: a forest whose
+    trees agree is not certain.
+    """
+    if question.classes == 0:
+        numbers: Array = np.asarray(model.predict(rows), dtype=np.float64)[:, None]
+        return numbers
+    p = all_classes(model.predict_proba(rows), model.classes_, question.classes, otherwise=0.0)
+    p = p.clip(min=_LEAST)
+    logs: Array = np.log(p / p.sum(1, keepdims=True))
+    return logs
 
 
 def all_classes(scores: Array, known: Array, num_classes: int, otherwise: float) -> Array:
@@ -66,18 +153,11 @@ def all_classes(scores: Array, known: Array, num_classes: int, otherwise: float)
     return full
 
 
-def log_probabilities(model: Any, rows: Array, num_classes: int) -> Array:
-    """Log-probabilities of a fitted scikit-learn classifier, shape (n, num_classes).
-
-    A probability is at least one in a thousand before they are scaled to sum to 1: a forest whose
-    trees agree is not certain.
-    """
-    p = all_classes(model.predict_proba(rows), model.classes_, num_classes, otherwise=0.0)
-    p = p.clip(min=_LEAST)
-    logs: Array = np.log(p / p.sum(1, keepdims=True))
-    return logs
+def best_of(question: Question, answers: Mapping[Any, tuple[Array, Array]]) -> Any:
+    """The first of those answers that are best on the validation part."""
+    return max(answers, key=lambda name: question.goodness(answers[name][0]))
 
 
-def accuracy(log_p: Array, y: Array) -> float:
-    """The share of rows whose largest entry is in column ``y``."""
-    return float((log_p.argmax(1) == y).mean())
+def check_targets(graphs: Graphs) -> None:
+    """Refuse graphs that ask nothing."""
+    task_of(graphs)

@@ -8,7 +8,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy.special import log_softmax
 
-from lookhops.classical.outputs import Array, Outputs, accuracy, all_classes, classes_of, parts_of
+from lookhops.classical.outputs import Answers, Array, Outputs, Question, all_classes, answer_each
 from lookhops.datasets.splits import Split
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -33,12 +33,13 @@ def fit_wl(
     kind: str = "subtree",
     max_hops: int = MAX_HOPS,
 ) -> Outputs:
-    r"""Fit scikit-learn's ``SVC`` on a kernel of the training graphs.
+    r"""Fit scikit-learn's ``SVC``, or ``SVR`` for numbers, on a kernel of the training graphs.
 
     The kernel of depth :math:`h` sums hops 0 to :math:`h` and is scaled to
     :math:`k(a, b) / \sqrt{k(a, a) \, k(b, b)}`. Depth and penalty :math:`C` are those of the
-    highest validation accuracy, the smallest of equal ones. Scores become probabilities by a
-    softmax whose temperature the validation part gives.
+    highest validation accuracy (of numbers, the lowest validation MAE), the smallest of equal ones.
+    Scores become probabilities by a softmax whose temperature the validation part gives; numbers
+    are standardised by the training part.
 
     Args:
         graphs: All graphs.
@@ -47,33 +48,47 @@ def fit_wl(
         kind: ``"subtree"`` (``wl``) or ``"optimal-assignment"`` (``wl-oa``).
         max_hops: The largest depth that is tried.
     """
-    from sklearn.svm import SVC
-
-    y = classes_of(graphs)
     check_number(graphs)
-    train, val, test = parts_of(split)
     by_hop = _shared_gram(graphs, max_hops, kind)
-    kernel = np.zeros_like(by_hop[0])
+    return answer_each(graphs, split, lambda question: _answer(question, by_hop))
+
+
+def _answer(question: Question, by_hop: Array) -> Answers:
+    """The answers of the depth and the penalty that are best on the validation part."""
     best: tuple[float, dict[str, Any], Array, Array] | None = None
-    for hops in range(max_hops + 1):
-        kernel = kernel + by_hop[hops]
-        scaled = _unit_length(kernel)
-        rows = scaled[:, train]
+    kernel = np.zeros_like(by_hop[0])
+    for hops, more in enumerate(by_hop):
+        kernel = kernel + more
+        rows = _unit_length(kernel)[:, question.train]
         for penalty in PENALTIES:
-            machine = SVC(C=penalty, kernel="precomputed", cache_size=500)
-            machine.fit(rows[train], y[train])
-            scores = _scores(machine, rows[val], graphs.num_classes)
-            right = accuracy(scores, y[val])
-            if best is None or right > best[0]:
-                chosen = {"hops": hops, "C": penalty}
-                best = right, chosen, scores, _scores(machine, rows[test], graphs.num_classes)
+            val, test = _machine(question, rows, penalty)
+            good = question.goodness(val)
+            if best is None or good > best[0]:
+                best = good, {"hops": hops, "C": penalty}, val, test
     assert best is not None
-    _, chosen, val_scores, test_scores = best
-    temperature = fit_temperature(val_scores, y[val])
-    val_log_p, test_log_p = (
-        log_softmax(scores / temperature, axis=1) for scores in (val_scores, test_scores)
-    )
-    return Outputs.of_arrays(val_log_p, test_log_p, **chosen)
+    _, chosen, val, test = best
+    known = question.known(question.val)
+    if question.classes and known.any():
+        temperature = fit_temperature(val[known], question.y[question.val][known])
+        val, test = (log_softmax(scores / temperature, axis=1) for scores in (val, test))
+    return val, test, chosen
+
+
+def _machine(question: Question, rows: Array, penalty: float) -> tuple[Array, Array]:
+    """A machine's scores of classes, or numbers, for the validation and the test part."""
+    from sklearn.svm import SVC, SVR
+
+    train, y = question.train, question.y[question.train]
+    parts = (rows[question.val], rows[question.test])
+    if question.classes:
+        machine = SVC(C=penalty, kernel="precomputed", cache_size=500).fit(rows[train], y)
+        val, test = (_scores(machine, part, question.classes) for part in parts)
+        return val, test
+    mean, spread = y.mean(), y.std() or 1.0
+    machine = SVR(C=penalty, kernel="precomputed", cache_size=500)
+    machine.fit(rows[train], (y - mean) / spread)
+    val, test = (mean + spread * machine.predict(part)[:, None] for part in parts)
+    return val, test
 
 
 def check_number(graphs: Graphs) -> None:

@@ -31,7 +31,9 @@ def explain(
     of_seed: Annotated[
         int | None,
         typer.Option(
-            "--seed", help="Which of the model's seeds to look into; by default its first."
+            "--seed",
+            help="Which of the model's seeds to look into; by default its first, or the model of "
+            "all graphs where there is one.",
         ),
     ] = None,
     pictures: Annotated[
@@ -53,12 +55,14 @@ def explain(
     """
     from lookhops.models.explain import explain as explain_graphs
     from lookhops.models.predictor import Predictor
+    from lookhops.training.randomness import FINAL
 
     if output is None and not as_json:
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
     predictor = Predictor(model, device)
     graphs = reading.load_input(source, predictor.checkpoint.reading)
-    chosen = predictor.checkpoint.seeds[0] if of_seed is None else of_seed
+    first = predictor.checkpoint.answering[0]
+    chosen = of_seed if of_seed is not None else "final" if first == FINAL else first
     folder = changing(output) if output else nullcontext()
     with warnings_as_lines(), progress_bar() as bar, folder as new:
         explained = explain_graphs(predictor, graphs, of_seed)

@@ -41,6 +41,8 @@ class TrainingRun:
         overwrite: Train anew although the folder is not empty.
         save_every: Seconds between two writes of the state.
         tensorboard: Folder for TensorBoard logs; by default none.
+        final: In the end train on all labelled graphs, for the median of the best numbers of
+            epochs: the model to use, beside the estimate to trust.
         threshold: Two classes: the probability from which the second is answered, such as 0.3, or
             chosen on the validation part for the highest ``f1``, or for ``youden``, the recall of
             both classes. By default the likelier class is answered.
@@ -51,6 +53,7 @@ class TrainingRun:
     overwrite: bool = False
     save_every: float = option(10.0, least=0)
     tensorboard: Path | None = None
+    final: bool = False
     threshold: str | None = None
 
 

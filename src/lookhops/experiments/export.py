@@ -12,7 +12,7 @@ from lookhops.experiments.keys import canonical
 from lookhops.experiments.results import Results
 from lookhops.files import write_text
 from lookhops.tables import Table, to_csv
-from lookhops.words import NONE, plus_minus
+from lookhops.words import NONE
 
 SUFFIXES = (".csv", ".json", ".md", ".tex")
 
@@ -66,15 +66,14 @@ def run_rows(results: Results) -> list[dict[str, Any]]:
 
 
 def summary_table(results: Results) -> Table:
-    """Models by data sets: mean and standard deviation of the test accuracy."""
+    """Models by data sets: mean and standard deviation of the main metric of the test part."""
     datasets = list(dict.fromkeys(cell.dataset for cell in results.cells))
     models = list(dict.fromkeys(cell.model for cell in results.cells))
     found = {(cell.model, cell.dataset): cell for cell in results.cells}
     rows = []
     for model in models:
         cells = [found.get((model, dataset)) for dataset in datasets]
-        rows.append(
-            [[model], *([plus_minus(c.mean_std(), len(c.seeds))] if c else [NONE] for c in cells)]
-        )
+        rows.append([[model], *([c.written()] if c else [NONE] for c in cells)])
+    titles = " or ".join(dict.fromkeys(cell.main.title for cell in results.cells)) or "accuracy"
     mark = " (quick version)" if results.quick else ""
-    return Table([f"model{mark}", *datasets], rows, name="summary", title=f"Test accuracy{mark}")
+    return Table([f"model{mark}", *datasets], rows, name="summary", title=f"Test {titles}{mark}")

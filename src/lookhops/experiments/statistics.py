@@ -56,14 +56,17 @@ class Pair:
     adjusted_p: float
 
 
-def compare_pairs(scores: Mapping[str, ArrayLike], test_to_train: float) -> list[Pair]:
+def compare_pairs(
+    scores: Mapping[str, ArrayLike], test_to_train: float, higher_is_better: bool = True
+) -> list[Pair]:
     """All pairs of models, the better mean first, with Holm's adjustment over all of them.
 
     Args:
         scores: Each model's score on the same splits in the same order.
         test_to_train: Test graphs over training graphs.
+        higher_is_better: Of the scores.
     """
-    order = by_mean(scores)
+    order = by_mean(scores, higher_is_better)
     pairs = list(combinations(order, 2))
     found = [
         corrected_t(np.asarray(scores[a], float) - np.asarray(scores[b], float), test_to_train)
@@ -76,15 +79,16 @@ def compare_pairs(scores: Mapping[str, ArrayLike], test_to_train: float) -> list
     ]
 
 
-def by_mean(scores: Mapping[str, ArrayLike]) -> list[str]:
+def by_mean(scores: Mapping[str, ArrayLike], higher_is_better: bool = True) -> list[str]:
     """The models, best mean first; equal means in the order given."""
-    return sorted(scores, key=lambda name: -float(np.mean(np.asarray(scores[name], float))))
+    sign = -1 if higher_is_better else 1
+    return sorted(scores, key=lambda name: sign * float(np.mean(np.asarray(scores[name], float))))
 
 
-def mean_ranks(scores: Mapping[str, ArrayLike]) -> dict[str, float]:
+def mean_ranks(scores: Mapping[str, ArrayLike], higher_is_better: bool = True) -> dict[str, float]:
     """Mean rank of each model over the splits: 1 is the best, ties share their ranks' mean."""
     table = np.array([np.asarray(values, float) for values in scores.values()])
-    ranks = rankdata(-table, axis=0).mean(axis=1)
+    ranks = rankdata(-table if higher_is_better else table, axis=0).mean(axis=1)
     return {name: float(rank) for name, rank in zip(scores, ranks, strict=True)}
 
 

@@ -23,7 +23,7 @@ from torch import Tensor
 from lookhops import __version__
 from lookhops.datasets.splits import Split
 from lookhops.encoding import Encoding
-from lookhops.encoding.whole import WholeEncoding
+from lookhops.encoding.learnt import Learnt
 from lookhops.errors import LookHopsError
 from lookhops.files import (
     changing,
@@ -44,6 +44,7 @@ from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.schema import AtLeast, Count, NotNegative, Positive, located, read
 from lookhops.tasks import Calibration, Classification, Task, task_from_dict
+from lookhops.training.randomness import FINAL
 from lookhops.training.trainer import Run, run_key
 
 FORMAT = "lookhops-model-1"
@@ -82,6 +83,8 @@ CONFIG_TYPE = AtLeast(
         "seconds_per_epoch": NotNegative | None,
         **dict.fromkeys(("epochs", "best_epoch"), Mapping[str, Count]),
         "members?": Mapping[str, Positive],
+        "final?": bool,
+        "final_model?": AtLeast(dict.fromkeys(("epochs", "graphs", "members"), Positive)),
         "metrics": AtLeast(METRICS),
         **dict.fromkeys(("format", "weights_sha256"), str),
         **dict.fromkeys(("history_sha256?", "predictions_sha256?", "reference_sha256?"), str),
@@ -134,6 +137,9 @@ def _plain(config: Architecture | Protocol) -> dict[str, Any]:
 def difference(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
     """In words, where two settings differ; empty where they do not."""
     found = []
+    last = [settings.get("final", False) for settings in (stored, given)]
+    if last[0] != last[1]:
+        found.append("final {} there, {} here".format(*last))
     kinds: dict[str, Any] = {"architecture": Architecture, "protocol": Protocol}
     for part in ("architecture", "protocol", "data"):
         there, here = stored.get(part, {}), given[part]
@@ -161,6 +167,7 @@ def save_model(
     command: str | None = None,
     reading: Reading = AS_USUAL,
     information: Mapping[str, Any] | None = None,
+    final: Run | None = None,
 ) -> dict[str, Any]:
     """Write the folder's files, in one step for who reads it; what ``config.json`` holds.
 
@@ -175,19 +182,24 @@ def save_model(
         command: The command line that asked for it, for whoever wants it again.
         reading: How the graphs were read.
         information: The hop information that chose k, if it was measured.
+        final: The run on all graphs, if there was one.
     """
     networks = [one for run in runs for one in run.networks]
-    weights = {f"{one.key}.{key}": value for one in networks for key, value in one.weights.items()}
-    for run in runs:
-        weights |= {f"{run.seed}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
+    weights: dict[str, Tensor] = {}
+    for run in (*runs, final) if final else runs:
+        for one in run.networks:
+            weights |= {f"{one.key}.{name}": value for name, value in one.weights.items()}
+        weights |= {f"{run.key}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
         if task.num_fitted and run.fitted is not None:
-            weights[f"{run.seed}.{FITTED}"] = run.fitted
+            weights[f"{run.key}.{FITTED}"] = run.fitted
     content = pack_tensors(weights, {"format": FORMAT})
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: _calibration(metrics, run.seed) for run in runs}
     answers = predictions_csv(runs, graphs, task, calibrations).encode()
     history = history_csv(runs).encode()
-    reference = pack_tensors(_reference(runs, graphs, task, calibrations).tensors(), {})
+    splits = [run.split for run in ((*runs, final) if final else runs)]
+    compared = Reference.of(graphs, splits, _nonconformity(runs, graphs, task, calibrations))
+    reference = pack_tensors(compared.tensors(), {})
     seconds = [row["seconds"] for one in networks for row in one.history]
     config = {
         "format": FORMAT,
@@ -200,6 +212,7 @@ def save_model(
         "epochs": {str(run.seed): len(run.history) for run in runs},
         "best_epoch": {str(run.seed): run.best_epoch for run in runs},
         "members": {str(run.seed): len(run.networks) for run in runs},
+        **({"final_model": _about_final(final)} if final else {}),
         "metrics": metrics,
         "facts": graph_counts(graphs),
         "weights_sha256": hashlib.sha256(content).hexdigest(),
@@ -221,14 +234,28 @@ def save_model(
 
 
 def _calibration(metrics: Mapping[str, Any], seed: int) -> Calibration:
-    """What turns a seed's outputs into answers: it stands among the seed's metrics."""
-    return metrics["seeds"].get(str(seed), {})
+    """What turns a seed's outputs into answers: it stands among the seed's metrics.
+
+    Of the networks that were trained on all graphs it is the median of the seeds'.
+    """
+    if seed != FINAL:
+        return metrics["seeds"].get(str(seed), {})
+    each = list(metrics["seeds"].values())
+    names = [name for name, value in each[0].items() if isinstance(value, float)]
+    values = {name: [one.get(name) for one in each] for name in names}
+    return {name: float(np.median(own)) for name, own in values.items() if None not in own}
 
 
-def _reference(
+def _about_final(run: Run) -> dict[str, Any]:
+    """What is said of the networks that were trained on all graphs."""
+    counts = {"epochs": len(run.history), "graphs": len(run.split.train)}
+    return {**counts, "members": len(run.networks)}
+
+
+def _nonconformity(
     runs: Sequence[Run], graphs: Graphs, task: Task, calibrations: Mapping[int, Calibration]
-) -> Reference:
-    """What new graphs are compared with."""
+) -> dict[int, list[Tensor]]:
+    """How far the truth of each seed's validation graphs is from its answers."""
     target = task.targets(graphs).cpu()
     nonconformity: dict[int, list[Tensor]] = {}
     for run in runs:
@@ -243,7 +270,7 @@ def _reference(
             )
             for head in task.heads
         ]
-    return Reference.of(graphs, [run.split for run in runs], nonconformity)
+    return nonconformity
 
 
 # -------------------------------------------------------------------- reading
@@ -260,7 +287,7 @@ class Checkpoint:
         encoding: What it is told.
         task: What it is asked.
         weights: The weights of each seed's members.
-        learnt: What each seed's networks learnt to be told of whole graphs.
+        learnt: What each seed's networks learnt to be told.
         fitted: What the task took from each seed's training part, where answers need it.
         reference: What new graphs are compared with; folders of earlier versions have none.
     """
@@ -271,7 +298,7 @@ class Checkpoint:
     encoding: Encoding
     task: Task
     weights: dict[int, list[dict[str, Tensor]]]
-    learnt: dict[int, WholeEncoding]
+    learnt: dict[int, Learnt]
     fitted: dict[int, Tensor]
     reference: Reference | None = None
 
@@ -283,7 +310,12 @@ class Checkpoint:
     @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds whose weights are here."""
-        return tuple(self.weights)
+        return tuple(seed for seed in self.weights if seed != FINAL)
+
+    @property
+    def answering(self) -> tuple[int, ...]:
+        """The seeds whose networks answer: all, or those that were trained on all graphs alone."""
+        return (FINAL,) if FINAL in self.weights else self.seeds
 
     def calibration(self, seed: int) -> Calibration:
         """What turns a seed's outputs into answers."""
@@ -344,15 +376,15 @@ def _load(folder: Path) -> Checkpoint:
         found = Checkpoint(folder, config, *parts, {}, {}, {}, _read_reference(folder, config))
         expected: dict[str, Tensor] = {}
         members: dict[int, list[str]] = {}
-        for seed in map(int, config["epochs"]):
-            found.learnt[seed] = _learnt(tensors, seed)
+        for seed, count in _networks(config).items():
+            first = run_key(seed, 0)
+            found.learnt[seed] = _learnt(tensors, first)
             network = found.network(seed).state_dict()
-            count = config.get("members", {}).get(str(seed), 1)
             members[seed] = [run_key(seed, member) for member in range(count)]
             for own in members[seed]:
                 expected |= {f"{own}.{key}": value for key, value in network.items()}
             if task.num_fitted:
-                expected[f"{seed}.{FITTED}"] = torch.zeros(task.num_fitted)
+                expected[f"{first}.{FITTED}"] = torch.zeros(task.num_fitted)
     _check_names(path, tensors, expected)
     if hashlib.sha256(content).hexdigest() != config["weights_sha256"]:
         raise LookHopsError(
@@ -362,12 +394,19 @@ def _load(folder: Path) -> Checkpoint:
     by_name: dict[str, dict[str, Tensor]] = {}
     for key in expected:
         owner, _, name = key.partition(".")
-        if name == FITTED:
-            found.fitted[int(owner)] = tensors[key]
-        else:
-            by_name.setdefault(owner, {})[name] = tensors[key]
-    found.weights.update({seed: [by_name[own] for own in names] for seed, names in members.items()})
+        by_name.setdefault(owner, {})[name] = tensors[key]
+    for seed, names in members.items():
+        if task.num_fitted:
+            found.fitted[seed] = by_name[names[0]].pop(FITTED)
+        found.weights[seed] = [by_name[own] for own in names]
     return found
+
+
+def _networks(config: Mapping[str, Any]) -> dict[int, int]:
+    """How many networks each seed has, and those that were trained on all graphs."""
+    seeds = {int(seed): config.get("members", {}).get(seed, 1) for seed in config["epochs"]}
+    last = config.get("final_model")
+    return seeds | ({FINAL: last["members"]} if last else {})
 
 
 def _read_reference(folder: Path, config: Mapping[str, Any]) -> Reference | None:
@@ -384,11 +423,11 @@ def _read_reference(folder: Path, config: Mapping[str, Any]) -> Reference | None
     return Reference.from_tensors(unpack_tensors(content, path)[0])
 
 
-def _learnt(tensors: dict[str, Tensor], seed: int) -> WholeEncoding:
-    """What a seed's network learnt to be told, taken out of a folder's tensors."""
-    prefix = f"{seed}.{LEARNT}"
+def _learnt(tensors: dict[str, Tensor], key: str) -> Learnt:
+    """What a network learnt to be told, taken out of a folder's tensors."""
+    prefix = f"{key}.{LEARNT}"
     own = {key: tensors.pop(key) for key in list(tensors) if key.startswith(prefix)}
-    return WholeEncoding.from_tensors({key[len(prefix) :]: value for key, value in own.items()})
+    return Learnt.from_tensors({key[len(prefix) :]: value for key, value in own.items()})
 
 
 def read_config(folder: Path) -> dict[str, Any]:

@@ -44,7 +44,7 @@ class Predictor:
         #: The networks of each seed, whose answers are averaged.
         self.members: dict[int, list[GraphNetwork]] = {
             seed: [model.to(self.device) for model in self.checkpoint.models(seed)]
-            for seed in self.checkpoint.seeds
+            for seed in self.checkpoint.weights
         }
         #: The first network of each seed, to look into.
         self.models = {seed: members[0] for seed, members in self.members.items()}
@@ -74,7 +74,7 @@ class Predictor:
         if not 0 < coverage < 1:
             raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
         whole = self.whole(graphs)
-        outputs = {seed: self.outputs(whole, seed) for seed in self.models}
+        outputs = {seed: self.outputs(whole, seed) for seed in self.checkpoint.answering}
         each = torch.stack([self._calibrated(own, seed) for seed, own in outputs.items()])
         alone = [
             (self._calibrated([one], seed).numpy(), self.checkpoint.calibration(seed))
@@ -129,12 +129,12 @@ class Predictor:
     def _region(self, head: Head, number: int, each: Array, coverage: float) -> Array | None:
         """The conformal sets or intervals of one target, where the folder has what it takes."""
         own = each[..., head.channels]
-        reference = self.checkpoint.reference
-        known = {} if reference is None else reference.nonconformity
-        answers = [p for seed, p in zip(self.models, own, strict=True) if seed in known]
+        reference, seeds = self.checkpoint.reference, self.checkpoint.answering
+        known = {} if reference is None else {s: reference.nonconformity_of(s) for s in seeds}
+        answers = [p for seed, p in zip(seeds, own, strict=True) if known.get(seed)]
         if not answers:
             return None
-        values = [known[seed][number].numpy() for seed in self.models if seed in known]
+        values = [known[seed][number].numpy() for seed in seeds if known[seed]]
         return head.task.regions(np.stack(answers), values, coverage)
 
     def outputs(self, whole: WholeGraphs, seed: int) -> list[Tensor]:

@@ -14,6 +14,7 @@ from torch import Tensor
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import SimilarityIndex, content_hashes
+from lookhops.training.randomness import FINAL
 
 Array = NDArray[Any]
 
@@ -68,6 +69,15 @@ class Reference:
             nonconformity,
         )
 
+    def nonconformity_of(self, seed: int) -> Sequence[Tensor]:
+        """That of a seed, for each target; empty where there is none.
+
+        Of the networks that were trained on all graphs it is that of all seeds together.
+        """
+        if seed != FINAL:
+            return self.nonconformity.get(seed, ())
+        return [torch.cat(each) for each in zip(*self.nonconformity.values(), strict=True)]
+
     def has_trained_on(self, graphs: Graphs) -> Array:
         """Whether each graph is, by its content, one of the training graphs, shape (g)."""
         return torch.isin(content_hashes(graphs.to("cpu")), self.train).numpy()
@@ -114,5 +124,6 @@ def _limit(graphs: Graphs, splits: Sequence[Split]) -> float:
     near = [
         SimilarityIndex.of(graphs.select(split.train)).nearest(graphs.select(split.val))
         for split in splits
+        if len(split.val)
     ]
     return float(np.quantile(np.concatenate(near), UNLIKE, method="lower"))

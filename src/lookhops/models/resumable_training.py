@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import torch
@@ -27,7 +28,15 @@ from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.schema import AtLeast, located, read
 from lookhops.tasks import task_of
-from lookhops.training.trainer import NotFinite, Progress, Run, choose_device, draw_splits, train
+from lookhops.training.trainer import (
+    NotFinite,
+    Progress,
+    Run,
+    choose_device,
+    draw_splits,
+    train,
+    train_on_all,
+)
 
 BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))
 _FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
@@ -49,6 +58,7 @@ def train_into(
     command: str | None = None,
     reading: Reading = AS_USUAL,
     information: Mapping[str, Any] | None = None,
+    final: bool = False,
 ) -> dict[str, Any]:
     """Train as :func:`~lookhops.training.train` does, and keep the models in a folder.
 
@@ -66,6 +76,8 @@ def train_into(
         command: The command line that asked for it, kept with the model.
         reading: How the graphs were read, kept with the model: new ones are read so too.
         information: The hop information that chose k, kept with the model.
+        final: Whether to train on all graphs in the end, for the median of the best numbers of
+            epochs: that model answers, and the metrics are those of the others.
 
     Returns:
         What ``config.json`` holds: settings, metrics and all.
@@ -78,25 +90,24 @@ def train_into(
     # An architecture that cannot be says so before anything is written.
     told = Encoding.fit(graphs, architecture.reads_edges)
     GraphNetwork.from_architecture(told.width, task.out_channels, architecture, **told.sizes)
-    settings = settings_of(graphs, architecture, protocol, parts)
+    settings = settings_of(graphs, architecture, protocol, parts) | {"final": final}
     state = ResumeState(folder, settings, save_every)
     if (config := state.prepare(resume, overwrite)) is not None:
         return config
 
     stopped: NotFinite | None = None
+    last: Run | None = None
+    options: dict[str, Any] = {
+        **{"task": task, "device": chosen, "resume": state.load},
+        "on_epoch": lambda progress: state.after_epoch(progress, on_epoch),
+    }
+    runs: list[Run] = []
     try:
-        runs = train(
-            graphs,
-            architecture,
-            protocol,
-            task=task,
-            splits=plan,
-            device=chosen,
-            resume=state.load,
-            on_epoch=lambda progress: state.after_epoch(progress, protocol, on_epoch),
-        )
+        runs = train(graphs, architecture, protocol, splits=plan, **options)
+        if final:
+            last = train_on_all(graphs, architecture, protocol, median_epoch(runs), **options)
     except NotFinite as error:
-        runs, stopped = error.runs, error
+        runs, stopped = runs or error.runs, error
     config = save_model(
         folder,
         runs,
@@ -108,11 +119,17 @@ def train_into(
         command=command,
         reading=reading,
         information=information,
+        final=last,
     )
     state.clear()
     if stopped:
         raise stopped
     return config
+
+
+def median_epoch(runs: Sequence[Run]) -> int:
+    """The median of the epochs whose weights were kept, at least 1."""
+    return max(1, round(median(one.best_epoch for run in runs for one in run.networks)))
 
 
 class ResumeState:
@@ -170,15 +187,14 @@ class ResumeState:
         files.write_json(self.begun_with, self.settings)
         return None
 
-    def after_epoch(
-        self, progress: Progress, protocol: Protocol, on_epoch: Callable[[Progress], None]
-    ) -> None:
+    def after_epoch(self, progress: Progress, on_epoch: Callable[[Progress], None]) -> None:
         """Tell of an epoch and write the state; what ends the training here loses nothing of it."""
         try:
             on_epoch(progress)
         except BaseException:
             self.save(progress)
             raise
+        protocol = progress.engine.protocol
         self.save(progress, now=all(run.done(protocol) for run in progress.runs))
 
     def save(self, progress: Progress, now: bool = True) -> None:

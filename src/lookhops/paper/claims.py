@@ -220,7 +220,7 @@ def _measure(contrast: Contrast, results: Results) -> dict[str, Estimate]:
         cells = [cell for slug in slugs if (cell := ROWS[slug].cell(results, dataset))]
         seeds = shared_seeds(cells)
         if len(cells) == len(slugs) and len(seeds) >= 2:
-            tables = [cell.accuracy() for cell in cells]
+            tables = [cell.scores() for cell in cells]
             scores = np.array([[table[seed] for seed in seeds] for table in tables])
             first, second = np.split(scores, [len(contrast.first)])
             difference = first.mean(axis=0) - second.mean(axis=0)

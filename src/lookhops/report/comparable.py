@@ -14,12 +14,8 @@ from lookhops.models.folder import run_records
 from lookhops.nn import Architecture
 from lookhops.report.folders import ModelFolder
 from lookhops.schema import read
-from lookhops.tasks import Classification
 from lookhops.training import Protocol
 from lookhops.words import QUICK_MARK, counted
-
-#: What models are compared by.
-MAIN = Classification.main
 
 
 @dataclass(frozen=True)
@@ -52,12 +48,9 @@ class Group:
 
     @cached_property
     def scores(self) -> dict[str, str]:
-        """Test accuracy of each model, best first, as it is written: mean and spread."""
-        count = len(self.found.seeds)
-        return {
-            name: MAIN.written(*(value / 100 for value in cell.mean_std()[:count]))
-            for name, cell in self.cells.items()
-        }
+        """The main metric of each model, best first, as it is written: mean and spread."""
+        unit = " %" if self.found.main.share else ""
+        return {name: f"{cell.written()}{unit}" for name, cell in self.cells.items()}
 
     @property
     def left_out(self) -> dict[str, str]:

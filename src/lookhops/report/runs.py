@@ -72,7 +72,9 @@ def _summary(groups: Sequence[Group]) -> str:
         [group] = groups
         first = "comes first, with" if len(group.cells) > 1 else "has"
         seeds, best = counted(len(group.found.seeds), "seed"), group.best.model
-        text += f"; {best} {first} a test accuracy of {group.scores[best]} over {seeds}"
+        text += (
+            f"; {best} {first} a test {group.found.main.title} of {group.scores[best]} over {seeds}"
+        )
     if all(group.quick for group in groups):
         return f"{text}. This is the quick version, which says nothing about the models."
     few = any(group.quick for group in groups)
@@ -83,7 +85,7 @@ def _tiles(groups: Sequence[Group], verdicts: Sequence[Verdict]) -> list[Tile]:
     tiles = [Tile(f"{what}s", f"{count:,}") for what, count in _counts(groups).items()]
     if len(groups) == 1:
         best = groups[0].best.model
-        first = Tile("best test accuracy", groups[0].scores[best], best)
+        first = Tile(f"best test {groups[0].found.main.title}", groups[0].scores[best], best)
         tiles[:1] = [first, *lead_tiles(groups[0])]
     if verdicts:
         reproduced = sum(one.word == REPRODUCED for one in verdicts)

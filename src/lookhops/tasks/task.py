@@ -42,6 +42,22 @@ class Metric:
     shown: bool = True
     about_calibration: bool = False
 
+    @property
+    def scale(self) -> float:
+        """What values are multiplied by to be shown: 100 for shares, else 1."""
+        return 100.0 if self.share else 1.0
+
+    @property
+    def heading(self) -> str:
+        """Its title with its unit, above a column of values: ``accuracy, %``."""
+        return f"{self.title}, %" if self.share else self.title
+
+    def digits(self, size: float) -> int:
+        """Digits after the point of values of about this size: one of shares, else three in all."""
+        if self.share:
+            return 1
+        return max(2 - floor(log10(abs(size))), 0) if 0 < abs(size) < inf else 2
+
     def written(self, *values: float | None, joint: str = " ± ") -> str:
         """Values of it as tables show them: ``77.5 %``, ``77.5 ± 1.3 %``, ``0.532 ± 0.021``.
 
@@ -56,12 +72,8 @@ class Metric:
         known = [value for value in values if value is not None]
         if not known:
             return NONE
-        if self.share:
-            texts = [f"{100 * value:.1f}" for value in known]
-        else:
-            size = abs(known[0])
-            digits = 2 - floor(log10(size)) if 0 < size < inf else 2
-            texts = [f"{value:,.{max(digits, 0)}f}" for value in known]
+        digits = self.digits(known[0])
+        texts = [f"{self.scale * value:,.{digits}f}" for value in known]
         return joint.join(texts).replace("-", MINUS) + (" %" if self.share else "")
 
 

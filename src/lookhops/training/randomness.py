@@ -11,12 +11,16 @@ from torch import Tensor
 
 from lookhops.nn import Architecture, GraphNetwork
 
+#: Stands where a seed does, for networks that are trained on all graphs.
+FINAL = -1
+
 
 def member_seed(seed: int, member: int) -> int:
     """The seed of all that is random in a member: of the first the split's own, else from both."""
-    if member == 0:
+    if member == 0 and seed != FINAL:
         return seed
-    return int(np.random.SeedSequence((seed, member)).generate_state(1)[0])
+    own = 2**32 if seed == FINAL else seed  # seeds of splits are lower
+    return int(np.random.SeedSequence((own, member)).generate_state(1)[0])
 
 
 def seeded_model(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lookhops.datasets.splits import PARTS, Split, SplitPlan
 from lookhops.encoding import Encoding
-from lookhops.encoding.whole import WholeEncoding
+from lookhops.encoding.learnt import Learnt
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
@@ -21,7 +21,7 @@ from lookhops.options import Protocol
 from lookhops.tasks import Task, task_of
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import Engine
-from lookhops.training.randomness import member_seed, seeded_model
+from lookhops.training.randomness import FINAL, member_seed, seeded_model
 from lookhops.training.stacked import StackedEngine, stackable
 
 
@@ -40,7 +40,7 @@ class Run:
         weights: The weights of that epoch.
         predictions: The network's outputs for the ``val`` and ``test`` parts with these weights,
             in the units of the targets.
-        learnt: What the network learnt to be told of whole graphs.
+        learnt: What the network learnt to be told.
         fitted: What the task took from the training part.
         members: Where this stands for several networks, all of them: ``predictions`` are of their
             average, all else is of the first.
@@ -54,7 +54,7 @@ class Run:
     best_loss: float = float("inf")
     weights: dict[str, Tensor] = field(default_factory=dict)
     predictions: dict[str, Tensor] = field(default_factory=dict)
-    learnt: WholeEncoding = field(default_factory=WholeEncoding)
+    learnt: Learnt = field(default_factory=Learnt)
     fitted: Tensor | None = None
     members: tuple[Run, ...] = ()
 
@@ -79,7 +79,12 @@ class Run:
 
 def run_key(seed: int, member: int) -> str:
     """What files call a run: its seed, then its member's number where that is not the first."""
-    return f"{seed}-{member}" if member else f"{seed}"
+    name = "final" if seed == FINAL else f"{seed}"
+    return f"{name}-{member}" if member else name
+
+
+#: Gives, for the runs of a stack, what an earlier :class:`Progress` held of it.
+Resume = Callable[[list[Run]], tuple[list[Run], dict[str, Tensor]] | None]
 
 
 class NotFinite(LookHopsError):
@@ -107,7 +112,7 @@ def train(
     splits: SplitPlan | Sequence[Split] | None = None,
     device: str | torch.device = "auto",
     stacked: bool | None = None,
-    resume: Callable[[list[Run]], tuple[list[Run], dict[str, Tensor]] | None] | None = None,
+    resume: Resume | None = None,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
 ) -> list[Run]:
     """Train one model for each seed of the protocol, of one network or several; test it once.
@@ -128,11 +133,52 @@ def train(
     protocol = protocol or Protocol()
     task = task or task_of(graphs, protocol.class_weights, protocol.loss)
     parts = draw_splits(graphs, task, protocol, splits).splits
-    finished: list[Run] = []
     chosen = choose_device(device)
     stacked = chosen.type == "cuda" if stacked is None else stacked
     begun = [Run(seed, parts[seed], m) for seed in parts for m in range(protocol.members)]
-    for engine, runs in _engines(graphs, task, begun, architecture, protocol, chosen, stacked):
+    engines = _engines(graphs, task, begun, architecture, protocol, chosen, stacked)
+    runs = _train_all(engines, task, protocol, resume, on_epoch)
+    return sorted(runs, key=lambda run: protocol.seeds.index(run.seed))
+
+
+def train_on_all(
+    graphs: Graphs,
+    architecture: Architecture,
+    protocol: Protocol,
+    epochs: int,
+    *,
+    task: Task,
+    device: str | torch.device = "auto",
+    resume: Resume | None = None,
+    on_epoch: Callable[[Progress], None] = lambda progress: None,
+) -> Run:
+    """Train on all graphs that have a target, for so many epochs: nothing is left to test on.
+
+    Args:
+        graphs, architecture, protocol, task, device, resume, on_epoch: As for :func:`train`; of the
+            protocol, neither seeds nor splits.
+        epochs: How many.
+    """
+    none = torch.zeros(0, dtype=torch.long)
+    everything = Split(task.known(task.targets(graphs).cpu()).nonzero().flatten(), none, none)
+    chosen, fixed = choose_device(device), replace(protocol, max_epochs=epochs, patience=epochs)
+    begun = [Run(FINAL, everything, member) for member in range(protocol.members)]
+    together = chosen.type == "cuda"
+    engines = _engines(graphs, task, begun, architecture, fixed, chosen, together)
+    [run] = _train_all(engines, task, fixed, resume, on_epoch)
+    return run
+
+
+def _train_all(
+    engines: Iterable[tuple[Engine, list[Run]]],
+    task: Task,
+    protocol: Protocol,
+    resume: Resume | None,
+    on_epoch: Callable[[Progress], None],
+) -> list[Run]:
+    """Train the runs of each engine and test them once; one run for each split."""
+    finished: list[Run] = []
+    for engine, runs in engines:
         earlier = resume(runs) if resume else None
         if earlier is not None:
             runs, state = earlier
@@ -143,11 +189,11 @@ def train(
             error.runs = _by_split(finished + error.runs, task)
             raise
         _take_weights(engine, runs)
-        for run, val, test in zip(runs, engine.predict("val"), engine.predict("test"), strict=True):
-            predicted = {"val": val, "test": test}
-            run.predictions = {p: task.in_units(o, run.fitted) for p, o in predicted.items()}
+        for part in ("val", "test") if runs[0].seed != FINAL else ():
+            for run, output in zip(runs, engine.predict(part), strict=True):
+                run.predictions[part] = task.in_units(output, run.fitted)
         finished += runs
-    return sorted(_by_split(finished, task), key=lambda run: protocol.seeds.index(run.seed))
+    return _by_split(finished, task)
 
 
 def _by_split(runs: Sequence[Run], task: Task) -> list[Run]:
@@ -175,25 +221,32 @@ def _fit(
     protocol: Protocol,
     on_epoch: Callable[[Progress], None],
 ) -> None:
-    """Epoch after epoch until every run of the stack has stopped."""
+    """Epoch after epoch until every run of the stack has stopped.
+
+    Networks that are trained on all graphs have nothing to stop by: their last weights are kept.
+    """
+    final = runs[0].seed == FINAL
     while not all(run.done(protocol) for run in runs):
         start = time.perf_counter()
         epoch = max(len(run.history) for run in runs) + 1
         train_loss = engine.epoch(epoch).tolist()
-        val_loss, val_score = (values.tolist() for values in engine.validate())
+        validated = None if final else engine.validate()
         seconds = (time.perf_counter() - start) / len(runs)
         going = [i for i, run in enumerate(runs) if not run.done(protocol)]
+        rows = [{"epoch": epoch, "train_loss": loss} for loss in train_loss]
+        if validated is not None:
+            for row, loss, score in zip(rows, *(v.tolist() for v in validated), strict=True):
+                row |= {"val_loss": loss, f"val_{task.watched.name}": score}
+        watched = [row.get("val_loss", -epoch) for row in rows]  # without one, later is better
         for i in going:
-            if not isfinite(train_loss[i]) or not isfinite(val_loss[i]):
+            if not isfinite(train_loss[i]) or not isfinite(watched[i]):
                 raise _not_finite(engine, runs, runs[i], epoch)
-        better = [i in going and val_loss[i] < run.best_loss for i, run in enumerate(runs)]
+        better = [i in going and watched[i] < run.best_loss for i, run in enumerate(runs)]
         engine.remember(torch.tensor(better))
         for i in going:
-            losses = {"epoch": epoch, "train_loss": train_loss[i], "val_loss": val_loss[i]}
-            score = {f"val_{task.watched.name}": val_score[i], "seconds": seconds}
-            runs[i].history.append({**losses, **score})
+            runs[i].history.append({**rows[i], "seconds": seconds})
             if better[i]:
-                runs[i].best_epoch, runs[i].best_loss = epoch, val_loss[i]
+                runs[i].best_epoch, runs[i].best_loss = epoch, watched[i]
         engine.retire(torch.tensor([run.done(protocol) for run in runs]))
         on_epoch(Progress(runs, engine))
 
@@ -202,9 +255,10 @@ def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> Not
     """The end of a training whose loss stopped being a number; every run gets what was kept."""
     _take_weights(engine, runs)
     kept = f"; the weights of epoch {failed.best_epoch} are kept" if failed.best_epoch else ""
-    which = f"{failed.seed}, member {failed.member}" if failed.member else f"{failed.seed}"
+    of = "the training on all graphs" if failed.seed == FINAL else f"seed {failed.seed}"
+    which = f"{of}, member {failed.member}," if failed.member else of
     return NotFinite(
-        f"The loss of seed {which} was not a finite number in epoch {epoch}{kept}. "
+        f"The loss of {which} was not a finite number in epoch {epoch}{kept}. "
         "A lower learning rate may help.",
         runs,
     )

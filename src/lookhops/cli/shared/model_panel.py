@@ -14,7 +14,7 @@ from lookhops.nn.registry import network_name
 from lookhops.options import splits_in_words
 from lookhops.tasks import Classification, Metric, Regression, SeveralTargets, Task, task_from_dict
 from lookhops.tasks.several import Head
-from lookhops.words import duration, short
+from lookhops.words import counted, duration, short
 
 #: More seeds than this have their own columns in config.json alone; more classes no matrix.
 SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 3, 5, 12
@@ -120,6 +120,9 @@ def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         parts = [f"{runs[0][f'{part}_graphs']:,}" for part in ("train", "val", "test")]
         sizes = "{} + {} + {} graphs".format(*parts)
         yield "splits", splits_in_words(protocol["split"], protocol["folds"]), sizes
+    if last := config.get("final_model"):
+        trained = f"all {counted(last['graphs'], 'graph')}"
+        yield "final model", trained, f"{counted(last['epochs'], 'epoch')}; it answers"
     yield "epochs", length, f"at most {config['protocol']['max_epochs']}"
     if (seconds := config["seconds_per_epoch"]) is not None:
         device = escape(config["machine"]["device"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Seconds between two lines where there is no terminal.
 QUIET = 30.0
+#: What the networks are called that are trained on all graphs.
+ALL = "all graphs"
 
 
 def progress_bar(*columns: ProgressColumn) -> Progress:
@@ -48,22 +50,33 @@ def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epo
         going = [run for run in progress.runs if not run.done(protocol)] or progress.runs
         last = [run.history[-1] for run in going]
         epoch = max(len(run.history) for run in progress.runs)
-        means = [sum(row[key] for row in last) / len(last) for key in ("train_loss", "val_loss")]
-        figures = "epoch {}  train {:.3f}  validation {:.3f}".format(epoch, *means)
-        seeds = ", ".join(str(run.seed) for run in going[:3]) + ("…" if len(going) > 3 else "")
-        bar.update(task, completed=epoch, description=f"{title}seed {seeds}", figures=figures)
+        figures = f"epoch {epoch}"
+        for name, key in (("train", "train_loss"), ("validation", "val_loss")):
+            if key in last[0]:  # there is nothing to stop by where all graphs are trained on
+                figures += f"  {name} {sum(row[key] for row in last) / len(last):.3f}"
+        which = _which(going)
+        bar.update(task, completed=epoch, description=f"{title}{which}", figures=figures)
         if not err.is_terminal and time.monotonic() - spoken > QUIET:
             spoken = time.monotonic()
-            print_line(f"{title}seed {seeds}: {figures}", err)
-        for run in progress.runs:
+            print_line(f"{title}{which}: {figures}", err)
+        for run in progress.runs if which != ALL else ():
             if run.done(protocol) and run.key not in reported:
                 reported.add(run.key)
-                which = f"seed {run.seed}" + (f", member {run.member}" if run.member else "")
-                print_line(f"{title}{which} ({len(reported)} of {total}): {_ending(run)}", err)
+                name = f"seed {run.seed}" + (f", member {run.member}" if run.member else "")
+                print_line(f"{title}{name} ({len(reported)} of {total}): {_ending(run)}", err)
 
     with progress_bar(TextColumn("{task.fields[figures]}")) as bar:
         task = bar.add_task("", total=protocol.max_epochs, figures="")
         yield show
+
+
+def _which(runs: Sequence[Run]) -> str:
+    """The runs that are on their way, in words."""
+    from lookhops.training.randomness import FINAL
+
+    if runs[0].seed == FINAL:
+        return ALL
+    return "seed " + ", ".join(str(run.seed) for run in runs[:3]) + ("…" if len(runs) > 3 else "")
 
 
 def _ending(run: Run) -> str:

@@ -26,7 +26,9 @@ from lookhops.report.charts import (
 )
 from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading, Tile
+from lookhops.report.sections.costs import cost_charts
 from lookhops.tables import Table
+from lookhops.tasks import Classification, Metric
 from lookhops.words import (
     MINUS,
     NONE,
@@ -35,14 +37,16 @@ from lookhops.words import (
     counted,
     duration,
     joined,
+    memory,
     number,
     p_said,
     p_value,
-    percent,
     short,
     signed,
 )
 
+#: What a table has beside the main metric.
+AUROC, R2 = Metric("auroc", "AUROC"), Metric("r2", "R²", share=False)
 #: More pairs than this are drawn against the best model only, and listed in a folded table.
 MOST_PAIRS = 10
 
@@ -87,8 +91,8 @@ def verdict(group: Group) -> str:
     means = [float(np.mean(group.found.scores[name])) for name in (first, second)]
     if not pairs:
         return (
-            f"{first} has {means[0]:.1f} %, {second} {means[1]:.1f} %, on one split, which says "
-            "nothing about differences."
+            f"{first} has {_score(group, means[0])}, {second} {_score(group, means[1])}, on one "
+            "split, which says nothing about differences."
         )
     leaders, *_ = pairs
     sure = (
@@ -101,9 +105,35 @@ def verdict(group: Group) -> str:
     said = count.get(differ, f"{differ} differ")
     rest = f" Of all {len(pairs)} pairs, {said}." if len(pairs) > 1 else ""
     return (
-        f"{first} comes first with {means[0]:.1f} %, {ahead(means[0] - means[1], second)} "
-        f"(95% interval {_interval(leaders)}, Holm's {p_said(leaders.adjusted_p)}): {sure}.{rest}"
+        f"{first} comes first with {_score(group, means[0])}, {_ahead(group, means, second)} "
+        f"(95% interval {_interval(leaders, _digits(group))}, Holm's "
+        f"{p_said(leaders.adjusted_p)}): {sure}.{rest}"
     )
+
+
+def _score(group: Group, score: float) -> str:
+    """A score with its unit: ``77.5 %``, ``MAE 0.532``."""
+    main = group.found.main
+    text = main.written(score / main.scale)
+    return text if main.share else f"{main.title} {text}"
+
+
+def _ahead(group: Group, means: Sequence[float], of: str) -> str:
+    """How far the first model is ahead of the next, whichever way the scores go."""
+    if group.found.main.share:
+        return ahead(means[0] - means[1], of)
+    return f"{abs(means[0] - means[1]):.{_digits(group)}f} ahead of {of}"
+
+
+def _digits(group: Group) -> int:
+    """Digits of differences after the point."""
+    best = float(np.mean(next(iter(group.found.scores.values()))))
+    return group.found.main.digits(best)
+
+
+def _points(group: Group) -> str:
+    """What differences are counted in."""
+    return "percentage points" if group.found.main.share else group.found.main.title
 
 
 def lead_tiles(group: Group) -> list[Tile]:
@@ -113,11 +143,13 @@ def lead_tiles(group: Group) -> list[Tile]:
     first, second = list(group.cells)[:2]
     points = float(np.mean(group.found.scores[first]) - np.mean(group.found.scores[second]))
     sure = f" ({p_said(group.found.pairs[0].adjusted_p)})" if group.found.pairs else ""
-    return [Tile("ahead", f"{signed(points)} points", f"{first} over {second}{sure}")]
+    unit = "points" if group.found.main.share else group.found.main.title
+    gap = signed(points, _digits(group))
+    return [Tile("ahead", f"{gap} {unit}", f"{first} over {second}{sure}")]
 
 
 def _comparison_blocks(group: Group) -> list[Block]:
-    pairs, count = group.found.pairs, len(group.found.seeds)
+    pairs, count, main = group.found.pairs, len(group.found.seeds), group.found.main.title
     tested = group.best.metrics["test_graphs"][0]
     seeds = counted(count, "shared seed" if len(group.cells) > 1 else "seed")
     n = f"n = {tested:,} test graphs a seed, {seeds}"
@@ -128,16 +160,20 @@ def _comparison_blocks(group: Group) -> list[Block]:
     first, many = group.best.model, len(pairs) > MOST_PAIRS
     shown = [pair for pair in pairs if not many or pair.first == first]
     high = 140 + 34 * max(len(shown), len(group.cells))
-    blocks.append(accuracies(group, f"Test accuracy of each model, best first. {n}.", high))
+    blocks.append(accuracies(group, f"Test {main} of each model, best first. {n}.", high))
     if pairs:
         note = (
-            f"Paired differences of test accuracy with 95% intervals, {counted(count, 'split')}; "
+            f"Paired differences of test {main} with 95% intervals, {counted(count, 'split')}; "
             "corrected resampled t-test of Nadeau and Bengio, p adjusted for all pairs by Holm's "
             "method." + (f" Against {first}; all pairs below." if many else "")
         )
-        blocks.append(differences(shown, note, high))
+        blocks.append(differences(group, shown, note, high))
+    if len(group.cells) > 1:
+        blocks += cost_charts(group, n)
     if many:
-        blocks.append(Folded(replace(pairs_table(pairs), note=f"All {len(pairs)} pairs")))
+        blocks.append(
+            Folded(replace(pairs_table(pairs, _digits(group)), note=f"All {len(pairs)} pairs"))
+        )
     return blocks
 
 
@@ -146,26 +182,29 @@ def _comparison_blocks(group: Group) -> list[Block]:
 
 def models_table(group: Group, n: str) -> Table:
     """The models over the splits that they share, best mean first."""
+    main = group.found.main
+    second = AUROC if group.best.runs[0].task is Classification else R2
     rows = [
         [
             name,
             group.scores[name],
-            percent(_mean(cell, "val_accuracy")),
-            percent(_mean(cell, "auroc")),
+            main.written(_mean(cell, f"val_{main.name}")),
+            second.written(_mean(cell, second.name)),
             number(cell.metrics["parameters"][0]),
             duration(float(np.mean(cell.metrics["seconds"]))),
+            memory(cell.peak_memory),
             _network(cell.architecture),
         ]
         for name, cell in group.cells.items()
     ]
-    head = ("model", "test accuracy", "validation", "AUROC", "parameters", "time a seed")
+    head = ("model", f"test {main.title}", "validation", second.title, "parameters", "time a split")
     order = "Best mean first; " if len(rows) > 1 else ""
     spread = "mean ± standard deviation" if len(group.found.seeds) > 1 else "one split, no spread"
     caption = (
-        f"{order}{spread}. Choose among models by their "
-        f"validation accuracy: the test accuracy is for telling how good the choice is. {n}."
+        f"{order}{spread}. Choose among models by their validation {main.title}: the test "
+        f"{main.title} is for telling how good the choice is. {n}."
     )
-    return Table((*head, "network"), rows, caption, best=0)
+    return Table((*head, "peak memory", "network"), rows, caption, best=0)
 
 
 def _network(model: Model) -> str:
@@ -178,13 +217,13 @@ def _mean(cell: CellResult, metric: str) -> float | None:
     return None if None in values else float(np.mean(values))
 
 
-def pairs_table(pairs: Sequence[Pair]) -> Table:
+def pairs_table(pairs: Sequence[Pair], digits: int = 1) -> Table:
     """Paired differences with their intervals."""
     rows = [
         (
             f"{short(pair.first)} {MINUS} {short(pair.second)}",
-            signed(pair.difference.mean),
-            _interval(pair),
+            signed(pair.difference.mean, digits),
+            _interval(pair, digits),
             p_value(pair.adjusted_p),
         )
         for pair in pairs
@@ -192,15 +231,17 @@ def pairs_table(pairs: Sequence[Pair]) -> Table:
     return Table(("pair", "difference", "95% interval", "Holm's p"), rows)
 
 
-def _interval(pair: Pair) -> str:
-    return between((pair.difference.low, pair.difference.high))
+def _interval(pair: Pair, digits: int) -> str:
+    return between((pair.difference.low, pair.difference.high), digits)
 
 
 # -------------------------------------------------------------------- charts
 
 
 def accuracies(group: Group, caption: str, height: int) -> Chart:
-    """Test accuracy of each model: a dot a seed, and the mean with its standard deviation."""
+    """The main metric of each model: a dot a seed, and the mean with its standard deviation."""
+    main, unit = group.found.main, " %" if group.found.main.share else ""
+    shown = f"%{{x:.{_digits(group)}f}}{unit}"
     names, each = list(group.cells), list(group.found.scores.values())
     several = len(group.found.seeds) > 1
     means, spreads = zip(*(cell.mean_std() for cell in group.cells.values()), strict=True)
@@ -208,7 +249,7 @@ def accuracies(group: Group, caption: str, height: int) -> Chart:
         "markers",
         rounded(np.concatenate(each)),
         [i for i, values in enumerate(each) for _ in values],
-        "%{x:.1f} %",
+        shown,
         name="one seed",
         marker={"color": "var(--muted)", "symbol": "circle-open", "size": 8},
     )
@@ -216,7 +257,7 @@ def accuracies(group: Group, caption: str, height: int) -> Chart:
         "markers",
         rounded(means),
         range(len(names)),
-        "mean %{x:.1f} %",
+        f"mean {shown}",
         name="mean ± standard deviation" if several else "mean",
         marker={"color": "var(--blue)", "symbol": "diamond", "size": 11},
     )
@@ -224,17 +265,17 @@ def accuracies(group: Group, caption: str, height: int) -> Chart:
         diamonds["error_x"] = {"type": "data", "array": rounded(spreads), "thickness": 2}
     said = "; ".join(f"{name} {text}" for name, text in group.scores.items())
     rows = [(name, text, str(len(group.found.seeds))) for name, text in group.scores.items()]
-    x = axis("test accuracy, %", zeroline=False)
+    x = axis(f"test {main.heading}", zeroline=False)
     return Chart(
         figure([dots, diamonds], x, _rows_axis(names, 26)),
-        f"Test accuracy by model, best first: {said}.",
+        f"Test {main.title} by model, best first: {said}.",
         caption,
-        Table(("model", "test accuracy", "seeds"), rows),
+        Table(("model", f"test {main.title}", "seeds"), rows),
         height,
     )
 
 
-def differences(pairs: Sequence[Pair], caption: str, height: int) -> Chart:
+def differences(group: Group, pairs: Sequence[Pair], caption: str, height: int) -> Chart:
     """Paired differences with 95% intervals; filled marks differ at 5 % after Holm's adjustment."""
     traces = []
     for name, differ, colour, symbol in (
@@ -247,21 +288,22 @@ def differences(pairs: Sequence[Pair], caption: str, height: int) -> Chart:
             low, mean, high = zip(*((one.low, one.mean, one.high) for one in found), strict=True)
             look = {"color": colour, "symbol": symbol, "size": 11}
             bars = {"error_x": interval(low, mean, high)}
-            hover = "%{x:+.1f} points"
+            unit = "points" if group.found.main.share else group.found.main.title
+            hover = f"%{{x:+.{_digits(group)}f}} {unit}"
             dots = series("markers", rounded(mean), places, hover, name=name, marker=look, **bars)
             traces.append(dots)
     if len(pairs) > 1 and len({pair.first for pair in pairs}) == 1:
-        title = f"{label(pairs[0].first, 16)} {MINUS} others, percentage points"
+        title = f"{label(pairs[0].first, 16)} {MINUS} others, {_points(group)}"
         labels = [f"{MINUS} {short(pair.second, 26)}" for pair in pairs]
     else:
-        title = "difference, percentage points"
+        title = f"difference, {_points(group)}"
         labels = [f"{short(p.first, 16)} {MINUS} {short(p.second, 16)}" for p in pairs]
     zero = {"zeroline": True, "zerolinecolor": "var(--ink)", "zerolinewidth": 1}
-    table = pairs_table(pairs)
+    table = pairs_table(pairs, _digits(group))
     said = "; ".join(f"{row[0]}: {row[1]}, from {row[2]}" for row in table.rows[:8])
     return Chart(
         figure(traces, axis(title, **zero), _rows_axis(labels, 36), showlegend=True),
-        f"Paired differences of test accuracy, in percentage points: {said}.",
+        f"Paired differences of test {group.found.main.title}, in {_points(group)}: {said}.",
         caption,
         table,
         height,
