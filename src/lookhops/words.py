@@ -75,6 +75,13 @@ def short(name: str, width: int = NAME_WIDTH) -> str:
     return name if len(name) <= width else f"{name[: width - 1 - end]}…{name[-end:]}"
 
 
+def memory(size: float | None) -> str:
+    """``412 MB``, ``1.3 GB``, in powers of ten; a dash where it is not known."""
+    if size is None:
+        return NONE
+    return f"{size / 1e9:.1f} GB" if size >= 1e9 else f"{size / 1e6:.0f} MB"
+
+
 def duration(seconds: float) -> str:
     """``34 ms``, ``1.92 s``, ``2 min 5 s``."""
     if seconds < 0.1:

@@ -29,7 +29,7 @@ def test_the_table_the_pairs_and_the_files(lookhops, tmp_path):
     assert "Nadeau" in out
     assert "9 of 9 runs" in err
     names = ["models.md", "models.csv", "models.tex", "pairs.md", "ranks.svg", "ranks.png"]
-    for name in (*names, "runs.json", "runs.csv", "comparison.sqlite"):
+    for name in (*names, "costs.svg", "costs.png", "runs.json", "runs.csv", "comparison.sqlite"):
         assert (tmp_path / name).stat().st_size
     code, out, err = lookhops(
         "compare", *SMALL, "--models", ",".join(MODELS), "-o", tmp_path, "--json"
@@ -39,6 +39,7 @@ def test_the_table_the_pairs_and_the_files(lookhops, tmp_path):
     found = json.loads(out)
     means = [model["mean"] for model in found["models"]]
     assert means == sorted(means, reverse=True)
+    assert all(model["peak_memory"] > 1e6 for model in found["models"])
     assert len(found["pairs"]) == 3
     values = {model["model"]: model["values"] for model in found["models"]}
     for pair in found["pairs"]:
@@ -47,6 +48,25 @@ def test_the_table_the_pairs_and_the_files(lookhops, tmp_path):
         ]
         expected = corrected_t(differences, 6 / 48)
         assert (pair["low"], pair["high"]) == pytest.approx((expected.low, expected.high))
+
+
+def test_layers_of_pyg_beside_ours_and_what_they_cost(lookhops, tmp_path):
+    small = "/hidden=4/layers=2"
+    others = [f"pyg:GATv2Conv/heads=2{small}", f"licheb+pyg:PANPooling{small}"]
+    names = ",".join((*others, f"licheb+diffpool{small}", "baseline"))
+    plot = tmp_path / "costs.svg"
+    store = ["--store", tmp_path / "runs.sqlite"]
+    code, out, err = lookhops("compare", *SMALL, "--models", names, *store, "--plot", plot)
+    assert code == 0, err
+    assert f"written: {plot}" in out
+    drawn = plot.read_text()
+    assert all(name in drawn for name in ("parameters", "seconds a split", "baseline"))
+    # What a layer is decides what is trained: the same again is all there.
+    code, _, err = lookhops("compare", *SMALL, "--models", names, *store)
+    assert "12 runs were in the store already" in err
+    code, out, err = lookhops("compare", *SMALL, "--models", names, *store, "--plot", "costs.txt")
+    assert (code, out) == (2, "")
+    assert "costs.txt: a picture ends in .png, .svg, .pdf" in err
 
 
 def test_more_seeds_and_models_train_only_what_is_new(lookhops, tmp_path):

@@ -213,6 +213,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     )
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
     monkeypatch.setattr(collection, "SITE", f"http://127.0.0.1:{server.server_port}")
+    monkeypatch.setattr(collection, "known_counts", lambda: {"NCI1": (2, 2.5, 2.0)})
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     yield files
     server.shutdown()

@@ -1,5 +1,6 @@
 """The TU reader against PyG, and every way a TU set can be broken."""
 
+import os
 import re
 import zipfile
 from collections.abc import Callable
@@ -202,3 +203,27 @@ def test_archives_and_folders_without_one_set(lookhops: Run, tmp_path: Path):
     with zipfile.ZipFile(write_zip(tmp_path / "mac.zip", TINY), "a") as archive:
         archive.writestr("__MACOSX/TINY/._TINY_A.txt", "left by macOS")
     assert read_tu(tmp_path / "mac.zip").name == "TINY"
+
+
+def test_archives_that_are_attacks(lookhops: Run, tmp_path: Path):
+    path = tmp_path / "TINY.zip"
+    bomb = {**TINY, "node_labels": "0\n" * (20 << 20)}
+    write_zip(path, bomb)
+    check(lookhops, path, r"TINY\.zip: its files would have .* bytes")
+    for method in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
+        with zipfile.ZipFile(path, "w", method) as archive:
+            for part, text in TINY.items():
+                archive.writestr(f"TINY_{part}.txt", text)
+        whole = path.read_bytes()
+        path.write_bytes(whole[:60] + bytes(reversed(whole[60:70])) + whole[70:])
+        check(lookhops, path, r"TINY\.zip: (not a whole zip archive|cannot be read)")
+    unknown = bytearray(write_zip(path, TINY).read_bytes())
+    for signature, offset in ((b"PK\x01\x02", 10), (b"PK\x03\x04", 8)):
+        for found in re.finditer(signature, bytes(unknown)):
+            unknown[found.start() + offset] = 99
+    path.write_bytes(unknown)
+    check(lookhops, path, r"TINY\.zip: cannot be read")
+    write_folder(tmp_path / "TINY", TINY)
+    (tmp_path / "TINY" / "TINY_A.txt").unlink()
+    os.mkfifo(tmp_path / "TINY" / "TINY_A.txt")
+    check(lookhops, tmp_path / "TINY", r"TINY_A\.txt: a pipe or a device")

@@ -16,14 +16,17 @@ from lookhops.errors import LookHopsError
 from lookhops.files import changing
 
 if TYPE_CHECKING:
-    from lookhops.datasets import SplitPlan
+    from matplotlib.figure import Figure
+
     from lookhops.experiments.compare import Comparison
+    from lookhops.experiments.fair import Contest
     from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
 
 STORE = "comparison.sqlite"
 #: Splits that are drawn where the user does not say how many.
 SEEDS = 10
+PICTURES = (".png", ".svg", ".pdf")
 #: The files that a comparison of one model, or on one split, does not have.
 OF_PAIRS = ("pairs.md", "pairs.tex", "pairs.csv", "ranks.svg", "ranks.png")
 
@@ -34,11 +37,14 @@ def compare(
     models: str = "recommended,fingerprint,baseline,licheb,gcn",
     output: Path | None = None,
     store: Path | None = None,
+    protocol: str | None = None,
+    grid: str | None = None,
     seeds: str | None = None,
+    plot: Path | None = None,
     report: ReportFile = None,
     as_json: Json = False,
     *,
-    protocol: Training = AUTO,
+    training: Training = AUTO,
     splitting: Splitting,
     options: Running,
     reading: Reading,
@@ -51,12 +57,20 @@ def compare(
 
     Args:
         models: With commas between: recommended, fingerprint, wl, wl-oa, baseline, morgan-forest,
-            or conv[+pool][/option=value], such as licheb+lookhops/k=3 or recommended/members=5.
+            or conv[+pool][/option=value], such as licheb+lookhops/k=3, recommended/members=5 or
+            pyg:GATv2Conv/heads=4 (all: docs/models.md).
+        protocol: paper: ten random splits, as in the paper. fair: 10 folds, an inner validation
+            part, 3 initialisations whose scores are averaged, as Errica et al. describe. By default
+            ten splits, classes in proportion.
+        grid: fair: options among which validation chooses, such as hidden=64,128/k=1,2.
         seeds: How many splits, or which seeds (11,22). By default 10, or one a fold.
         store: SQLite file of finished runs; by default comparison.sqlite, in the output folder or
             the working folder.
-        output: Folder for tables and the plot of ranks.
+        output: Folder for tables and the plots of ranks and costs.
+        plot: Draw accuracy against time and parameters to a file: .png .svg or .pdf.
     """
+    if plot is not None and plot.suffix.lower() not in PICTURES:
+        raise LookHopsError(f"{plot}: a picture ends in {', '.join(PICTURES)}.")
     graphs = reading.load_to_learn(source)
     if output is not None:
         check_folder(output)
@@ -65,42 +79,53 @@ def compare(
         raise LookHopsError(
             f"{path}: there is no such store, and with --time-limit 0 none is made."
         )
-    drawn = None if protocol.folds or splitting.splits else SEEDS
-    graphs, plan = splitting.plan(graphs, protocol, seeds or drawn, reading)
-    found, left = _run(graphs, models, plan, path, options)
+    from lookhops.experiments.fair import Contest, named_protocol, parse_grid
+    from lookhops.experiments.plan import parse_models
+
+    training = named_protocol(protocol, training, splitting.splits is not None)
+    drawn = None if training.folds or splitting.splits else SEEDS
+    entries = parse_models(models)
+    graphs, plan = splitting.plan(graphs, training, seeds or drawn, reading)
+    contest = Contest.of(graphs.name, entries, plan, parse_grid(grid), protocol)
+    found, left = _run(graphs, contest, path, options)
     paths = _write(found, output) if output else []
+    if plot is not None:
+        _draw_costs(found, plot)
     if as_json:
-        files = {"files": [str(path) for path in paths], "left": left.said}
+        written = [*paths, *([plot] if plot else [])]
+        files = {"files": [str(path) for path in written], "left": left.said}
         print_json({**found.to_json(), **files})
     else:
-        _print(found, paths)
+        _print(found, paths, plot)
     if report is not None:
         _report(found, path, report, quiet=as_json)
     left.tell()
 
 
-def _run(
-    graphs: Graphs, models: str, plan: SplitPlan, path: Path, options: Runner
-) -> tuple[Comparison, Left]:
+def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Left]:
     from lookhops.experiments.classical_runs import check_graphs
     from lookhops.experiments.compare import comparison
-    from lookhops.experiments.plan import on_splits, parse_models
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
     from lookhops.tasks import task_of
     from lookhops.training.trainer import draw_splits
 
-    cells = on_splits(graphs.name, parse_models(models), plan)
+    plan = contest.plan
     draw_splits(graphs, task_of(graphs), plan.protocol, plan)  # what cannot be learnt says so now
-    for cell in cells:
-        check_graphs(cell.architecture, graphs)
+    for entries in contest.rows.values():
+        check_graphs(next(iter(entries.values())).model, graphs)
     options.check()
     tell_remark(graphs, plan)
+    left: list[Left] = []
     with Store(path) as store:
         _keep_notes(store, graphs)
-        left = run_plan(cells, lambda name: graphs, store, options)
-        results = Results(collect(cells, lambda name: graphs, store))
-    return comparison(graphs.name, results), left
+        found = contest.run(
+            lambda cells: left.append(run_plan(cells, lambda name: graphs, store, options)),
+            lambda cells: collect(cells, lambda name: graphs, store),
+        )
+    said = [sentence for one in left for sentence in one.said]
+    result = comparison(graphs.name, Results(found), contest.about())
+    return result, Left(said, any(one.failed for one in left))
 
 
 def _keep_notes(store: Store, graphs: Graphs) -> None:
@@ -131,6 +156,7 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
     # Those of pairs in an earlier comparison would stand beside these models.
     with changing(folder, without=OF_PAIRS) as new:
         paths = found.models_table().write(new)
+        paths += save(_cost_figure(found), new, "costs")
         if found.pairs:
             paths += found.pairs_table().write(new)
             paths += save(rank_figure(found.ranks, found.groups), new, "ranks")
@@ -140,7 +166,19 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
     return [folder / path.relative_to(new) for path in paths]
 
 
-def _print(found: Comparison, paths: list[Path]) -> None:
+def _draw_costs(found: Comparison, path: Path) -> None:
+    from lookhops.paper.figures import draw
+
+    draw(_cost_figure(found), path)
+
+
+def _cost_figure(found: Comparison) -> Figure:
+    from lookhops.paper.figures import cost_figure
+
+    return cost_figure(found.costs(), f"test {found.main.heading}", found.main.higher_is_better)
+
+
+def _print(found: Comparison, paths: list[Path], plot: Path | None) -> None:
     print_table(found.models_table())
     if found.pairs:
         print_table(found.pairs_table())
@@ -148,3 +186,5 @@ def _print(found: Comparison, paths: list[Path]) -> None:
         out.print("One shared split says nothing about differences: it takes two or more.")
     if paths:
         print_line(f"written: {paths[0].parent}")
+    if plot is not None:
+        print_line(f"written: {plot}")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import http.client
 import io
 import os
-import shutil
 import sys
-import urllib.request
-import zipfile
 from contextlib import suppress
 from difflib import get_close_matches
+from importlib.resources import files
 from pathlib import Path
 
+from lookhops.datasets.downloads import download
 from lookhops.datasets.tu import VERSION, read_tu
+from lookhops.datasets.tu_files import count_rows
 from lookhops.errors import LookHopsError
 from lookhops.files import write_bytes
 from lookhops.graphs import SUFFIX, Graphs
@@ -104,7 +105,9 @@ def fetch(name: str, folder: Path, others: tuple[str, ...] = ()) -> Path:
         )
     target = folder / f"{name}.zip"
     try:
-        _download(name, target)
+        content = download(f"{SITE}/{name}.zip", name)
+        _check_download(name, content)
+        write_bytes(target, content)
     except (OSError, http.client.HTTPException) as error:
         reason = getattr(error, "reason", None) or error
         raise LookHopsError(
@@ -114,21 +117,32 @@ def fetch(name: str, folder: Path, others: tuple[str, ...] = ()) -> Path:
     return target
 
 
-def _download(name: str, target: Path) -> None:
-    from rich.console import Console
-    from rich.progress import wrap_file
+def _check_download(name: str, content: bytes) -> None:
+    """Refuse what is not the set of this name: its graphs are counted, its nodes and edges nearly.
 
-    request = urllib.request.Request(f"{SITE}/{name}.zip", headers={"User-Agent": "lookhops"})
-    console = Console(stderr=True)
-    quiet = not console.is_terminal
-    content = io.BytesIO()
-    with urllib.request.urlopen(request, timeout=30) as answer:
-        total = int(answer.headers.get("Content-Length") or 0)
-        with wrap_file(answer, total, description=name, console=console, disable=quiet) as file:
-            shutil.copyfileobj(file, content)
-    if total not in (0, content.tell()) or not zipfile.is_zipfile(content):
-        raise http.client.HTTPException("what came is not a whole zip archive")
-    write_bytes(target, content.getvalue())
+    The collection gives averages, some of them rounded or of other versions: hence a tolerance.
+    """
+    try:
+        found = count_rows(io.BytesIO(content), Path(f"{name}.zip"))
+    except LookHopsError as error:
+        raise http.client.HTTPException(f"what came is no set of graphs: {error}") from error
+    known = known_counts().get(name)
+    if known is None:
+        return
+    graphs, nodes, edges = known
+    if found.graphs != graphs:
+        raise http.client.HTTPException(f"what came has {found.graphs:,} graphs, not {graphs:,}")
+    for what, count, mean in (("nodes", found.nodes, nodes), ("edges", found.edges / 2, edges)):
+        if not 0.9 <= count / graphs / mean <= 1.1:
+            per_graph = f"{count / graphs:.2f} {what} per graph"
+            raise http.client.HTTPException(f"what came has {per_graph}, not {mean:.2f}")
+
+
+def known_counts() -> dict[str, tuple[int, float, float]]:
+    """Graphs, and nodes and undirected edges per graph, of sets of the collection, by its site."""
+    text = (files("lookhops.datasets") / "tu_counts.csv").read_text(encoding="utf-8")
+    _, *rows = csv.reader(text.splitlines())
+    return {name: (int(graphs), float(n), float(e)) for name, graphs, n, e in rows}
 
 
 # -------------------------------------------------------------------- the packed cache

@@ -101,6 +101,12 @@ class CellResult:
         return self.runs[0].metrics["parameters"]
 
     @property
+    def peak_memory(self) -> int | None:
+        """The most bytes that a run of it held; none where that was not measured."""
+        sizes = [size for run in self.runs if (size := run.metrics.get("peak_memory")) is not None]
+        return max(sizes) if len(sizes) == len(self.runs) else None
+
+    @property
     def test_to_train(self) -> float:
         """Test graphs over training graphs, over all runs: folds are not all of one size."""
         test, train = (sum(self.metrics[f"{part}_graphs"]) for part in ("test", "train"))

@@ -16,13 +16,17 @@ import torch
 from lookhops.errors import LookHopsError
 from lookhops.experiments.classical_runs import check_graphs, fit_records
 from lookhops.experiments.keys import RunKey
+from lookhops.experiments.memory import peak_memory
 from lookhops.experiments.plan import Cell
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
 from lookhops.models.records import RunRecord, record_run
+from lookhops.nn import Architecture, GraphNetwork
+from lookhops.nn.others import is_other
 from lookhops.options import Classical
 from lookhops.tasks import task_of
 from lookhops.training import train
+from lookhops.training.stacked import stackable
 from lookhops.training.trainer import choose_device
 from lookhops.words import counted
 
@@ -235,11 +239,14 @@ def train_records(
     """
     protocol = replace(cell.protocol, seeds=tuple(seeds))
     if isinstance(cell.architecture, Classical):
-        return fit_records(graphs, cell.architecture, protocol, cell.splits)
+        with peak_memory(torch.device("cpu")) as peak:
+            records = fit_records(graphs, cell.architecture, protocol, cell.splits)
+        return [_with_memory(record, peak.size) for record in records]
     chosen = choose_device(device)
     start = time.perf_counter()
     try:
-        runs = train(graphs, cell.architecture, protocol, splits=cell.splits, device=chosen)
+        with peak_memory(chosen) as peak:
+            runs = train(graphs, cell.architecture, protocol, splits=cell.splits, device=chosen)
     except torch.cuda.OutOfMemoryError:
         if len(seeds) == 1:
             raise
@@ -253,5 +260,24 @@ def train_records(
         halves = [train_records(graphs, cell, part, device) for part in parts]
         return [*halves[0], *halves[1]]
     share = (time.perf_counter() - start) / len(runs)
-    stacked, task = len(seeds) if chosen.type == "cuda" else 1, task_of(graphs)
-    return [record_run(run, graphs, task, chosen, share, stacked=stacked) for run in runs]
+    stacked, task = _at_once(cell, len(seeds), chosen), task_of(graphs)
+    records = [record_run(run, graphs, task, chosen, share, stacked=stacked) for run in runs]
+    each = None if peak.size is None else peak.size // stacked
+    return [_with_memory(record, each) for record in records]
+
+
+def _at_once(cell: Cell, seeds: int, device: torch.device) -> int:
+    """How many seeds are trained together: all on a GPU, where the layers allow it."""
+    assert isinstance(cell.architecture, Architecture)
+    if (
+        device.type != "cuda"
+        or is_other(cell.architecture.conv)
+        or is_other(cell.architecture.pool)
+    ):
+        return 1
+    return seeds if stackable(GraphNetwork.from_architecture(1, 2, cell.architecture)) else 1
+
+
+def _with_memory(record: RunRecord, size: int | None) -> RunRecord:
+    """The record with the most bytes that were held for it; of a stack its share."""
+    return replace(record, metrics={**record.metrics, "peak_memory": size})

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lookhops.drawing.palette import SERIES
+from lookhops.experiments.costs import Cost, pareto_front
 from lookhops.experiments.results import Results
 from lookhops.files import replacing
 from lookhops.paper.reference import paper_numbers, rows_of
 from lookhops.paper.side_by_side import datasets_in_order
+from lookhops.words import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,13 +56,20 @@ def new_figure(width: float, height: float, quick: bool = False) -> Figure:
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write a figure as SVG and PNG; the files."""
-    paths = []
-    for kind, rest in (("svg", {"metadata": {"Date": None}}), ("png", {"dpi": 150})):
-        path = folder / f"{name}.{kind}"
-        with _drawing(), replacing(path) as part:
-            figure.savefig(part, format=kind, **rest)
-        paths.append(path)
+    paths = [folder / f"{name}.{kind}" for kind in ("svg", "png")]
+    for path in paths:
+        draw(figure, path)
     return paths
+
+
+def draw(figure: Figure, path: Path) -> None:
+    """Write a figure to a file, as the kind that its name says."""
+    kind = path.suffix[1:].lower()
+    rest: dict[str, Any] = {"dpi": 150} if kind == "png" else {}
+    if kind == "svg":
+        rest = {"metadata": {"Date": None}}
+    with _drawing(), replacing(path) as part:
+        figure.savefig(part, format=kind, **rest)
 
 
 def _panels(
@@ -172,3 +181,43 @@ def _rank_label(
     ax.plot([rank, rank, end], [0.5, height, height], color=SERIES[0], linewidth=1)
     side = "right" if left else "left"
     ax.text(end, height, f" {name} ({rank:.1f}) ", ha=side, va="center", clip_on=False)
+
+
+def cost_figure(costs: Sequence[Cost], score: str, higher_is_better: bool = True) -> Figure:
+    """The models' scores against their time and their parameters, with the Pareto fronts.
+
+    Args:
+        costs: What each model takes, best first.
+        score: What the score is called on its axis.
+        higher_is_better: Whether more of it is better.
+    """
+    from matplotlib.ticker import EngFormatter
+
+    counted = [cost for cost in costs if cost.parameters]
+    panels: list[tuple[str, Sequence[Cost], list[float]]] = [
+        ("seconds a split", costs, [cost.seconds for cost in costs]),
+        ("parameters", counted, [float(cost.parameters or 0) for cost in counted]),
+    ]
+    number = {cost.model: str(i + 1) for i, cost in enumerate(costs)}
+    with _drawing():
+        figure = new_figure(9, max(3.4, 0.2 * len(costs)))
+        *axes, names = figure.subplots(1, 3, width_ratios=(3, 3, 2))
+        for ax, (title, shown, x) in zip(axes, panels, strict=True):
+            y = [cost.score for cost in shown]
+            front = pareto_front(x, y, higher_is_better)
+            ax.plot([x[i] for i in front], [y[i] for i in front], color=SERIES[0], zorder=1)
+            colours = [SERIES[0] if i in front else "0.6" for i in range(len(x))]
+            ax.scatter(x, y, s=26, color=colours, zorder=2)
+            for i, cost in enumerate(shown):
+                ends = (x[i], y[i])
+                ax.annotate(number[cost.model], ends, (4, 4), textcoords="offset points")
+            if x and max(x) > 10 * min(x) > 0:
+                ax.set_xscale("log")
+            ax.xaxis.set_major_formatter(EngFormatter(sep=""))  # 110k
+            ax.set_xlabel(title)
+            ax.set_ylabel(score)
+        names.set_axis_off()
+        listed = "\n".join(f"{i}  {short(name)}" for name, i in number.items())
+        names.text(0, 1, listed, va="top", fontsize=8)
+        names.text(0, 0, "On the line: no other model\nis better at less cost.", fontsize=8)
+    return figure

@@ -26,6 +26,7 @@ from lookhops.report.charts import (
 )
 from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading, Tile
+from lookhops.report.sections.costs import cost_charts
 from lookhops.tables import Table
 from lookhops.tasks import Classification, Metric
 from lookhops.words import (
@@ -36,6 +37,7 @@ from lookhops.words import (
     counted,
     duration,
     joined,
+    memory,
     number,
     p_said,
     p_value,
@@ -166,6 +168,8 @@ def _comparison_blocks(group: Group) -> list[Block]:
             "method." + (f" Against {first}; all pairs below." if many else "")
         )
         blocks.append(differences(group, shown, note, high))
+    if len(group.cells) > 1:
+        blocks += cost_charts(group, n)
     if many:
         blocks.append(
             Folded(replace(pairs_table(pairs, _digits(group)), note=f"All {len(pairs)} pairs"))
@@ -188,18 +192,19 @@ def models_table(group: Group, n: str) -> Table:
             second.written(_mean(cell, second.name)),
             number(cell.metrics["parameters"][0]),
             duration(float(np.mean(cell.metrics["seconds"]))),
+            memory(cell.peak_memory),
             _network(cell.architecture),
         ]
         for name, cell in group.cells.items()
     ]
-    head = ("model", f"test {main.title}", "validation", second.title, "parameters", "time a seed")
+    head = ("model", f"test {main.title}", "validation", second.title, "parameters", "time a split")
     order = "Best mean first; " if len(rows) > 1 else ""
     spread = "mean ± standard deviation" if len(group.found.seeds) > 1 else "one split, no spread"
     caption = (
         f"{order}{spread}. Choose among models by their validation {main.title}: the test "
         f"{main.title} is for telling how good the choice is. {n}."
     )
-    return Table((*head, "network"), rows, caption, best=0)
+    return Table((*head, "peak memory", "network"), rows, caption, best=0)
 
 
 def _network(model: Model) -> str:
