@@ -30,6 +30,8 @@ WHOLE = Architecture(
     dropout=0.3,
     fingerprint=2,
     totals=True,
+    scale="standard",
+    bins=3,
 )
 #: Losses after some epochs, where sums are taken in another order: in single precision, and in
 #: double precision, which shows a single element that was dropped in one engine only.
@@ -170,6 +172,18 @@ class StackedCases:
         self.assert_same(stack, alone, epochs=2, close=EXACT)
         learnt = stack.now["edges.table"].detach().abs().amax((1, 2))
         assert (learnt > 1e-3).any()
+
+    @pytest.mark.parametrize("scale", ["none", "standard", "asinh"])
+    def test_each_member_has_its_own_scale_and_blanks_are_filled(self, told, scale):
+        numbers = told.attributes * 3 + 2
+        numbers[::17, 1] = float("nan")
+        graphs = replace(told, attributes=numbers)
+        protocol = exactly(seeds=(11, 22, 33))
+        architecture = replace(WHOLE, scale=scale, pool="none", layers=2, edges="use")
+        stack, alone = (make(graphs, architecture, protocol) for make in (self.stack, self.alone))
+        assert stack.encoding.blanks == ("attribute 1",)
+        assert len({float(own.scales.nodes.fill[1]) for own in stack.learnt}) > 1 or scale != "none"
+        self.assert_same(stack, alone, epochs=2, close=EXACT)
 
     def test_readings_of_whole_graphs_alone(self, noisy):
         architecture = Architecture(conv="none", fingerprint=3, totals=True)

@@ -22,6 +22,8 @@ MOST_SEEDS = 10_000
 #: What a model may make of what edges carry.
 EDGES = ("use", "ignore")
 LOSSES = ("mse", "mae", "huber")
+#: Scales of numeric features; the first leaves them as they are.
+SCALES = ("none", "standard", "asinh")
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 #: Kinds of splits, and whether each names a column.
 SPLITS = {
@@ -244,6 +246,11 @@ class Architecture:
         edges: What edges carry (labels, numbers, weights): ``use`` it everywhere, or ``ignore`` it
             everywhere; by default fingerprint and totals use it, and layers, as the paper's, do
             not.
+        scale: Of numeric features, learnt from the training part: ``standard`` (mean 0, standard
+            deviation 1), ``asinh`` (the same in the middle, logarithmic in the tails) or ``none``
+            (as they are: the paper's).
+        bins: Of each numeric feature in the exact neighbourhoods, learnt from the training part; 0
+            leaves numbers out of them.
     """
 
     conv: str = "licheb"
@@ -260,10 +267,16 @@ class Architecture:
     fingerprint: int | None = None
     totals: bool = False
     edges: str | None = None
+    scale: str = "none"
+    bins: int = option(0, least=0)
 
     def __post_init__(self) -> None:
         if self.edges is not None and self.edges not in EDGES:
             raise LookHopsError(f"edges is {' or '.join(EDGES)}, not {self.edges!r}.")
+        if self.scale not in SCALES:
+            raise LookHopsError(f"scale is one of {', '.join(SCALES)}, not {self.scale!r}.")
+        if self.bins < 0:
+            raise LookHopsError(f"bins must be at least 0, not {self.bins}.")
 
     @property
     def reads_edges(self) -> bool:
@@ -275,7 +288,12 @@ class Architecture:
 #: One network for all data sets, chosen on other splits than the ten that are reported
 #: (docs/compare.md says how); `lookhops train` and ``LookHopsClassifier`` begin with it.
 RECOMMENDED = Architecture(
-    pool="lookhops", readout="max+mean+sum", dropout=0.2, fingerprint=5, totals=True
+    pool="lookhops",
+    readout="max+mean+sum",
+    dropout=0.2,
+    fingerprint=5,
+    totals=True,
+    scale="standard",
 )
 #: Exact neighbourhoods without a network: a linear model of which of them a graph holds.
 FINGERPRINT = Architecture(conv="none", fingerprint=5)

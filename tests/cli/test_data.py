@@ -62,6 +62,15 @@ def test_tables(lookhops: Run, tmp_path: Path):
     assert "smiles_column is an option of molecules alone" in err
 
 
+def test_example(lookhops: Run, tmp_path: Path):
+    code, out, err = lookhops("data", "example", tmp_path / "few")
+    assert (code, err) == (0, "")
+    assert out.endswith("few: edges.csv, nodes.csv, graphs.csv\n")
+    code, _, err = lookhops("data", "example", tmp_path / "few")
+    assert code == 2
+    assert "is there already; name another folder" in err
+
+
 def test_info_as_json(lookhops: Run, folder: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("LOOKHOPS_DATA", str(folder))
     code, out, err = lookhops("data", "info", "TINY", "--json")

@@ -98,6 +98,18 @@ def test_a_list_of_numbers_that_is_one_hot_everywhere_is_a_label():
     assert packed.x.tolist() == [[1, 0, 1], [1, 1, 0], [1, 0, 1]]
 
 
+def test_numbers_may_be_blank():
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: None, 1: 2.0, 2: float("nan")}, "size")
+    nx.set_node_attributes(graph, {0: [1, None], 1: [2, 3], 2: [3, 4]}, "place")
+    packed = Graphs.from_networkx([graph])
+    assert packed.attributes.isnan().tolist() == [
+        [True, False, True],
+        [False, False, False],
+        [True, False, False],
+    ]
+
+
 def test_classes_by_name_or_number():
     graphs = [nx.path_graph(2) for _ in range(3)]
     named = Graphs.from_networkx(graphs, y=["toxic", "safe", "toxic"])
@@ -114,7 +126,7 @@ def test_classes_by_name_or_number():
         Graphs.from_networkx(graphs, class_names=["only"])
 
 
-@pytest.mark.parametrize("value", ["text", None, float("nan"), [1, 2], object()])
+@pytest.mark.parametrize("value", ["text", float("inf"), [1, 2], object()])
 def test_a_feature_that_is_not_one_is_said(value: object):
     graph = nx.path_graph(2)
     graph.nodes[0]["size"] = 1.0

@@ -18,8 +18,8 @@ from lookhops.files import changing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from lookhops.datasets import SplitPlan
     from lookhops.experiments.compare import Comparison
+    from lookhops.experiments.fair import Contest
     from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
 
@@ -37,12 +37,14 @@ def compare(
     models: str = "recommended,fingerprint,baseline,licheb,gcn",
     output: Path | None = None,
     store: Path | None = None,
+    protocol: str | None = None,
+    grid: str | None = None,
     seeds: str | None = None,
     plot: Path | None = None,
     report: ReportFile = None,
     as_json: Json = False,
     *,
-    protocol: Training = AUTO,
+    training: Training = AUTO,
     splitting: Splitting,
     options: Running,
     reading: Reading,
@@ -57,6 +59,10 @@ def compare(
         models: With commas between: recommended, fingerprint, wl, wl-oa, baseline, morgan-forest,
             or conv[+pool][/option=value], such as licheb+lookhops/k=3, recommended/members=5 or
             pyg:GATv2Conv/heads=4 (all: docs/models.md).
+        protocol: paper: ten random splits, as in the paper. fair: 10 folds, an inner validation
+            part, 3 initialisations whose scores are averaged, as Errica et al. describe. By default
+            ten splits, classes in proportion.
+        grid: fair: options among which validation chooses, such as hidden=64,128/k=1,2.
         seeds: How many splits, or which seeds (11,22). By default 10, or one a fold.
         store: SQLite file of finished runs; by default comparison.sqlite, in the output folder or
             the working folder.
@@ -73,9 +79,15 @@ def compare(
         raise LookHopsError(
             f"{path}: there is no such store, and with --time-limit 0 none is made."
         )
-    drawn = None if protocol.folds or splitting.splits else SEEDS
-    graphs, plan = splitting.plan(graphs, protocol, seeds or drawn, reading)
-    found, left = _run(graphs, models, plan, path, options)
+    from lookhops.experiments.fair import Contest, named_protocol, parse_grid
+    from lookhops.experiments.plan import parse_models
+
+    training = named_protocol(protocol, training, splitting.splits is not None)
+    drawn = None if training.folds or splitting.splits else SEEDS
+    entries = parse_models(models)
+    graphs, plan = splitting.plan(graphs, training, seeds or drawn, reading)
+    contest = Contest.of(graphs.name, entries, plan, parse_grid(grid), protocol)
+    found, left = _run(graphs, contest, path, options)
     paths = _write(found, output) if output else []
     if plot is not None:
         _draw_costs(found, plot)
@@ -90,28 +102,30 @@ def compare(
     left.tell()
 
 
-def _run(
-    graphs: Graphs, models: str, plan: SplitPlan, path: Path, options: Runner
-) -> tuple[Comparison, Left]:
+def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Left]:
     from lookhops.experiments.classical_runs import check_graphs
     from lookhops.experiments.compare import comparison
-    from lookhops.experiments.plan import on_splits, parse_models
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
     from lookhops.tasks import task_of
     from lookhops.training.trainer import draw_splits
 
-    cells = on_splits(graphs.name, parse_models(models), plan)
+    plan = contest.plan
     draw_splits(graphs, task_of(graphs), plan.protocol, plan)  # what cannot be learnt says so now
-    for cell in cells:
-        check_graphs(cell.architecture, graphs)
+    for entries in contest.rows.values():
+        check_graphs(next(iter(entries.values())).model, graphs)
     options.check()
     tell_remark(graphs, plan)
+    left: list[Left] = []
     with Store(path) as store:
         _keep_notes(store, graphs)
-        left = run_plan(cells, lambda name: graphs, store, options)
-        results = Results(collect(cells, lambda name: graphs, store))
-    return comparison(graphs.name, results), left
+        found = contest.run(
+            lambda cells: left.append(run_plan(cells, lambda name: graphs, store, options)),
+            lambda cells: collect(cells, lambda name: graphs, store),
+        )
+    said = [sentence for one in left for sentence in one.said]
+    result = comparison(graphs.name, Results(found), contest.about())
+    return result, Left(said, any(one.failed for one in left))
 
 
 def _keep_notes(store: Store, graphs: Graphs) -> None:

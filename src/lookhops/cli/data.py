@@ -25,7 +25,7 @@ app = typer.Typer(help="List, describe, convert and fetch sets of graphs.", no_a
 @app.command("list")
 def list_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the sets that have a name, and which of them are in the data folder."""
-    from lookhops.datasets import GENERATED
+    from lookhops.datasets import BUNDLED, GENERATED
     from lookhops.datasets.collection import TU_NAMES, data_folder, local_names
 
     folder = data_folder(data_dir)
@@ -33,7 +33,7 @@ def list_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
     known = {name for names in TU_NAMES.values() for name in names}
     fields = {"in the data folder": tuple(name for name in local if name not in known), **TU_NAMES}
     if as_json:
-        own = {"bundled": ("solubility",), "generated": GENERATED}
+        own = {"bundled": BUNDLED, "generated": GENERATED}
         sets = [
             {"name": name, "field": field, "local": field in own or name in local}
             for field, names in (own | fields).items()
@@ -43,6 +43,7 @@ def list_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
         return
     rows = [
         ("solubility", "bundled: molecules and their measured solubility in water"),
+        ("transfers", "bundled: money transfers between accounts, some in a ring; as tables too"),
         (f"{GENERATED[0]} to {GENERATED[-1]}", "generated: what counts is K hops away"),
         ("", ""),
         ("TU collection", f"[green]*[/] in {escape(str(folder))}; others are downloaded"),
@@ -229,6 +230,23 @@ def convert(
         print_json({"path": str(target), "graphs": len(packed), "bytes": size})
     else:
         print_line(f"{target}: {len(packed):,} graphs, {size:,} bytes")
+
+
+@app.command()
+def example(
+    folder: Annotated[Path, typer.Argument(help="Folder to write.")] = Path("transfers"),
+    as_json: Json = False,
+) -> None:
+    """Write tables to try things on: money transfers between accounts, a class for each case."""
+    from lookhops.datasets.transfers import write_transfers
+
+    if folder.exists():
+        raise LookHopsError(f"{folder} is there already; name another folder.")
+    paths = write_transfers(folder)
+    if as_json:
+        print_json([str(path) for path in paths])
+    else:
+        print_line(f"{folder}: {', '.join(path.name for path in paths)}")
 
 
 @app.command()

@@ -25,13 +25,14 @@ def params(
 ) -> None:
     """Count the parameters of the network that these graphs would get."""
     from lookhops.encoding import Encoding
-    from lookhops.encoding.whole import WholeEncoding, WholeGraphs
+    from lookhops.encoding.learnt import Learnt
+    from lookhops.encoding.whole import WholeGraphs
     from lookhops.nn import GraphNetwork
     from lookhops.tasks import task_of
 
     graphs = reading.load(source)
     encoding, outputs = Encoding.fit(graphs, network.reads_edges), task_of(graphs).out_channels
-    learnt = WholeEncoding.fit(WholeGraphs.of(graphs, network, encoding))
+    learnt = Learnt.fit(WholeGraphs.of(graphs, network, encoding), network)
     sizes = {**learnt.sizes, **encoding.sizes}
     features = encoding.width
     model = GraphNetwork.from_architecture(features, outputs, network, **sizes)

@@ -16,6 +16,7 @@ from lookhops.datasets.splits import Split, SplitPlan, read_splits, split, write
 from lookhops.datasets.tables import kind_of_table, read_folder, read_tables, table_in
 from lookhops.datasets.targets import choose_targets
 from lookhops.datasets.text_tables import NODE_LINK, TABLE_SUFFIXES, suffix_of
+from lookhops.datasets.transfers import load_transfers
 from lookhops.datasets.tu import read_tu
 from lookhops.errors import LookHopsError
 from lookhops.graphs import SUFFIX, Graphs
@@ -24,7 +25,8 @@ from lookhops.options import AS_USUAL, HOP_TASKS, MOLECULES, TABLES, Reading
 __all__ = ["Split", "SplitPlan", "load", "read_splits", "read_tu", "split", "write_splits"]
 
 GENERATED = tuple(f"hops-{k}" for k in range(1, MAX_HOPS + 1))
-OWN_NAMES = ("solubility", *GENERATED)
+BUNDLED = ("solubility", "transfers")
+OWN_NAMES = (*BUNDLED, *GENERATED)
 #: How the names of files with graphs end.
 ENDINGS = (SUFFIX, ".zip", ".smi", ".sdf", *TABLE_SUFFIXES, NODE_LINK)
 
@@ -48,12 +50,12 @@ def load(
     and ``"./NCI1"`` is the folder.
 
     Args:
-        source: A name (a TU set as ``"NCI1"``, ``"solubility"``, ``"hops-1"`` to ``"hops-6"``); a
-            path to packed graphs, to a TU set (``.zip`` or folder), to molecules (``.smi``,
-            ``.sdf``, or a table with a column of SMILES) or to tables (an edge list, a folder with
-            ``edges.csv``, ``nodes.csv`` and ``graphs.csv``, or ``.jsonl`` in node-link form); or
-            ``Graphs``, which come back as they are. Tables are ``.csv``, ``.tsv``, either with
-            ``.gz``, and ``.parquet``.
+        source: A name (a TU set as ``"NCI1"``, ``"solubility"``, ``"transfers"``, ``"hops-1"`` to
+            ``"hops-6"``); a path to packed graphs, to a TU set (``.zip`` or folder), to molecules
+            (``.smi``, ``.sdf``, or a table with a column of SMILES) or to tables (an edge list, a
+            folder with ``edges.csv``, ``nodes.csv`` and ``graphs.csv``, or ``.jsonl`` in node-link
+            form); or ``Graphs``, which come back as they are. Tables are ``.csv``, ``.tsv``, either
+            with ``.gz``, and ``.parquet``.
         reading: How to read it.
         remembered: How an earlier source was read: taken over where ``reading`` chooses nothing.
         data_dir: Folder of TU archives, ``NAME.zip`` or ``NAME/``; by default the environment's
@@ -92,8 +94,8 @@ def _read(kind: str, place: Path, reading: Reading, remembered: Reading, cache: 
     if kind == HOP_TASKS:
         chosen = {"size": reading.task_size, "seed": reading.task_seed}
         return hop_task(int(place.name[5:]), **{k: v for k, v in chosen.items() if v is not None})
-    if kind == "solubility":
-        return load_solubility()
+    if kind in BUNDLED:
+        return load_solubility() if kind == "solubility" else load_transfers()
     if kind == "packed":
         return Graphs.load(place)
     return read_tu_cached(place) if cache else read_tu(place)
@@ -106,8 +108,8 @@ def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:
     suffix = suffix_of(path)
     is_path = isinstance(source, Path) or "/" in name or "\\" in name
     if not is_path and suffix not in ENDINGS:
-        if name == "solubility":
-            return "solubility", path
+        if name in BUNDLED:
+            return name, path
         if re.fullmatch(r"hops-\d+", name):
             return HOP_TASKS, path
         if find(name, folder) or not path.exists():

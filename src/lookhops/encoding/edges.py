@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from lookhops.encoding.columns import Columns
+from lookhops.encoding.scale import Scale
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import take
@@ -27,7 +28,11 @@ def number_columns(columns: Columns) -> list[int]:
 
 
 def edge_columns(
-    columns: Columns, graphs: Graphs, edge: Tensor | None, dtype: torch.dtype
+    columns: Columns,
+    graphs: Graphs,
+    edge: Tensor | None,
+    dtype: torch.dtype,
+    scale: Scale | None = None,
 ) -> Tensor:
     """Numbers but the weight, then one-hot labels, shape (m, f).
 
@@ -36,12 +41,17 @@ def edge_columns(
         graphs: Graphs whose features are in these columns.
         edge: Numbers of the edges, shape (m); none means all.
         dtype: Type of the columns.
+        scale: The scale of the numbers; by default they are told as they are.
     """
     attributes, labels = graphs.edge_attributes, graphs.edge_labels
     if edge is not None:
         attributes, labels = take(attributes, edge), take(labels, edge)
-    if attributes is not None and weight_column(columns) is not None:
-        attributes = attributes[:, number_columns(columns)]
+    if attributes is not None and scale is not None:
+        attributes = scale(attributes.to(dtype))
+    weight = weight_column(columns)
+    if attributes is not None and weight is not None:
+        # Not by a list of numbers, which would have to be copied to a GPU.
+        attributes = torch.cat((attributes[:, :weight], attributes[:, weight + 1 :]), 1)
     return columns.told(attributes, labels, graphs.edge_label_sizes, dtype)
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from lookhops.datasets.molecule_features import as_featurised
 from lookhops.encoding.columns import NOT_SEEN, OWNERS, ByName, Columns, by_place, listed
 from lookhops.encoding.edges import edge_columns, edge_weight, number_columns
+from lookhops.encoding.scale import Scale
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import take
@@ -26,7 +27,7 @@ class ReadOtherwise(UserWarning):
 
 @dataclass(frozen=True)
 class Encoding:
-    """What a model is told of a node: numbers, then one-hot labels.
+    """What a model is told of a node: numbers, which of them are blank, then one-hot labels.
 
     It is fitted on the graphs that a model learns from and saved with the model, so that a column
     means the same whenever the model is used: graphs are read by the names of their features. A
@@ -37,6 +38,8 @@ class Encoding:
         featuriser: What made the features (see :class:`~lookhops.Graphs`), or nothing.
         nodes: The features of nodes.
         edges: Those of edges, or none where the model looks at none.
+        blanks: The numbers of nodes that are blank (NaN) somewhere: each has a column more, which
+            says where.
         by_name: Whether features are known by name. They are known by their places where their
             source has no names for them, and to models of earlier versions.
     """
@@ -45,6 +48,7 @@ class Encoding:
     featuriser: str
     nodes: Columns
     edges: Columns | None = None
+    blanks: tuple[str, ...] = ()
     by_name: bool = True
 
     @classmethod
@@ -56,13 +60,19 @@ class Encoding:
             edges: Whether the model looks at features of edges.
         """
         of_edges = Columns.of(graphs, "edge_") if edges else None
-        named = not _are_unnamed(graphs)
-        return cls(graphs.name, graphs.featuriser, Columns.of(graphs), of_edges, named)
+        return cls(
+            graphs.name,
+            graphs.featuriser,
+            Columns.of(graphs),
+            of_edges,
+            tuple(_blanks(graphs)),
+            not _are_unnamed(graphs),
+        )
 
     @property
     def width(self) -> int:
         """Columns that a model is told: at least one."""
-        return max(self.nodes.width, 1)
+        return max(self.nodes.width + len(self.blanks), 1)
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -99,6 +109,11 @@ class Encoding:
             for side, columns in sides.items():
                 fields |= by_place(columns, graphs, side, self.name)
         read = replace(graphs, **fields)
+        for name, count in _blanks(read).items():
+            if name not in self.blanks:
+                told = f"{graphs.name}: {counted(count, 'node')} with no {name!r}, of which the "
+                mean = "model knows no blanks: it is read as the mean of the training graphs."
+                warnings.warn(told + mean, ReadOtherwise, stacklevel=3)
         if "is_undirected" in graphs.__dict__:  # known already
             read.__dict__["is_undirected"] = graphs.is_undirected
         return read
@@ -122,7 +137,11 @@ class Encoding:
     # ---------------------------------------------------------------- columns
 
     def columns(
-        self, graphs: Graphs, node: Tensor | None = None, dtype: torch.dtype = torch.float32
+        self,
+        graphs: Graphs,
+        node: Tensor | None = None,
+        dtype: torch.dtype = torch.float32,
+        scale: Scale | None = None,
     ) -> Tensor:
         """What the model is told of nodes, on the graphs' device and without waiting for it.
 
@@ -130,6 +149,8 @@ class Encoding:
             graphs: Graphs that were fitted or that :meth:`read` gave.
             node: Numbers of the nodes, shape (m); none means all nodes.
             dtype: Type of the columns.
+            scale: The scale of the numbers; of several members, the nodes stand member after
+                member. By default numbers are told as they are.
 
         Returns:
             Shape (m, width). A label that was not seen is told as zeros.
@@ -139,14 +160,23 @@ class Encoding:
             attributes, labels, rows = take(attributes, node), take(labels, node), node.numel()
         if not self.nodes.width:
             return torch.ones(rows, 1, dtype=dtype, device=graphs.device)
+        if attributes is not None:
+            places = [self.nodes.attributes.index(name) for name in self.blanks]
+            blank = [attributes[:, place].isnan().to(dtype)[:, None] for place in places]
+            told = attributes if scale is None else scale(attributes.to(dtype))
+            attributes = torch.cat((told, *blank), 1) if blank else told
         return self.nodes.told(attributes, labels, graphs.label_sizes, dtype)
 
     def edge_columns(
-        self, graphs: Graphs, edge: Tensor | None = None, dtype: torch.dtype = torch.float32
+        self,
+        graphs: Graphs,
+        edge: Tensor | None = None,
+        dtype: torch.dtype = torch.float32,
+        scale: Scale | None = None,
     ) -> Tensor:
         """What the model is told of edges, shape (m, f); arguments as for :meth:`columns`."""
         assert self.edges is not None
-        return edge_columns(self.edges, graphs, edge, dtype)
+        return edge_columns(self.edges, graphs, edge, dtype, scale)
 
     def edge_weight(
         self, graphs: Graphs, edge: Tensor | None = None, dtype: torch.dtype = torch.float32
@@ -172,6 +202,14 @@ class Encoding:
         sizes = tuple(data["label_sizes"])
         nodes = Columns.unnamed(data["num_features"] - sum(sizes), sizes)
         return cls(data["name"], data["featuriser"], nodes, by_name=False)
+
+
+def _blanks(graphs: Graphs) -> dict[str, int]:
+    """The numbers of nodes that are blank somewhere, and at how many nodes."""
+    if graphs.attributes is None:
+        return {}
+    counts = graphs.attributes.isnan().sum(0).tolist()
+    return {n: c for n, c in zip(graphs.attribute_names, counts, strict=True) if c}
 
 
 def _are_unnamed(graphs: Graphs) -> bool:

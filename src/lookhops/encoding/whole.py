@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -12,7 +13,7 @@ from lookhops.encoding.edges import check_weights
 from lookhops.encoding.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.neighbourhoods import SparseRows, Vocabulary, identities, unary_codes
+from lookhops.neighbourhoods import Bins, SparseRows, Vocabulary, identities, unary_codes
 from lookhops.neighbourhoods.totals import graph_totals
 from lookhops.options import Architecture
 
@@ -28,13 +29,13 @@ class WholeGraphs:
 
     Args:
         graphs: The graphs.
-        codes: Their :func:`~lookhops.neighbourhoods.unary_codes`, shape (n, h + 1), or none.
+        hops: How far exact neighbourhoods go, or none where they are not wanted.
         totals: Their :func:`~lookhops.neighbourhoods.graph_totals`, shape (g, q), or none.
     """
 
     graphs: Graphs
-    codes: Tensor | None
-    totals: Tensor | None
+    hops: int | None = None
+    totals: Tensor | None = None
 
     @classmethod
     def of(cls, graphs: Graphs, architecture: Architecture, encoding: Encoding) -> WholeGraphs:
@@ -45,17 +46,29 @@ class WholeGraphs:
             architecture: The network: how far neighbourhoods go, and whether totals are wanted.
             encoding: What labels it knows.
         """
-        codes = totals = None
+        totals = None
         if architecture.edges == "ignore":
             graphs = graphs.without_edge_features()
         if architecture.edges == "use" and encoding.edges is not None:
             check_weights(encoding.edges, graphs)
-        if architecture.fingerprint is not None:
-            codes = unary_codes(graphs, identities(graphs, architecture.fingerprint))
         if architecture.totals:
             edge_sizes = None if encoding.edges is None else encoding.edges.sizes
             totals = graph_totals(graphs, encoding.nodes.sizes, edge_sizes)
-        return cls(graphs, codes, totals)
+        return cls(graphs, architecture.fingerprint, totals)
+
+    @cached_property
+    def codes(self) -> Tensor:
+        """The :func:`~lookhops.neighbourhoods.unary_codes` without numbers, shape (n, h + 1)."""
+        assert self.hops is not None
+        return unary_codes(self.graphs, identities(self.graphs, self.hops))
+
+    def codes_with(self, bins: Bins | None) -> Tensor:
+        """The same with numbers as these bins tell them apart."""
+        if bins is None or self.graphs.attributes is None:
+            return self.codes
+        assert self.hops is not None
+        numbers = bins(self.graphs.attributes)
+        return unary_codes(self.graphs, identities(self.graphs, self.hops, numbers))
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,30 +89,43 @@ class WholeEncoding:
     r"""What was learnt from a training part: which neighbourhoods are known, the totals' scale.
 
     A total :math:`t` is told as :math:`(t - m) / s` with mean and standard deviation of the
-    training part, cut off at :math:`\pm 4`; one that hardly ever varies there is told as zero.
+    training part, cut off at :math:`\pm 4`; one that hardly ever varies there is told as zero, and
+    so is one that is blank, as the mean of a number that all nodes lack.
 
     Args:
+        bins: What tells numbers apart in neighbourhoods, or none where they are left out.
         vocabulary: The neighbourhoods in at least two training graphs, or none.
         mean: The :math:`m`, float64, shape (q), or none.
         factor: The :math:`1/s`, zero for totals that are left out, float64, shape (q), or none.
     """
 
+    bins: Bins | None = None
     vocabulary: Vocabulary | None = None
     mean: Tensor | None = None
     factor: Tensor | None = None
 
     @classmethod
-    def fit(cls, whole: WholeGraphs, train: Tensor | None = None) -> WholeEncoding:
-        """Learn from the training graphs, by number; none means all."""
-        vocabulary = mean = factor = None
-        if whole.codes is not None:
-            vocabulary = Vocabulary.choose(whole.graphs, whole.codes, train)
+    def fit(cls, whole: WholeGraphs, train: Tensor | None = None, bins: int = 0) -> WholeEncoding:
+        """Learn from the training graphs.
+
+        Args:
+            whole: All graphs.
+            train: Numbers of the training graphs; none means all.
+            bins: Of each number in the neighbourhoods; 0 leaves numbers out.
+        """
+        graphs, found = whole.graphs, cls()
+        if whole.hops is not None:
+            learnt = None
+            if bins and graphs.attributes is not None:
+                learnt = Bins.learn(graphs.attributes[nodes_of(graphs, train)], bins)
+            vocabulary = Vocabulary.choose(graphs, whole.codes_with(learnt), train)
+            found = replace(found, bins=learnt, vocabulary=vocabulary)
         if whole.totals is not None:
             seen = whole.totals if train is None else whole.totals[train.to(whole.totals.device)]
-            mean, spread = seen.mean(0), seen.std(0, correction=0)
-            varies = (seen != seen.median(0).values).sum(0) >= min(FEWEST, len(seen) / 10)
+            mean, spread, varies = _moments(seen)
             factor = torch.where(varies & (spread > 0), 1 / spread.clamp(min=1e-12), 0)
-        return cls(vocabulary, mean, factor)
+            found = replace(found, mean=mean, factor=factor)
+        return found
 
     @property
     def num_neighbourhoods(self) -> int:
@@ -123,8 +149,8 @@ class WholeEncoding:
         """Graphs as a model with this encoding is told of them."""
         rows = totals = None
         if self.vocabulary is not None:
-            assert whole.codes is not None
-            rows = self.vocabulary.to(whole.codes.device).rows(whole.graphs, whole.codes)
+            codes = whole.codes_with(self.bins)
+            rows = self.vocabulary.to(codes.device).rows(whole.graphs, codes)
         if self.mean is not None and self.factor is not None:
             assert whole.totals is not None
             if whole.totals.shape[1] != self.num_totals:  # of a model that knows no names
@@ -133,7 +159,8 @@ class WholeEncoding:
                     f"model was trained on {self.num_totals}: features of edges differ."
                 )
             mean, factor = self.mean.to(whole.totals), self.factor.to(whole.totals)
-            totals = ((whole.totals - mean) * factor).clamp(-LIMIT, LIMIT).float()
+            told = ((whole.totals - mean) * factor).clamp(-LIMIT, LIMIT)
+            totals = told.nan_to_num(0.0).float()
         return WholeColumns(rows, totals)
 
     def tensors(self) -> dict[str, Tensor]:
@@ -141,6 +168,8 @@ class WholeEncoding:
         found = {"mean": self.mean, "factor": self.factor}
         if self.vocabulary is not None:
             found |= {"codes": self.vocabulary.codes, "hops": self.vocabulary.hops}
+        if self.bins is not None:
+            found |= {f"bins.{key}": value for key, value in self.bins.tensors().items()}
         return {key: value for key, value in found.items() if value is not None}
 
     @classmethod
@@ -148,4 +177,27 @@ class WholeEncoding:
         """The encoding that :meth:`tensors` gave."""
         known = {"codes", "hops"} <= set(tensors)
         vocabulary = Vocabulary(tensors["codes"], tensors["hops"]) if known else None
-        return cls(vocabulary, tensors.get("mean"), tensors.get("factor"))
+        own = {k.partition(".")[2]: v for k, v in tensors.items() if k.startswith("bins.")}
+        bins = Bins.from_tensors(own) if own else None
+        return cls(bins, vocabulary, tensors.get("mean"), tensors.get("factor"))
+
+
+def nodes_of(graphs: Graphs, train: Tensor | None) -> Tensor:
+    """Which nodes are of these graphs, shape (n); none means all graphs."""
+    inside = torch.full((len(graphs),), train is None, device=graphs.device)
+    if train is not None:
+        inside[train.to(graphs.device)] = True
+    return inside[graphs.batch.long()]
+
+
+def _moments(seen: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Mean and standard deviation of columns, and whether they vary often; blanks left out."""
+    blank = seen.isnan()
+    mean, spread = seen.mean(0), seen.std(0, correction=0)
+    for column in blank.any(0).nonzero().flatten().tolist():
+        own = seen[~blank[:, column], column]
+        mean[column] = own.mean() if own.numel() else 0.0
+        spread[column] = own.std(correction=0) if own.numel() else 0.0
+    median = seen.nanmedian(0).values
+    varies = ((seen != median) & ~blank).sum(0) >= min(FEWEST, len(seen) / 10)
+    return mean, spread, varies

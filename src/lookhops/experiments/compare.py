@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.errors import LookHopsError
 from lookhops.experiments.costs import Cost
+from lookhops.experiments.fair import Contest, Grid, named_protocol
 from lookhops.experiments.keys import Model
-from lookhops.experiments.plan import Entry, on_splits, parse_models
+from lookhops.experiments.plan import Cell, Entry, parse_models
 from lookhops.experiments.results import Results, collect, shared_seeds
 from lookhops.experiments.runners import Tell, run_local
 from lookhops.experiments.statistics import (
@@ -24,7 +25,7 @@ from lookhops.experiments.statistics import (
 )
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
-from lookhops.options import splits_in_words
+from lookhops.options import parse_seeds, splits_in_words
 from lookhops.tables import Table
 from lookhops.tasks import Metric, task_of
 from lookhops.training import Protocol
@@ -50,6 +51,7 @@ class Comparison:
         pairs: All pairs of models: paired differences, intervals, tests.
         ranks: Mean rank of each model over the splits.
         groups: Models that do not differ significantly, as neighbours in the order of ranks.
+        about: What was done: the protocol's name (``name``), in words (``said``), the ``grid``.
     """
 
     dataset: str
@@ -59,6 +61,7 @@ class Comparison:
     pairs: list[Pair]
     ranks: Mapping[str, float]
     groups: list[list[str]]
+    about: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def main(self) -> Metric:
@@ -95,8 +98,12 @@ class Comparison:
         head = ["model", self.main.heading, f"val.{unit}", "rank", "parameters", "time", "memory"]
         protocol = self.results.cells[0].protocol
         drawn = splits_in_words(protocol.split, protocol.folds)
-        title = f"{self.dataset}: {counted(count, 'split')}, {drawn}"
-        note = " ".join(filter(None, (self._left_out(), self._costs_in_words())))
+        if count != protocol.folds:
+            drawn = f"{counted(count, 'split')}, {drawn}"
+        title = f"{self.dataset}: {drawn}"
+        note = " ".join(
+            filter(None, (self.about.get("said"), self._left_out(), self._costs_in_words()))
+        )
         return Table(head, rows, note, "models", title, records)
 
     def costs(self) -> list[Cost]:
@@ -167,6 +174,7 @@ class Comparison:
         architectures = {cell.model: asdict(cell.architecture) for cell in self.results.cells}
         return {
             "dataset": self.dataset,
+            **({"protocol": dict(self.about)} if self.about else {}),
             "seeds": list(self.seeds),
             "metric": self.main.name,
             "models": [
@@ -181,10 +189,11 @@ class Comparison:
 def compare(
     graphs: Graphs,
     models: Mapping[str, Entry | Model] | Sequence[str],
-    protocol: Protocol | None = None,
+    protocol: Protocol | str | None = None,
     *,
     store: Store | Path | str,
     splits: SplitPlan | Sequence[Split] | None = None,
+    grid: Grid | None = None,
     device: str = "auto",
     tell: Tell = lambda text, finished: None,
 ) -> Comparison:
@@ -195,9 +204,12 @@ def compare(
         models: Names such as ``"licheb+lookhops"`` or ``"wl-oa"`` (see
             :func:`~lookhops.experiments.plan.parse_entry`), or models under any names. A layer of
             your own takes part once :func:`~lookhops.nn.registry.register_convolution` knows it.
-        protocol: How to train; by default the paper's, with its ten seeds.
+        protocol: How to train, or ``paper`` or ``fair``
+            (:func:`~lookhops.experiments.fair.named_protocol`); by default the paper's, with its
+            ten seeds.
         store: Where finished runs are kept.
         splits: One for each seed, or a plan that has them; by default the protocol's are drawn.
+        grid: Options of models and their values, among which each split's validation part chooses.
         device: ``cpu``, ``cuda`` or ``auto``.
         tell: Called with each thing worth telling.
     """
@@ -206,16 +218,29 @@ def compare(
     if not isinstance(store, Store):
         with Store(store) as opened:
             options: dict[str, Any] = {"splits": splits, "device": device, "tell": tell}
-            return compare(graphs, models, protocol, store=opened, **options)
-    plan = draw_splits(graphs, task_of(graphs), protocol or Protocol(), splits)
-    cells = on_splits(graphs.name, models, plan)
-    done = run_local(cells, lambda name: graphs, store, device=device, tell=tell)
-    if done.failures:
-        raise LookHopsError(done.failures[0])
-    return comparison(graphs.name, Results(collect(cells, lambda name: graphs, store)))
+            return compare(graphs, models, protocol, store=opened, grid=grid, **options)
+    name, how = (protocol, Protocol()) if isinstance(protocol, str) else (None, protocol)
+    how = named_protocol(name, how or Protocol(), splits is not None)
+    if name == "fair":
+        given = splits.protocol.seeds if isinstance(splits, SplitPlan) else splits or ()
+        how = replace(how, seeds=parse_seeds(how.folds or len(given), how.folds), split="auto")
+    if isinstance(splits, SplitPlan):
+        how = replace(how, seeds=splits.protocol.seeds)
+    plan = draw_splits(graphs, task_of(graphs), how, splits)
+    contest = Contest.of(graphs.name, models, plan, grid, name)
+
+    def train(cells: Sequence[Cell]) -> None:
+        done = run_local(cells, lambda name: graphs, store, device=device, tell=tell)
+        if done.failures:
+            raise LookHopsError(done.failures[0])
+
+    found = contest.run(train, lambda cells: collect(cells, lambda name: graphs, store))
+    return comparison(graphs.name, Results(found), contest.about())
 
 
-def comparison(dataset: str, results: Results) -> Comparison:
+def comparison(
+    dataset: str, results: Results, about: Mapping[str, Any] | None = None
+) -> Comparison:
     """Compare the models of finished cells over the splits that they share."""
     if not results.cells:
         raise LookHopsError("No run is finished yet: there is nothing to compare.")
@@ -230,4 +255,4 @@ def comparison(dataset: str, results: Results) -> Comparison:
     pairs = compare_pairs(scores, test_to_train, higher) if len(seeds) > 1 else []
     ranks = mean_ranks(scores, higher)
     groups = cliques(sorted(ranks, key=ranks.__getitem__), pairs) if pairs else []
-    return Comparison(dataset, results, scores, seeds, pairs, ranks, groups)
+    return Comparison(dataset, results, scores, seeds, pairs, ranks, groups, about or {})

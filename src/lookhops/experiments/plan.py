@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from math import isfinite
 from typing import Any
@@ -62,15 +62,6 @@ class Entry:
     def protocol(self, shared: Protocol) -> Protocol:
         """The shared protocol with its own options."""
         return replace(shared, **dict(self.training))
-
-
-def on_splits(dataset: str, models: Mapping[str, Entry | Model], plan: SplitPlan) -> list[Cell]:
-    """Every model on the same splits of a data set."""
-    entries = {name: m if isinstance(m, Entry) else Entry(m) for name, m in models.items()}
-    return [
-        Cell(dataset, name, entry.model, entry.protocol(plan.protocol), plan)
-        for name, entry in entries.items()
-    ]
 
 
 def without_repeats(cells: Iterable[Cell]) -> list[Cell]:

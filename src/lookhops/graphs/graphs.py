@@ -50,7 +50,7 @@ class Graphs:
         node_ptr: Node offsets of the graphs, shape :math:`(g + 1)`.
         row_ptr: Edge offsets of the target nodes, shape :math:`(n + 1)`.
         source: Source node of each edge, shape :math:`(e)`.
-        attributes: Continuous node features, shape :math:`(n, a)`.
+        attributes: Continuous node features, shape :math:`(n, a)`; NaN is a blank.
         attribute_names: The name of each attribute; by default ``attribute 0``, ...
         labels: Integer node labels, shape :math:`(n, l)`: column :math:`j` holds values in
             ``[0, label_sizes[j])`` and stands for that many one-hot features.
@@ -359,9 +359,10 @@ class Graphs:
             y: What is to be learnt of each graph: its class, a number, or a row of several; else
                 each graph's ``graph["y"]``. None and NaN are blanks. A column of many different
                 numbers is one of numbers, any other one of classes.
-            node_features: Node attributes to use, in this order: numbers, or text as labels.
-                By default all. Every node must have each of them. A mapping also says which texts
-                each can be (none: it is numbers), so that a label means the same in every set.
+            node_features: Node attributes to use, in this order: numbers (a blank is None or NaN),
+                or text as labels. By default all. Every node must have each of them. A mapping
+                also says which texts each can be (none: it is numbers), so that a label means the
+                same in every set.
             edge_features: The same for edges.
             rest: ``name`` and other fields.
         """

@@ -128,14 +128,14 @@ def _numbers(name: str, values: list[Any], places: _Places) -> np.ndarray:
     rows: list[np.ndarray] = []
     for (place, _), value in zip(places, values, strict=True):
         try:
-            row = np.asarray(value, dtype=np.float64).reshape(-1)
-            fine = not isinstance(value, str) and bool(np.isfinite(row).all())
+            row = np.asarray(value, dtype=np.float64).reshape(-1)  # a blank, None, is NaN
+            fine = not isinstance(value, str) and not bool(np.isinf(row).any())
         except (TypeError, ValueError):
             fine = False
         if not fine or (rows and len(row) != len(rows[0])):
             raise LookHopsError(
-                f"{place}: {name!r} must be finite numbers everywhere, as many as elsewhere, or "
-                f"text everywhere; found {value!r}."
+                f"{place}: {name!r} must be finite numbers or blank (None, NaN) everywhere, as "
+                f"many as elsewhere, or text everywhere; found {value!r}."
             )
         rows.append(row)
     return np.stack(rows)

@@ -37,7 +37,7 @@ def edges_of(data: Iterable[Data], **rest: Any) -> dict[str, Any]:
     _refuse(((edge_index < 0) | (edge_index >= local_size)).any(0), edge_ptr, "an edge to no node")
     for features, ptr, of in ((x, node_ptr, "a node"), (edge_attr, edge_ptr, "an edge")):
         if features is not None:
-            _refuse(~features.isfinite().all(1), ptr, f"{of} feature that is not a finite number")
+            _refuse(features.isinf().any(1), ptr, f"{of} feature that is not a finite number")
     source, target = edge_index + spread(node_ptr[:-1], edge_ptr, edge_index.shape[1])
     ends = {"source": source, "target": target, "nodes_per_graph": nodes}
     return ends | feature_fields("", x) | feature_fields("edge_", edge_attr) | rest

@@ -23,7 +23,7 @@ from torch import Tensor
 from lookhops import __version__
 from lookhops.datasets.splits import Split
 from lookhops.encoding import Encoding
-from lookhops.encoding.whole import WholeEncoding
+from lookhops.encoding.learnt import Learnt
 from lookhops.errors import LookHopsError
 from lookhops.files import (
     changing,
@@ -36,6 +36,7 @@ from lookhops.files import (
     write_json,
 )
 from lookhops.graphs import Graphs
+from lookhops.graphs.column_finder import as_read
 from lookhops.models.evaluation import evaluate_runs, history_csv, predictions_csv
 from lookhops.models.graph_counts import check_graph_counts, graph_counts
 from lookhops.models.records import Machine, RunRecord, versions
@@ -218,7 +219,7 @@ def save_model(
         "weights_sha256": hashlib.sha256(content).hexdigest(),
         **({"stopped": stopped} if stopped else {}),
         **({"command": command} if command else {}),
-        "reading": reading.to_dict(),
+        "reading": as_read(reading, graphs).to_dict(),
         "predictions_sha256": hashlib.sha256(answers).hexdigest(),
         "reference_sha256": hashlib.sha256(reference).hexdigest(),
         "history_sha256": hashlib.sha256(history).hexdigest(),
@@ -287,7 +288,7 @@ class Checkpoint:
         encoding: What it is told.
         task: What it is asked.
         weights: The weights of each seed's members.
-        learnt: What each seed's networks learnt to be told of whole graphs.
+        learnt: What each seed's networks learnt to be told.
         fitted: What the task took from each seed's training part, where answers need it.
         reference: What new graphs are compared with; folders of earlier versions have none.
     """
@@ -298,7 +299,7 @@ class Checkpoint:
     encoding: Encoding
     task: Task
     weights: dict[int, list[dict[str, Tensor]]]
-    learnt: dict[int, WholeEncoding]
+    learnt: dict[int, Learnt]
     fitted: dict[int, Tensor]
     reference: Reference | None = None
 
@@ -423,11 +424,11 @@ def _read_reference(folder: Path, config: Mapping[str, Any]) -> Reference | None
     return Reference.from_tensors(unpack_tensors(content, path)[0])
 
 
-def _learnt(tensors: dict[str, Tensor], key: str) -> WholeEncoding:
+def _learnt(tensors: dict[str, Tensor], key: str) -> Learnt:
     """What a network learnt to be told, taken out of a folder's tensors."""
     prefix = f"{key}.{LEARNT}"
     own = {key: tensors.pop(key) for key in list(tensors) if key.startswith(prefix)}
-    return WholeEncoding.from_tensors({key[len(prefix) :]: value for key, value in own.items()})
+    return Learnt.from_tensors({key[len(prefix) :]: value for key, value in own.items()})
 
 
 def read_config(folder: Path) -> dict[str, Any]:

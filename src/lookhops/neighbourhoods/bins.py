@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of each column of attributes, learnt from a training part.
+    """Bins of each column of attributes, learnt from a training part; blanks (NaN) are one more.
 
     Args:
         edges: For each column the inner edges of its bins, sorted: a value is in the bin whose
@@ -29,7 +30,7 @@ class Bins:
         """
         edges = []
         for column in attributes.unbind(1):
-            values = column.sort().values
+            values = column[~column.isnan()].sort().values
             inner = torch.arange(1, count, device=values.device) * values.numel() // count
             # An edge at the smallest value would leave the first bin empty.
             distinct = values[inner].unique() if values.numel() else values
@@ -38,8 +39,18 @@ class Bins:
 
     def __call__(self, attributes: Tensor) -> Tensor:
         """The bin of each value, int64, same shape (n, a)."""
-        columns = [
-            torch.bucketize(column, edges.to(column), right=True)
-            for column, edges in zip(attributes.T.contiguous(), self.edges, strict=True)
-        ]
+        columns = []
+        for column, edges in zip(attributes.T.contiguous(), self.edges, strict=True):
+            number = torch.bucketize(column, edges.to(column), right=True)
+            columns.append(torch.where(column.isnan(), len(edges) + 1, number))
         return torch.stack(columns, 1) if columns else attributes.long()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a model folder keeps of them."""
+        sizes = torch.tensor([len(edges) for edges in self.edges])
+        return {"edges": torch.cat(self.edges), "sizes": sizes}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Bins:
+        """The bins that :meth:`tensors` gave."""
+        return cls(tensors["edges"].split(tensors["sizes"].tolist()))

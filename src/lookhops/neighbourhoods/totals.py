@@ -22,8 +22,8 @@ def graph_totals(
 
     In this order: :math:`\ln(1 + \mathrm{nodes})`, :math:`\ln(1 + \mathrm{edges})`; for each degree
     (the last stands for all above) and each node label :math:`\ln(1 + \mathrm{nodes\ with\ it})`
-    and its share of the nodes; the mean of each node attribute; then labels and attributes of edges
-    in the same way.
+    and its share of the nodes; the mean of each node attribute (blanks left out, NaN where all are
+    blank); then labels and attributes of edges in the same way.
 
     Args:
         graphs: The graphs.
@@ -51,6 +51,17 @@ def graph_totals(
             counts = cells.view(len(graphs), size + 1)[:, :size].double()
             columns += [counts.log1p(), counts / whole]
         if attributes is not None:
-            sums = total.new_zeros(len(graphs), attributes.shape[1])
-            columns.append(sums.index_add_(0, graph_of, attributes.double()) / whole)
+            columns.append(_means(attributes.double(), graph_of, whole))
     return torch.cat(columns, 1)
+
+
+def _means(values: Tensor, graph_of: Tensor, count: Tensor) -> Tensor:
+    """Means of rows of each graph, of which there are ``count``, shape (g, 1)."""
+    sums = values.new_zeros(len(count), values.shape[1])
+    blank = values.isnan()
+    if not bool(blank.any()):
+        return sums.index_add_(0, graph_of, values) / count
+    known = torch.zeros_like(sums).index_add_(0, graph_of, (~blank).double())
+    means = sums.index_add_(0, graph_of, values.nan_to_num(0.0)) / known.clamp(min=1)
+    has_rows = torch.zeros_like(count).index_fill_(0, graph_of, 1.0) > 0
+    return means.masked_fill((known == 0) & has_rows, float("nan"))

@@ -12,7 +12,8 @@ from torch.optim import Adam
 
 from lookhops.datasets.splits import Split
 from lookhops.encoding import Encoding
-from lookhops.encoding.whole import WholeEncoding, WholeGraphs
+from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.whole import WholeGraphs
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork, Level
@@ -65,8 +66,10 @@ class Engine(ABC):
         # What is told of whole graphs: computed once, then learnt from each training part.
         self.encoding = Encoding.fit(graphs, architecture.reads_edges)
         self.whole = WholeGraphs.of(self.graphs, architecture, self.encoding)
-        #: What each member learnt to be told of whole graphs.
-        learnt = {one: WholeEncoding.fit(self.whole, one.train) for one in dict.fromkeys(splits)}
+        #: What each member learnt to be told.
+        learnt = {
+            one: Learnt.fit(self.whole, architecture, one.train) for one in dict.fromkeys(splits)
+        }
         self.learnt = [learnt[split] for split in splits]
         #: What the task took from each member's training part.
         self.fitted_each = [task.fit(self.target[split.train.to(device)]) for split in splits]

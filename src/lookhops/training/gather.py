@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lookhops.encoding import Encoding
+from lookhops.encoding.scale import Scale, Scales
 from lookhops.encoding.whole import WholeColumns
 from lookhops.graphs import Graphs
 from lookhops.hops import Adjacency, Pattern
@@ -121,13 +122,14 @@ class Gatherer:
         self.node_ptr = graphs.node_ptr.long()
         self.row_ptr = graphs.row_ptr.long()
 
-    def __call__(self, index: Tensor, room: Capacity, dtype: torch.dtype) -> Level:
+    def __call__(self, index: Tensor, room: Capacity, dtype: torch.dtype, scales: Scales) -> Level:
         """A level with one batch for each member.
 
         Args:
             index: Graphs of each member's batch, shape (members, size), -1 for no graph.
             room: Shapes to fill.
             dtype: Type of the features.
+            scales: The members' scales of numbers.
         """
         members, size = index.shape
         number = index.clamp(min=0)
@@ -143,7 +145,7 @@ class Gatherer:
         node = torch.where(alive, (first - start).gather(1, graph) + slot, 0)
         offset = torch.arange(members, device=index.device)[:, None]
         pattern, old = self._edges(node.flatten(), alive.flatten(), room.edges)
-        x = self.encoding.columns(self.graphs, node.flatten(), dtype)
+        x = self.encoding.columns(self.graphs, node.flatten(), dtype, scales.nodes)
         return Level(
             x=x.view(members, room.nodes, -1),
             adjacency=self._adjacency(pattern, old, dtype),
@@ -152,7 +154,7 @@ class Gatherer:
             alive=alive.flatten(),
             segments=torch.stack((start, end)).add(offset * room.nodes).flatten(1),
             place=node.flatten(),
-            edges=self._edge_inputs(pattern, old, members, room, dtype),
+            edges=self._edge_inputs(pattern, old, members, room, dtype, scales.edges),
         )
 
     def _adjacency(self, pattern: Pattern, old: Tensor, dtype: torch.dtype) -> Adjacency:
@@ -162,7 +164,13 @@ class Gatherer:
         return Adjacency(pattern, weight, symmetric=symmetric)
 
     def _edge_inputs(
-        self, pattern: Pattern, old: Tensor, members: int, room: Capacity, dtype: torch.dtype
+        self,
+        pattern: Pattern,
+        old: Tensor,
+        members: int,
+        room: Capacity,
+        dtype: torch.dtype,
+        scale: Scale | None,
     ) -> EdgeInputs | None:
         """What is told of the edges, a slice for each member.
 
@@ -172,13 +180,14 @@ class Gatherer:
             members: Number of members.
             room: Shapes to fill.
             dtype: Type of the columns.
+            scale: The members' scales of the edges' numbers.
         """
         if not self.tells_edges:
             return None
         first = pattern.row_ptr[:: room.nodes][:members].long()  # edge of each member
         slot = torch.arange(room.own_edges, device=old.device)
         edge = (first[:, None] + slot).clamp(max=old.numel() - 1)  # past its end: anybody's
-        columns = self.encoding.edge_columns(self.graphs, old[edge].flatten(), dtype)
+        columns = self.encoding.edge_columns(self.graphs, old[edge].flatten(), dtype, scale)
         member = pattern.row.long() // room.nodes
         place = torch.arange(old.numel(), device=old.device) - first[member]
         place = member * room.own_edges + place.clamp(max=room.own_edges - 1)

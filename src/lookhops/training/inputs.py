@@ -10,7 +10,10 @@ import torch
 from torch import Tensor
 
 from lookhops.encoding import Encoding
-from lookhops.encoding.whole import WholeEncoding, WholeGraphs
+from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.whole import WholeGraphs
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import elements_of
 from lookhops.nn import GraphNetwork, Level
@@ -25,13 +28,21 @@ class MemberInputs:
     Args:
         whole: The graphs, on the network's device, and what is known of them as wholes.
         encoding: What the network is told of nodes.
-        learnt: What it learnt to be told of whole graphs.
+        learnt: What it learnt to be told.
     """
 
-    def __init__(self, whole: WholeGraphs, encoding: Encoding, learnt: WholeEncoding) -> None:
+    def __init__(self, whole: WholeGraphs, encoding: Encoding, learnt: Learnt) -> None:
         self.graphs = whole.graphs
         self.encoding = encoding
-        self.gather_whole = WholeGatherer([learnt.columns(whole)], [learnt.num_neighbourhoods])
+        self.scales = learnt.scales
+        if self.scales.nodes is None and _has_blanks(self.graphs):
+            raise LookHopsError(
+                f"{self.graphs.name}: some numbers are blank, and the model, of an earlier version "
+                "of LookHops, knows no mean of them; train it anew."
+            )
+        self.gather_whole = WholeGatherer(
+            [learnt.whole.columns(whole)], [learnt.whole.num_neighbourhoods]
+        )
 
     def level(self, model: GraphNetwork, index: Tensor) -> Level:
         """The graphs with these numbers as the network sees them."""
@@ -41,8 +52,11 @@ class MemberInputs:
         if model.uses_edges:
             told["edge_weight"] = self.encoding.edge_weight(graphs, dtype=dtype)
         if model.edge_channels:
-            told["edge_attr"] = self.encoding.edge_columns(graphs, dtype=dtype)
-        level = model.level(graphs, self.encoding.columns(graphs, dtype=dtype), **told)
+            told["edge_attr"] = self.encoding.edge_columns(
+                graphs, dtype=dtype, scale=self.scales.edges
+            )
+        x = self.encoding.columns(graphs, dtype=dtype, scale=self.scales.nodes)
+        level = model.level(graphs, x, **told)
         node, *_ = elements_of(self.graphs.node_ptr, index)
         return replace(level, place=node, whole=self.gather_whole.one(index))
 
@@ -55,3 +69,7 @@ class MemberInputs:
         """What the network gives for each graph, shape (g, outputs), in main memory."""
         found = [model(level).cpu() for level in self.levels(model)]
         return torch.cat(found) if found else torch.zeros(0, model.out_channels)
+
+
+def _has_blanks(graphs: Graphs) -> bool:
+    return graphs.attributes is not None and bool(graphs.attributes.isnan().any())

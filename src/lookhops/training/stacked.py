@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
 from lookhops.datasets.splits import PARTS
+from lookhops.encoding.scale import Scales
 from lookhops.nn import Convolution, GraphNetwork
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments, with_layers
 from lookhops.training.gather import Capacity, Gatherer, WholeGatherer
@@ -19,6 +21,13 @@ from lookhops.training.recording import Recorder
 Weights = Mapping[str, Tensor]
 #: The parameter that has a row for each neighbourhood of a member's vocabulary.
 TABLE = "fingerprint.weight"
+
+
+class LearntByStack(NamedTuple):
+    """What the members of a stack learnt to be told: the scales of numbers, whole graphs."""
+
+    scales: Scales
+    whole: WholeGatherer
 
 
 def stackable(model: GraphNetwork) -> bool:
@@ -44,7 +53,7 @@ class StackedEngine(Engine):
         graphs = self.graphs
         self.gatherer = Gatherer(graphs, self.encoding, models[0])
         self.counts = graphs.nodes_per_graph.cpu().numpy(), graphs.edge_ptr.diff().cpu().numpy()
-        self.told = [own.columns(self.whole) for own in self.learnt]
+        self.told = [own.whole.columns(self.whole) for own in self.learnt]
         self.model = models[0]
         self.fixed_shapes = all(getattr(pool, "fixed_shapes", True) for pool in self.model.pools)
         self.members = list(range(len(models)))  # those that are still in the stack
@@ -61,14 +70,17 @@ class StackedEngine(Engine):
             for key in each[0]
         }
 
-    def _whole_gatherer(self, members: Sequence[int]) -> WholeGatherer:
-        """Makes what batches of these members tell of whole graphs."""
-        sizes = [self.learnt[member].num_neighbourhoods for member in members]
-        return WholeGatherer([self.told[member] for member in members], sizes)
+    def _learnt_by(self, members: Sequence[int]) -> LearntByStack:
+        """What these members learnt to be told, as their batches need it."""
+        sizes = [self.learnt[member].whole.num_neighbourhoods for member in members]
+        whole = WholeGatherer([self.told[member] for member in members], sizes)
+        like = torch.empty(0, dtype=self.dtype, device=self.device)
+        scales = Scales.stack([self.learnt[member].scales for member in members], like)
+        return LearntByStack(scales, whole)
 
     def _own(self, member: int, key: str, value: Tensor) -> Tensor:
         """A member's slice of a stack, without what pads its table of neighbourhoods."""
-        known = self.learnt[member].num_neighbourhoods
+        known = self.learnt[member].whole.num_neighbourhoods
         return value[:known] if key.endswith(TABLE) else value
 
     def _fill(self, now: Weights, kept: Weights) -> None:
@@ -79,7 +91,7 @@ class StackedEngine(Engine):
         known = [one for m in self.members if (one := self.fitted_each[m]) is not None]
         self.fitted = torch.stack(known) if known else None
         self.plans = {part: self._plan(part, self.members) for part in PARTS}
-        self.gather_whole = self._whole_gatherer(self.members)
+        self.learnt_now = self._learnt_by(self.members)
         self.capacity = Capacity(0, 0)
         # What recorded steps read and write stays where it is.
         self.order = torch.full_like(self.plans["train"], -1, device=self.device)
@@ -111,12 +123,12 @@ class StackedEngine(Engine):
         index: Tensor,
         capacity: Capacity,
         weights: Weights,
-        gather_whole: WholeGatherer,
+        learnt: LearntByStack,
         key: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """A batch of each member: outputs, targets, which places hold a graph, layers' losses."""
-        level = self.gatherer(index, capacity, self.dtype)
-        level = replace(level, whole=gather_whole(index, capacity.entries))
+        level = self.gatherer(index, capacity, self.dtype, learnt.scales)
+        level = replace(level, whole=learnt.whole(index, capacity.entries))
         output, added = self.forward(level, weights, key)
         return output, self.target[index.clamp(min=0)], index >= 0, added
 
@@ -124,7 +136,7 @@ class StackedEngine(Engine):
         self.model.train()
         index = self.order.index_select(1, number).squeeze(1)
         output, target, real, added = self._outputs(
-            index, self.capacity, self.now, self.gather_whole, self.key
+            index, self.capacity, self.now, self.learnt_now, self.key
         )
         losses, _ = self.task.losses(output, target, self.fitted, real)
         losses = with_layers(losses, added, real)
@@ -137,7 +149,7 @@ class StackedEngine(Engine):
     def _val_step(self, number: Tensor) -> None:
         self.model.eval()
         index = self.val_order.index_select(1, number).squeeze(1)
-        output, target, real, _ = self._outputs(index, self.capacity, self.now, self.gather_whole)
+        output, target, real, _ = self._outputs(index, self.capacity, self.now, self.learnt_now)
         self._add(0, *self.task.losses(output, target, self.fitted, real))
         self._add(2, *self.task.scores(output, target, self.fitted, real))
 
@@ -148,7 +160,8 @@ class StackedEngine(Engine):
 
     def _reserve(self, plan: Tensor) -> None:
         """See that every batch of a plan fits; if not, choose more room and record again."""
-        counts = *self.counts, self.gather_whole.counts, self.gatherer.tells_edges
+        learnt = self.learnt_now.whole.counts, self.gatherer.tells_edges
+        counts = *self.counts, *learnt
         needed = Capacity.of(plan.numpy(), *counts)
         if not self.capacity.holds(needed):
             usual = Capacity.likely(len(self.members), self.protocol.batch_size, *counts)
@@ -193,15 +206,15 @@ class StackedEngine(Engine):
         """Outputs for a part with the kept weights of each member, retired ones too."""
         everybody = range(len(self.seeds))
         plan, weights = self._plan(part, everybody), self._stack(self.weights())
-        gather_whole = self._whole_gatherer(everybody)
+        learnt = self._learnt_by(everybody)
         tells_edges = self.gatherer.tells_edges
-        needed = Capacity.of(plan.numpy(), *self.counts, gather_whole.counts, tells_edges)
+        needed = Capacity.of(plan.numpy(), *self.counts, learnt.whole.counts, tells_edges)
         capacity = self.capacity.grown(needed)
         self.model.eval()
         found: list[list[Tensor]] = [[] for _ in everybody]
         with dense_products(self.protocol.precision):
             for index in plan.to(self.device).unbind(1):
-                output, _, real, _ = self._outputs(index, capacity, weights, gather_whole)
+                output, _, real, _ = self._outputs(index, capacity, weights, learnt)
                 for member in everybody:
                     found[member].append(output[member][real[member]].cpu())
         return [torch.cat(outputs) for outputs in found]

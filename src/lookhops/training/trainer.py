@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lookhops.datasets.splits import PARTS, Split, SplitPlan
 from lookhops.encoding import Encoding
-from lookhops.encoding.whole import WholeEncoding
+from lookhops.encoding.learnt import Learnt
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
@@ -40,7 +40,7 @@ class Run:
         weights: The weights of that epoch.
         predictions: The network's outputs for the ``val`` and ``test`` parts with these weights,
             in the units of the targets.
-        learnt: What the network learnt to be told of whole graphs.
+        learnt: What the network learnt to be told.
         fitted: What the task took from the training part.
         members: Where this stands for several networks, all of them: ``predictions`` are of their
             average, all else is of the first.
@@ -54,7 +54,7 @@ class Run:
     best_loss: float = float("inf")
     weights: dict[str, Tensor] = field(default_factory=dict)
     predictions: dict[str, Tensor] = field(default_factory=dict)
-    learnt: WholeEncoding = field(default_factory=WholeEncoding)
+    learnt: Learnt = field(default_factory=Learnt)
     fitted: Tensor | None = None
     members: tuple[Run, ...] = ()
 

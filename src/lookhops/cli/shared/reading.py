@@ -24,7 +24,7 @@ Source = Annotated[
     typer.Argument(
         help="A TU name (NCI1), a TU zip or folder, tables (edges in a .csv .tsv .parquet, or a "
         "folder with edges, nodes and graphs; .jsonl), molecules (.smi .sdf, or a table with "
-        "SMILES), packed graphs (.graphs), `solubility`, or `hops-1` to `hops-6`."
+        "SMILES), packed graphs (.graphs), `solubility`, `transfers`, or `hops-1` to `hops-6`."
     ),
 ]
 #: What a trained model is asked about.
