@@ -161,7 +161,10 @@ def test_a_column_names_the_parts():
         ({"split": "group:site"}, "asks for the column 'site'; the columns are: where, few"),
         ({"split": "scaffold"}, "these graphs have no SMILES"),
         ({"split": "column:few"}, "'0' in the column 'few' is no part"),
-        ({"split": "group:few"}, "The groups of 30 graphs are too few: the train part"),
+        (
+            {"split": "group:few"},
+            "2 groups of 30 graphs that stay together are too few: the train part",
+        ),
         ({"folds": 31, "seeds": (0,)}, "31 folds cannot be made"),
         ({"folds": 1}, "folds must be at least 2"),
     ],
