@@ -10,7 +10,19 @@ from typing import Any, NoReturn
 import typer
 
 from lookhops import __version__
-from lookhops.cli import compare, data, demo, explain, look, paper, params, predict, report, train
+from lookhops.cli import (
+    compare,
+    data,
+    demo,
+    explain,
+    look,
+    models,
+    paper,
+    params,
+    predict,
+    report,
+    train,
+)
 from lookhops.errors import LookHopsError
 
 # Before PyTorch is imported: its threads wait for each other in a loop, and where another program
@@ -36,6 +48,7 @@ for command in (
     report.report,
     demo.demo,
     params.params,
+    models.models,
 ):
     app.command()(command)
 

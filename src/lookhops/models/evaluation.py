@@ -16,6 +16,9 @@ from lookhops.tasks import Calibration, Task
 from lookhops.tasks.metrics import interval
 from lookhops.training.trainer import Run
 
+#: Columns of a history in which not one epoch was finished.
+LOSSES = ("epoch", "train_loss", "val_loss", "seconds")
+
 
 def evaluate_runs(
     runs: Sequence[Run], graphs: Graphs, task: Task, device: torch.device
@@ -68,7 +71,7 @@ def summarise(
 def history_csv(runs: Sequence[Run]) -> str:
     """Every epoch of every seed, one line each; of several members, of each."""
     several = any(run.members for run in runs)
-    columns = next((list(run.history[0]) for run in runs if run.history), [])
+    columns = next((list(run.history[0]) for run in runs if run.history), list(LOSSES))
     rows = [
         (run.seed, *((one.member,) if several else ()), *(row[key] for key in columns))
         for run in runs
@@ -89,17 +92,18 @@ def predictions_csv(
 ) -> str:
     """The answers to the test part of every seed, one line a graph.
 
-    Columns: seed, graph (its number from 0), id, and the task's: of classes, ``class`` (the true
-    one) and the calibrated probability of each, ``p(NAME)``; of a number, the one that was measured
-    and the one that is answered.
+    Columns: seed, graph (its number from 0), id, nodes, and the task's: of classes, ``class`` (the
+    true one) and the calibrated probability of each, ``p(NAME)``; of a number, the one that was
+    measured and the one that is answered.
     """
     target, ids = task.targets(graphs).tolist(), graph_ids(graphs)
+    nodes = graphs.nodes_per_graph.tolist()
     rows = []
     for run in runs:
         if "test" not in run.predictions:  # its training was stopped before its time
             continue
         answers = task.answers(run.predictions["test"], calibrations[run.seed])
         for number, row in zip(run.split.test.tolist(), answers.tolist(), strict=True):
-            known = (run.seed, number, ids[number], *task.labels(target[number]))
+            known = (run.seed, number, ids[number], nodes[number], *task.labels(target[number]))
             rows.append((*known, *(f"{value:.6g}" for value in row)))
-    return csv_text(("seed", "graph", "id", *task.columns), rows)
+    return csv_text(("seed", "graph", "id", "nodes", *task.columns), rows)

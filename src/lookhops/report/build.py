@@ -33,6 +33,7 @@ from lookhops.report.sections.reproduce import (
 )
 from lookhops.report.sections.training import training_section
 from lookhops.report.snapshot import Snapshot, read_store
+from lookhops.tasks import Classification
 from lookhops.words import counted, joined
 
 STORES = ("comparison.sqlite", "runs.sqlite")
@@ -190,8 +191,7 @@ def _model_tiles(
             ends = found["interval"]
             note = f"95%: {metric.written(*ends, joint=' to ')}" if ends else ""
             tiles.append(Tile(metric.title, metric.written(found["mean"]), note))
-    classes = counted(len(model.class_names), "class", "classes")
-    tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", f"in {classes}"))
+    tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", _asked(model)))
     network = network_name(config["architecture"]).replace(" = ", f"{SPACE}={SPACE}")
     return [*tiles, Tile("parameters", f"{config['parameters']:,}", network)]
 
@@ -200,10 +200,19 @@ def _model_summary(model: ModelFolder) -> str:
     """A model in one plain sentence."""
     main = model.task.main
     score = f", test {main.title} {model.score(main)}" if model.score(main) else ""
-    names = f" ({joined(model.class_names)})" if len(model.class_names) <= 5 else ""
+    names = f" ({joined(model.class_names)})" if 0 < len(model.class_names) <= 5 else ""
     return f"{counted(len(model.seeds), 'model')}{score}, on {_data(model)}{names}."
 
 
 def _data(model: ModelFolder) -> str:
-    graphs = counted(model.config["data"]["graphs"], "graph")
-    return f"{graphs} of {counted(len(model.class_names), 'class', 'classes')}"
+    return f"{counted(model.config['data']['graphs'], 'graph')} {_asked(model)}"
+
+
+def _asked(model: ModelFolder) -> str:
+    """What is known of the graphs: ``in 3 classes``, ``with a measured logS``."""
+    heads = model.task.heads
+    if len(heads) > 1:
+        return f"with {counted(len(heads), 'target')}"
+    if isinstance(model.task, Classification):
+        return f"in {counted(len(model.class_names), 'class', 'classes')}"
+    return f"with a measured {heads[0].task.name}"

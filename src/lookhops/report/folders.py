@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from lookhops.errors import LookHopsError
 from lookhops.files import current, read_bytes, read_json
@@ -23,34 +21,10 @@ from lookhops.models.folder import (
     one_model,
     read_config,
 )
+from lookhops.report.answers import Answers, columns_of, read_answers
 from lookhops.tasks import Classification, Metric, Task, task_from_dict
 
-COLUMNS = ("epoch", "train_loss", "val_loss", "val_accuracy")
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What the seeds answered to their test graphs: the content of ``predictions.csv``.
-
-    Args:
-        seed: Seed of each answer, shape (n).
-        graph: Number of the graph, shape (n).
-        ids: What the graph is called.
-        true: Number of its class, shape (n).
-        p: Calibrated probabilities, shape (n, classes).
-    """
-
-    seed: NDArray[np.int64]
-    graph: NDArray[np.int64]
-    ids: list[str]
-    true: NDArray[np.int64]
-    p: NDArray[np.float64]
-
-    def of_seed(self, seed: int) -> Answers:
-        """The answers of one seed."""
-        rows = np.flatnonzero(self.seed == seed)
-        ids = [self.ids[row] for row in rows]
-        return Answers(self.seed[rows], self.graph[rows], ids, self.true[rows], self.p[rows])
+COLUMNS = ("epoch", "train_loss", "val_loss")
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +64,8 @@ class ModelFolder:
         if seed not in self.history:
             return {}
         epoch = self.best_epoch[seed] - 1
-        return {name: self.history[seed][name][epoch] for name in ("val_loss", "val_accuracy")}
+        own = self.history[seed]
+        return {name: own[name][epoch] for name in own if name.startswith("val_")}
 
     @property
     def class_names(self) -> list[str]:
@@ -99,9 +74,14 @@ class ModelFolder:
 
     @property
     def task(self) -> Task:
-        """What was asked; folders that do not say were trained on classes."""
-        asked = self.config.get("task")
-        return task_from_dict(asked) if asked else Classification(tuple(self.class_names))
+        """What was asked."""
+        return task_in(self.config)
+
+
+def task_in(config: Mapping[str, Any]) -> Task:
+    """What was asked of a model; folders that do not say were trained on classes."""
+    classes = config["data"]["class_names"]
+    return task_from_dict(config["task"]) if "task" in config else Classification(tuple(classes))
 
 
 def read_folder(path: Path) -> ModelFolder:
@@ -141,14 +121,14 @@ def _history(folder: Path, config: Mapping[str, Any]) -> dict[int, dict[str, lis
     path = folder / HISTORY
     if not _is_there(path, config.get("history_sha256")):
         return {}
+    watched = f"val_{task_in(config).watched.name}"
     kinds = {"seed": int, **dict.fromkeys(COLUMNS, float)}
-    if b"member" in read_bytes(path).partition(b"\n")[0]:  # of several, the first is shown
-        rows = _table(path, {"member": int, **kinds})
+    rows = _table(path, kinds, {watched: float, "member": int})
+    if "member" in rows:  # of several, the first is shown
         rows = rows[rows["member"] == 0]
-    else:
-        rows = _table(path, kinds)
+    names = [str(name) for name in rows if name not in ("seed", "member")]
     seeds = rows["seed"].unique().tolist()
-    return {s: {name: rows[name][rows["seed"] == s].tolist() for name in COLUMNS} for s in seeds}
+    return {s: {name: rows[name][rows["seed"] == s].tolist() for name in names} for s in seeds}
 
 
 def _answers(folder: Path, config: Mapping[str, Any]) -> Answers | None:
@@ -156,15 +136,14 @@ def _answers(folder: Path, config: Mapping[str, Any]) -> Answers | None:
     path = folder / PREDICTIONS
     if "predictions_sha256" not in config or not _is_there(path, config["predictions_sha256"]):
         return None
-    names = [str(name) for name in config["data"]["class_names"]]
-    likely = [f"p({name})" for name in names]
-    kinds = {"seed": int, "graph": int, "id": str, "class": str, **dict.fromkeys(likely, float)}
-    rows = _table(path, kinds)
-    if rows.empty:
-        return None
-    seed, graph, p = (rows[one].to_numpy() for one in ("seed", "graph", likely))
-    true = np.array([names.index(name) for name in rows["class"]])
-    return Answers(seed, graph, rows["id"].tolist(), true, p)
+    task = task_in(config)
+    truth, given = columns_of(task)
+    needed = dict.fromkeys(("seed", "graph", "id", *truth, *given), str)
+    rows = _table(path, needed, {"nodes": str})
+    try:
+        return None if rows.empty else read_answers(rows, task)
+    except ValueError as error:
+        raise LookHopsError(f"{path}: not a table of `lookhops train` ({error}).") from error
 
 
 def _is_there(path: Path, sha256: str | None) -> bool:
@@ -179,11 +158,14 @@ def _is_there(path: Path, sha256: str | None) -> bool:
     return True
 
 
-def _table(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
-    """The columns of a table, by name and type."""
+def _table(
+    path: Path, kinds: Mapping[str, type], maybe: Mapping[str, type] | None = None
+) -> pd.DataFrame:
+    """The columns of a table, by name and type, and those that it may have."""
     content = io.BytesIO(read_bytes(path))
     try:  # as text first: a class may be called "NA", and Python reads numbers to the last digit
-        rows = pd.read_csv(content, usecols=list(kinds), dtype=str, na_filter=False)
-        return rows.astype(dict(kinds))
-    except ValueError as error:
+        rows = pd.read_csv(content, dtype=str, na_filter=False)
+        known = dict(kinds) | {name: k for name, k in (maybe or {}).items() if name in rows}
+        return rows[list(known)].astype(known)
+    except (ValueError, KeyError) as error:
         raise LookHopsError(f"{path}: not a table of `lookhops train` ({error}).") from error

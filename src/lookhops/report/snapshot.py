@@ -44,7 +44,7 @@ class Snapshot:
         stored = self.runs.get(cell.key, {})
         epochs = {seed: stored[seed].history() for seed in cell.seeds if seed in stored}
         return {
-            seed: {name: [epoch[name] for epoch in one] for name in COLUMNS}
+            seed: {name: [epoch[name] for epoch in one] for name in one[0] if name != "seconds"}
             for seed, one in epochs.items()
             if one and set(COLUMNS) <= one[0].keys()
         }

@@ -15,6 +15,7 @@ from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
 from lookhops.report.content import Card, Gallery, Note, Section
 from lookhops.report.folders import Answers, ModelFolder
+from lookhops.tasks import Classification
 from lookhops.words import counted
 
 #: Of each class so many most certain, least certain and wrong graphs; and so many in all.
@@ -52,6 +53,8 @@ def _gallery_or_reason(model: ModelFolder, graphs: Graphs | None) -> Gallery | s
             f"and its options being those of the training: {again}"
         )
     check_same(model, graphs)
+    if not isinstance(model.task, Classification):
+        return "Graphs are shown by class, and this model answers numbers or several targets."
     if model.answers is None:
         return "The folder has no predictions.csv to choose graphs by; models trained now have one."
     found = make_gallery(model, model.answers.of_seed(model.seeds[0]), graphs)

@@ -10,7 +10,8 @@ from lookhops.report.charts import Figure, axis, figure, rounded, series
 from lookhops.report.content import Block, Chart, Note, Section
 from lookhops.report.folders import ModelFolder
 from lookhops.tables import Table
-from lookhops.words import counted, duration, percent
+from lookhops.tasks import TASKS, Metric
+from lookhops.words import counted, duration
 
 #: Of each seed, the columns of its epochs.
 History = Mapping[int, Mapping[str, Sequence[float]]]
@@ -42,32 +43,45 @@ def training_section(model: ModelFolder) -> Section | None:
 
 
 def training_charts(history: History, best: Mapping[int, int], title: str = "") -> list[Chart]:
-    """The losses, and the validation accuracy, of every seed.
+    """The losses, and the main metric of the validation part, of every seed.
 
     Args:
         history: Of each seed.
         best: Of each seed, the epoch whose weights were kept.
         title: Said first in the captions.
     """
+    metric = _watched(history)
     rows = []
     for seed, columns in history.items():
         i = max(best[seed], 1) - 1
-        at = (f"{columns[name][i]:.4f}" for name in ("train_loss", "val_loss"))
-        length, kept = str(len(columns["epoch"])), str(best[seed])
-        rows.append([str(seed), length, kept, *at, percent(columns["val_accuracy"][i])])
-    head = ("seed", "epochs", "kept epoch", "training loss", "validation loss", "val. accuracy")
+        at = [f"{columns[name][i]:.4f}" for name in ("train_loss", "val_loss")]
+        at += [metric.written(columns[f"val_{metric.name}"][i])] if metric else []
+        rows.append([str(seed), str(len(columns["epoch"])), str(best[seed]), *at])
+    head = ["seed", "epochs", "kept epoch", "training loss", "validation loss"]
+    head += [f"validation {metric.title}"] if metric else []
     table = Table(head, rows, "At the epoch that was kept")
     n = counted(len(history), "seed")
     over, each = f"over the epochs of {n}", f"{n.capitalize()}, a line each."
     names = {"train_loss": "training", "val_loss": "validation"}
-    losses = curves(history, best, names, "loss (nats)")
-    accuracy = curves(history, best, {"val_accuracy": "validation"}, "accuracy, %", scale=100)
-    dotted = "Loss a graph: training dotted, validation solid."
-    shown = "Accuracy on the validation graphs, in per cent."
-    return [
-        Chart(losses, f"Training and validation loss {over}.", f"{title}{dotted} {each}", table),
-        Chart(accuracy, f"Validation accuracy {over}.", f"{title}{shown} {each}", table),
-    ]
+    losses = curves(history, best, names, "loss")
+    shown = f"{title}Loss a graph: training dotted, validation solid. {each}"
+    charts = [Chart(losses, f"Training and validation loss {over}.", shown, table)]
+    if metric is not None:
+        unit, scale = (", %", 100) if metric.share else ("", 1)
+        names = {f"val_{metric.name}": "validation"}
+        drawn = curves(history, best, names, f"{metric.title}{unit}", scale=scale)
+        per_cent = ", in per cent" if metric.share else ""
+        name = metric.title[0].upper() + metric.title[1:]
+        shown = f"{title}{name} on the validation graphs{per_cent}. {each}"
+        charts.append(Chart(drawn, f"Validation {metric.title} {over}.", shown, table))
+    return charts
+
+
+def _watched(history: History) -> Metric | None:
+    """The main metric that was measured after each epoch; none where that is the loss."""
+    columns = next(iter(history.values()))
+    mains = [task.main for task in TASKS.values()]
+    return next((main for main in mains if f"val_{main.name}" in columns), None)
 
 
 def curves(
