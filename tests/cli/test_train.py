@@ -302,7 +302,8 @@ def test_a_fixed_test_set_and_folds(lookhops, tmp_path):
     code, out, err = lookhops("train", tmp_path / "m.csv", *options, *given)
     assert code == 0, err
     seeds = json.loads(out)["metrics"]["seeds"]
-    assert [(one["train_graphs"], one["test_graphs"]) for one in seeds.values()] == [(53, 3)] * 2
+    assert [(one["train_graphs"], one["test_graphs"]) for one in seeds.values()] == [(50, 3)] * 2
+    assert "3 graphs are left out of training: the test set has the same" in err
     assert "fewer than five graphs of a class in a part, the least of all splits: 'a' (" in err
     code, out, err = lookhops(
         "train", tmp_path / "m.csv", *options, "--folds", "3", "-o", tmp_path / "f"
