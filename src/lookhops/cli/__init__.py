@@ -10,7 +10,19 @@ from typing import Any, NoReturn
 import typer
 
 from lookhops import __version__
-from lookhops.cli import compare, data, demo, explain, look, paper, params, predict, report, train
+from lookhops.cli import (
+    compare,
+    data,
+    demo,
+    evaluate,
+    explain,
+    look,
+    paper,
+    params,
+    predict,
+    report,
+    train,
+)
 from lookhops.errors import LookHopsError
 
 # Before PyTorch is imported: its threads wait for each other in a loop, and where another program
@@ -30,6 +42,7 @@ for command in (
     look.look,
     train.train,
     predict.predict,
+    evaluate.evaluate,
     explain.explain,
     compare.compare,
     paper.paper,
