@@ -1,4 +1,4 @@
-"""Docstrings write formulas as PyG's do, in reStructuredText; pages show them as MathML."""
+"""Formulas as MathML: those of docstrings, in reStructuredText, and of pages, in GitHub's way."""
 
 from __future__ import annotations
 
@@ -24,6 +24,20 @@ def readable(text: str) -> str:
     text = BLOCK.sub(_block, text + "\n")
     text = INLINE.sub(lambda match: convert(" ".join(match.group(1).split())), text)
     return ROLE.sub(lambda match: f"`{match.group(1).rsplit('.', 1)[-1]}`", text).rstrip()
+
+
+#: Formulas of pages: a block, and within a line.
+PAGE_BLOCK = re.compile(r"^```math\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
+PAGE_INLINE = re.compile(r"\$`(.*?)`\$")
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Called by MkDocs for every page."""
+    markdown = PAGE_BLOCK.sub(
+        lambda match: f"<div>{convert(match.group(1), display='block')}</div>", markdown
+    )
+    markdown = re.sub(r"(?<=\S)\n(?=\$`)", " ", markdown)  # a line that begins with HTML is a block
+    return PAGE_INLINE.sub(lambda match: convert(match.group(1)), markdown)
 
 
 class Formulas(griffe.Extension):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs, Target
     from lookhops.information import look, look_labels
     from lookhops.models import Predictor, train_into
-    from lookhops.models.estimator import LookHopsClassifier
+    from lookhops.models.estimator import LookHopsClassifier, LookHopsRegressor
     from lookhops.nn import Architecture, GraphNetwork
     from lookhops.training import Protocol, train
 
@@ -23,6 +23,7 @@ _HOMES = {
     "HopFingerprint": "lookhops.classical.hop_fingerprint",
     "LookHopsClassifier": "lookhops.models.estimator",
     "LookHopsError": "lookhops.errors",
+    "LookHopsRegressor": "lookhops.models.estimator",
     "Predictor": "lookhops.models",
     "Protocol": "lookhops.training",
     "Target": "lookhops.graphs",
@@ -40,6 +41,7 @@ __all__ = [
     "HopFingerprint",
     "LookHopsClassifier",
     "LookHopsError",
+    "LookHopsRegressor",
     "Predictor",
     "Protocol",
     "Target",

@@ -224,8 +224,8 @@ class Architecture:
     """Everything that shapes a :class:`~lookhops.nn.GraphNetwork` but its input and its outputs.
 
     Args:
-        conv: Name of the convolution: ``licheb``, ``cheb``, ``gcn``, ... (all: docs/layers.md).
-        pool: Name of the pooling: ``lookhops``, ``topk``, ... (all: docs/layers.md), or ``none``.
+        conv: Name of the convolution: ``licheb``, ``cheb``, ``gcn``, ... (all: docs/models.md).
+        pool: Name of the pooling: ``lookhops``, ``topk``, ... (all: docs/models.md), or ``none``.
         k: Hops that each layer looks.
         hidden: Channels of each layer.
         layers: Number of layers.

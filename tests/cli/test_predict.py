@@ -173,3 +173,24 @@ def test_an_output_that_cannot_be_written(lookhops, model, tmp_path):
     code, _, err = lookhops("predict", model, "solubility", "-o", tmp_path / "file" / "out.csv")
     assert code == 2
     assert "cannot be written" in err
+
+
+def test_tables_are_read_as_they_were_for_training(lookhops, tmp_path):
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    rows = [(g, a, b, 1 + (g * a) % 13) for g in range(30) for a, b in ((0, 1), (1, 2), (2, 0))]
+    lines = "\n".join(f"{g},{a},{b},{days}" for g, a, b, days in rows)
+    (folder / "edges.csv").write_text(f"case,payer,payee,days\n{lines}\n")
+    (folder / "graphs.csv").write_text(
+        "case,class\n" + "\n".join(f"{g},{'ab'[g % 2]}" for g in range(30))
+    )
+    names = ("--graph-column", "case", "--source-column", "payer", "--target-column", "payee")
+    small = ("--epochs", 1, "--hidden", 4, "--layers", 1, "--edges", "use")
+    code, _, err = lookhops("train", folder, "-o", tmp_path / "m", *names, *small)
+    assert code == 0, err
+    reading = json.loads((tmp_path / "m" / "config.json").read_text())["reading"]
+    assert (reading["graph_column"], reading["numbers"]) == ("case", "days")
+    (tmp_path / "new.csv").write_text("case,payer,payee,days\nx,a,b,3\nx,b,c,4\ny,a,b,3\n")
+    code, out, err = lookhops("predict", tmp_path / "m", tmp_path / "new.csv")
+    assert code == 0, err
+    assert [line.split(",")[0] for line in out.splitlines()] == ["id", "x", "y"]

@@ -75,7 +75,7 @@ def test_agrees_with_a_naive_version(classes: int, monkeypatch: pytest.MonkeyPat
         graphs = replace(graphs, y=y, targets=(Target("class", ("a", "b", "c")),))
     found = look_labels(graphs, 2, [1, 2, 3])
     naive = [naive_accuracies(graphs, hops, [1, 2, 3]) for hops in range(3)]
-    np.testing.assert_allclose(found.accuracy, naive)
+    np.testing.assert_allclose(found.scores, naive)
 
 
 def test_numbers_are_read_in_bins():
@@ -85,6 +85,31 @@ def test_numbers_are_read_in_bins():
     plain = replace(graphs, labels=marked, label_values=(("no", "yes"),))
     assert look_labels(plain, 2).enough is None
     assert look_labels(replace(plain, attributes=value), 2).enough == 1
+
+
+def test_a_number_that_lies_two_hops_away_is_told_within_two():
+    """The red nodes exactly two hops from a marked one, counted; noise is not told at all."""
+    graphs = load("hops-2", size=300)
+    label, edges = graphs.labels[:, 0], graphs.edge_index
+    one = torch.zeros(graphs.num_nodes).index_add_(0, edges[1], (label == 2).float()[edges[0]])
+    red = torch.zeros(graphs.num_nodes).index_add_(0, edges[1], one[edges[0]]) - one
+    count = torch.zeros(len(graphs)).index_add_(0, graphs.batch, red * (label == 1))
+    numbers = replace(graphs, y=100 + 7 * count.double(), targets=(Target("red"),))
+    found = look_labels(numbers, 3, 5)
+    assert found.enough in (1, 2)
+    assert found.mean[2] > 0.5
+    assert found.mean[0] < found.mean[2] - 0.2
+    assert "red is told within" in found.sentence()
+    assert "R² 0." in found.sentence()
+    noise = torch.randn(len(graphs), generator=torch.Generator().manual_seed(0)).double()
+    noise[::3] = torch.nan
+    found = look_labels(replace(numbers, y=noise), 2, 5)
+    assert found.enough is None
+    assert found.graphs == 200
+    assert "does not tell red" in found.sentence()
+    assert found.naive.max() < 1e-6
+    assert "number" in found.to_dict()
+    assert "r2" in found.to_frame()
 
 
 def information(*accuracy: float, majority: float = 0.5) -> LabelInformation:

@@ -1,9 +1,11 @@
-"""LookHopsClassifier: scikit-learn's conventions, with graphs in place of rows."""
+"""The estimators: scikit-learn's conventions, with graphs in place of rows."""
 
 import pickle
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from sklearn.base import clone
@@ -13,11 +15,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
 
-from lookhops import Graphs
+from lookhops import Graphs, Target
 from lookhops.datasets import load
 from lookhops.encoding import ReadOtherwise
 from lookhops.errors import LookHopsError
-from lookhops.models.estimator import LookHopsClassifier
+from lookhops.models.estimator import LookHopsClassifier, LookHopsRegressor
 
 QUICK = {"hidden": 8, "layers": 2, "max_epochs": 2, "device": "cpu"}
 
@@ -26,7 +28,7 @@ def quick(**changes) -> LookHopsClassifier:
     return LookHopsClassifier(**{**QUICK, **changes})
 
 
-class OfRows(LookHopsClassifier):
+class OfRows:
     """A row of numbers is a graph of one node with these features: for scikit-learn's checks."""
 
     def _rows(self, X, reset):
@@ -46,11 +48,11 @@ class OfRows(LookHopsClassifier):
         assert_all_finite(np.asarray(y))
         return super().fit(graphs, y)
 
-    def predict_proba(self, X):
+    def _answers(self, X):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
-        return super().predict_proba(self._rows(X, reset=False))
+        return super()._answers(self._rows(X, reset=False))
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -59,17 +61,25 @@ class OfRows(LookHopsClassifier):
         return tags
 
 
-def rows() -> OfRows:
-    network = {"pool": "none", "dropout": 0.0, "hidden": 16, "layers": 2}
-    return OfRows(**network, max_epochs=15, learning_rate=0.05, device="cpu")
+class ClassifierOfRows(OfRows, LookHopsClassifier):
+    pass
 
 
-FLOAT32 = "probabilities of single precision differ in the eighth digit between batches"
+class RegressorOfRows(OfRows, LookHopsRegressor):
+    pass
+
+
+FLOAT32 = "answers of single precision differ in the eighth digit between batches"
+ROWS = {"pool": "none", "dropout": 0.0, "hidden": 16, "layers": 2, "device": "cpu"}
 
 
 @pytest.mark.filterwarnings("ignore")
 @estimator_checks.parametrize_with_checks(
-    [rows()], expected_failed_checks=lambda _: {"check_methods_subset_invariance": FLOAT32}
+    [
+        ClassifierOfRows(**ROWS, max_epochs=15, learning_rate=0.05),
+        RegressorOfRows(**ROWS, max_epochs=15, learning_rate=0.05),
+    ],
+    expected_failed_checks=lambda _: {"check_methods_subset_invariance": FLOAT32},
 )
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)
@@ -215,3 +225,70 @@ def test_members_are_averaged():
     for mine, own in zip(fitted.model_.parameters(), alone.model_.parameters(), strict=True):
         assert torch.equal(mine, own)
     assert not np.allclose(fitted.predict_proba(graphs), alone.predict_proba(graphs), atol=1e-4)
+
+
+# -------------------------------------------------------------------- blanks, numbers, several
+
+
+@pytest.mark.parametrize(
+    "blank", [None, float("nan"), pd.NA, ""], ids=["none", "nan", "pandas", "empty"]
+)
+def test_a_blank_label_is_no_class(tasks, blank):
+    y = np.array(["different", "same"], dtype=object)[tasks.y.numpy()]
+    with_blanks = y.copy()
+    with_blanks[::4] = blank
+    for given in (with_blanks, with_blanks.tolist(), pd.Series(with_blanks)):
+        model = quick().fit(tasks, given)
+        assert model.classes_.tolist() == ["different", "same"]
+        known = np.arange(80) % 4 > 0
+        assert model.score(tasks, given) == (model.predict(tasks) == y)[known].mean()
+    numbers = pd.Series(tasks.y.numpy(), dtype="Int64")
+    numbers[3] = pd.NA
+    assert quick().fit(tasks, numbers).classes_.tolist() == [0, 1]
+
+
+def test_several_targets_at_once(tasks):
+    y = pd.DataFrame({"a": tasks.y.numpy(), "size": np.where(np.arange(80) % 3, "small", "large")})
+    y.loc[::5, "size"] = None
+    model = quick(class_weights=True).fit(tasks, y)
+    assert [own.tolist() for own in model.classes_] == [[0, 1], ["large", "small"]]
+    each = model.predict_proba(tasks)
+    assert [p.shape for p in each] == [(80, 2), (80, 2)]
+    assert np.allclose(each[1].sum(1), 1)
+    answers = model.predict(tasks)
+    assert answers.shape == (80, 2)
+    known = y["size"].notna().to_numpy()
+    shares = [(answers[:, 0].astype(int) == y["a"]).mean()]
+    shares.append((answers[known, 1] == y["size"][known]).mean())
+    assert model.score(tasks, y) == pytest.approx(np.mean(shares))
+
+
+def test_numbers_with_blanks_alone_and_side_by_side(tasks):
+    sizes = 100.0 + tasks.nodes_per_graph.numpy()
+    options = {**QUICK, "conv": "none", "fingerprint": 0, "max_epochs": 80, "learning_rate": 0.05}
+    blank = sizes.copy()
+    blank[::4] = np.nan
+    model = LookHopsRegressor(**options, loss="huber").fit(tasks, blank)
+    assert model.predict(tasks).shape == (80,)
+    assert model.score(tasks, sizes) > 0.8
+    known = ~np.isnan(blank)
+    assert model.score(tasks, blank) == pytest.approx(model.score(tasks[known], sizes[known]))
+    both = LookHopsRegressor(**options).fit(tasks, np.stack([blank, -2 * sizes], axis=1))
+    assert both.predict(tasks).shape == (80, 2)
+    assert both.score(tasks, np.stack([sizes, -2 * sizes], axis=1)) > 0.8
+    own = replace(tasks, y=torch.from_numpy(sizes), targets=(Target("size"),))
+    assert LookHopsRegressor(**options).fit(own).score(own) > 0.8
+    again = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(again.predict(tasks), model.predict(tasks))
+
+
+def test_what_are_no_numbers_is_said(tasks):
+    model = LookHopsRegressor(**QUICK)
+    with pytest.raises(LookHopsError, match="carry no numbers"):
+        model.fit(tasks)
+    with pytest.raises(LookHopsError, match="is not a finite number"):
+        model.fit(tasks, ["a"] * 80)
+    with pytest.raises(LookHopsError, match="80 graphs but 2 labels"):
+        model.fit(tasks, [0.5, 1.5])
+    with pytest.raises(LookHopsError, match="n_samples=1"):
+        model.fit(tasks, [0.5] + [None] * 79)

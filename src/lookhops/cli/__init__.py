@@ -17,6 +17,7 @@ from lookhops.cli import (
     evaluate,
     explain,
     look,
+    models,
     paper,
     params,
     predict,
@@ -49,6 +50,7 @@ for command in (
     report.report,
     demo.demo,
     params.params,
+    models.models,
 ):
     app.command()(command)
 

@@ -62,6 +62,7 @@ def look(
         seeds: Splits to tell them on: a count or a list.
         plot: Draw it to a file: .png .svg .pdf or .html.
     """
+    from lookhops.graphs.targets import one_target_each
     from lookhops.information import look as measure
     from lookhops.information import look_labels
     from lookhops.information.labels import why_not
@@ -74,17 +75,25 @@ def look(
         progress = lambda what, share: shown.update(task, description=what, completed=share)  # noqa: E731
         asked = (max_k, neighbourhood, epsilon, bootstrap, seed, per_class)
         found = measure(graphs, *asked, progress=progress)
-        told, reason = None, why_not(graphs)
-        if labels and reason is None:
-            told = look_labels(graphs, max_hops, seeds, progress)
-    everything = {**found.to_dict(), "labels": told and told.to_dict()}
+        targets = one_target_each(graphs)
+        reasons = [why_not(one) for one in targets]
+        told = [
+            look_labels(one, max_hops, seeds, progress)
+            for one, reason in zip(targets, reasons, strict=True)
+            if labels and reason is None
+        ]
+    each = [one.to_dict() for one in told]
+    everything = {**found.to_dict(), "labels": (each[0] if len(each) == 1 else each) or None}
     if plot is not None:
         _draw(found, plot)
     if as_json:
         print_json(everything)
     else:
         _print(found)
-        _print_labels(told, reason if labels else None)
+        for one in told:
+            _print_labels(one)
+        for reason in filter(None, reasons if labels else ()):
+            out.print(f"\n{escape(reason)}", width=80)
     if report is not None:
         _report(everything, graphs, report, as_json)
 
@@ -182,25 +191,27 @@ def _gain(found: HopInformation, i: int) -> str:
     return "{:.3f} ({:.3f} to {:.3f})".format(found.gain[i], *found.gain_interval[i])
 
 
-def _print_labels(told: LabelInformation | None, reason: str | None) -> None:
-    """How well the classes are told by what lies within 0, 1, ... hops, or why that is not said."""
-    if told is None:
-        if reason is not None:
-            out.print(f"\n{escape(reason)}", width=80)
-        return
-    rows = []
+def _print_labels(told: LabelInformation) -> None:
+    """How well the target is told by what lies within 0, 1, ... hops."""
+    rows, of_classes = [], told.number is None
     for hops, (mean, std) in enumerate(zip(told.mean, told.std, strict=True)):
-        row = [str(hops), plus_minus((100 * mean, 100 * std)), bar(float(mean), 40)]
+        text = plus_minus((100 * mean, 100 * std)) if of_classes else f"{mean:.3f} ± {std:.3f}"
+        row = [str(hops), text, bar(max(float(mean), 0.0), 40)]
         if hops == told.enough:
             row = [f"[bold green]{cell}[/]" for cell in (*row[:-1], f"{row[-1]} <- enough")]
         rows.append(row)
     out.print()
-    out.print(grid(rows, ("hops 0 to h", "% right", ""), ("right", "right", "left")))
-    out.print(
-        f"\nThis table looks at the classes: of the graphs held out in each of "
-        f"{counted(told.majority.size, 'split')}, how many a linear model puts in the right class "
-        f"by what lies within h hops of their nodes; the commonest class alone is right for "
-        f"{compact_percent(told.majority.mean())}.",
-        width=80,
+    head = "% right" if of_classes else "R²"
+    out.print(grid(rows, ("hops 0 to h", head, ""), ("right", "right", "left")))
+    splits = counted(told.naive.size, "split")
+    said = (
+        f"This table looks at the classes: of the graphs held out in each of {splits}, how many a "
+        "linear model puts in the right class by what lies within h hops of their nodes; the "
+        f"commonest class alone is right for {compact_percent(told.naive.mean())}."
+        if of_classes
+        else f"This table looks at {told.number}: how well a linear model tells it of the graphs "
+        f"held out in each of {splits} by what lies within h hops of their nodes; 1 is exactly, "
+        "0 is no better than the mean."
     )
+    out.print(f"\n{escape(said)}", width=80)
     out.print(f"\n[bold]{escape(told.sentence())}[/]", width=80)

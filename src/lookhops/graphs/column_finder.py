@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import NoReturn
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NoReturn
 
 from lookhops.errors import LookHopsError
 from lookhops.options import AS_USUAL, Reading
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
 
 
 @dataclass(frozen=True)
@@ -58,3 +61,21 @@ def listed(header: Sequence[str]) -> str:
     shown = [column for column in header if column]
     more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
     return ", ".join(shown[:20]) + more
+
+
+def as_read(reading: Reading, graphs: Graphs) -> Reading:
+    """A reading that also says which features of these graphs are categories and which numbers.
+
+    A later table is then read in the same way, although its values alone may look otherwise: of a
+    few graphs a column of whole numbers has few.
+    """
+    if graphs.featuriser:
+        return reading
+    labels = {*graphs.label_names, *graphs.edge_label_names}
+    numbers = {*graphs.attribute_names, *graphs.edge_attribute_names}
+    clear = {name for name in labels ^ numbers if "," not in name}
+    return replace(
+        reading,
+        categories=",".join(sorted(labels & clear)) or None,
+        numbers=",".join(sorted(numbers & clear)) or None,
+    )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
 
 #: Texts that stand for no value, in any case; and how Python's own absent values print.
 BLANK_TEXTS = ("", "nan", "na", "n/a", "null", "<na>")
@@ -132,6 +135,14 @@ def target_columns(y: Tensor, targets: Sequence[Target]) -> list[tuple[Target, N
     if not y.is_floating_point():
         table = torch.where(table < 0, torch.nan, table)
     return list(zip(targets, table.numpy().T, strict=True))
+
+
+def one_target_each(graphs: Graphs) -> list[Graphs]:
+    """The same graphs with each of their targets alone; as they are where they have at most one."""
+    if graphs.y is None or len(graphs.targets) < 2:
+        return [graphs]
+    columns = target_columns(graphs.y, graphs.targets)
+    return [replace(graphs, **pack_targets([column])) for column in columns]
 
 
 def known_targets(y: Tensor) -> Tensor:

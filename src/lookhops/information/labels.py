@@ -1,11 +1,11 @@
-"""Which k, from the labels: how well what lies within h hops tells the class of a graph."""
+"""Which k, from the labels: how well what lies within h hops tells the target of a graph."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 import numpy as np
 import pandas as pd
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from lookhops.datasets.splits import Split, split
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.targets import known_targets
 from lookhops.neighbourhoods import Bins, Vocabulary, identities, shells, unary_codes
 from lookhops.neighbourhoods.ridge import ridge_predictions
 from lookhops.options import parse_seeds
@@ -42,59 +43,63 @@ LEVEL = 0.05
 
 @dataclass(frozen=True, eq=False)
 class LabelInformation:
-    """What h hops tell about the classes.
+    """What h hops tell about the classes, or about a number.
 
     Args:
         name: The data set.
         graphs: How many graphs were looked at.
-        accuracy: Validation accuracy with 0 to H hops on each split, shape (H + 1, splits).
-        majority: That of the commonest class, shape (splits).
+        scores: Validation accuracy (of numbers, R²) with 0 to H hops on each split, shape
+            (H + 1, splits).
+        naive: That of the commonest class (of numbers, the mean), shape (splits).
         validation_to_train: Validation graphs over training graphs.
+        number: The number that is told; none where it is classes.
     """
 
     name: str
     graphs: int
-    accuracy: np.ndarray
-    majority: np.ndarray
+    scores: np.ndarray
+    naive: np.ndarray
     validation_to_train: float
+    number: str | None = None
 
     @property
     def max_hops(self) -> int:
         """The most hops that were looked at."""
-        return len(self.accuracy) - 1
+        return len(self.scores) - 1
 
     @property
     def mean(self) -> np.ndarray:
-        """Mean accuracy over the splits, shape (H + 1)."""
-        return self.accuracy.mean(1)
+        """Mean score over the splits, shape (H + 1)."""
+        return self.scores.mean(1)
 
     @property
     def std(self) -> np.ndarray:
         """Sample standard deviation over the splits, shape (H + 1)."""
-        return self.accuracy.std(1, ddof=1)
+        return self.scores.std(1, ddof=1)
 
     @property
     def best(self) -> int:
-        """The hops with the highest mean accuracy, the fewest of them."""
+        """The hops with the highest mean score, the fewest of them."""
         return int(self.mean.argmax())
 
     @cached_property
     def lost(self) -> list[Estimate]:
         """How far h hops are below the best number of hops, paired over splits."""
-        return [self._paired(self.accuracy[self.best] - one) for one in self.accuracy]
+        return [self._paired(self.scores[self.best] - one) for one in self.scores]
 
     @cached_property
     def gained(self) -> list[Estimate]:
-        """How far h hops are above the commonest class, paired over splits."""
-        return [self._paired(one - self.majority) for one in self.accuracy]
+        """How far h hops are above the commonest class or the mean, paired over splits."""
+        return [self._paired(one - self.naive) for one in self.scores]
 
     @property
     def enough(self) -> int | None:
-        """The fewest hops that lose nothing beyond noise, or none where no hops tell the class.
+        """The fewest hops that lose nothing beyond noise, or none where no hops tell anything.
 
         Beyond noise is a difference with p < 0.05 in the corrected resampled t-test, p multiplied
         by the number of depths compared (Bonferroni). What h hops lose against the best number of
-        hops must not be beyond noise, and what they gain on the commonest class must be.
+        hops must not be beyond noise, and what they gain on the commonest class, or the mean, must
+        be.
         """
         hops = range(self.max_hops + 1)
         fits = (h for h in hops if self._real(self.gained[h]) and not self._real(self.lost[h]))
@@ -102,43 +107,58 @@ class LabelInformation:
 
     def _real(self, difference: Estimate) -> bool:
         """Whether a difference is above 0 beyond noise."""
-        return difference.mean > 0 and difference.p * len(self.accuracy) < LEVEL
+        return difference.mean > 0 and difference.p * len(self.scores) < LEVEL
 
     def _paired(self, differences: np.ndarray) -> Estimate:
         return corrected_t(differences, self.validation_to_train)
 
     # ---------------------------------------------------------------- as text and numbers
 
+    @property
+    def metric(self) -> str:
+        """What the scores are: ``accuracy`` or ``r2``."""
+        return "accuracy" if self.number is None else "r2"
+
     def sentence(self) -> str:
         """The answer in words."""
-        h, chance = self.enough, compact_percent(self.majority.mean())
+        h, chance = self.enough, self._written(self.naive.mean())
+        of_classes = self.number is None
+        what = "Your classes are" if of_classes else f"{self.number} is"
         if h is None:
+            told = "your classes" if of_classes else str(self.number)
+            rival = f"always naming the commonest class ({chance})" if of_classes else "the mean"
             return (
-                f"What lies within {counted(self.max_hops, 'hop')} does not tell your classes: no "
-                f"number of hops does better, beyond noise, than always naming the commonest class "
-                f"({chance})."
+                f"What lies within {counted(self.max_hops, 'hop')} does not tell {told}: no number "
+                f"of hops does better, beyond noise, than {rival}."
             )
-        reached = f"{compact_percent(self.mean[h])} right, against {chance} for the commonest class"
+        reached = self._written(self.mean[h])
+        if of_classes:
+            reached += f" right, against {chance} for the commonest class"
         if h == 0:
-            said = f"Your classes are told by the nodes alone, without any edge: {reached}."
+            said = f"{what} told by the nodes alone, without any edge: {reached}."
         else:
+            decided = "decided" if of_classes else "told"
             said = (
-                f"Your classes are decided within {counted(h, 'hop')}: {reached} and "
-                f"{compact_percent(self.mean[h - 1])} within {counted(h - 1, 'hop')}."
+                f"{what} {decided} within {counted(h, 'hop')}: {reached} and "
+                f"{self._written(self.mean[h - 1])} within {counted(h - 1, 'hop')}."
             )
         if h == self.max_hops == 0:
             return said
         if h == self.max_hops:
             return f"{said} The last hop still helped: look farther (--max-hops {h + 2})."
-        most = f" (at most {compact_percent(self.mean[self.best])}, with {self.best})"
+        most = f" (at most {self._written(self.mean[self.best])}, with {self.best})"
         return f"{said} More hops gain nothing beyond noise{most if self.best > h else ''}."
 
+    def _written(self, score: SupportsFloat) -> str:
+        """A score in words: ``80.0%``, ``R² 0.80``."""
+        return compact_percent(score) if self.number is None else f"R² {float(score):.2f}"
+
     def to_frame(self) -> pd.DataFrame:
-        """One row a number of hops: accuracy, its spread, what is lost against the best."""
+        """One row a number of hops: the score, its spread, what is lost against the best."""
         return pd.DataFrame(
             {
                 "hops": range(self.max_hops + 1),
-                "accuracy": self.mean,
+                self.metric: self.mean,
                 "std": self.std,
                 "lost": [lost.mean for lost in self.lost],
                 "low": [lost.low for lost in self.lost],
@@ -150,13 +170,14 @@ class LabelInformation:
         """Everything a report needs, as plain numbers and text that JSON can hold."""
         return {
             "graphs": self.graphs,
-            "splits": self.majority.size,
+            "splits": self.naive.size,
             "hops": list(range(self.max_hops + 1)),
-            "accuracy": self.mean.tolist(),
+            **({} if self.number is None else {"number": self.number}),
+            self.metric: self.mean.tolist(),
             "std": self.std.tolist(),
             "lost": [lost.mean for lost in self.lost],
             "lost_interval": [[lost.low, lost.high] for lost in self.lost],
-            "majority": float(self.majority.mean()),
+            "majority" if self.number is None else "of_the_mean": float(self.naive.mean()),
             "enough": self.enough,
             "sentence": self.sentence(),
         }
@@ -168,17 +189,19 @@ def look_labels(
     seeds: int | str | Sequence[int] = 10,
     progress: Callable[[str, float], None] | None = None,
 ) -> LabelInformation:
-    r"""See how well what lies within h hops tells the classes, for each h, and which h is enough.
+    r"""See how well what lies within h hops tells the target, for each h, and which h is enough.
 
     A graph is read as what lies around its nodes: the exact neighbourhoods within 0 to h hops
     (:func:`~lookhops.neighbourhoods.identities`) and the labels exactly 1 to h hops away
     (:func:`~lookhops.neighbourhoods.shells`), counted in unary, those in at least two graphs, as a
-    vector of length 1. Ridge regression on the classes of the training part, with one penalty for
-    all, then names the class of each validation graph. Features and bins come from all graphs,
-    without their classes; the classes of the test parts are not looked at.
+    vector of length 1. Ridge regression on the classes, or the number, of the training part, with
+    one penalty for all, then names the class, or the number, of each validation graph. Features and
+    bins come from all graphs, without their targets; the targets of the test parts are not looked
+    at.
 
     Args:
-        graphs: The graphs, with classes. Numeric attributes are cut into bins.
+        graphs: The graphs, with one target; those where it is blank are left out. Numeric
+            attributes are cut into bins.
         max_hops: The most hops to look at, H.
         seeds: Of the splits, at least two: a count, or the seeds themselves.
         progress: Called with what is being done, and how much of it from 0 to 1.
@@ -191,36 +214,48 @@ def look_labels(
     if len(chosen) < 2:
         raise LookHopsError("What is noise shows on two splits or more: give at least 2 seeds.")
     report = progress or (lambda _what, _share: None)
-    graphs = graphs.to("cpu")
+    graphs = _labelled(graphs.to("cpu"))
     assert graphs.y is not None
-    y = graphs.y.numpy()
-    splits = [split(graphs, seed, stratify=True) for seed in chosen]
-    train, targets, common = _regressions(y, graphs.num_classes, splits)
-    accuracy = []
+    y, classes = graphs.y.numpy(), graphs.num_classes
+    splits = [split(graphs, seed, stratify=classes > 0) for seed in chosen]
+    train, targets, common = (_regressions if classes else _number_regressions)(y, classes, splits)
+    score = _accuracies if classes else _determinations
+    scores = []
     for hops, rows in enumerate(_rows_by_depth(graphs, max_hops)):
         report("reading neighbourhoods", hops / (max_hops + 1))
-        scores = ridge_predictions(rows, targets - common, train, PENALTY) + common
-        accuracy.append(_accuracies(scores, y, splits))
+        answers = ridge_predictions(rows, targets - common, train, PENALTY) + common
+        scores.append(score(answers, y, splits))
     one = splits[0]
     return LabelInformation(
         graphs.name,
         len(graphs),
-        np.array(accuracy),
-        np.array(_accuracies(np.broadcast_to(common, targets.shape), y, splits)),
+        np.array(scores),
+        np.array(score(np.broadcast_to(common, targets.shape), y, splits)),
         len(one.val) / len(one.train),
+        None if classes else graphs.targets[0].name,
     )
 
 
+def _labelled(graphs: Graphs) -> Graphs:
+    """The graphs whose target is known."""
+    known = None if graphs.y is None else known_targets(graphs.y)
+    return graphs if known is None or bool(known.all()) else graphs[known]
+
+
 def why_not(graphs: Graphs) -> str | None:
-    """Why the classes cannot be looked at, or none where they can."""
-    if graphs.y is None or not graphs.num_classes:
+    """Why the target cannot be looked at, or none where it can."""
+    if graphs.y is None:
         return f"{graphs.name}: the graphs have no classes, so what hops tell of them is not known."
-    if graphs.y.unique().numel() < 2:
-        return f"{graphs.name}: all graphs are of one class, so there is nothing to tell."
-    if len(graphs) < LEAST_GRAPHS:
+    if len(graphs.targets) > 1:
+        return f"{graphs.name}: there are several targets; look at one at a time (--target)."
+    known = graphs.y[known_targets(graphs.y)]
+    if known.unique().numel() < 2:
+        same = "of one class" if graphs.num_classes else "alike"
+        return f"{graphs.name}: all graphs are {same}, so there is nothing to tell."
+    if len(known) < LEAST_GRAPHS:
         return (
-            f"{graphs.name}: {counted(len(graphs), 'graph')} are too few to see what hops tell of "
-            f"the classes; it takes {LEAST_GRAPHS}."
+            f"{graphs.name}: {counted(len(known), 'graph')} are too few to see what hops tell of "
+            f"the {'classes' if graphs.num_classes else 'target'}; it takes {LEAST_GRAPHS}."
         )
     return None
 
@@ -257,6 +292,27 @@ def _regressions(y: Array, classes: int, splits: Sequence[Split]) -> tuple[Array
     train = train.repeat(classes - 1, axis=1)
     targets = np.tile(np.eye(classes, dtype=np.float32)[y, :-1], len(splits))
     return train, targets, (train * targets).sum(0) / train.sum(0)
+
+
+def _number_regressions(y: Array, _classes: int, splits: Sequence[Split]) -> tuple[Array, ...]:
+    """Training parts, targets and their means: a column for each split."""
+    train = np.zeros((len(y), len(splits)), np.float32)
+    for column, one in enumerate(splits):
+        train[one.train.numpy(), column] = 1
+    # Centred and scaled, so that single precision will do; R² does not change.
+    targets = np.tile(((y - y.mean()) / y.std()).astype(np.float32)[:, None], len(splits))
+    return train, targets, (train * targets).sum(0) / train.sum(0)
+
+
+def _determinations(answers: Array, y: Array, splits: Sequence[Split]) -> list[float]:
+    """R² of the validation graphs of each split."""
+    scaled, found = (y - y.mean()) / y.std(), []
+    for one, own in zip(splits, answers.T, strict=True):
+        val = one.val.numpy()
+        true = scaled[val]
+        error = float(((own[val] - true) ** 2).sum())
+        found.append(1 - error / max(float(((true - true.mean()) ** 2).sum()), 1e-12))
+    return found
 
 
 def _accuracies(scores: Array, y: Array, splits: Sequence[Split]) -> list[float]:

@@ -36,6 +36,7 @@ from lookhops.files import (
     write_json,
 )
 from lookhops.graphs import Graphs
+from lookhops.graphs.column_finder import as_read
 from lookhops.models.evaluation import evaluate_runs, history_csv, predictions_csv
 from lookhops.models.graph_counts import check_graph_counts, graph_counts
 from lookhops.models.records import Machine, RunRecord, versions
@@ -218,7 +219,7 @@ def save_model(
         "weights_sha256": hashlib.sha256(content).hexdigest(),
         **({"stopped": stopped} if stopped else {}),
         **({"command": command} if command else {}),
-        "reading": reading.to_dict(),
+        "reading": as_read(reading, graphs).to_dict(),
         "predictions_sha256": hashlib.sha256(answers).hexdigest(),
         "reference_sha256": hashlib.sha256(reference).hexdigest(),
         "history_sha256": hashlib.sha256(history).hexdigest(),

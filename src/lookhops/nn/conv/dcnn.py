@@ -20,9 +20,10 @@ class DCNN(Convolution):
     with one weight :math:`w^j_c` for each hop and channel, and P the transitions of a random walk;
     a node without neighbours has a row of zeros in P. The paper has one such layer with a dense
     layer after it, from hops times features to classes; here that dense layer leads to
-    :math:`d'` channels, so that the two can be stacked. The paper does not say whether hop 0
-    counts; it does in the authors' code, and here. Its tanh is kept. Where edges are directed, P
-    averages over the edges into a node. The :math:`w^j` start at one.
+    :math:`d'` channels, so that the two can be stacked. Hop 0 counts, as in the authors' code; that
+    code divides by :math:`D + I` where the paper prints D, which is taken here. The paper's tanh is
+    kept. Where edges are directed, P averages over the edges into a node. The :math:`w^j` start at
+    one.
 
     Arguments and shapes as for :class:`~lookhops.nn.Convolution`.
     """

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from lookhops.hops import Adjacency, Anchors, Pattern, SparseMatrix
+from lookhops.hops import Adjacency, Anchors, SparseMatrix
 from lookhops.hops.dense import linear_scores
 from lookhops.nn.level import Level, Pooled, keep_top
 from lookhops.nn.pool.base import Pooling
@@ -66,39 +66,40 @@ class HGPSL(Pooling):
 
     def learn_edges(self, level: Level, node: Tensor, stays: Tensor) -> Adjacency:
         """The edges among the nodes of the mask ``node``; ``stays`` are those that were there."""
-        adjacency = level.adjacency
-        near = _within_three_hops(level, node)
+        links = _within_three_hops(level, node)
+        kept = node.index_select(0, links.with_loops.row)  # dropped nodes have loops alone
+        near = links.with_loops.select(kept)
+        start = _weights_at(links, level.adjacency, stays).index_select(0, kept.nonzero().flatten())
         to_target, to_source = linear_scores(level.x, self.attention).unbind(-2)
         score = edge_scores(to_source.flatten(), to_target.flatten(), near)
-        there = _values_at(near, adjacency, stays)
-        share = sparsemax(leaky_relu(score, 0.2) + self.strength * there, near)
-        kept = share.detach() > 0
-        pattern = near.select(kept)
-        return Adjacency(pattern, share.index_select(0, kept.nonzero().flatten()))
+        share = sparsemax(leaky_relu(score, 0.2) + self.strength * start, near)
+        there = share.detach() > 0
+        return Adjacency(near.select(there), share.index_select(0, there.nonzero().flatten()))
 
 
-def _within_three_hops(level: Level, node: Tensor) -> Pattern:
-    """Which kept nodes lie within three hops of each other, each node with itself."""
+def _within_three_hops(level: Level, node: Tensor) -> Adjacency:
+    """Which kept nodes lie within three hops of each other."""
     adjacency = level.adjacency
     around = SparseMatrix(adjacency.with_loops.select(adjacency.counted_with_loops))
-    links = links_between(around, None, node, level)
-    return links.with_loops.select(_of_kept(links, node))
+    return links_between(around, None, node, level)
 
 
-def _of_kept(links: Adjacency, node: Tensor) -> Tensor:
-    """Which entries of ``links.with_loops`` are of kept nodes: dropped ones have loops alone."""
-    return node.index_select(0, links.with_loops.row)
+def _weights_at(links: Adjacency, adjacency: Adjacency, stays: Tensor) -> Tensor:
+    """The weight of the edge at each entry of ``links.with_loops``, zero for none, shape (e + n).
 
-
-def _values_at(pattern: Pattern, adjacency: Adjacency, stays: Tensor) -> Tensor:
-    """The weight of the edge at each entry of a pattern, zero where there is none, shape (e)."""
-    size = pattern.size
-    places = pattern.row.long() * size + pattern.column
-    order = places.argsort()
+    Args:
+        links: New links, in the order of their targets and sources.
+        adjacency: The edges.
+        stays: Which of these count; there is a link for each that is no loop.
+    """
+    size = links.num_nodes
     edge = stays.nonzero().flatten()
-    key = adjacency.target.index_select(0, edge).long() * size
-    key = key + adjacency.source.index_select(0, edge)
-    weight = adjacency.matrix.value
-    weight = torch.ones_like(key, dtype=torch.float32) if weight is None else weight[edge]
-    at = order[torch.searchsorted(places[order], key)]
-    return weight.new_zeros(len(places)).index_add(0, at, weight)
+    source, target = (ends.index_select(0, edge).long() for ends in adjacency.edge_index)
+    known = links.target.long() * size + links.source
+    at = torch.searchsorted(known, target * size + source)
+    # Loops stand at the start of every row, each link behind as many of them as its row's number.
+    place = torch.where(source == target, links.pattern.row_ptr.index_select(0, target), at + 1)
+    weight = adjacency.weight
+    weight = torch.ones_like(edge, dtype=torch.float32) if weight is None else weight[edge]
+    zeros = weight.new_zeros(links.num_edges + size)
+    return zeros.index_add(0, place + target, weight)

@@ -46,8 +46,12 @@ def information_section(found: Mapping[str, Any]) -> Section:
         f"of the nodes changes when each looks at k hops ({seen}) instead of k {MINUS} 1."
     )
     blocks: list[Block] = [gains(found), lost(found)]
-    if told := found.get("labels"):
-        lead += f" From the classes: {told['sentence'][0].lower()}{told['sentence'][1:]}"
+    labels = found.get("labels") or []
+    for told in [labels] if isinstance(labels, Mapping) else labels:
+        if "number" in told:
+            lead += f" {told['sentence']}"
+        else:
+            lead += f" From the classes: {told['sentence'][0].lower()}{told['sentence'][1:]}"
         blocks.append(label_accuracy(told))
     if 1 < len(found.get("per_class") or {}) <= MOST_CLASSES:
         blocks.append(class_gains(found))
