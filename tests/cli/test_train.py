@@ -116,13 +116,15 @@ def test_k_from_the_hop_information(lookhops, tmp_path, monkeypatch, suggested, 
 
 
 def test_k_where_there_is_no_hop_information(lookhops, tmp_path):
-    (tmp_path / "carbon.csv").write_text("smiles,class\n" + "C#C,a\nC#CC#C,b\n" * 20)
+    chains = "".join(f"{'C#C' * (n + 1)},{'ab'[n % 2]}\n" for n in range(40))
+    (tmp_path / "carbon.csv").write_text("smiles,class\n" + chains)
     options = ["--k", "auto", "--epochs", "1", "--hidden", "8", "--device", "cpu", "--json"]
     code, out, err = lookhops("train", tmp_path / "carbon.csv", *options, "-o", tmp_path / "m")
     assert code == 0, err
     assert "architecture" in json.loads(out)
-    pairs = "smiles,class\n" + "C,a\nN,b\n" * 20  # molecules of one atom: nothing to look at
-    (tmp_path / "atoms.csv").write_text(pairs)
+    elements = re.findall("[A-Z][a-z]?", "HeNeArCNOSPFClBrIBSiNaKLiMgCaFeCuZnAg")
+    alone = "".join(f"[{atom}],{'ab'[n % 2]}\n" for n, atom in enumerate(elements))
+    (tmp_path / "atoms.csv").write_text("smiles,class\n" + alone)  # there is nothing to look at
     code, out, err = lookhops("train", tmp_path / "atoms.csv", *options, "-o", tmp_path / "n")
     assert code == 0, err
     assert json.loads(out)["architecture"]["k"] == 2
@@ -300,7 +302,8 @@ def test_a_fixed_test_set_and_folds(lookhops, tmp_path):
     code, out, err = lookhops("train", tmp_path / "m.csv", *options, *given)
     assert code == 0, err
     seeds = json.loads(out)["metrics"]["seeds"]
-    assert [(one["train_graphs"], one["test_graphs"]) for one in seeds.values()] == [(53, 3)] * 2
+    assert [(one["train_graphs"], one["test_graphs"]) for one in seeds.values()] == [(50, 3)] * 2
+    assert "3 graphs are left out of training: the test set has the same" in err
     assert "fewer than five graphs of a class in a part, the least of all splits: 'a' (" in err
     code, out, err = lookhops(
         "train", tmp_path / "m.csv", *options, "--folds", "3", "-o", tmp_path / "f"

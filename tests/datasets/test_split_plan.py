@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from lookhops import Graphs, LookHopsError
 from lookhops.datasets import SplitPlan, load, split
+from lookhops.datasets.molecules import from_smiles
 from lookhops.datasets.splits.fixed_test import with_test_set
 from lookhops.datasets.splits.groups import SAME, joined, scaffolds
 from lookhops.datasets.splits.split import PARTS
@@ -161,7 +162,10 @@ def test_a_column_names_the_parts():
         ({"split": "group:site"}, "asks for the column 'site'; the columns are: where, few"),
         ({"split": "scaffold"}, "these graphs have no SMILES"),
         ({"split": "column:few"}, "'0' in the column 'few' is no part"),
-        ({"split": "group:few"}, "The groups of 30 graphs are too few: the train part"),
+        (
+            {"split": "group:few"},
+            "2 groups of 30 graphs that stay together are too few: the train part",
+        ),
         ({"folds": 31, "seeds": (0,)}, "31 folds cannot be made"),
         ({"folds": 1}, "folds must be at least 2"),
     ],
@@ -191,6 +195,18 @@ def test_a_test_set_that_came_apart():
         SplitPlan.of(both, Protocol(seeds=(0,), folds=3), numbers)
 
 
+def test_molecules_of_a_test_set_are_not_trained_on():
+    graphs = from_smiles([f"{'C' * n}O" for n in range(1, 41)], [0, 1] * 20)
+    test = from_smiles(["OCC", "NCC", "OCC"], [0, 1, 0])  # the first is CCO, the second is new
+    both, numbers = with_test_set(graphs, test)
+    found = SplitPlan.of(both, Protocol(seeds=(11, 22), split="stratified"), numbers)
+    for part in found.splits.values():
+        drawn = torch.cat((part.train, part.val)).tolist()
+        assert sorted(drawn) == [n for n in range(40) if n != 1]
+        assert part.test.tolist() == [40, 41, 42]
+    assert "1 graph is left out of training: the test set has the same" in found.remarks(both)
+
+
 def test_graphs_without_a_target_are_in_no_part():
     graphs = nodes_alone([0, 1, -1] * 20, ("a", "b"))
     for options in ({}, {"split": "auto"}, {"folds": 4, "seeds": (0, 1)}):
@@ -211,10 +227,10 @@ def test_what_decides_splits_is_known_by_its_content():
 
 def test_rare_classes_are_remarked():
     graphs = nodes_alone([0] * 97 + [1] * 3)
-    said = plan(graphs, split="stratified").remark(graphs)
+    [said] = plan(graphs, split="stratified").remarks(graphs)
     assert said.startswith("fewer than five graphs of a class in a part, the least of all splits: ")
     assert said.endswith(": '1' (training 2, validation 1, test 0)")
     common = nodes_alone([0, 1] * 60)
-    assert plan(common, split="stratified").remark(common) is None
+    assert plan(common, split="stratified").remarks(common) == []
     numbers = nodes_alone([float(c) for c in graphs.y])
-    assert plan(numbers).remark(numbers) is None
+    assert plan(numbers).remarks(numbers) == []

@@ -47,6 +47,7 @@ def test_names_of_models():
         ),
         ("pyg:RGCNConv", "needs edge_type: more than node features and edges"),
         ("licheb+pyg:MemPooling", "gives no edges"),
+        ("pyg:GINEConv", "needs graphs with edge features, and edges=use"),
         ("gcn/k=7", "gcn looks one hop and does not read k"),
         ("licheb/k=two", "k is a whole number"),
         ("licheb/k=2/k=3", "each once"),
@@ -80,6 +81,7 @@ def test_names_of_layers_of_other_libraries():
     # Which dropout: the class's own where it stands after the class, else the network's.
     assert parse_model("pyg:GATConv/dropout=0.1").dropout == 0
     assert parse_model("pyg:GATConv+none/dropout=0.1").dropout == 0.1
+    assert parse_model("pyg:GINEConv/edges=use") == Architecture(conv="pyg:GINEConv", edges="use")
 
 
 def test_the_recommended_network_and_its_variants():

@@ -66,6 +66,22 @@ def test_weights_come_back_as_they_were(tmp_path, tasks):
         assert torch.equal(model(tasks[run.split.test]), run.predictions["test"])
 
 
+def test_a_folder_that_says_stratify_is_read_and_resumed(tmp_path, tasks):
+    """Before there were kinds of splits, members and a final model, folders said this."""
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16)
+    train_into(tmp_path / "m", tasks, SMALL, protocol, device="cpu")
+    path = tmp_path / "m" / "config.json"
+    config = json.loads(path.read_text())
+    del config["members"], config["final"]
+    for name in ("split", "folds", "members"):
+        del config["protocol"][name]
+    config["protocol"]["stratify"] = False
+    path.write_text(json.dumps(config))
+    assert load_model(tmp_path / "m").seeds == (11,)
+    again = train_into(tmp_path / "m", tasks, SMALL, protocol, device="cpu", resume=True)
+    assert again["protocol"]["stratify"] is False
+
+
 def test_a_planted_pickle_is_refused_and_not_run(folder, tmp_path):
     marker = tmp_path / "it ran"
 

@@ -10,7 +10,7 @@ from lookhops.cli.shared.parameters import AUTO, Json, Training, with_options
 from lookhops.cli.shared.printing import out, print_json, print_line, print_table
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.running import Left, Runner, Running, run_plan
-from lookhops.cli.shared.splitting import Splitting, tell_remark
+from lookhops.cli.shared.splitting import Splitting, tell_remarks
 from lookhops.cli.shared.writing import ReportFile, check_folder, command_line, write_page
 from lookhops.errors import LookHopsError
 from lookhops.files import changing
@@ -115,7 +115,7 @@ def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple
     for entries in contest.rows.values():
         check_graphs(next(iter(entries.values())).model, graphs)
     options.check()
-    tell_remark(graphs, plan)
+    tell_remarks(graphs, plan)
     left: list[Left] = []
     with Store(path) as store:
         _keep_notes(store, graphs)

@@ -235,6 +235,8 @@ def convert(
 @app.command()
 def example(
     folder: Annotated[Path, typer.Argument(help="Folder to write.")] = Path("transfers"),
+    cases: Annotated[int, typer.Option(min=2, help="How many graphs.")] = 400,
+    seed: Annotated[int, typer.Option(min=0, help="Other seeds give other cases.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Write tables to try things on: money transfers between accounts, a class for each case."""
@@ -242,7 +244,7 @@ def example(
 
     if folder.exists():
         raise LookHopsError(f"{folder} is there already; name another folder.")
-    paths = write_transfers(folder)
+    paths = write_transfers(folder, cases, seed)
     if as_json:
         print_json([str(path) for path in paths])
     else:

@@ -17,7 +17,7 @@ from rich.markup import escape
 from lookhops.cli.shared.parameters import AUTO, Json, Network, Training, with_options
 from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
 from lookhops.cli.shared.reading import Reading, Source
-from lookhops.cli.shared.splitting import Splitting, tell_remark
+from lookhops.cli.shared.splitting import Splitting, tell_remarks
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
 from lookhops.options import RECOMMENDED, Architecture, option
@@ -151,7 +151,7 @@ def _train(
     logs = _tensorboard(options.pop("tensorboard"))
     try:
         with logs as log, stoppable() as check, epoch_display(plan.protocol) as show:
-            before = [partial(tell_remark, graphs, plan)]  # what cannot be trained says that first
+            before = [partial(tell_remarks, graphs, plan)]  # what cannot be trained says that first
 
             def on_epoch(progress: Progress) -> None:
                 while before:

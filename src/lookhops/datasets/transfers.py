@@ -47,10 +47,10 @@ def load_transfers() -> Graphs:
     return Graphs.from_tables(edges, nodes, graphs, name="transfers")
 
 
-def write_transfers(folder: Path) -> list[Path]:
+def write_transfers(folder: Path, cases: int = CASES, seed: int = 0) -> list[Path]:
     """Write ``edges.csv``, ``nodes.csv`` and ``graphs.csv`` into a folder; the files."""
     paths = []
-    for name, rows in transfer_tables().items():
+    for name, rows in transfer_tables(cases, seed).items():
         paths.append(folder / f"{name}.csv")
         write_text(paths[-1], csv_text(COLUMNS[name], rows))
     return paths

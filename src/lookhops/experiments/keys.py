@@ -117,7 +117,7 @@ def own_layers(architecture: Model) -> str | None:
         return None
     if not is_known(architecture.conv, architecture.pool):
         return None  # training will say so
-    model = GraphNetwork.from_architecture(3, 2, architecture)
+    model = GraphNetwork.from_architecture(3, 2, architecture, num_edge_labels=2)
     kinds = dict.fromkeys(type(module) for module in model.modules())
     said = [repr(model), *map(_source, kinds)]
     return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]

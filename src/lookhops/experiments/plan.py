@@ -102,7 +102,7 @@ def parse_model(text: str) -> Model:
         if "k" in given and not reads_k(architecture.conv, architecture.pool):
             why = "does" if is_other(architecture.conv) else "looks one hop and does"
             raise LookHopsError(f"{name} {why} not read k; leave it out.")
-        GraphNetwork.from_architecture(1, 2, architecture)
+        GraphNetwork.from_architecture(1, 2, architecture, num_edge_labels=2)
     except LookHopsError as error:
         raise LookHopsError(f"Model {text!r}: {error}") from error
     return architecture

@@ -39,6 +39,8 @@ def dropout(x: Tensor, p: float, key: Tensor, layer: int, place: Tensor) -> Tens
 
 def kept(x: Tensor, key: Tensor, layer: int, place: Tensor, threshold: int) -> Tensor:
     """Which elements stay, shaped like ``x``; those of ``threshold`` in 65,536 are dropped."""
+    if not x.numel():  # molecules of one atom have no bond; an empty tensor has no bits to view
+        return torch.ones_like(x, dtype=torch.bool)
     member = mix_(key + signed(layer * GAMMA)).unsqueeze(-1)
     node = mix_(member + place.view(x.shape[:-1]))
     groups = -(-x.shape[-1] // 4)

@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 from torch_geometric.nn import TopKPooling
 
 import lookhops.nn.others.poolings as poolings
@@ -34,6 +35,18 @@ def test_a_pooling_of_pyg_pools_each_graph_alone(name):
     assert len(decisions) == 2
     found.square().sum().backward()
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in model.pools.parameters())
+
+
+def test_of_edges_that_pyg_made_nothing_is_told():
+    batch = make_batch(3, (6, 1, 8), 5)
+    data = Data(batch.x, batch.edge_index, torch.rand(batch.edge_index.shape[1], 2))
+    data.batch, data.num_graphs = batch.batch, 3
+    options = {"pool": "pyg:TopKPooling", "edges": "use", "num_edge_numbers": 2}
+    model = GraphNetwork(5, 2, hidden=8, layers=3, **options)
+    assert model(data).shape == (3, 2)
+    reads = GraphNetwork(5, 2, conv="pyg:GINEConv", hidden=8, layers=2, **options)
+    with pytest.raises(LookHopsError, match="a pooling that made new edges"):
+        reads(data)
 
 
 def test_pygs_topk_is_ours():

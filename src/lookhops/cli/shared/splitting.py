@@ -59,9 +59,9 @@ class SplitSource:
         return graphs, plan
 
 
-def tell_remark(graphs: Graphs, plan: SplitPlan) -> None:
+def tell_remarks(graphs: Graphs, plan: SplitPlan) -> None:
     """Warn of parts with few graphs of a class, before the training begins."""
-    if (remark := plan.remark(graphs)) is not None:
+    for remark in plan.remarks(graphs):
         warn(remark)
 
 

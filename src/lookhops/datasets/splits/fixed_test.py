@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -10,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lookhops.datasets.splits.groups import SAME
+from lookhops.datasets.splits.groups import SAME, canonical, codes_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import concatenate
@@ -20,6 +19,8 @@ from lookhops.graphs.targets import Target, pack_targets, read_target, target_co
 def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
     """Both as one set, and the numbers of the test graphs in it.
 
+    Molecules of either that are the same are known to be so.
+
     Args:
         graphs: Graphs to train on and to stop by.
         test: Graphs to test on, with the same features and targets; classes are found by name.
@@ -28,19 +29,20 @@ def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
         raise LookHopsError(
             f"{test.name}: a test set has graphs with the targets of {graphs.name}."
         )
-    test = replace(test, **pack_targets([_as_target(one, test) for one in graphs.targets]))
+    test = replace(test, **pack_targets([target_in(one, test) for one in graphs.targets]))
     both = concatenate([graphs, test])
     columns = {
-        name: np.concatenate((column, _renumbered(name, len(graphs))(test.columns[name])))
+        name: np.concatenate((column, test.columns[name]))
         for name, column in graphs.columns.items()
-        if name in test.columns
+        if name in test.columns and name != SAME
     }
-    numbers = torch.arange(len(graphs), len(both))
-    return replace(both, columns=columns), numbers
+    if "smiles" in columns:
+        columns[SAME] = codes_of(map(canonical, columns["smiles"])).numpy()
+    return replace(both, columns=columns), torch.arange(len(graphs), len(both))
 
 
-def _as_target(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]]:
-    """A target, and its values in a test set: classes by their names, numbers as they are."""
+def target_in(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]]:
+    """A target, and its values in other graphs: classes by their names, numbers as they are."""
     assert test.y is not None
     found = {own.name: (own, values) for own, values in target_columns(test.y, test.targets)}
     if target.name not in found:
@@ -54,8 +56,3 @@ def _as_target(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64
     kind = "classes" if target.classes else "numbers"
     place = f"{test.name}, graph {{}}".format
     return read_target(target.name, cells, kind, target.classes or None, place)
-
-
-def _renumbered(name: str, start: int) -> Callable[[np.ndarray], np.ndarray]:
-    """Numbers of graphs count on from those of the first set; other columns stay."""
-    return (lambda column: column + start) if name == SAME else (lambda column: column)

@@ -13,8 +13,8 @@ from torch import Tensor
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 
-#: The column of :class:`~lookhops.graphs.Graphs` that says which graphs are the same: the number of
-#: the first of them, its own where a graph is the first.
+#: The column of :class:`~lookhops.graphs.Graphs` that says which graphs are the same: they have the
+#: same number.
 SAME = "duplicate_of"
 
 
@@ -50,6 +50,13 @@ def smiles_of(graphs: Graphs) -> np.ndarray:
             f"{graphs.name}: a scaffold split is for molecules; these graphs have no SMILES."
         )
     return graphs.columns["smiles"]
+
+
+def canonical(smiles: object) -> str:
+    """The canonical SMILES of a molecule."""
+    from rdkit import Chem
+
+    return Chem.MolToSmiles(Chem.MolFromSmiles(str(smiles)))
 
 
 def scaffolds(graphs: Graphs) -> Tensor:

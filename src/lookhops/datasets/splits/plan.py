@@ -34,6 +34,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import known_targets
 from lookhops.options import Protocol, parse_split
+from lookhops.words import counted
 
 #: What a column may call the parts.
 WORDS = {
@@ -50,7 +51,8 @@ class Kept(NamedTuple):
     """What splits are drawn from besides the seed.
 
     Args:
-        labelled: Numbers of the graphs that have a target; others are in no part that is drawn.
+        labelled: Numbers of the graphs to draw from: those that have a target, and of which a given
+            test part does not hold the same.
         stratify: Whether classes keep their proportions.
         groups: The group of each graph, or none.
         fixed: Parts that do not depend on the seed, by name.
@@ -71,11 +73,13 @@ class SplitPlan:
         splits: By seed, in the order of the protocol's.
         source: What decides the splits besides the graphs' tensors and the protocol: a digest of
             columns or of a file; none where nothing does.
+        tested: How many graphs are in no part because a given test part holds the same.
     """
 
     protocol: Protocol
     splits: Mapping[int, Split]
     source: str | None = None
+    tested: int = 0
 
     @classmethod
     def of(cls, graphs: Graphs, protocol: Protocol, test: Tensor | None = None) -> SplitPlan:
@@ -90,7 +94,9 @@ class SplitPlan:
         kept = _kept(graphs, protocol, test)
         partition = cache(partial(_partition, graphs, protocol.folds or 0, kept))
         drawn = {seed: _draw(graphs, protocol, kept, seed, partition) for seed in protocol.seeds}
-        return cls(protocol, drawn, source_of(graphs, protocol, test))
+        source = source_of(graphs, protocol, test)
+        left_out = len(_labelled(graphs)) - len(kept.labelled) - (0 if test is None else len(test))
+        return cls(protocol, drawn, source, max(left_out, 0))
 
     @classmethod
     def given(cls, protocol: Protocol, splits: Sequence[Split]) -> SplitPlan:
@@ -110,10 +116,18 @@ class SplitPlan:
         protocol = replace(self.protocol, seeds=tuple(seeds))
         return replace(self, protocol=protocol, splits={seed: self.splits[seed] for seed in seeds})
 
-    def remark(self, graphs: Graphs) -> str | None:
-        """In words, classes of which a part has none, or fewer than five graphs; the fewest."""
+    def remarks(self, graphs: Graphs) -> list[str]:
+        """In words, what is worth a warning."""
+        said = self._few(graphs)
+        if self.tested:
+            graph = counted(self.tested, "graph is", "graphs are")
+            said = [f"{graph} left out of training: the test set has the same", *said]
+        return said
+
+    def _few(self, graphs: Graphs) -> list[str]:
+        """Classes of which a part has none, or fewer than five graphs; the fewest."""
         if not has_classes(graphs) or graphs.y is None:
-            return None
+            return []
         counts = {
             name: torch.stack(
                 [_class_counts(graphs, getattr(one, part)) for one in self.splits.values()]
@@ -125,11 +139,11 @@ class SplitPlan:
             few = [f"{part} {n}" for part, each in counts.items() if (n := int(each[number])) < FEW]
             said += [f"{name!r} ({', '.join(few)})"] if few else []
         if not said:
-            return None
+            return []
         more = f" and {len(said) - SHOWN} classes more" if len(said) > SHOWN else ""
         least = ", the least of all splits" if len(self.splits) > 1 else ""
         what = f"fewer than five graphs of a class in a part{least}: "
-        return what + ", ".join(said[:SHOWN]) + more
+        return [what + ", ".join(said[:SHOWN]) + more]
 
 
 def _class_counts(graphs: Graphs, part: Tensor) -> Tensor:
@@ -185,7 +199,10 @@ def _kept(graphs: Graphs, protocol: Protocol, test: Tensor | None) -> Kept:
         fixed, stratify = _named_parts(graphs, name), has_classes(graphs)
     if fixed and protocol.folds:
         raise LookHopsError("Folds are all tested on in turn: leave out --folds or the test part.")
-    return Kept(_labelled(graphs), stratify, joined(own, same_graphs(graphs)), fixed)
+    same, labelled = same_graphs(graphs), _labelled(graphs)
+    if same is not None and test is not None:  # what is tested on is not trained on
+        labelled = labelled[~torch.isin(same, same[test])[labelled]]
+    return Kept(labelled, stratify, joined(own, same), fixed)
 
 
 def _labelled(graphs: Graphs) -> Tensor:

@@ -114,7 +114,10 @@ def divide(
     parts = list(order.tensor_split(torch.from_numpy(ends)))
     for part, name, fraction in zip(parts, names, fractions, strict=True):
         if fraction > 0 and not part.numel():
-            what = f"{count} graphs" if groups is None else f"The groups of {count} graphs"
+            what = f"{count} graphs"
+            if groups is not None:
+                kinds = len(groups[order].unique())
+                what = f"{kinds} groups of {count} graphs that stay together"
             raise LookHopsError(f"{what} are too few: the {name} part would be empty.")
     return parts
 

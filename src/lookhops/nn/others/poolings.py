@@ -91,7 +91,10 @@ class OtherPooling(Pooling):
         x = made.x.index_select(0, order)
         adjacency = Adjacency.of(number[made.edge_index], len(order), made.weight)
         below = replace(level, x=x, adjacency=adjacency, graph=batch, place=place)
-        below = replace(below, alive=None, edge_alive=None, segments=None)
+        # Of the edges that another library made nothing is told.
+        below = replace(
+            below, alive=None, edge_alive=None, segments=None, edges=None, edge_now=None
+        )
         below = replace(below, edges=None, edge_now=None)  # new edges, of which nothing is told
         return below, _decision(made, stays, level)
 
