@@ -99,8 +99,8 @@ class Classification(Task):
         """The classes of these graphs, refused where there are none or one only."""
         if graphs.y is None:
             raise LookHopsError(
-                f"{graphs.name}: the graphs have no classes to learn; in a table of molecules, "
-                "name the column that has them (--target)."
+                f"{graphs.name}: the graphs have no classes to learn; name the column that has "
+                "them (--target), or give graphs in tables a table of graphs with a column 'class'."
             )
         if len(graphs.y[graphs.y >= 0].unique()) < 2:
             raise LookHopsError(
