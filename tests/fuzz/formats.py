@@ -23,20 +23,10 @@ from lookhops.options import Architecture, Protocol
 from tu_files import TINY, write_zip
 
 Damage = Callable[[bytes, Random], bytes]
-SMILES = "CCO CCN c1ccccc1 CC(=O)O CCCl C1CCCCC1 CC#N CCBr CO CCCC CNC OCCO".split()  # noqa: SIM905
-    "CCO",
-    "CCN",
-    "c1ccccc1",
-    "CC(=O)O",
-    "CCCl",
-    "C1CCCCC1",
-    "CC#N",
-    "CCBr",
-    "CO",
-    "CCCC",
-    "CNC",
-    "OCCO",
-]
+SMILES = (
+    *("CCO", "CCN", "c1ccccc1", "CC(=O)O", "CCCl", "C1CCCCC1"),
+    *("CC#N", "CCBr", "CO", "CCCC", "CNC", "OCCO"),
+)
 SMALL = Architecture(hidden=4, layers=2, pool="lookhops")
 COMPARE = "compare hops-1 --task-size 40 --models gcn --seeds 2 --epochs 1 --device cpu"
 RESUME = (
@@ -248,4 +238,3 @@ def copy(start: Path, folder: Path) -> None:
     if folder.exists():
         shutil.rmtree(folder)
     shutil.copytree(start, folder)
-

@@ -19,8 +19,13 @@ from hypothesis import strategies as st
 
 CASES = int(os.environ.get("LOOKHOPS_FUZZ", "2000"))
 SECONDS, MEMORY = 10, 1 << 30
+#: Of all cases; those that often end in a training are few.
+SHARES = {
+    **{"archive": 0.2, "results": 0.2, "packed graphs": 0.17, "model": 0.15, "molecules": 0.13},
+    **{"store": 0.1, "resume state": 0.03, "splits": 0.02},
+}
 #: Cases that have failed once.
-KEPT: list[tuple[str, int]] = []
+KEPT = [("model", seed) for seed in (39, 137, 221, 305, 380, 435)] + [("splits", 6)]
 
 
 @cache
@@ -64,7 +69,7 @@ def test_good_files_are_read(name, capsys):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_bad_files_are_refused_or_read(name):
-    share = CASES // len(FORMATS)
+    share = max(1, round(CASES * SHARES[name]))
 
     @settings(max_examples=share, phases=[Phase.explicit, Phase.generate], derandomize=True)
     @given(st.integers(0, 2**32 - 1))
