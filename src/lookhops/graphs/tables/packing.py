@@ -169,7 +169,7 @@ def _edge_features(
     names = [name for name in table.names if name not in unused]
     if label is not None:
         names = [name for name in names if not label.is_column(table, name)]
-    weight = tables.find(table, "weight_column", ("weight",))
+    weight = tables.find(table, "weight_column", ("weight", "edge_weight"))
     if weight in names and weight != "weight":
         if "weight" in names:
             raise LookHopsError(
