@@ -13,3 +13,10 @@ def test_pyg_swap(monkeypatch, capsys):
     theirs, ours = capsys.readouterr().out.splitlines()
     assert theirs.startswith("PyG's   21,187 parameters  accuracy ")
     assert ours.startswith("ours     8,261 parameters  accuracy ")
+
+
+def test_only_the_kinds_of_edges_tell_the_classes():
+    example = runpy.run_path(str(EXAMPLES / "edge_kinds.py"))
+    graphs, classes = example["make"]()
+    assert example["accuracy"]("use", graphs, classes) >= 0.95
+    assert 0.35 <= example["accuracy"]("ignore", graphs, classes) <= 0.65

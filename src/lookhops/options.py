@@ -124,7 +124,7 @@ class Reading:
         node_column: Tables: the id of a node; by default found by its name.
         source_column: Tables: where an edge begins; by default found by its name.
         target_column: Tables: where an edge ends; by default found by its name.
-        weight_column: Tables: the weight of an edge; by default the column ``weight``.
+        weight_column: Tables: the weight of an edge; by default found by its name.
         categories: Tables: features to read as categories, with commas between; by default text
             and whole numbers of at most ten values.
         numbers: Tables: features to read as numbers, with commas between; by default all others.

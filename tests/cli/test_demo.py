@@ -4,6 +4,7 @@ import xml.etree.ElementTree as ET
 
 from lookhops.cli.demo import MOLECULES
 from lookhops.datasets import load
+from lookhops.models.folder import load_model
 
 
 def test_the_whole_demo(lookhops, tmp_path):
@@ -14,8 +15,10 @@ def test_the_whole_demo(lookhops, tmp_path):
     assert (tmp_path / "demo" / "mine.txt").read_text() == "kept"
     for name in MOLECULES:
         assert name in out
-    for word in ("hops k", "k = 2 keeps", "LookHops", "GCN", "seeds agree", "What to type next"):
+    for word in ("hops k", "k = 2 keeps", "LookHops", "GCN", "90% interval", "What to type next"):
         assert word in out
+    assert "of the mean" in out
+    assert load_model(tmp_path / "demo" / "numbers" / "lookhops").task.kind == "regression"
     shown = [line for line in out.splitlines() if str(tmp_path) not in line]
     assert max(map(len, shown)) <= 80
     page = (tmp_path / "demo" / "report.html").read_text(encoding="utf-8")

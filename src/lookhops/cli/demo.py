@@ -18,11 +18,12 @@ from lookhops.cli.shared.printing import grid, out, print_line
 from lookhops.cli.shared.writing import command_line, write_page
 from lookhops.files import write_json
 from lookhops.options import RECOMMENDED, Architecture, Protocol, parse_seeds
-from lookhops.words import duration, plus_minus
+from lookhops.words import MINUS, NONE, between, duration
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
     from lookhops.information import HopInformation
+    from lookhops.models import Predictions
 
 # Well-known molecules that the bundled set does not have.
 MOLECULES = {
@@ -33,9 +34,14 @@ MOLECULES = {
     "DDT": "Clc1ccc(cc1)C(c1ccc(Cl)cc1)C(Cl)(Cl)Cl",
 }
 EPOCHS, PATIENCE, BATCH_SIZE = 40, 10, 64
+#: Where the model of numbers is, beside the models of classes.
+NUMBERS = "numbers"
+#: Metrics that the tables have no room for.
+NO_ROOM = ("majority", "balanced_accuracy", "rmse", "mean_rmse", "spearman")
 NEXT = """\
   lookhops look YOURS.csv
   lookhops train YOURS.csv --k auto -o model
+  lookhops train YOURS.csv --target COLUMN -o numbers
   echo "CCO ethanol" | lookhops predict {0} -
   echo "CCO ethanol" | lookhops explain {0} - -o pictures
   lookhops report {0} --data solubility -o report.html"""
@@ -45,8 +51,8 @@ NEXT = """\
 def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> None:
     """Look, train, compare, predict, explain and report, on the bundled molecules.
 
-    The question: does a molecule dissolve in water (low, medium, high)? Under three minutes on two
-    cores.
+    The questions: does a molecule dissolve in water (low, medium, high), and how much of it does
+    (log mol/L)? Under three minutes on two cores.
 
     Args:
         output: Folder for the models and pictures.
@@ -73,36 +79,28 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
         f"[dim]For the demo, batches of {BATCH_SIZE}, at most {epochs} epochs, patience "
         f"{PATIENCE}; the paper's protocol has 10 seeds, 256, 500 and 30.[/]"
     )
-    networks = {
-        "LookHops": replace(RECOMMENDED, k=found.suggested_k or 2),
-        "GCN": Architecture(conv="gcn"),
-    }
+    ours = replace(RECOMMENDED, k=found.suggested_k or 2)
+    networks = {"LookHops": ours, "GCN": Architecture(conv="gcn")}
     out.print(_train(output, graphs, networks, protocol))
 
-    _heading(3, "Predict: five molecules that are not in the set")
+    _heading(3, "Train on numbers: the measured solubility, in log mol/L")
+    measured = load("solubility", target="value")
+    out.print(_train(output / NUMBERS, measured, {"LookHops": ours}, protocol))
+
+    _heading(4, "Predict: five molecules that are not in the set")
     predictor = Predictor(output / "lookhops")
     molecules = from_smiles(MOLECULES.values(), ids=MOLECULES, name="five molecules")
-    answers = predictor.predict(molecules)
-    head = (
-        "molecule",
-        "solubility",
-        *(f"p({name})" for name in answers.class_names),
-        "seeds agree",
-    )
-    rows = [
-        (name, answers.classes[i], *(f"{p:.2f}" for p in answers.probabilities[i]), f"{agree:.0%}")
-        for i, (name, agree) in enumerate(zip(answers.ids, answers.agreement, strict=True))
-    ]
-    out.print(grid(rows, head, ("", "left bold")))
+    numbers = Predictor(output / NUMBERS / "lookhops").predict(molecules)
+    out.print(_answers(predictor.predict(molecules), numbers))
 
-    _heading(4, "Explain: what did the pooling layers keep?")
+    _heading(5, "Explain: what did the pooling layers keep?")
     for record in with_pictures(explain(predictor, molecules), output / "pictures"):
         print_line(f"  {output / 'pictures' / record['picture']}")
 
-    _heading(5, "Report: all of it on one page, to look at and to send")
+    _heading(6, "Report: all of it on one page, to look at and to send")
     _report(output, graphs, found)
 
-    _heading(6, f"Done in {time.perf_counter() - start:.0f} s. What to type next:")
+    _heading(7, f"Done in {time.perf_counter() - start:.0f} s. What to type next:")
     print_line(NEXT.format(shlex.quote(str(output / "lookhops"))))
 
 
@@ -118,6 +116,20 @@ def _gains(found: HopInformation) -> Table:
     return grid(rows, ("hops k", *(f"{k}" for k in found.k)))
 
 
+def _answers(classes: Predictions, numbers: Predictions) -> Table:
+    """What the models answer to each molecule: the class, and the number with its interval."""
+    rows = []
+    for i, (name, agree) in enumerate(zip(classes.ids, classes.agreement, strict=True)):
+        likely = (f"{p:.2f}" for p in classes.probabilities[i])
+        much = numbers.record(i)
+        ends = [end for end in much.get("interval", ()) if end is not None]
+        interval = between(ends) if len(ends) == 2 else NONE
+        value = f"{much['value']:.2f}".replace("-", MINUS)
+        rows.append((name, classes.classes[i], *likely, f"{agree:.0%}", value, interval))
+    head = ("molecule", "class", *(f"p({name})" for name in classes.class_names), "agree")
+    return grid(rows, (*head, "log mol/L", "90% interval"), ("", "left bold"))
+
+
 def _train(
     output: Path, graphs: Graphs, networks: Mapping[str, Architecture], protocol: Protocol
 ) -> Table:
@@ -127,20 +139,21 @@ def _train(
     from lookhops.tasks import task_of
 
     metrics = [m for m in task_of(graphs).metrics if m.shown and not m.about_calibration]
-    metrics = [
-        m for m in metrics if m.name not in ("majority", "balanced_accuracy")
-    ]  # for want of room
+    metrics = [m for m in metrics if m.name not in NO_ROOM]
     options: dict[str, Any] = {"overwrite": True, "command": command_line()}
     rows = []
     for name, network in networks.items():
         folder = output / name.lower()
         with epoch_display(protocol, name) as show:
             config = train_into(folder, graphs, network, protocol, on_epoch=show, **options)
-        found = (config["metrics"]["summary"][metric.name] for metric in metrics)
-        figures = (plus_minus((100 * f["mean"], 100 * f["std"])) for f in found)
+        summary = config["metrics"]["summary"]
+        found = ((metric, summary[metric.name]) for metric in metrics)
+        figures = (m.written(f["mean"], f["std"]).removesuffix(" %") for m, f in found)
         seconds = duration(config["seconds_per_epoch"])
         rows.append((name, *figures, f"{config['parameters']:,}", seconds))
-    return grid(rows, ("test, %", *(metric.title for metric in metrics), "parameters", "epoch"))
+    test = "test, %" if metrics[0].share else "test"
+    titles = (metric.title.rpartition(", ")[2] for metric in metrics)
+    return grid(rows, (test, *titles, "parameters", "epoch"))
 
 
 def _report(output: Path, graphs: Graphs, found: HopInformation) -> None:

@@ -210,7 +210,8 @@ def _choose(path: Path, entries: Iterable[str]) -> tuple[str, dict[str, str]]:
     chosen = named or edges
     if len(chosen) != 1:
         what = "more than one file" if chosen else "no file"
-        raise LookHopsError(f"{path}: {what} NAME_A.txt, the edges of a TU set, in here.")
+        other = "" if chosen else " (and no edges.csv, .tsv or .parquet, the edges of tables)"
+        raise LookHopsError(f"{path}: {what} NAME_A.txt, the edges of a TU set, in here{other}.")
     stem = chosen[0].removesuffix("_A.txt")
     found = {part: f"{stem}_{part}.txt" for part in PARTS}
     return Path(stem).name, {part: entry for part, entry in found.items() if entry in known}

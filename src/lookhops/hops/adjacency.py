@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import copy
 
 import torch
@@ -159,24 +158,20 @@ class Adjacency:
         """
         return self._operator("mixhop", dtype)
 
-    def random_walk(self, dtype: torch.dtype) -> Callable[[Tensor], Tensor]:
-        r"""One step :math:`x \mapsto D^{-1} A x` of a random walk: the mean over neighbours.
+    def random_walk(self, dtype: torch.dtype) -> SparseMatrix:
+        r"""The transitions :math:`D^{-1} A` of a random walk: means over neighbours.
 
-        :math:`D` counts the edges that enter a node; without any it gets zero. Factors multiply
-        what is averaged. The links are multiplied first and divided afterwards, so that the
-        gradient of symmetric ones needs no transpose.
+        :math:`D` counts the edges that enter a node; without any its row is zero. Factors multiply
+        what is averaged. Entries are divided one by one: the mean of a single neighbour is
+        that neighbour, to the last bit.
         """
         dtype = torch.promote_types(dtype, torch.float32)
-        links = self.links(dtype)
-        degree = _sum(self._weight(dtype), self.target, self.num_nodes)
-        scale = torch.where(degree != 0, 1 / torch.where(degree != 0, degree, 1), 0)
-
-        def step(x: Tensor) -> Tensor:
-            stacked = scale.numel() == x.shape[:-1].numel()
-            share = scale.view(x.shape[:-1]) if stacked else scale  # or the slices share the edges
-            return links(x) * share.to(x.dtype).unsqueeze(-1)
-
-        return step
+        weight = self._weight(dtype)
+        degree = _sum(weight, self.target, self.num_nodes)
+        degree = torch.where(degree != 0, degree, 1)
+        value = weight / degree.index_select(0, self.target)
+        value = value if self.factor is None else value * self.factor.to(dtype)
+        return SparseMatrix(self.pattern, value)
 
     def _operator(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
         dtype = torch.promote_types(dtype, torch.float32)  # degrees want more than bfloat16 holds

@@ -78,13 +78,15 @@ class Reference:
             return self.nonconformity.get(seed, ())
         return [torch.cat(each) for each in zip(*self.nonconformity.values(), strict=True)]
 
-    def has_trained_on(self, graphs: Graphs) -> Array:
-        """Whether each graph is, by its content, one of the training graphs, shape (g)."""
-        return torch.isin(content_hashes(graphs.to("cpu")), self.train).numpy()
+    def part_of(self, graphs: Graphs) -> Array:
+        """The part that each graph was in, by its content, shape (g).
 
-    def has_validated_on(self, graphs: Graphs) -> Array:
-        """Whether each graph was used to stop and to calibrate, but not to train, shape (g)."""
-        return torch.isin(content_hashes(graphs.to("cpu")), self.val).numpy()
+        ``train`` in the training part of any seed; ``val`` in a validation part alone; else an
+        empty text: the model has not learnt from it.
+        """
+        hashes = content_hashes(graphs.to("cpu"))
+        trained, held = (torch.isin(hashes, own).numpy() for own in (self.train, self.val))
+        return np.where(trained, "train", np.where(held, "val", ""))
 
     def tensors(self) -> dict[str, Tensor]:
         """What a model folder keeps of it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import sqrt
 
 import torch
 from torch import Tensor, nn
@@ -34,13 +35,15 @@ class EdgeFactors(nn.Module):
     r"""A factor for each edge and each layer, learnt from what is known of the edge.
 
     .. math::
-        f_{ij} = 2\, \mathrm{sigmoid}\bigl(t \cdot l_{ij} +
-        v \cdot \mathrm{ReLU}(U a_{ij} + u)\bigr)
+        f_{ij} = 2\, \mathrm{sigmoid}\bigl(\gamma\,(t \cdot l_{ij} +
+        v \cdot \mathrm{ReLU}(U a_{ij} + u))\bigr)
 
     with the one-hot labels :math:`l_{ij}` of an edge, for which :math:`t` is a table, and its
     numbers :math:`a_{ij}`. Every layer has its own :math:`t, v, U, u`. Factors lie between 0 and 2,
-    so that no number of hops makes them run away, and begin at one: a network begins as it would
-    without knowing more of edges than that they are there.
+    so that no number of hops makes them run away. They begin around one, at random: layers that
+    tell kinds of edges apart from the start learn what these mean, where equal factors seldom part.
+    Adam moves every parameter equally far in a step; :math:`\gamma` lets so few of them keep up
+    with the many others of a layer.
 
     Args:
         num_numbers: Columns of numbers.
@@ -53,6 +56,9 @@ class EdgeFactors(nn.Module):
         - output :math:`(\ldots, \text{layers}, e)`
     """
 
+    GAMMA = 10.0
+    START = 2.0  # what the sigmoid of a label takes at most to begin with: 0.24 to 1.76
+
     def __init__(self, num_numbers: int, num_labels: int, layers: int, hidden: int = 8) -> None:
         super().__init__()
         self.num_numbers, self.num_labels = num_numbers, num_labels
@@ -63,12 +69,13 @@ class EdgeFactors(nn.Module):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        """Draw new parameters; factors begin at one."""
-        if self.inner is not None:
+        """Draw new parameters."""
+        bound = self.START / self.GAMMA
+        if self.table is not None:
+            nn.init.uniform_(self.table, -bound, bound)
+        if self.inner is not None and self.outer is not None:
             self.inner.reset_parameters()
-        for parameter in (self.table, self.outer):
-            if parameter is not None:
-                nn.init.zeros_(parameter)
+            nn.init.uniform_(self.outer, -bound / sqrt(self.hidden), bound / sqrt(self.hidden))
 
     def forward(self, columns: Tensor) -> Tensor:
         """The factors of all layers at once."""
@@ -81,7 +88,7 @@ class EdgeFactors(nn.Module):
             own = (parts * self.outer.to(inner.dtype).unsqueeze(-3)).sum(-1).mT
             raw = own if raw is None else raw + own
         assert raw is not None
-        return 2 * torch.sigmoid(raw)
+        return 2 * torch.sigmoid(self.GAMMA * raw)
 
     def of(self, edges: EdgeInputs) -> Tensor:
         """The factors of the adjacency's edges in each layer, shape (layers, e)."""

@@ -79,6 +79,7 @@ class Classification(Task):
     threshold: str | None = None
 
     kind: ClassVar[str] = "classification"
+    regions_are: ClassVar[str] = "sets"
     main: ClassVar[Metric] = ACCURACY
 
     @property
@@ -98,8 +99,8 @@ class Classification(Task):
         """The classes of these graphs, refused where there are none or one only."""
         if graphs.y is None:
             raise LookHopsError(
-                f"{graphs.name}: the graphs have no classes to learn; in a table of molecules, "
-                "name the column that has them (--target)."
+                f"{graphs.name}: the graphs have no classes to learn; name the column that has "
+                "them (--target), or give graphs in tables a table of graphs with a column 'class'."
             )
         if len(graphs.y[graphs.y >= 0].unique()) < 2:
             raise LookHopsError(
@@ -215,6 +216,25 @@ class Classification(Task):
         y, p = as_array(target), as_array(self.answers(output, {}))
         calibrated = as_array(self.answers(output, calibration or {}))
         predicted = self.decided(calibrated, calibration or {})
+        found = self.rates_of(predicted, output, target)
+        if calibration is not None:
+            found |= calibration
+            found["ece_before"] = calibration_error(p, y)
+            found["ece_after"] = calibration_error(calibrated, y)
+            found |= self._conformal(calibrated, y, calibration.get("conformal_quantile", 1.0))
+        return found
+
+    def rates_of(
+        self, predicted: NDArray[Any], output: Tensor, target: Tensor
+    ) -> dict[str, float | None]:
+        """Rates of the classes that are answered, and AUROC and loss of the outputs.
+
+        Args:
+            predicted: Number of the class that is answered, shape (g).
+            output: Shape (g, classes).
+            target: Classes, all known, shape (g).
+        """
+        y, p = as_array(target), as_array(self.answers(output, {}))
         matrix = confusion_matrix(y, predicted, self.out_channels)
         found: dict[str, float | None] = {
             **{name: float(value) for name, value in rates(matrix).items()},
@@ -223,11 +243,6 @@ class Classification(Task):
         }
         if self.out_channels == 2:
             found |= {"average_precision": average_precision(p[:, 1], y), **two_class_rates(matrix)}
-        if calibration is not None:
-            found |= calibration
-            found["ece_before"] = calibration_error(p, y)
-            found["ece_after"] = calibration_error(calibrated, y)
-            found |= self._conformal(calibrated, y, calibration.get("conformal_quantile", 1.0))
         return found
 
     def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:

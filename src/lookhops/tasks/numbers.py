@@ -47,6 +47,7 @@ class Regression(Task):
     loss: str = "mse"
 
     kind: ClassVar[str] = "regression"
+    regions_are: ClassVar[str] = "intervals"
     main: ClassVar[Metric] = MAE
 
     def __post_init__(self) -> None:

@@ -29,7 +29,7 @@ def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
         raise LookHopsError(
             f"{test.name}: a test set has graphs with the targets of {graphs.name}."
         )
-    test = replace(test, **pack_targets([_as_target(one, test) for one in graphs.targets]))
+    test = replace(test, **pack_targets([target_in(one, test) for one in graphs.targets]))
     both = concatenate([graphs, test])
     columns = {
         name: np.concatenate((column, test.columns[name]))
@@ -41,8 +41,8 @@ def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
     return replace(both, columns=columns), torch.arange(len(graphs), len(both))
 
 
-def _as_target(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]]:
-    """A target, and its values in a test set: classes by their names, numbers as they are."""
+def target_in(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]]:
+    """A target, and its values in other graphs: classes by their names, numbers as they are."""
     assert test.y is not None
     found = {own.name: (own, values) for own, values in target_columns(test.y, test.targets)}
     if target.name not in found:

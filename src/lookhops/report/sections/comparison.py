@@ -202,7 +202,8 @@ def models_table(group: Group, n: str) -> Table:
     spread = "mean ± standard deviation" if len(group.found.seeds) > 1 else "one split, no spread"
     caption = (
         f"{order}{spread}. Choose among models by their validation {main.title}: the test "
-        f"{main.title} is for telling how good the choice is. {n}."
+        f"{main.title} is for telling how good the choice is. Peak memory is that of the "
+        f"process, or on a GPU what PyTorch held there for one split. {n}."
     )
     return Table((*head, "peak memory", "network"), rows, caption, best=0)
 

@@ -1,0 +1,216 @@
+"""How well a trained model answers graphs whose truth is known."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lookhops.datasets.splits.fixed_test import target_in
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.graphs.targets import Target
+from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
+from lookhops.models.predictor import Predictor
+from lookhops.tasks import Metric
+from lookhops.tasks.conformal import COVERAGE
+from lookhops.tasks.metrics import RESAMPLES, calibration_error, interval
+from lookhops.tasks.task import Head
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Metrics of some graphs, each with the interval of its bootstrap where there is one.
+
+    Args:
+        graphs: How many graphs have a truth to compare with.
+        values: Each metric by its name, none where it is not defined.
+        intervals: The middle 95% of its values in redrawn sets of the graphs.
+    """
+
+    graphs: int
+    values: dict[str, float | None]
+    intervals: dict[str, list[float] | None]
+
+
+@dataclass(frozen=True, eq=False)
+class TargetEvaluation:
+    """How well one target is answered.
+
+    Args:
+        name: Of the target.
+        metrics: What is measured, in the order of tables.
+        answers: The answers.
+        truth: Numbers of classes or measured numbers, NaN where there is none, shape (g).
+        all: Measured on all graphs.
+        new: The same on graphs that the model has not seen; none where it has seen all or none.
+    """
+
+    name: str
+    metrics: tuple[Metric, ...]
+    answers: ClassAnswers | NumberAnswers
+    truth: Array
+    all: Measured
+    new: Measured | None
+
+
+@dataclass(frozen=True, eq=False)
+class Evaluation:
+    """How well a model answers some graphs.
+
+    Args:
+        graphs: The graphs.
+        answers: All answers to them.
+        targets: How well each target is answered.
+        part: The part that each graph was in when the model was trained, shape (g) (see
+            :meth:`Reference.part_of`); none where the folder, of an earlier version, does not say.
+        coverage: Of sets and intervals.
+    """
+
+    graphs: Graphs
+    answers: Predictions
+    targets: tuple[TargetEvaluation, ...]
+    part: Array | None
+    coverage: float
+
+    def count(self, part: str) -> int | None:
+        """How many graphs were in a part: ``train``, ``val`` or neither (an empty text)."""
+        return None if self.part is None else int((self.part == part).sum())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The numbers, as JSON can hold them."""
+        return {
+            "graphs": len(self.graphs),
+            "in_training_part": self.count("train"),
+            "in_validation_part": self.count("val"),
+            "unlike": int(self.answers.unlike.sum()),
+            "coverage_asked": self.coverage,
+            "targets": {
+                one.name: {"all": vars(one.all), "new": one.new and vars(one.new)}
+                for one in self.targets
+            },
+        }
+
+
+def evaluate(
+    predictor: Predictor,
+    graphs: Graphs,
+    coverage: float = COVERAGE,
+    resamples: int = RESAMPLES,
+) -> Evaluation:
+    """Compare a model's answers with the truth.
+
+    Args:
+        predictor: The model.
+        graphs: Graphs with the model's targets; targets that they lack are left out.
+        coverage: Of sets and intervals.
+        resamples: How often the graphs are redrawn for the intervals.
+    """
+    if graphs.y is None or not len(graphs):
+        raise LookHopsError(
+            f"{graphs.name}: the graphs have no target to compare with; in a table, name the "
+            "column that has it (--target)."
+        )
+    answers = predictor.predict(graphs, coverage)
+    reference = predictor.checkpoint.reference
+    part = None if reference is None else reference.part_of(predictor.read(graphs))
+    everything = np.ones(len(graphs), dtype=bool)
+    new = everything if part is None else part == ""
+    found = []
+    for head, own in zip(predictor.checkpoint.task.heads, answers.targets, strict=True):
+        truth = _truth(head, graphs)
+        if truth is None:
+            continue
+        measured = _measured(head, own, truth, everything, resamples)
+        rest = None if new.all() else _measured(head, own, truth, new, resamples)
+        rest = rest if rest is not None and rest.graphs else None
+        name, metrics = head.name or graphs.targets[0].name, _metrics(head, coverage)
+        found.append(TargetEvaluation(name, metrics, own, truth, measured, rest))
+    if not any(one.all.graphs for one in found):
+        known = ", ".join(target.name for target in graphs.targets)
+        raise LookHopsError(
+            f"{graphs.name}: no graph has a value of what the model answers; it has {known}."
+        )
+    return Evaluation(graphs, answers, tuple(found), part, coverage)
+
+
+def _truth(head: Head, graphs: Graphs) -> Array | None:
+    """What is known of a target, shape (g); none where the graphs know nothing of it."""
+    classes = getattr(head.task, "class_names", ())
+    if not head.name and len(graphs.targets) == 1:  # the only one, whatever it is called
+        own = graphs.targets[0]
+        return target_in(Target(own.name, classes), graphs)[1]
+    name = head.name or getattr(head.task, "name", "class")
+    if all(target.name != name for target in graphs.targets):
+        return None
+    return target_in(Target(name, classes), graphs)[1]
+
+
+def _metrics(head: Head, coverage: float) -> tuple[Metric, ...]:
+    """What is measured of a target: the calibration of the answers is what it is."""
+    names = {
+        "ece_after": "calibration error",
+        "coverage": f"{100 * coverage:g}% {head.task.regions_are} with the truth",
+        "set_size": f"classes in a {100 * coverage:g}% set",
+        "interval_width": f"{100 * coverage:g}% interval, width",
+    }
+    return tuple(
+        replace(metric, title=names.get(metric.name, metric.title))
+        for metric in head.task.metrics
+        if metric.shown and metric.name != "ece_before"
+    )
+
+
+def _measured(
+    head: Head, own: ClassAnswers | NumberAnswers, truth: Array, which: Array, resamples: int
+) -> Measured:
+    """The metrics of the graphs among these whose truth is known."""
+    rows = np.flatnonzero(which & ~np.isnan(truth))
+    if not len(rows):
+        return Measured(0, {}, {})
+    generator = np.random.default_rng(0)
+    draws: dict[str, list[float]] = {}
+    for _ in range(resamples):
+        drawn = rows[generator.integers(len(rows), size=len(rows))]
+        for name, value in _values(head, own, truth, drawn).items():
+            draws.setdefault(name, []).append(np.nan if value is None else value)
+    # A redrawn set repeats graphs, and repeats look badly calibrated.
+    draws.pop("ece_after", None)
+    intervals = {name: interval(np.array(values)) for name, values in draws.items()}
+    return Measured(len(rows), _values(head, own, truth, rows), intervals)
+
+
+def _values(
+    head: Head, own: ClassAnswers | NumberAnswers, truth: Array, rows: Array
+) -> dict[str, float | None]:
+    """The metrics of some rows."""
+    y = head.task.as_target(torch.from_numpy(truth[rows]))
+    if isinstance(own, ClassAnswers):
+        return _of_classes(head, own, y, rows)
+    output = torch.from_numpy(own.values[rows, None])
+    found = {**head.task.evaluate(output, y), **head.task.naive(y, y)}
+    if own.intervals is not None:
+        low, high = own.intervals[rows].T
+        found["coverage"] = float(((low <= truth[rows]) & (truth[rows] <= high)).mean())
+        width = float((high - low).mean())
+        found["interval_width"] = width if np.isfinite(width) else None
+    return found
+
+
+def _of_classes(head: Head, own: ClassAnswers, y: Tensor, rows: Array) -> dict[str, float | None]:
+    p = own.probabilities[rows]
+    # Answers as outputs: their softmax is what they are.
+    output = torch.from_numpy(np.log(np.maximum(p, 1e-300)))
+    found = head.task.rates_of(own.numbers[rows], output, y) | head.task.naive(y, y)
+    found["ece_after"] = calibration_error(p, y.numpy())
+    if own.sets is not None:
+        sets = own.sets[rows]
+        found["coverage"] = float(sets[np.arange(len(rows)), y.numpy()].mean())
+        found["set_size"] = float(sets.sum(1).mean())
+    return found

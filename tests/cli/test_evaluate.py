@@ -1,0 +1,122 @@
+"""``lookhops evaluate`` by running it, and what it measures."""
+
+import json
+
+import numpy as np
+import pytest
+from sklearn.metrics import accuracy_score, mean_absolute_error, roc_auc_score
+
+from lookhops.datasets import load
+from lookhops.datasets.molecules import from_smiles
+from lookhops.models import Predictor, train_into
+from lookhops.models.labelled import evaluate
+from lookhops.nn import Architecture
+from lookhops.options import Reading
+from lookhops.report.evaluation import evaluation_report
+from lookhops.training import Protocol
+
+NETWORK = Architecture(hidden=8, layers=2)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Molecules with a number and two classes; some of the latter are blank."""
+    graphs = load("solubility")[:150]
+    rows = ["smiles,logS,soluble"]
+    values = graphs.columns["value"].astype(float)
+    for i, (smiles, value) in enumerate(zip(graphs.columns["smiles"], values, strict=True)):
+        rows.append(f"{smiles},{value},{'' if i % 10 == 0 else 'yes' if value > -2 else 'no'}")
+    path = tmp_path_factory.mktemp("tables") / "mine.csv"
+    path.write_text("\n".join(rows) + "\n")
+    return path
+
+
+@pytest.fixture(scope="module")
+def models(table):
+    """A model of each kind, trained on the first hundred molecules."""
+    protocol = Protocol((11,), max_epochs=3, batch_size=32)
+    for target, threshold in (("soluble", "youden"), ("logS", None), ("logS,soluble", None)):
+        reading = Reading(target=target)
+        graphs = load(table, reading)[:100]
+        folder = table.parent / target
+        options = {"device": "cpu", "threshold": threshold, "reading": reading}
+        train_into(folder, graphs, NETWORK, protocol, **options)
+    return table.parent
+
+
+def test_metrics_are_scikit_learns(models, table):
+    graphs = load(table, target="soluble")
+    found = evaluate(Predictor(models / "soluble", "cpu"), graphs, resamples=20)
+    [target] = found.targets
+    known = ~np.isnan(target.truth)
+    y, answers = target.truth[known].astype(int), target.answers
+    values = target.all.values
+    assert target.all.graphs == known.sum() == 135
+    assert values["accuracy"] == pytest.approx(accuracy_score(y, answers.numbers[known]))
+    assert values["auroc"] == pytest.approx(roc_auc_score(y, answers.probabilities[known, 1]))
+    held = answers.sets[known][np.arange(len(y)), y].mean()
+    assert values["coverage"] == pytest.approx(held)
+    low, high = target.all.intervals["accuracy"]
+    assert low <= values["accuracy"] <= high
+    assert target.new.graphs < 60
+
+
+def test_graphs_are_known_by_what_they_are(models, table):
+    predictor = Predictor(models / "logS", "cpu")
+    graphs = load(table, target="logS")
+    found = evaluate(predictor, graphs, resamples=2)
+    counts = {part: found.count(part) for part in ("train", "val", "")}
+    assert counts["train"] >= 80
+    assert counts["val"] >= 5
+    assert counts[""] >= 50
+    trained = np.flatnonzero(found.part == "train")[:5]
+    smiles = [graphs.columns["smiles"][i] for i in trained]
+    from rdkit import Chem
+
+    other = [Chem.MolToSmiles(Chem.MolFromSmiles(s), doRandom=True) for s in smiles]
+    again = from_smiles(other, y=found.targets[0].truth[trained], ids=["x"] * 5)
+    assert predictor.checkpoint.reference.part_of(predictor.read(again)).tolist() == ["train"] * 5
+
+
+def test_numbers_and_several_targets(models, table):
+    for name in ("logS", "logS,soluble"):
+        graphs = load(table, target=name)
+        found = evaluate(Predictor(models / name, "cpu"), graphs, resamples=10)
+        by_name = {target.name: target for target in found.targets}
+        assert set(by_name) == set(name.split(","))
+        own = by_name["logS"]
+        expected = mean_absolute_error(own.truth, own.answers.values)
+        assert own.all.values["mae"] == pytest.approx(expected)
+        low, high = own.answers.intervals.T
+        assert own.all.values["coverage"] == ((low <= own.truth) & (own.truth <= high)).mean()
+        page = evaluation_report(found, "model")
+        assert len(page.sections[0].blocks) > 3
+
+
+def test_the_command(lookhops, models, table, tmp_path):
+    page = tmp_path / "page.html"
+    code, out, err = lookhops("evaluate", models / "soluble", table, "-o", page)
+    assert code == 0, err
+    assert "MCC" in out
+    assert "in the training part" in " ".join(out.split())
+    assert "ROC curve" in page.read_text()
+    code, out, err = lookhops("evaluate", models / "logS", table, "--json")
+    assert code == 0, err
+    found = json.loads(out)
+    assert found["graphs"] == 150
+    assert found["in_training_part"] >= 80
+    assert set(found["targets"]["logS"]["all"]["values"]) >= {"mae", "coverage", "interval_width"}
+
+
+def test_graphs_without_the_truth(lookhops, models, tmp_path):
+    (tmp_path / "new.csv").write_text("smiles,who\nCCO,ethanol\n")
+    code, _, err = lookhops("evaluate", models / "logS", tmp_path / "new.csv")
+    assert code == 2
+    assert "no column is called 'logS'" in err
+    (tmp_path / "new.smi").write_text("CCO ethanol\n")
+    code, _, err = lookhops("evaluate", models / "logS", tmp_path / "new.smi")
+    assert code == 2
+    (tmp_path / "odd.csv").write_text("smiles,soluble\nCCO,yes\nCC,perhaps\n")
+    code, _, err = lookhops("evaluate", models / "soluble", tmp_path / "odd.csv")
+    assert code == 2
+    assert "'perhaps' of 'soluble' is not a class" in err
