@@ -20,7 +20,8 @@ def run_blocks(page: Path) -> dict:
 
 
 def test_layers(monkeypatch):
-    for name, table in (("graphconv", CONVOLUTIONS), ("longest", POOLINGS)):
+    own = (("graphconv", CONVOLUTIONS), ("gatv2", CONVOLUTIONS), ("longest", POOLINGS))
+    for name, table in own:
         monkeypatch.setitem(table, name, None)  # to be taken out again
     names = run_blocks(DOCS / "layers.md")
     assert sum(p.numel() for p in names["after"].parameters()) == 5_376
