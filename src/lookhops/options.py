@@ -23,7 +23,7 @@ MOST_SEEDS = 10_000
 EDGES = ("use", "ignore")
 LOSSES = ("mse", "mae", "huber")
 #: Scales of numeric features; the first leaves them as they are.
-SCALES = ("none", "standard", "asinh")
+SCALES = ("none", "standard", "quantiles")
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 #: Kinds of splits, and whether each names a column.
 SPLITS = {
@@ -253,8 +253,8 @@ class Architecture:
             everywhere; by default fingerprint and totals use it, and layers, as the paper's, do
             not.
         scale: Of numeric features, learnt from the training part: ``standard`` (mean 0, standard
-            deviation 1), ``asinh`` (the same in the middle, logarithmic in the tails) or ``none``
-            (as they are: the paper's).
+            deviation 1; heavy tails by quantiles), ``quantiles`` (as many values below as a normal
+            distribution has) or ``none`` (as they are: the paper's).
         bins: Of each numeric feature in the exact neighbourhoods, learnt from the training part; 0
             leaves numbers out of them.
     """

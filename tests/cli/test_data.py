@@ -216,3 +216,13 @@ def test_as_a_module_in_a_process_of_its_own(folder: Path):
     done = run(folder / "none.zip")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"lookhops: {folder / 'none.zip'}: no such file or folder.\n"
+
+
+def test_info_of_numbers_and_several_targets(lookhops: Run):
+    code, out, err = lookhops("data", "info", "solubility", "--target", "value")
+    assert code == 0, err
+    assert "numbers from -11.62 to 1.58" in out
+    code, out, err = lookhops("data", "info", "solubility", "--target", "class,value", "--json")
+    assert code == 0, err
+    first, second = json.loads(out)["targets"]
+    assert (first["classes"], second["known"]) == (["low", "medium", "high"], 1282)

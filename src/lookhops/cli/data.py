@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -107,6 +107,7 @@ def describe(graphs: Graphs) -> dict[str, Any]:
         "edge_features": graphs.num_edge_features,
         **_column_names(graphs, ""),
         **_column_names(graphs, "edge_"),
+        "targets": _targets(graphs),
         "classes": graphs.num_classes,
         "class_balance": dict(zip(graphs.class_names, balance, strict=False)),
         "columns": list(graphs.columns),
@@ -114,6 +115,39 @@ def describe(graphs: Graphs) -> dict[str, Any]:
         "molecules": molecule_counts(graphs),
         "fingerprint": graphs.fingerprint,
     }
+
+
+def _targets(graphs: Graphs) -> list[dict[str, Any]]:
+    """What is to be learnt: of each target how many graphs have it, and its classes or range."""
+    from lookhops.graphs.targets import target_columns
+
+    found = []
+    for target, values in () if graphs.y is None else target_columns(graphs.y, graphs.targets):
+        known = values[values == values]
+        fact: dict[str, Any] = {"name": target.name, "known": len(known)}
+        if target.classes:
+            fact["classes"] = list(target.classes)
+        elif len(known):
+            fact |= {"least": known.min(), "mean": known.mean(), "most": known.max()}
+        found.append(fact)
+    return found
+
+
+def _target_rows(targets: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, str]]:
+    """A row for each target: its classes, or its range."""
+    if not targets:
+        return [("classes", "0", "not known")]
+    if len(targets) == 1 and "classes" in targets[0]:
+        return [("classes", f"{len(targets[0]['classes']):,}", "")]
+    rows = [("targets", f"{len(targets)}", "how many graphs have each")]
+    for target in targets:
+        words = "numbers"
+        if "classes" in target:
+            words = counted(len(target["classes"]), "class", "classes")
+        elif "least" in target:
+            words += " from {least:g} to {most:g}, mean {mean:.4g}".format(**target)
+        rows.append((f"  {escape(target['name'])}", f"{target['known']:,}", words))
+    return rows
 
 
 def _panel(graphs: Graphs, facts: dict[str, Any]) -> Panel:
@@ -130,7 +164,7 @@ def _panel(graphs: Graphs, facts: dict[str, Any]) -> Panel:
         *_name_rows(facts, ""),
         ("edge features", f"{facts['edge_features']:,}"),
         *_name_rows(facts, "edge_"),
-        ("classes", f"{facts['classes']:,}", "" if graphs.y is not None else "not known"),
+        *_target_rows(facts["targets"]),
     ]
     if found := facts["molecules"]:
         other = f"{found['contradicting']:,} contradict another row" if found["duplicates"] else ""
