@@ -46,3 +46,10 @@ def test_graphs_of_ones_own(monkeypatch, tmp_path):
     assert (tmp_path / "circles.graphs").is_file()
     assert len(names["circles"]) == len(names["packed"]) == 300
     assert names["model"].score(names["packed"]) > 0.8
+
+
+def test_what_is_learnt():
+    names = run_blocks(DOCS / "targets.md")
+    assert names["numbers"].predict(names["molecules"]).shape == (60,)
+    assert names["several"].predict(names["smiles"][:2]).shape == (2, 2)
+    assert names["classes"].classes_.tolist() == ["no", "yes"]
