@@ -4,7 +4,10 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 from lookhops import Architecture, LookHopsClassifier
+from lookhops.encoding import ReadOtherwise
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -20,7 +23,8 @@ def run_blocks(page: Path) -> dict:
 
 
 def test_layers(monkeypatch):
-    for name, table in (("graphconv", CONVOLUTIONS), ("longest", POOLINGS)):
+    own = (("graphconv", CONVOLUTIONS), ("gatv2", CONVOLUTIONS), ("longest", POOLINGS))
+    for name, table in own:
         monkeypatch.setitem(table, name, None)  # to be taken out again
     names = run_blocks(DOCS / "layers.md")
     assert sum(p.numel() for p in names["after"].parameters()) == 5_376
@@ -53,3 +57,11 @@ def test_what_is_learnt():
     assert names["numbers"].predict(names["molecules"]).shape == (60,)
     assert names["several"].predict(names["smiles"][:2]).shape == (2, 2)
     assert names["classes"].classes_.tolist() == ["no", "yes"]
+
+
+def test_what_a_model_is_told():
+    with pytest.warns(ReadOtherwise) as said:
+        run_blocks(DOCS / "told.md")
+    text = " ".join((DOCS / "told.md").read_text("utf-8").split())
+    assert len(said) == 2
+    assert all(str(one.message) in text for one in said)

@@ -12,7 +12,7 @@ from lookhops import Graphs, LookHopsError
 from lookhops.datasets import SplitPlan, load, split
 from lookhops.datasets.molecules import from_smiles
 from lookhops.datasets.splits.fixed_test import with_test_set
-from lookhops.datasets.splits.groups import SAME, joined, scaffolds
+from lookhops.datasets.splits.groups import SAME, folds_of_groups, joined, scaffolds
 from lookhops.datasets.splits.split import PARTS
 from lookhops.options import Protocol
 
@@ -107,6 +107,15 @@ def test_each_graph_is_tested_once_in_the_folds_of_a_repetition(folds, count, ki
     assert torch.equal(alone.splits[folds + 1].val, found.splits[folds + 1].val)
 
 
+@given(GROUPS, st.integers(2, 4), st.integers(0, 9))
+def test_folds_of_groups_differ_by_less_than_the_largest_group(groups, folds, seed):
+    place = folds_of_groups(np.array(groups), folds, seed)
+    sizes = np.bincount(place, minlength=folds)
+    largest = max(groups.count(g) for g in set(groups))
+    assert sizes.max() - sizes.min() <= largest
+    assert all(len(set(place[np.array(groups) == g])) == 1 for g in set(groups))
+
+
 def test_the_same_molecule_never_stands_in_two_parts():
     same = [i // 3 for i in range(60)]
     graphs = nodes_alone([i % 2 for i in range(60)], **{SAME: same})
@@ -167,6 +176,7 @@ def test_a_column_names_the_parts():
             "2 groups of 30 graphs that stay together are too few: the train part",
         ),
         ({"folds": 31, "seeds": (0,)}, "31 folds cannot be made"),
+        ({"split": "group:few", "folds": 3}, "2 groups of graphs cannot make 3 folds"),
         ({"folds": 1}, "folds must be at least 2"),
     ],
 )

@@ -138,7 +138,7 @@ def test_node_link_as_networkx_writes_it(tmp_path: Path):
         ('{"nodes": [{"id": 1}], "edges": [{"source": 1}]}', "must be an object with source and"),
         (
             '{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}',
-            "line 1, edge 1: node '2' is in no row",
+            "line 1, edge 1: node '2' of graph '1' is in no row",
         ),
         (
             '{"nodes": [{"id": 1}, {"id": 1}], "edges": [{"source": 1, "target": 1}]}',

@@ -1,5 +1,6 @@
 """Protocols by name: the paper's, and folds with an inner choice."""
 
+import csv
 import json
 from dataclasses import replace
 
@@ -146,5 +147,11 @@ def test_the_command_with_published_folds(lookhops, tmp_path, graphs):
     runs = json.loads((tmp_path / "c" / "runs.json").read_text())
     assert {cell["model"] for cell in runs["cells"]} == {"gcn/hidden=4/layers=1", "baseline"}
     assert "chosen_learning_rate" in runs["cells"][0]["metrics"]
+    with (tmp_path / "c" / "runs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["model"], row["members"]) for row in rows} == {
+        ("gcn/hidden=4/layers=1", "3"),
+        ("baseline", "1"),
+    }
     code, _, err = lookhops("compare", *options, "--protocol", "paper", "--folds", "3")
     assert (code, "leave out --split" in err) == (2, True)

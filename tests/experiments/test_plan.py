@@ -48,6 +48,8 @@ def test_names_of_models():
         ("pyg:RGCNConv", "needs edge_type: more than node features and edges"),
         ("licheb+pyg:MemPooling", "gives no edges"),
         ("pyg:GINEConv", "needs graphs with edge features, and edges=use"),
+        ("pyg:SAGEConv/edges=use", "takes nothing of edges but where they are; leave it out"),
+        ("gcn/edges=maybe", "edges is use or ignore, not 'maybe'"),
         ("gcn/k=7", "gcn looks one hop and does not read k"),
         ("licheb/k=two", "k is a whole number"),
         ("licheb/k=2/k=3", "each once"),

@@ -73,6 +73,9 @@ def test_what_is_whole_is_read_as_it_was():
     for then, now in zip(content["protocols"], again["protocols"], strict=True):
         shared = then.keys() & now.keys()  # options have come and gone since
         assert all(then[name] == now[name] for name in shared)
+    for then, now in zip(content["cells"], again["cells"], strict=True):
+        options, known = then.pop("architecture"), now.pop("architecture")
+        assert all(known[name] == value for name, value in options.items())
     assert again | {"protocols": None} == content | {"protocols": None}
 
 

@@ -103,3 +103,14 @@ def test_other_classes_or_none_can_be_given():
     data = [Data(x=X, y=torch.tensor([0.5])), Data(x=X, y=torch.tensor([1.5]))]
     assert Graphs.from_pyg(data, y=None).y is None
     assert Graphs.from_pyg(data, y=torch.tensor([1, 0])).num_classes == 2
+
+
+@pytest.mark.parametrize("edge_attr", [None, torch.eye(2), torch.tensor([[0.5], [2.0]])])
+def test_weights_of_edges_are_a_number_of_that_name(edge_attr):
+    data = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), edge_attr=edge_attr)
+    data.edge_weight = torch.tensor([3.0, 4.0])
+    graphs = Graphs.from_pyg([data, data])
+    assert graphs.edge_attribute_names[-1] == "edge_weight"
+    order = graphs.source[:2].long()  # the edge of each source
+    assert torch.equal(graphs.edge_attributes[:2, -1], data.edge_weight[order])
+    assert graphs.num_edge_features == 1 + (0 if edge_attr is None else edge_attr.shape[1])

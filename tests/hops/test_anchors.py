@@ -97,10 +97,30 @@ def test_gradients_of_learnt_edge_weights(recurrence):
         return anchors.merge(weight, bias), anchors.score(weight)
 
     edge_weight = batch.edge_weight.clone().requires_grad_()
-    assert gradcheck(readings, (edge_weight, batch.x.clone().requires_grad_(), weight, bias))
+    inputs = (edge_weight, batch.x.clone().requires_grad_(), weight, bias)
+    assert gradcheck(readings, inputs)
+    assert gradgradcheck(readings, inputs)
     fixed = readings(batch.edge_weight, batch.x, weight, bias)
     for learnt, plain in zip(readings(edge_weight, batch.x, weight, bias), fixed, strict=True):
         torch.testing.assert_close(learnt, plain)
+
+
+@each_recurrence
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 7])
+def test_gradients_of_the_values_of_the_matrix(recurrence, k):
+    """Entry by entry, as autograd has them through a dense matrix."""
+    batch = make_batch(3, sizes=[5, 1, 4], channels=3, directed=True, dtype=torch.float64)
+    matrix = operator(batch)
+    row, column = matrix.pattern.row.long(), matrix.pattern.column.long()
+    weight, grad = torch.randn(k + 1, 3).double(), torch.randn(10, 3).double()
+    value = torch.randn(len(row)).double()
+    mine, plain = value.clone().requires_grad_(), value.clone().requires_grad_()
+    learnt = SparseMatrix(matrix.pattern, mine)
+    Anchors(recurrence, learnt, batch.x, k).merge(weight).backward(grad)
+    full = torch.zeros(10, 10).double().index_put((row, column), plain, accumulate=True)
+    hops = NAIVE[recurrence](full, batch.x, k)
+    sum(w * hop for w, hop in zip(weight, hops, strict=True)).backward(grad)
+    torch.testing.assert_close(mine.grad, plain.grad)
 
 
 @each_recurrence

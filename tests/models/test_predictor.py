@@ -144,3 +144,36 @@ def test_a_value_that_was_not_seen_is_counted_and_answered(accounts_folder):
     with pytest.warns(ReadOtherwise, match="visitor"):
         other = model.predict(Graphs.from_networkx([accounts(("old", "visitor"))]))
     assert np.array_equal(answer.probabilities, other.probabilities)
+
+
+def test_a_model_that_uses_edges_reads_them_by_name(tasks, tmp_path):
+    low, high = torch.stack((tasks.source, tasks.target)).sort(0).values
+    told = replace(
+        tasks,
+        edge_labels=((low + high) % 2)[:, None].to(torch.uint8),
+        edge_label_names=("kind",),
+        edge_label_values=(("thick", "thin"),),
+        edge_attributes=torch.stack(((low % 5 + 1).float(), (high % 7).float()), 1),
+        edge_attribute_names=("weight", "length"),
+    )
+    architecture = replace(RECOMMENDED, hidden=8, layers=2, edges="use")
+    protocol = Protocol(seeds=(11,), max_epochs=2, batch_size=32)
+    train_into(tmp_path / "model", told, architecture, protocol, device="cpu")
+    predictor = Predictor(tmp_path / "model", "cpu")
+    answers = predictor.predict(told).probabilities
+    turned = replace(
+        told,
+        edge_labels=1 - told.edge_labels,
+        edge_label_values=(("thin", "thick"),),
+        edge_attributes=told.edge_attributes.flip(1),
+        edge_attribute_names=("length", "weight"),
+    )
+    assert np.allclose(predictor.predict(turned).probabilities, answers, atol=1e-6)
+    for change in (
+        {"edge_labels": 1 - told.edge_labels},
+        {"edge_attributes": told.edge_attributes * torch.tensor([[2.0, 1.0]])},
+        {"edge_attributes": told.edge_attributes + torch.tensor([[0.0, 9.0]])},
+    ):
+        assert not np.allclose(predictor.predict(replace(told, **change)).probabilities, answers)
+    with pytest.raises(LookHopsError, match="its edges have no"):
+        predictor.predict(tasks)

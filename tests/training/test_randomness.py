@@ -2,7 +2,7 @@
 
 import torch
 
-from lookhops.training.randomness import dropout_key, shuffled
+from lookhops.training.randomness import FINAL, dropout_key, member_seed, shuffled
 
 
 def test_every_seed_and_epoch_has_a_key_of_its_own():
@@ -18,3 +18,11 @@ def test_an_epochs_order_is_the_same_each_time_and_another_in_the_next():
     assert torch.equal(first, again)
     assert not torch.equal(first, other)
     assert torch.equal(first.sort().values, train)
+
+
+def test_members_have_seeds_of_their_own():
+    runs = [(seed, member) for seed in (FINAL, 0, 11, 2**32 - 1) for member in range(50)]
+    seeds = [member_seed(*run) for run in runs]
+    assert len(set(seeds)) == len(seeds)
+    assert all(0 <= seed < 2**32 for seed in seeds)
+    assert [member_seed(seed, 0) for seed in (0, 11)] == [0, 11]

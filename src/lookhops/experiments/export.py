@@ -48,13 +48,14 @@ def compact_json(value: Mapping[str, Any]) -> str:
 
 
 def run_rows(results: Results) -> list[dict[str, Any]]:
-    """One row a run: which it is, its metrics, where it ran."""
+    """One row a run: which it is, its metrics, where it ran; of members only how many there are."""
     return [
         {
             "dataset": cell.dataset,
             "model": cell.model,
             "seed": run.seed,
             **run.metrics,
+            "members": cell.protocol.members,
             "architecture": canonical(cell.architecture),
             "protocol": canonical(cell.protocol),
             "device": run.machine.device,

@@ -103,7 +103,9 @@ def parse_model(text: str) -> Model:
         if "k" in given and not reads_k(architecture.conv, architecture.pool):
             why = "does" if is_other(architecture.conv) else "looks one hop and does"
             raise LookHopsError(f"{name} {why} not read k; leave it out.")
-        GraphNetwork.from_architecture(1, 2, architecture, num_edge_labels=2)
+        network = GraphNetwork.from_architecture(1, 2, architecture, num_edge_labels=2)
+        if given.get("edges") == "use" and not network.takes_edges:
+            raise LookHopsError(f"{name} takes nothing of edges but where they are; leave it out.")
     except LookHopsError as error:
         raise LookHopsError(f"Model {text!r}: {error}") from error
     return architecture

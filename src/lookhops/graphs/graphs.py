@@ -330,12 +330,12 @@ class Graphs:
     def from_pyg(cls, data: Iterable[Data], **rest: Any) -> Graphs:
         """Pack a list of PyG ``Data`` or a PyG dataset.
 
-        Uses ``x``, ``edge_index``, ``edge_attr``, ``y`` and ``num_nodes``. Features that are
-        one-hot rows are kept as integer labels. ``y`` is one class number, one number, or a row of
-        several targets a graph; NaN, or no ``y``, is a blank. A column of a few whole numbers is
-        one of classes, although they may be floats. The columns of ``x`` have no names of their
-        own: give ``attribute_names``, or ``label_names`` and ``label_values``, in ``rest``; else
-        they are known by their place.
+        Uses ``x``, ``edge_index``, ``edge_attr``, ``edge_weight``, ``y`` and ``num_nodes``.
+        Features that are one-hot rows are kept as integer labels. ``y`` is one class number, one
+        number, or a row of several targets a graph; NaN, or no ``y``, is a blank. A column of a few
+        whole numbers is one of classes, although they may be floats. The columns of ``x`` have no
+        names of their own: give ``attribute_names``, or ``label_names`` and ``label_values``, in
+        ``rest``; else they are known by their place.
         """
         return cls.from_edges(**pyg.edges_of(data, **rest))
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs.edges import by_source
-from lookhops.graphs.features import feature_fields
+from lookhops.graphs.features import default_names, feature_fields
 from lookhops.graphs.indexing import spread, to_offsets
 from lookhops.graphs.targets import pack_targets, read_target
 
@@ -28,22 +28,34 @@ def edges_of(data: Iterable[Data], **rest: Any) -> dict[str, Any]:
     if collated is None:
         data = data.to_data_list() if isinstance(data, Batch) else data
         collated = _collate([data] if isinstance(data, Data) else list(data))
-    nodes, edges, edge_index, x, edge_attr, y = collated
+    nodes, edges, edge_index, x, edge_attr, edge_weight, y = collated
     rest.setdefault("name", str(getattr(data, "name", "graphs")))
     if "y" not in rest:
         rest |= _targets(y, len(nodes))
     node_ptr, edge_ptr = to_offsets(nodes), to_offsets(edges)
     local_size = spread(nodes, edge_ptr, edge_index.shape[1])
     _refuse(((edge_index < 0) | (edge_index >= local_size)).any(0), edge_ptr, "an edge to no node")
-    for features, ptr, of in ((x, node_ptr, "a node"), (edge_attr, edge_ptr, "an edge")):
+    of_edges = ((edge_attr, edge_ptr, "an edge"), (edge_weight, edge_ptr, "an edge"))
+    for features, ptr, of in ((x, node_ptr, "a node"), *of_edges):
         if features is not None:
             _refuse(features.isinf().any(1), ptr, f"{of} feature that is not a finite number")
     source, target = edge_index + spread(node_ptr[:-1], edge_ptr, edge_index.shape[1])
     ends = {"source": source, "target": target, "nodes_per_graph": nodes}
-    return ends | feature_fields("", x) | feature_fields("edge_", edge_attr) | rest
+    told = _with_weight(feature_fields("edge_", edge_attr), edge_weight)
+    return ends | feature_fields("", x) | told | rest
 
 
-_Collated = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Any]
+def _with_weight(fields: dict[str, Any], weight: Tensor | None) -> dict[str, Any]:
+    """Features of edges with PyG's ``edge_weight`` as one more number, called so."""
+    if weight is None:
+        return fields
+    others = fields.get("edge_attributes")
+    names = default_names("attribute", 0 if others is None else others.shape[1])
+    both = weight.float() if others is None else torch.cat((others, weight.to(others)), 1)
+    return fields | {"edge_attributes": both, "edge_attribute_names": (*names, "edge_weight")}
+
+
+_Collated = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, Any]
 
 
 def _collated(dataset: Any) -> _Collated | None:
@@ -54,12 +66,13 @@ def _collated(dataset: Any) -> _Collated | None:
     if not whole or dataset._indices is not None or dataset.slices is None:
         return None
     stored, slices, length = dataset._data, dataset.slices, len(dataset)
-    used = {"x", "edge_index", "edge_attr", "y"} & set(stored.keys())
+    used = {"x", "edge_index", "edge_attr", "edge_weight", "y"} & set(stored.keys())
     if not {"x", "edge_index"} <= used or any(len(slices[k]) != length + 1 for k in used):
         return None
     nodes, edges = slices["x"].diff(), slices["edge_index"].diff()
-    edge_attr = _two_axes(stored.edge_attr)
-    return nodes, edges, stored.edge_index.cpu(), _two_axes(stored.x), edge_attr, stored.y
+    x, edge_attr = _two_axes(stored.x), _two_axes(stored.edge_attr)
+    edge_weight = _two_axes(stored.get("edge_weight"))
+    return nodes, edges, stored.edge_index.cpu(), x, edge_attr, edge_weight, stored.y
 
 
 def _collate(data: list[Data]) -> _Collated:
@@ -75,6 +88,7 @@ def _collate(data: list[Data]) -> _Collated:
         torch.cat([none, *edge_index], 1),
         _cat([d.x for d in data], "x", nodes),
         _cat([d.edge_attr for d in data], "edge_attr", edges),
+        _cat([d.get("edge_weight") for d in data], "edge_weight", edges),
         None if all(d.y is None for d in data) else [d.y for d in data],
     )
 

@@ -156,7 +156,7 @@ def _metrics(head: Head, coverage: float) -> tuple[Metric, ...]:
     """What is measured of a target: the calibration of the answers is what it is."""
     names = {
         "ece_after": "calibration error",
-        "coverage": f"{100 * coverage:g}% {head.task.regions_are} with the truth",
+        "coverage": f"in {100 * coverage:g}% {head.task.regions_are}",
         "set_size": f"classes in a {100 * coverage:g}% set",
         "interval_width": f"{100 * coverage:g}% interval, width",
     }

@@ -25,8 +25,8 @@ def _required(task: type[Task], parameters: Any = Positive) -> AtLeast:
     main = Share if task.main.share else float | None
     shares = ("balanced_accuracy", "macro_f1", "auroc") if task is Classification else ()
     metrics = {
-        **dict.fromkeys(shares, Share | None),
         **dict.fromkeys((task.main.name, f"val_{task.main.name}"), main),
+        **dict.fromkeys(shares, Share | None),
         **dict.fromkeys(("seconds", "seconds_per_epoch"), NotNegative),
         **dict.fromkeys(("train_graphs", "test_graphs"), Positive),
         **dict.fromkeys(("epochs", "best_epoch", "val_graphs"), Count),

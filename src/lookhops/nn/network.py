@@ -132,6 +132,12 @@ class GraphNetwork(nn.Module):
         if self.edge_channels and self._takes_factors():  # drawn last: the rest begins as without
             self.edges = EdgeFactors(num_edge_numbers, num_edge_labels, len(self.convs))
 
+    @property
+    def takes_edges(self) -> bool:
+        """Whether anything reads what edges carry: factors, others' layers, readings of wholes."""
+        by_layer = any(edges_taken(conv) is Edges.FEATURES for conv in self.convs)
+        return self.edges is not None or by_layer or len(self.readings) > 0
+
     def _takes_factors(self) -> bool:
         """Whether any layer multiplies edges by factors."""
         by_conv = any(edges_taken(conv) is Edges.WEIGHTS for conv in self.convs)

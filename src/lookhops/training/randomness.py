@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -19,8 +19,7 @@ def member_seed(seed: int, member: int) -> int:
     """The seed of all that is random in a member: of the first the split's own, else from both."""
     if member == 0 and seed != FINAL:
         return seed
-    own = 2**32 if seed == FINAL else seed  # seeds of splits are lower
-    return int(np.random.SeedSequence((own, member)).generate_state(1)[0])
+    return int.from_bytes(hashlib.sha256(f"{seed} {member}".encode()).digest()[:4], "little")
 
 
 def seeded_model(

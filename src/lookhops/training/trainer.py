@@ -32,7 +32,6 @@ class Run:
     Args:
         seed: The seed.
         split: Its parts.
-        member: Which of several networks on this split, from 0.
         history: One row an epoch: epoch, train_loss, val_loss, the watched metric (``val_accuracy``
             of classes, ``val_mae`` of a number), seconds.
         best_epoch: Epoch of the lowest validation loss.
@@ -42,13 +41,13 @@ class Run:
             in the units of the targets.
         learnt: What the network learnt to be told.
         fitted: What the task took from the training part.
+        member: Which of several networks on this split, from 0.
         members: Where this stands for several networks, all of them: ``predictions`` are of their
             average, all else is of the first.
     """
 
     seed: int
     split: Split
-    member: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
     best_epoch: int = 0
     best_loss: float = float("inf")
@@ -56,6 +55,7 @@ class Run:
     predictions: dict[str, Tensor] = field(default_factory=dict)
     learnt: Learnt = field(default_factory=Learnt)
     fitted: Tensor | None = None
+    member: int = 0
     members: tuple[Run, ...] = ()
 
     @property
@@ -135,7 +135,11 @@ def train(
     parts = draw_splits(graphs, task, protocol, splits).splits
     chosen = choose_device(device)
     stacked = chosen.type == "cuda" if stacked is None else stacked
-    begun = [Run(seed, parts[seed], m) for seed in parts for m in range(protocol.members)]
+    begun = [
+        Run(seed, part, member=member)
+        for seed, part in parts.items()
+        for member in range(protocol.members)
+    ]
     engines = _engines(graphs, task, begun, architecture, protocol, chosen, stacked)
     runs = _train_all(engines, task, protocol, resume, on_epoch)
     return sorted(runs, key=lambda run: protocol.seeds.index(run.seed))
@@ -162,7 +166,7 @@ def train_on_all(
     none = torch.zeros(0, dtype=torch.long)
     everything = Split(task.known(task.targets(graphs).cpu()).nonzero().flatten(), none, none)
     chosen, fixed = choose_device(device), replace(protocol, max_epochs=epochs, patience=epochs)
-    begun = [Run(FINAL, everything, member) for member in range(protocol.members)]
+    begun = [Run(FINAL, everything, member=member) for member in range(protocol.members)]
     together = chosen.type == "cuda"
     engines = _engines(graphs, task, begun, architecture, fixed, chosen, together)
     [run] = _train_all(engines, task, fixed, resume, on_epoch)

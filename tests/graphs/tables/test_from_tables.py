@@ -180,7 +180,10 @@ def test_graphs_without_nodes():
         ),
         ({"edges": {**EDGES, "source": ["a", "", "a", "c"]}}, "'source' is empty there"),
         ({"edges": {**EDGES, "graph": [1, np.nan, 1, 2]}}, "row 1 (from 0): the column 'graph'"),
-        ({"edges": {**EDGES, "source": ["q", "b", "a", "c"]}}, "node 'q' is in no row of nodes"),
+        (
+            {"edges": {**EDGES, "source": ["q", "b", "a", "c"]}},
+            "'q' of graph 'x' is in no row of",
+        ),
         ({"edges": {**EDGES, "graph": ["x", "x", "z", "y"]}}, "graph 'z' is in no row of graphs"),
         ({"edges": {**EDGES, "amount": [1, np.inf, 2, 3]}}, "'inf' in the column 'amount' is not"),
         ({"edges": {k: [] for k in EDGES}, "nodes": None}, "edges: there are no rows"),
@@ -226,6 +229,19 @@ def test_columns_that_are_no_features_are_said():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         Graphs.from_tables(edges, ignore="when,remark,path")
+
+
+def test_what_is_to_be_learnt_may_stand_in_any_table():
+    edges = {**EDGES, "risk": ["low", "low", "high", "high"]}
+    for option in ({"label_column": "risk"}, {"target": "risk"}):
+        graphs = Graphs.from_tables(edges, NODES, **option)
+        assert graphs.targets[0].name == "risk"
+        assert graphs.class_names == ("high", "low")
+        assert graphs.edge_label_names == ("kind",)
+    alone = {key: values[:2] for key, values in EDGES.items()}
+    assert Graphs.from_tables({**alone, "class": ["a", "a"]}).y.tolist() == [0]
+    assert Graphs.from_tables({**alone, "label": ["a", "a"]}).y is None
+    assert Graphs.from_tables({**alone, "label": ["a", "a"]}, label_column="label").y is not None
 
 
 def test_a_class_that_changes_within_a_graph():

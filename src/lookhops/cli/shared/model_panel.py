@@ -20,9 +20,11 @@ from lookhops.words import counted, duration, short
 SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 3, 5, 12
 #: What is shown of each of several targets, as far as there is room.
 ROWS = {
-    Classification.kind: ("accuracy", "majority", "balanced_accuracy", "auroc"),
-    Regression.kind: ("mae", "mean_mae", "rmse", "r2", "spearman"),
+    Classification.kind: ("accuracy", "majority", "balanced_accuracy", "auroc", "coverage"),
+    Regression.kind: ("mae", "mean_mae", "rmse", "r2", "spearman", "coverage"),
 }
+#: What metrics are called where there is little room.
+SHORT = {"majority": "commonest", "coverage": "in 90%"}
 WORDS = {Classification.kind: "classes", Regression.kind: "numbers"}
 
 
@@ -66,7 +68,7 @@ def _target_tables(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator
             found = (summary.get(f"{head.name}: {metric.name}") for metric in shown)
             cells = (m.written(f and f["mean"]) for m, f in zip(shown, found, strict=True))
             rows.append((escape(short(head.name, 2 * NAME_WIDTH)), *cells))
-        heading = (metric.title.rpartition(", ")[2] for metric in shown)
+        heading = (SHORT.get(m.name, m.title.rpartition(", ")[2]) for m in shown)
         yield grid(rows, (f"target ({WORDS[kind]})", *heading))
 
 
@@ -123,6 +125,11 @@ def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     if last := config.get("final_model"):
         trained = f"all {counted(last['graphs'], 'graph')}"
         yield "final model", trained, f"{counted(last['epochs'], 'epoch')}; it answers"
+    thresholds = [one["threshold"] for one in runs if "threshold" in one]
+    if thresholds:
+        ends = dict.fromkeys(f"{end:.2f}" for end in (min(thresholds), max(thresholds)))
+        second = escape(short(config["data"]["class_names"][1], 2 * NAME_WIDTH))
+        yield "threshold", " to ".join(ends), f"from it on the answer is {second}"
     yield "epochs", length, f"at most {config['protocol']['max_epochs']}"
     if (seconds := config["seconds_per_epoch"]) is not None:
         device = escape(config["machine"]["device"])

@@ -86,3 +86,21 @@ def joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     pairs = (first.numpy(), size + second.numpy())
     links = coo_array((np.ones(len(first)), pairs), shape=shape)
     return torch.from_numpy(connected_components(links)[1].astype(np.int64))[first]
+
+
+def folds_of_groups(groups: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """The fold of each graph: groups stay whole, and folds have about the same size.
+
+    The largest group comes first, those of one size in an order that the seed decides; each goes to
+    the fold that is smallest so far. (Scikit-learn's ``GroupKFold`` does so without a seed; with
+    one its folds have as many groups, not as many graphs.)
+    """
+    _, code, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    if len(sizes) < folds:
+        raise LookHopsError(f"{len(sizes)} groups of graphs cannot make {folds} folds.")
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    totals, place = np.zeros(folds, dtype=np.int64), np.empty(len(sizes), dtype=np.int64)
+    for group in order[np.argsort(-sizes[order], kind="stable")]:
+        place[group] = totals.argmin()
+        totals[place[group]] += sizes[group]
+    return place[code]

@@ -16,6 +16,7 @@ from torch import Tensor
 from lookhops.datasets.splits.groups import (
     codes_of,
     column_of,
+    folds_of_groups,
     joined,
     same_graphs,
     scaffolds,
@@ -266,17 +267,14 @@ def _partition(graphs: Graphs, folds: int, kept: Kept, repetition: int) -> list[
 
     Seed s has fold ``s mod k`` of repetition ``s div k``.
     """
-    from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
+    from sklearn.model_selection import KFold, StratifiedGroupKFold, StratifiedKFold
 
-    kinds = {
-        (False, False): KFold,
-        (True, False): StratifiedKFold,
-        (False, True): GroupKFold,
-        (True, True): StratifiedGroupKFold,
-    }
-    kind = kinds[kept.stratify, kept.groups is not None]
     y = class_codes(graphs)[kept.labelled].numpy() if kept.stratify else None
     groups = None if kept.groups is None else kept.groups[kept.labelled].numpy()
+    if groups is not None and not kept.stratify:
+        place = folds_of_groups(groups, folds, repetition)
+        return [kept.labelled[torch.from_numpy(place == fold)] for fold in range(folds)]
+    kind = KFold if y is None else StratifiedKFold if groups is None else StratifiedGroupKFold
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # of rare classes; ours comes later

@@ -145,7 +145,7 @@ def _listed_nodes(
     else:
         wanted = graphs.of_edge * len(ids) + ends
     row = pd.Index(key).get_indexer(wanted.ravel()).reshape(2, -1)
-    _refuse_unknown(tables, table, row, ends, ids)
+    _refuse_unknown(tables, table, row, ends, ids, graphs)
     apart = graph[row[0]] != graph[row[1]]
     if apart.any():
         edge = apart.argmax()
@@ -176,14 +176,22 @@ def refuse_repeated(
 
 
 def _refuse_unknown(
-    tables: Tables, table: Table, row: np.ndarray, ends: np.ndarray, ids: pd.Index
+    tables: Tables,
+    table: Table,
+    row: np.ndarray,
+    ends: np.ndarray,
+    ids: pd.Index,
+    graphs: GraphNumbers | None = None,
 ) -> None:
     """Refuse an edge with an end that no row of the node table describes."""
     unknown = row < 0
     if unknown.any():
         edge = unknown.any(0).argmax()
         node = str(ids[ends[unknown[:, edge].argmax(), edge]])
+        of_graph = ""
+        if graphs is not None and graphs.of_edge is not None:
+            of_graph = f" of graph {str(graphs.ids[graphs.of_edge[edge]])!r}"
         raise LookHopsError(
-            f"{tables.edges.place(edge)}: node {node!r} is in no row of {table.origin} (of that "
-            "graph, where the table says the graph); add it there, or take the edge out."
+            f"{tables.edges.place(edge)}: node {node!r}{of_graph} is in no row of {table.origin}; "
+            "add it there, or take the edge out."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pandas as pd
@@ -39,6 +39,8 @@ def edges_of(tables: Tables) -> dict[str, Any]:
         row = np.r_[row, turned]
     counts = np.bincount(nodes.graph, minlength=len(graphs.ids))
     kept, skipped = _without_empty(tables, graphs, counts)
+    if not len(kept):
+        raise LookHopsError(f"{tables.edges.origin}: there are no graphs in it.")
     label = Label.of(tables, graphs)
     known: dict[str, Any] = {"id": np.asarray(graphs.ids[kept].astype(str), dtype=object)}
     if tables.graphs is not None:
@@ -104,27 +106,29 @@ class Label:
 
     @classmethod
     def of(cls, tables: Tables, graphs: GraphNumbers) -> Label | None:
-        """Of a table of graphs, a column; without one, a column with one value in each graph."""
+        """Of a table of graphs, a column; else a column with one value in all rows of a graph."""
+        told = tables.reading.label_column or tables.reading.target
         if tables.graphs is not None:
             name = tables.find(tables.graphs, "label_column", LABEL_NAMES)
-            return None if name is None else cls(tables.graphs, name, np.arange(len(graphs.ids)))
+            chosen = tables.reading.label_column or name
+            if name is not None and name.lower() == str(chosen).strip().lower():
+                return cls(tables.graphs, name, np.arange(len(graphs.ids)))
         for table, graph in ((tables.nodes, graphs.of_node), (tables.edges, graphs.of_edge)):
-            name = tables.find(table, "label_column", ROW_LABEL_NAMES)
-            if table is None or graph is None or name is None:
+            if table is None or graph is None or (tables.graphs is not None and told is None):
+                continue
+            name = told if told in table.names else None
+            name = name or tables.find(table, "label_column", ROW_LABEL_NAMES)
+            if name is None:
                 continue
             row = np.full(len(graphs.ids), -1)
             row[graph[::-1]] = np.arange(len(graph))[::-1]  # of several rows the first stays
             value = pd.factorize(table.frame[name])[0]
             differs = value != value[row[graph]]
-            if not differs.any() and len(row) > 1:
+            # A label of the only graph may be one of its nodes or edges, which are all alike.
+            if not differs.any() and (len(row) > 1 or name != "label" or name == told):
                 return cls(table, name, row)
-            if name == tables.reading.label_column and differs.any():
-                second = int(differs.argmax())
-                raise LookHopsError(
-                    f"{table.place(second)}: graph {str(graphs.ids[graph[second]])!r} has another "
-                    f"{name!r} there than in {table.where(int(row[graph[second]]))}; give each "
-                    "graph one, or a table of graphs that says it."
-                )
+            if name == told:
+                _refuse_several(table, name, graphs, graph, row, differs)
         return None
 
     def is_column(self, table: Table, name: str) -> bool:
@@ -140,6 +144,23 @@ class Label:
         return pack_targets(
             [read_target(self.name, cells, place=lambda i: self.table.place(rows[i]))]
         )
+
+
+def _refuse_several(
+    table: Table,
+    name: str,
+    graphs: GraphNumbers,
+    graph: np.ndarray,
+    row: np.ndarray,
+    differs: np.ndarray,
+) -> NoReturn:
+    """Refuse a label that is not the same in all rows of a graph."""
+    second = int(differs.argmax())
+    raise LookHopsError(
+        f"{table.place(second)}: graph {str(graphs.ids[graph[second]])!r} has another {name!r} "
+        f"there than in {table.where(int(row[graph[second]]))}; give each graph one, or a table of "
+        "graphs that says it."
+    )
 
 
 # -------------------------------------------------------------------- features, and the rest
@@ -188,10 +209,12 @@ def _plain_columns(table: Table, rows: np.ndarray, unused: set[str | None]) -> d
         column = table.frame[name].iloc[rows]
         if name in unused:
             continue
-        if pd.api.types.is_numeric_dtype(column) and not column.isna().any():
-            found[name] = column.to_numpy(dtype=column.to_numpy().dtype)
-        elif pd.api.types.is_numeric_dtype(column):
-            found[name] = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if pd.api.types.is_bool_dtype(column) or pd.api.types.is_integer_dtype(column):
+            whole = bool if pd.api.types.is_bool_dtype(column) else np.int64
+            blank = bool(column.isna().any())
+            found[name] = column.to_numpy(np.float64 if blank else whole, na_value=np.nan)
+        elif pd.api.types.is_float_dtype(column):
+            found[name] = column.to_numpy(np.float64, na_value=np.nan)
         else:
             texts = ["" if is_blank(cell) else str(cell) for cell in column.tolist()]
             found[name] = np.array(texts, dtype=object)
