@@ -173,7 +173,7 @@ class StackedCases:
         learnt = stack.now["edges.table"].detach().abs().amax((1, 2))
         assert (learnt > 1e-3).any()
 
-    @pytest.mark.parametrize("scale", ["none", "standard", "asinh"])
+    @pytest.mark.parametrize("scale", ["none", "standard", "quantiles"])
     def test_each_member_has_its_own_scale_and_blanks_are_filled(self, told, scale):
         numbers = told.attributes * 3 + 2
         numbers[::17, 1] = float("nan")

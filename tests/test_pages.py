@@ -4,7 +4,10 @@ import re
 from dataclasses import asdict
 from pathlib import Path
 
+import pytest
+
 from lookhops import Architecture, LookHopsClassifier
+from lookhops.encoding import ReadOtherwise
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -47,3 +50,11 @@ def test_graphs_of_ones_own(monkeypatch, tmp_path):
     assert (tmp_path / "circles.graphs").is_file()
     assert len(names["circles"]) == len(names["packed"]) == 300
     assert names["model"].score(names["packed"]) > 0.8
+
+
+def test_what_a_model_is_told():
+    with pytest.warns(ReadOtherwise) as said:
+        run_blocks(DOCS / "told.md")
+    text = " ".join((DOCS / "told.md").read_text("utf-8").split())
+    assert len(said) == 2
+    assert all(str(one.message) in text for one in said)

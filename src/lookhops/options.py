@@ -23,7 +23,7 @@ MOST_SEEDS = 10_000
 EDGES = ("use", "ignore")
 LOSSES = ("mse", "mae", "huber")
 #: Scales of numeric features; the first leaves them as they are.
-SCALES = ("none", "standard", "asinh")
+SCALES = ("none", "standard", "quantiles")
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 #: Kinds of splits, and whether each names a column.
 SPLITS = {
@@ -139,6 +139,7 @@ class Reading:
         duplicates: Rows that are the same molecule: ``keep`` all (a split never parts them), or
             ``merge`` them: numbers are averaged, classes that contradict each other are blanked.
         salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
+        max_atoms: Molecules with more are not read: RDKit takes long for them, or crashes.
         task_size: hops-K: how many graphs to make; by default 1000.
         task_seed: hops-K: the seed to make them by; by default 0.
     """
@@ -160,6 +161,7 @@ class Reading:
     task: str = "auto"
     duplicates: str = "keep"
     salts: str = option("keep", of=(MOLECULES,))
+    max_atoms: int = option(1000, least=1, of=(MOLECULES,))
     task_size: int | None = option(None, least=1, of=(HOP_TASKS,))
     task_seed: int | None = option(None, least=0, of=(HOP_TASKS,))
 
@@ -219,6 +221,10 @@ def names_in(text: str | None) -> list[str]:
 AS_USUAL = Reading()
 
 
+#: The largest network that is built: more would only ask for memory and time without end.
+MOST = {"k": 1000, "hidden": 65_536, "layers": 1000, "fingerprint": 1000, "bins": 100_000}
+
+
 @dataclass(frozen=True)
 class Architecture:
     """Everything that shapes a :class:`~lookhops.nn.GraphNetwork` but its input and its outputs.
@@ -247,8 +253,8 @@ class Architecture:
             everywhere; by default fingerprint and totals use it, and layers, as the paper's, do
             not.
         scale: Of numeric features, learnt from the training part: ``standard`` (mean 0, standard
-            deviation 1), ``asinh`` (the same in the middle, logarithmic in the tails) or ``none``
-            (as they are: the paper's).
+            deviation 1; heavy tails by quantiles), ``quantiles`` (as many values below as a normal
+            distribution has) or ``none`` (as they are: the paper's).
         bins: Of each numeric feature in the exact neighbourhoods, learnt from the training part; 0
             leaves numbers out of them.
     """
@@ -277,6 +283,9 @@ class Architecture:
             raise LookHopsError(f"scale is one of {', '.join(SCALES)}, not {self.scale!r}.")
         if self.bins < 0:
             raise LookHopsError(f"bins must be at least 0, not {self.bins}.")
+        for name, most in MOST.items():
+            if (getattr(self, name) or 0) > most:
+                raise LookHopsError(f"{name} must be at most {most:,}, not {getattr(self, name)}.")
 
     @property
     def reads_edges(self) -> bool:

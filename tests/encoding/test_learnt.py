@@ -99,7 +99,7 @@ def test_bins_tell_numbers_apart_in_neighbourhoods(numbers):
 
 def test_without_numbers_nothing_depends_on_scale_or_bins(tasks):
     plain = replace(RECOMMENDED, scale="none", bins=0)
-    other = replace(RECOMMENDED, scale="asinh", bins=4)
+    other = replace(RECOMMENDED, scale="quantiles", bins=4)
     whole = WholeGraphs.of(tasks, plain, Encoding.fit(tasks))
     one, two = (Learnt.fit(whole, kind).tensors() for kind in (plain, other))
     assert one.keys() == two.keys()

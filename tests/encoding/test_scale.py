@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import QuantileTransformer, StandardScaler
 
 from lookhops.encoding.scale import Scale
 
@@ -13,7 +13,6 @@ BLANK = float("nan")
 @pytest.fixture
 def values() -> torch.Tensor:
     drawn = np.random.default_rng(0).normal(size=(200, 3))
-    drawn[:, 2] = np.exp(3 * drawn[:, 2])
     return torch.from_numpy(drawn * (300, 0.01, 1) + (1000, 0, 0))
 
 
@@ -27,17 +26,37 @@ def test_none_changes_no_bit(values):
     assert torch.equal(Scale.fit("none", single)(single), single)
 
 
-def test_asinh_is_standard_in_the_middle_and_logarithmic_in_the_tails():
-    normal = torch.from_numpy(np.random.default_rng(0).normal(5, 2, size=(20000, 1)))
-    scale = Scale.fit("asinh", normal)
-    near, far = torch.tensor([[5.0], [5.2]]).double(), torch.tensor([[1e6], [1e9]]).double()
-    np.testing.assert_allclose(scale(near).flatten(), [0, 0.1], atol=0.02)
-    assert float(scale(far).diff(dim=0)) == pytest.approx(np.log(1000), abs=0.01)
-    mostly_equal = torch.tensor([[0.0]] * 9 + [[10.0]])
-    assert Scale.fit("asinh", mostly_equal)(mostly_equal).abs().max() < 3
+def test_quantiles_are_about_those_of_scikit_learn():
+    drawn = np.exp(2 * np.random.default_rng(0).normal(size=(2000, 1)))
+    theirs = QuantileTransformer(output_distribution="normal", n_quantiles=500)
+    wanted = theirs.fit_transform(drawn).flatten()
+    found = Scale.fit("quantiles", torch.from_numpy(drawn))(torch.from_numpy(drawn)).flatten()
+    inside = abs(wanted) < 1.8
+    np.testing.assert_allclose(found[inside], wanted[inside], atol=0.2)
+    assert found.abs().max() < 2.2  # no farther than the outer quantiles
+    far = Scale.fit("quantiles", torch.from_numpy(drawn))(torch.tensor([[1e30]]).double())
+    assert float(far) == float(found.max())
 
 
-@pytest.mark.parametrize("kind", ["none", "standard", "asinh"])
+def test_equal_numbers_are_told_alike_in_the_middle_of_their_share():
+    values = torch.tensor([[0.0]] * 50 + [[1.0]] * 50)
+    told = Scale.fit("quantiles", values)(values)
+    assert told.unique().numel() == 2
+    assert float(told[0]) == pytest.approx(-float(told[-1]), abs=0.1)
+
+
+def test_standard_bends_heavy_tails_alone(values):
+    values[:, 2] = (3 * values[:, 2]).exp()
+    scale = Scale.fit("standard", values)
+    assert scale.bent.tolist() == [False, False, True]
+    assert torch.equal(scale(values)[:, 2], Scale.fit("quantiles", values)(values)[:, 2])
+    np.testing.assert_allclose(scale(values)[:, 0].std(correction=0), 1)
+    seldom = torch.zeros(100, 1)
+    seldom[::10] = 1  # two values have no tails
+    assert not Scale.fit("standard", seldom).bent.any()
+
+
+@pytest.mark.parametrize("kind", ["none", "standard", "quantiles"])
 def test_constants_are_left_alone_and_blanks_told_as_the_mean(kind):
     seen = torch.tensor([[1.0, 7.0, BLANK], [3.0, 7.0, BLANK], [BLANK, 7.0, BLANK]])
     scale = Scale.fit(kind, seen)
@@ -50,6 +69,7 @@ def test_constants_are_left_alone_and_blanks_told_as_the_mean(kind):
 
 
 def test_a_stack_scales_each_member_by_its_own(values):
+    values[80:, 2] = (3 * values[80:, 2]).exp()  # heavy tails for one member alone
     members = [Scale.fit("standard", part) for part in (values[:80], values[80:])]
     both = Scale.stack(members, values)(torch.cat((values[:5], values[:5])))
     assert torch.equal(both, torch.cat([member(values[:5]) for member in members]))

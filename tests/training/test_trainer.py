@@ -2,15 +2,16 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
 from lookhops.datasets import Split, load, split
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Target
+from lookhops.graphs import Graphs, Target
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.options import parse_seeds
+from lookhops.options import RECOMMENDED, parse_seeds
 from lookhops.training import PAPER_SEEDS, Protocol, train
 from lookhops.training.eager import EagerEngine
 from lookhops.training.trainer import NotFinite, choose_device
@@ -251,3 +252,34 @@ def test_seeds_from_text():
     for wrong in ("0", "a,b"):
         with pytest.raises(LookHopsError):
             parse_seeds(wrong)
+
+
+def rings(size: int) -> Graphs:
+    """Rings of 16 nodes: a small number tells who stands beside whom, a large one tells nothing."""
+    rng = np.random.default_rng(0)
+    high = np.where(np.arange(16) < 8, 1.0, -1.0)
+    telling = np.stack([rng.permutation(high) if i % 2 else np.roll(high, i) for i in range(size)])
+    telling = 0.01 * (telling + 0.3 * rng.normal(size=telling.shape))
+    other = 1000 + 1000 * rng.normal(size=telling.shape)
+    node = torch.arange(16 * size).view(size, 16)
+    after = node.roll(-1, 1)
+    return Graphs.from_edges(
+        torch.cat((node, after)).flatten(),
+        torch.cat((after, node)).flatten(),
+        torch.full((size,), 16),
+        attributes=torch.from_numpy(np.stack((telling, other), 2).reshape(-1, 2)).float(),
+        y=torch.arange(size) % 2,
+    )
+
+
+def test_a_telling_number_of_small_scale_is_read_beside_a_large_one():
+    graphs = rings(240)
+    small = replace(RECOMMENDED, hidden=16, layers=2, fingerprint=None, dropout=0.0)
+    protocol = Protocol((1001,), batch_size=16, max_epochs=10, learning_rate=0.01)
+    right = {}
+    for scale in ("none", RECOMMENDED.scale):
+        [run] = train(graphs, replace(small, scale=scale), protocol, device="cpu")
+        hits = run.predictions["test"].argmax(1) == graphs.y[run.split.test]
+        right[scale] = float(hits.double().mean())
+    assert right["none"] < 0.8
+    assert right["standard"] >= 0.95

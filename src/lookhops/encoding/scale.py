@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import NamedTuple
 
 import torch
@@ -11,46 +11,68 @@ from torch import Tensor
 
 #: Half of a normal distribution lies within this many standard deviations of its median.
 QUARTILE = 0.6745
+#: Tails are heavy where the standard deviation is more than so many times what quartiles say.
+HEAVY = 2.0
+#: Quantiles of a column; between them its distribution is taken as even.
+KNOTS = 33
 
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    r"""Columns of numbers as a model is told of them: :math:`f((x - m) \cdot r)`.
+    r"""Columns of numbers as a model is told of them.
 
-    With ``none`` :math:`m = 0`, :math:`r = 1`. With ``standard`` :math:`m` is the mean of the
-    training part and :math:`1 / r` its standard deviation. With ``asinh`` :math:`m` is the median,
-    :math:`1 / r` the standard deviation that the quartiles of a normal distribution would have, and
-    :math:`f` the inverse hyperbolic sine: linear around the median, logarithmic in the tails. A
-    column that is constant in the training part is left as it is. A blank (NaN) is told as the mean
-    of what the training part is told.
+    With ``none`` a number is told as it is. With ``standard`` it is told as :math:`(x - m) / s`,
+    with mean and standard deviation of the training part. With ``quantiles`` it is told as the
+    value of a standard normal distribution that has as many values below it as :math:`x` has in the
+    training part: interpolated between 33 quantiles, and no farther than the outer ones.
+    ``standard`` does that too with a column that has heavy tails, where the standard deviation is
+    more than twice what a normal distribution with its quartiles would have.
+
+    A column that is constant in the training part is left as it is. A blank (NaN) is told as the
+    mean of what the training part is told.
 
     Args:
         shift: The :math:`m` of each column, float64, shape (a) or, of several members,
             (members, 1, a).
-        factor: The :math:`r`, of the same shape.
-        curved: Whether :math:`f` is the inverse hyperbolic sine, not the identity; same shape.
-        fill: What a blank is told as; same shape.
+        factor: The :math:`1 / s`, of the same shape.
+        fill: What a blank is told as, of the same shape.
+        bent: Whether the quantiles count, and not shift and factor; of the same shape.
+        knots: Quantiles of each column, sorted, shape ([members,] a, knots); no knots where they
+            count for no column.
+        scores: What a number at each knot is told as, of the same shape.
     """
 
     shift: Tensor
     factor: Tensor
-    curved: Tensor
     fill: Tensor
+    bent: Tensor
+    knots: Tensor
+    scores: Tensor
 
     @classmethod
     def fit(cls, kind: str, values: Tensor) -> Scale:
         """Learn a scale from the columns' values in a training part.
 
         Args:
-            kind: ``none``, ``standard`` or ``asinh``.
+            kind: ``none``, ``standard`` or ``quantiles``.
             values: Shape (n, a).
         """
         seen = values.detach().cpu().double()  # here, so that it is the same for every device
-        columns = [_fit_column(kind, column[~column.isnan()]) for column in seen.unbind(1)]
-        parts = zip(*columns, strict=True) if columns else ((), (), ())
-        shift, factor, curved = (torch.tensor(own, dtype=torch.float64) for own in parts)
-        found = cls(shift, factor, curved > 0, torch.full_like(shift, torch.nan))
-        return cls(shift, factor, curved > 0, found(seen).nanmean(0).nan_to_num(0.0))
+        columns = [_Column.fit(kind, column[~column.isnan()]) for column in seen.unbind(1)]
+        shift, factor = (
+            torch.tensor([getattr(own, name) for own in columns], dtype=torch.float64)
+            for name in ("shift", "factor")
+        )
+        bent = torch.tensor([own.bent for own in columns], dtype=torch.bool)
+        knots = scores = shift.new_zeros(len(columns), 0)
+        if bool(bent.any()):
+            knots, scores = (
+                torch.stack(own)
+                for own in zip(*(_quantiles(column) for column in seen.unbind(1)), strict=True)
+            )
+        blank = torch.full_like(shift, torch.nan)
+        found = cls(shift, factor, blank, bent, knots, scores)
+        return replace(found, fill=found(seen).nanmean(0).nan_to_num(0.0))
 
     def __call__(self, values: Tensor) -> Tensor:
         """Columns on this scale, blanks filled, shape (n, a); of members one after another."""
@@ -58,19 +80,40 @@ class Scale:
         if own.shift.dim() > 1:
             values = values.view(len(own.shift), -1, shape[-1])
         told = (values - own.shift) * own.factor
-        told = torch.where(own.curved, told.asinh(), told)
-        return torch.where(told.isnan(), own.fill, told).view(shape)
+        if own.knots.shape[-1]:
+            told = torch.where(own.bent, own._interpolated(values), told)
+        return torch.where(values.isnan(), own.fill, told).view(shape)
+
+    def _interpolated(self, values: Tensor) -> Tensor:
+        """Scores between those of the knots on either side."""
+        x = values.transpose(-1, -2).contiguous()
+        right = torch.searchsorted(self.knots, x).clamp(1, self.knots.shape[-1] - 1)
+        low, high = self.knots.gather(-1, right - 1), self.knots.gather(-1, right)
+        share = ((x - low) / (high - low)).nan_to_num(1.0).clamp(0, 1)  # equal knots: 0 / 0
+        below, above = self.scores.gather(-1, right - 1), self.scores.gather(-1, right)
+        return (below + share * (above - below)).transpose(-1, -2)
 
     def to(self, like: Tensor) -> Scale:
         """The same where a tensor is, and of its type."""
-        shift, factor, fill = (own.to(like) for own in (self.shift, self.factor, self.fill))
-        return Scale(shift, factor, self.curved.to(like.device), fill)
+        moved = {
+            name: value.to(like.device, None if value.dtype == torch.bool else like.dtype)
+            for name, value in self.tensors().items()
+        }
+        return Scale(**moved)
 
     @classmethod
     def stack(cls, members: Sequence[Scale], like: Tensor) -> Scale:
         """The scales of several members, where a tensor is, for their values one after another."""
-        parts = zip(*map(astuple, members), strict=True)
-        return cls(*(torch.stack(own)[:, None] for own in parts)).to(like)
+        most = max(one.knots.shape[-1] for one in members)
+        parts = {}
+        for name in members[0].tensors():
+            own = [getattr(one, name) for one in members]
+            if name in ("knots", "scores"):  # of a member without bent columns: none counts
+                own = [one if one.shape[-1] else one.new_zeros(len(one), most) for one in own]
+                parts[name] = torch.stack(own)
+            else:
+                parts[name] = torch.stack(own)[:, None]
+        return cls(**parts).to(like)
 
     def tensors(self) -> dict[str, Tensor]:
         """What a model folder keeps of it."""
@@ -79,7 +122,7 @@ class Scale:
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Scale:
         """The scale that :meth:`tensors` gave."""
-        return cls(*(tensors[own.name] for own in fields(cls)))
+        return cls(**{own.name: tensors[own.name] for own in fields(cls)})
 
 
 class Scales(NamedTuple):
@@ -95,14 +138,34 @@ class Scales(NamedTuple):
         return cls(*(Scale.stack(known, like) if known else None for known in sides))
 
 
-def _fit_column(kind: str, values: Tensor) -> tuple[float, float, bool]:
-    """Shift, factor and whether it is curved, of one column without its blanks."""
-    if kind == "none" or not values.numel() or values.min() == values.max():
-        return 0.0, 1.0, False
-    spread = float(values.std(correction=0))
-    if kind == "standard":
-        return float(values.mean()), 1 / spread, False
-    ordered = values.sort().values
-    low, middle, high = (float(ordered[int(q * (len(ordered) - 1))]) for q in (0.25, 0.5, 0.75))
-    # Where more than half of the values are equal the quartiles tell nothing.
-    return middle, 1 / ((high - low) / (2 * QUARTILE) or spread), True
+class _Column(NamedTuple):
+    """What was learnt of one column."""
+
+    shift: float = 0.0
+    factor: float = 1.0
+    bent: bool = False
+
+    @classmethod
+    def fit(cls, kind: str, values: Tensor) -> _Column:
+        """Learn from a column without its blanks."""
+        if kind == "none" or not values.numel() or values.min() == values.max():
+            return cls()
+        spread = float(values.std(correction=0))
+        ordered = values.sort().values
+        low, high = (float(ordered[int(q * (len(ordered) - 1))]) for q in (0.25, 0.75))
+        # Where more than half of the values are equal the quartiles tell nothing.
+        usual = (high - low) / (2 * QUARTILE) or spread
+        bent = kind == "quantiles" or spread > HEAVY * usual
+        return cls(float(values.mean()), 1 / spread, bent)
+
+
+def _quantiles(column: Tensor) -> tuple[Tensor, Tensor]:
+    """Quantiles of a column, and what they are told as; equal ones as the mean of their scores."""
+    values = column[~column.isnan()].sort().values
+    if not values.numel():
+        return column.new_zeros(KNOTS), column.new_zeros(KNOTS)
+    place = torch.arange(KNOTS, dtype=torch.float64)
+    knots = values[(place / (KNOTS - 1) * (len(values) - 1)).long()]
+    scores = torch.special.ndtri((place + 0.5) / KNOTS)
+    same = (knots[:, None] == knots).double()
+    return knots, same @ scores / same.sum(1)

@@ -76,11 +76,14 @@ def check_same(model: ModelFolder, graphs: Graphs) -> None:
 def make_gallery(model: ModelFolder, answers: Answers, graphs: Graphs) -> Gallery | None:
     """Explain and draw the chosen graphs; none where there is none to draw."""
     small = graphs.nodes_per_graph.cpu().numpy()[answers.graph] <= MOST_NODES
-    chosen = choose(answers, small)
+    seed = model.seeds[0]
+    assert isinstance(model.task, Classification)
+    predicted = model.task.decided(answers.p, model.config["metrics"]["seeds"][str(seed)])
+    chosen = choose(answers, small, predicted)
     if not chosen:
         return None
     rows = list(chosen)
-    names, seed = model.class_names, model.seeds[0]
+    names = model.class_names
     predictor = Predictor(model.path, device="cpu")
     own_edges = isinstance(predictor.models[seed].pools[0], NodePooling)
     found = explain(predictor, graphs.select(answers.graph[rows]), seed)
@@ -88,7 +91,7 @@ def make_gallery(model: ModelFolder, answers: Answers, graphs: Graphs) -> Galler
     for row, explanation in zip(rows, found, strict=True):
         name, number = answers.ids[row], str(answers.graph[row])
         name = f"graph {number}" if name == number else name
-        best = int(answers.p[row].argmax())
+        best = int(predicted[row])
         graph = explanation.layered()
         said = steps(graph, own_edges)
         what = "Molecule" if graph.smiles is not None else "Graph"
@@ -113,14 +116,18 @@ def make_gallery(model: ModelFolder, answers: Answers, graphs: Graphs) -> Galler
     return Gallery(cards, caption)
 
 
-def choose(answers: Answers, allowed: np.ndarray) -> Mapping[int, str]:
+def choose(
+    answers: Answers, allowed: np.ndarray, predicted: np.ndarray | None = None
+) -> Mapping[int, str]:
     """Rows of the answers to show, each once, with the reason; class after class.
 
     Args:
         answers: One seed's.
         allowed: Rows that can be drawn, shape (n).
+        predicted: The class that is answered, shape (n); by default the likeliest.
     """
-    sure, right = answers.p.max(1), answers.p.argmax(1) == answers.true
+    predicted = answers.p.argmax(1) if predicted is None else predicted
+    sure, right = answers.p.max(1), predicted == answers.true
     chosen: dict[int, str] = {}
     classes = np.unique(answers.true).tolist()
     each = max(1, min(OF_EACH, MOST // (len(GROUPS) * max(len(classes), 1))))

@@ -1,0 +1,44 @@
+"""What a model keeps of the graphs that it has seen."""
+
+import numpy as np
+import pytest
+import torch
+
+from lookhops.datasets import load, split
+from lookhops.models.reference import Reference
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return load("solubility")[:200]
+
+
+@pytest.fixture(scope="module")
+def reference(graphs):
+    values = [torch.rand(20, dtype=torch.float64), torch.rand(15, dtype=torch.float64)]
+    return Reference.of(graphs, [split(graphs, 11)], {11: values})
+
+
+def test_graphs_are_found_in_their_part(graphs, reference):
+    parts = reference.part_of(graphs)
+    own = split(graphs, 11)
+    assert (parts[own.train] == "train").all()
+    # A molecule may stand in the table twice.
+    assert set(parts[own.val]) <= {"val", "train"}
+    assert (parts[own.test] == "").mean() > 0.9
+
+
+def test_the_limit_is_learnt_from_the_validation_part(graphs, reference):
+    own = split(graphs, 11)
+    near = reference.index.nearest(graphs.select(own.val))
+    assert (near >= reference.limit).all()
+    assert near.min() == pytest.approx(reference.limit)  # of twenty graphs the lowest
+
+
+def test_it_comes_back_from_its_tensors(graphs, reference):
+    again = Reference.from_tensors(reference.tensors())
+    assert again.limit == reference.limit
+    assert np.array_equal(again.index.nearest(graphs), reference.index.nearest(graphs))
+    assert np.array_equal(again.part_of(graphs), reference.part_of(graphs))
+    for one, two in zip(again.nonconformity[11], reference.nonconformity[11], strict=True):
+        assert torch.equal(one, two)
