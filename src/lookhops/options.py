@@ -131,7 +131,7 @@ class Reading:
         ignore: Tables: columns to leave out, with commas between.
         directed: Tables: an edge leads from its source to its target and not back.
         invalid: Molecules that do not parse and graphs without nodes: ``raise`` an error, or
-            ``skip`` them with a warning.
+            ``skip`` them with a warning; by default ``raise``, and where a model answers ``skip``.
         target: What is to be learnt: a column, or several with commas between; by default what the
             source has.
         task: Whether targets are learnt as ``classes`` or as ``numbers``; ``auto``: few different
@@ -156,7 +156,7 @@ class Reading:
     numbers: str | None = option(None, of=(TABLES,))
     ignore: str | None = option(None, of=(TABLES,))
     directed: bool = option(False, of=(TABLES,))
-    invalid: str = "raise"
+    invalid: str | None = None
     target: str | None = None
     task: str = "auto"
     duplicates: str = "keep"
@@ -168,7 +168,7 @@ class Reading:
     def __post_init__(self) -> None:
         for name, words in CHOICES.items():
             value = getattr(self, name)
-            if value not in words:
+            if value not in words and value is not None:
                 known = " or ".join(repr(word) for word in words)
                 raise LookHopsError(f"{name} is {known}, not {value!r}.")
 
@@ -302,6 +302,7 @@ RECOMMENDED = Architecture(
     dropout=0.2,
     fingerprint=5,
     totals=True,
+    edges="use",
     scale="standard",
 )
 #: Exact neighbourhoods without a network: a linear model of which of them a graph holds.

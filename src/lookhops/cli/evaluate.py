@@ -87,5 +87,5 @@ def _panel(found: Evaluation, model: str) -> Panel:
             ends = (str(cell).removesuffix(" %") for cell in cells[1::2])
             pairs = zip(map(str, cells[::2]), ends, strict=True)
             rows.append([escape(name), *(cell for pair in pairs for cell in pair)])
-        parts.append(grid(rows, head, ("", "right bold", "right", "right bold", "right")))
+        parts.append(grid(rows, head, ("left wrap", "right bold", "right", "right bold", "right")))
     return panel(f"{found.graphs.name}, answered by {model}", *parts, escape(seen_sentence(found)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -52,7 +53,9 @@ def predict(
     predictor = Predictor(model, device)
     if stopped := predictor.checkpoint.config.get("stopped"):
         warn(f"{model}: {stopped}")
-    graphs = reading.load_input(source, predictor.checkpoint.reading)
+    # A row that gives no graph has its reason among the answers, unless an error is asked for.
+    remembered = replace(predictor.checkpoint.reading, invalid="skip")
+    graphs = reading.load_input(source, remembered)
     with warnings_as_lines():
         answers = predictor.predict(graphs, coverage)
     if as_json:

@@ -179,7 +179,7 @@ def _parse(
                 continue
             reason = too_large or _reason(structure, mol_blocks)
             skipped.append(Skipped(index, table.ids[index], reason))
-            if reading.invalid == "raise":
+            if reading.invalid != "skip":
                 shown = table.ids[index] if mol_blocks else structure
                 shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
                 raise LookHopsError(

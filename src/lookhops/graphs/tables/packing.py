@@ -73,7 +73,7 @@ def _without_empty(
     if table is None or not len(empty):
         return np.arange(len(counts)), ()
     ids = [str(name) for name in graphs.ids[empty]]
-    if tables.reading.invalid == "raise":
+    if tables.reading.invalid != "skip":
         raise LookHopsError(
             f"{table.place(empty[0])}: graph {ids[0]!r} has no nodes; give it rows in the table of "
             "nodes or of edges, or leave such graphs out with invalid='skip' (--invalid skip)."
