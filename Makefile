@@ -5,12 +5,13 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 SETUP_DOCS := $(VENV)/.installed-docs
 
-.PHONY: demo test lint format bench docs clean
+.PHONY: demo test fuzz lint format bench docs clean
 .DEFAULT_GOAL := help
 
 help:
 	@echo "make demo    see what it does"
 	@echo "make test    run the tests"
+	@echo "make fuzz    20,000 damaged inputs; make test tries 2,000"
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make bench   the benchmarks, each against a peer in the same run"
 	@echo "make docs    build the documentation into site/"
@@ -30,6 +31,9 @@ demo: $(SETUP)
 
 test: $(SETUP)
 	$(BIN)/python -m pytest -n 2 -q $(ARGS)
+
+fuzz: $(SETUP)
+	LOOKHOPS_FUZZ=20000 $(BIN)/python -m pytest -n 2 -q tests/fuzz $(ARGS)
 
 lint: $(SETUP)
 	$(BIN)/ruff check .

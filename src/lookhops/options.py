@@ -139,6 +139,7 @@ class Reading:
         duplicates: Rows that are the same molecule: ``keep`` all (a split never parts them), or
             ``merge`` them: numbers are averaged, classes that contradict each other are blanked.
         salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
+        max_atoms: Molecules with more are not read: RDKit takes long for them, or crashes.
         task_size: hops-K: how many graphs to make; by default 1000.
         task_seed: hops-K: the seed to make them by; by default 0.
     """
@@ -160,6 +161,7 @@ class Reading:
     task: str = "auto"
     duplicates: str = "keep"
     salts: str = option("keep", of=(MOLECULES,))
+    max_atoms: int = option(1000, least=1, of=(MOLECULES,))
     task_size: int | None = option(None, least=1, of=(HOP_TASKS,))
     task_seed: int | None = option(None, least=0, of=(HOP_TASKS,))
 
@@ -217,6 +219,10 @@ def names_in(text: str | None) -> list[str]:
 
 #: What is done with a source where nothing is chosen.
 AS_USUAL = Reading()
+
+
+#: The largest network that is built: more would only ask for memory and time without end.
+MOST = {"k": 1000, "hidden": 65_536, "layers": 1000, "fingerprint": 1000, "bins": 100_000}
 
 
 @dataclass(frozen=True)
@@ -277,6 +283,9 @@ class Architecture:
             raise LookHopsError(f"scale is one of {', '.join(SCALES)}, not {self.scale!r}.")
         if self.bins < 0:
             raise LookHopsError(f"bins must be at least 0, not {self.bins}.")
+        for name, most in MOST.items():
+            if (getattr(self, name) or 0) > most:
+                raise LookHopsError(f"{name} must be at most {most:,}, not {getattr(self, name)}.")
 
     @property
     def reads_edges(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.files import write_text
-from lookhops.words import MINUS, NONE
+from lookhops.words import MINUS, NONE, visible
 
 #: A text, or several lines of text.
 Cell = str | Sequence[str]
@@ -42,10 +43,11 @@ class Table:
 
     def markdown(self) -> str:
         """As a Markdown table; the lines of a cell below each other."""
-        lines = ["| " + " | ".join(self.head) + " |"]
+        lines = ["| " + " | ".join(map(_markdown, self.head)) + " |"]
         lines.append("| --- |" + " ---: |" * (len(self.head) - 1))
         for row in self.rows:
-            lines.append("| " + " | ".join("<br>".join(lines_of(cell)) for cell in row) + " |")
+            cells = ("<br>".join(map(_markdown, lines_of(cell))) for cell in row)
+            lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"
 
     def html(self) -> str:
@@ -62,7 +64,11 @@ class Table:
     def latex(self) -> str:
         """As a LaTeX tabular; a row of text for each line of its cells."""
         needed = "% needs \\usepackage{booktabs,amssymb}"
-        lines = [rf"% {self.title}", needed, rf"\begin{{tabular}}{{l{'r' * (len(self.head) - 1)}}}"]
+        lines = [
+            f"% {' '.join(visible(self.title).split())}",
+            needed,
+            rf"\begin{{tabular}}{{l{'r' * (len(self.head) - 1)}}}",
+        ]
         lines += [r"\toprule", " & ".join(map(_latex, self.head)) + r" \\", r"\midrule"]
         for row in self.rows:
             for texts in zip_longest(*map(lines_of, row), fillvalue=""):
@@ -96,11 +102,38 @@ def lines_of(cell: Cell) -> Sequence[str]:
     return [cell] if isinstance(cell, str) else cell
 
 
-def csv_text(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Rows as CSV, below the names of their columns."""
+def csv_text(
+    head: Sequence[str], rows: Iterable[Sequence[Any]], *, for_spreadsheets: bool = True
+) -> str:
+    """Rows as CSV, below the names of their columns.
+
+    Args:
+        head: The names.
+        rows: The cells of each row.
+        for_spreadsheets: Put an apostrophe before text that they would take for a formula
+            (:func:`without_formula`); otherwise cells are written as they are.
+    """
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([head, *rows])
+    written = ([without_formula(cell) for cell in row] for row in (head, *rows))
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows(written if for_spreadsheets else [head, *rows])
     return text.getvalue()
+
+
+def without_formula(cell: Any) -> Any:
+    """A cell that spreadsheets show and do not compute: ``'=1+1``; numbers stay as they are."""
+    if not isinstance(cell, str) or not re.match(r"'*[=+\-@\t\r]", cell):
+        return cell
+    try:
+        float(cell)
+        return cell
+    except ValueError:
+        return f"'{cell}"
+
+
+def with_formula(text: str) -> str:
+    """The text before :func:`without_formula`."""
+    return text[1:] if re.match(r"'+[=+\-@\t\r]", text) else text
 
 
 def to_csv(records: Sequence[Mapping[str, Any]]) -> str:
@@ -109,7 +142,14 @@ def to_csv(records: Sequence[Mapping[str, Any]]) -> str:
     return csv_text(names, ([record.get(name, "") for name in names] for record in records))
 
 
+def _markdown(text: str) -> str:
+    """Text of a cell: what a name holds makes no cells, no HTML and no links."""
+    text = " ".join(visible(text).split("\n"))
+    return re.sub(r"[|\[\]<]", lambda sign: "&lt;" if sign[0] == "<" else f"\\{sign[0]}", text)
+
+
 def _latex(text: str) -> str:
+    text = " ".join(visible(text).split("\n"))
     bold = text.startswith("**") and text.endswith("**") and len(text) > 4
     for old, new in (
         ("**", ""),

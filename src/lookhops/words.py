@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import SupportsFloat
 
@@ -67,6 +68,19 @@ def p_said(p: float) -> str:
 def joined(words: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+#: Control characters, and those that turn the direction of text: terminals, tables and pictures
+#: obey them. Tabs and line feeds are left alone.
+CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069"
+    r"\ud800-\udfff\ufffe\uffff]"
+)
+
+
+def visible(text: str) -> str:
+    """Text whose control characters are shown, not obeyed: ``\\x1b``."""
+    return CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def short(name: str, width: int = NAME_WIDTH) -> str:

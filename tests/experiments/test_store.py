@@ -190,7 +190,7 @@ def test_layers_of_ones_own_stay_apart(path, make_record):
     ("column", "value", "problem"),
     [
         ("metrics", "{bad", "metrics is not JSON"),
-        ("metrics", "{}", "metrics.accuracy is missing"),
+        ("metrics", "{}", "accuracy is missing"),
         ("metrics", "5", "metrics is 5, not an object"),
         ("architecture", "nonsense", "architecture is not JSON"),
         ("architecture", '{"conv":5}', "architecture.conv is 5, not text"),

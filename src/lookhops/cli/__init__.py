@@ -25,6 +25,7 @@ from lookhops.cli import (
     train,
 )
 from lookhops.errors import LookHopsError
+from lookhops.words import visible
 
 # Before PyTorch is imported: its threads wait for each other in a loop, and where another program
 # has one of the cores they wait for a whole time slice. A short loop, then sleep, costs little.
@@ -106,7 +107,7 @@ def main() -> None:
 
 
 def _say(sentence: str, code: int = 2) -> NoReturn:
-    print(f"lookhops: {' '.join(sentence.split())}", file=sys.stderr)
+    print(f"lookhops: {visible(' '.join(sentence.split()))}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -15,7 +15,7 @@ from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
 from lookhops.files import replacing
-from lookhops.words import compact_percent, counted, plus_minus
+from lookhops.words import compact_percent, counted, plus_minus, visible
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -114,6 +114,8 @@ def _draw(found: HopInformation, path: Path) -> None:
             part.write_text(text, encoding="utf-8")
         else:
             found.plot().savefig(part, format=kind, dpi=150)
+            if kind == "svg":  # names with control characters would make it no XML
+                part.write_text(visible(part.read_text(encoding="utf-8")), encoding="utf-8")
     print_line(f"drawn to {path}", err)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,7 +13,7 @@ from lookhops.cli.shared.printing import err, print_json, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.files import write_text
 from lookhops.tables import csv_text
-from lookhops.words import counted
+from lookhops.words import counted, visible
 
 T = TypeVar("T")
 
@@ -62,7 +63,8 @@ def predict(
         write_text(output, as_csv(source, graphs, answers, coverage))
         print_line(f"{output}: {counted(len(answers), 'graph')}", err)
     elif not as_json:
-        typer.echo(as_csv(source, graphs, answers, coverage), nl=False)
+        text = as_csv(source, graphs, answers, coverage)
+        typer.echo(visible(text) if sys.stdout.isatty() else text, nl=False)
     if unlike := int(answers.unlike.sum()):
         many = "is" if unlike == 1 else "are"
         warn(f"{counted(unlike, 'graph')} {many} unlike all that the model was trained on")

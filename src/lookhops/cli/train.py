@@ -113,7 +113,7 @@ def _say_molecules(graphs: Graphs) -> None:
 def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
     """The number that ``--k`` stands for, and what was measured to find it."""
     if k != "auto":
-        if not k.isdigit():
+        if not (k.isascii() and k.isdecimal()):
             raise LookHopsError(f"--k is a number of hops from 0, or auto, not {k!r}.")
         return int(k), None
     from lookhops.information import look

@@ -17,6 +17,7 @@ import numpy as np
 from lookhops.datasets.duplicates import first_of_each
 from lookhops.datasets.molecule_features import feature_names, molecule_rows, pack
 from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
+from lookhops.datasets.molecule_sizes import why_too_large
 from lookhops.datasets.molecule_table import MoleculeTable, as_column, target_fields
 from lookhops.datasets.splits.groups import SAME
 from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
@@ -169,11 +170,14 @@ def _parse(
     parsed, skipped = {}, []
     with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
         for index, structure in enumerate(table.structures):
-            smiles, molecule = _read(structure, mol_blocks, reading.salts)
+            too_large = why_too_large(structure, mol_blocks, reading.max_atoms)
+            smiles, molecule = "", None
+            if not too_large:
+                smiles, molecule = _read(structure, mol_blocks, reading.salts)
             if molecule is not None and molecule.GetNumAtoms():
                 parsed[index] = smiles, Chem.MolToSmiles(molecule), *molecule_rows(molecule)
                 continue
-            reason = _reason(structure, mol_blocks)
+            reason = too_large or _reason(structure, mol_blocks)
             skipped.append(Skipped(index, table.ids[index], reason))
             if reading.invalid == "raise":
                 shown = table.ids[index] if mol_blocks else structure

@@ -10,6 +10,7 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 
+from lookhops.datasets.tu_files import MOST_BYTES, MOST_TIMES
 from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes
 
@@ -66,10 +67,10 @@ class TextTable:
     def check_lengths(self) -> None:
         """Refuse a row with more or fewer fields than the header, where no field is quoted."""
         content, wanted = self.content, len(self.header)
-        lines = content.count(b"\n") + (not content.endswith(b"\n"))
-        separators = content.count(self.separator.encode())
-        if b'"' not in content and separators == (wanted - 1) * lines:
-            return
+        if b'"' not in content:
+            separator = self.separator.encode()
+            if {line.count(separator) for line in content.splitlines() if line} == {wanted - 1}:
+                return
         for line, row in self.rows():
             if len(row) != wanted:
                 raise LookHopsError(
@@ -92,7 +93,15 @@ def _unpacked(path: Path) -> bytes:
     content = read_bytes(path)
     if not suffix_of(path).endswith(".gz"):
         return content
+    most = max(MOST_BYTES, MOST_TIMES * len(content))
     try:
-        return gzip.decompress(content)
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            text = file.read(most + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise LookHopsError(f"{path}: not a whole gzip file ({error}).") from error
+    if len(text) > most:
+        raise LookHopsError(
+            f"{path}: would have over {most:,} bytes, {MOST_TIMES} times more than the file or "
+            "over; unpack it if you trust it."
+        )
+    return text

@@ -52,7 +52,7 @@ def write_transfers(folder: Path, cases: int = CASES, seed: int = 0) -> list[Pat
     paths = []
     for name, rows in transfer_tables(cases, seed).items():
         paths.append(folder / f"{name}.csv")
-        write_text(paths[-1], csv_text(COLUMNS[name], rows))
+        write_text(paths[-1], csv_text(COLUMNS[name], rows, for_spreadsheets=False))
     return paths
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from lookhops.drawing.palette import FAINT, INK, score_colour
 from lookhops.drawing.sketch import Shape, Sketch, sketch
+from lookhops.words import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -93,7 +94,7 @@ def _render(template: str, graph: LayeredGraph, size: tuple[int, int], **texts: 
         }
         for number, (x, y) in enumerate(drawn.place.tolist())
     ]
-    return (
+    made = (
         _templates()
         .get_template(template)
         .render(
@@ -107,6 +108,7 @@ def _render(template: str, graph: LayeredGraph, size: tuple[int, int], **texts: 
             **texts,
         )
     )
+    return visible(made)  # names with control characters would make it no XML
 
 
 @cache

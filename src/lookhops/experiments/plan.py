@@ -82,7 +82,8 @@ def parse_model(text: str) -> Model:
     ``pyg:GATv2Conv/heads=4+lookhops/ratio=0.8``. ``recommended`` is the network that
     `lookhops train` begins with, and takes options too. ``fingerprint`` is the linear reading of
     exact neighbourhoods alone, with the options ``fingerprint`` (hops), ``totals`` and
-    ``edges``. ``wl``, ``wl-oa``, ``baseline`` and ``morgan-forest`` have none.
+    ``edges``. ``wl``, ``wl-oa``, ``baseline``, ``mean``, ``morgan-forest`` and ``morgan-ridge``
+    have none.
     """
     try:
         name, options = _network_options(text.strip())

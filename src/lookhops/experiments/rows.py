@@ -5,6 +5,7 @@ What is damaged is one sentence that says what to do about it.
 
 from __future__ import annotations
 
+import hashlib
 import sqlite3
 import zlib
 from collections.abc import Iterator, Sequence
@@ -69,11 +70,11 @@ def read_runs(db: sqlite3.Connection, path: Path) -> list[StoredRun]:
     Their numbers have six digits, as those of an exported file have: the pages are the same.
     """
     names = "id, dataset, model, fingerprint, architecture, protocol, seed, history"
-    query = f"SELECT {names}, metrics, versions, machine FROM runs ORDER BY id"
+    digest = "sha256" if has_checksums(db) else "NULL"
+    query = f"SELECT {names}, metrics, versions, machine, {digest} FROM runs ORDER BY id"
     found = []
-    for number, dataset, model, *texts, seed, history, metrics, versions, machine in db.execute(
-        query
-    ).fetchall():
+    for row in db.execute(query).fetchall():
+        number, dataset, model, *texts, seed, history, metrics, versions, machine, sha256 = row
         with _damaged_run(path, number, model, dataset, seed):
             for name, text in (("dataset", dataset), ("model", model), ("fingerprint", texts[0])):
                 read(str, text, name)
@@ -84,6 +85,8 @@ def read_runs(db: sqlite3.Connection, path: Path) -> list[StoredRun]:
             columns = {"metrics": metrics, "versions": versions, "machine": machine}
             values = {name: decode(text, name) for name, text in columns.items()}
             record = RunRecord.from_dict({"seed": seed, **values})
+            if sha256 not in (None, checksum(seed, metrics, versions, machine)):
+                raise LookHopsError("its content does not fit its checksum")
         short = {
             name: float(f"{value:.6g}") if isinstance(value, float) else value
             for name, value in record.metrics.items()
@@ -91,6 +94,19 @@ def read_runs(db: sqlite3.Connection, path: Path) -> list[StoredRun]:
         record = replace(record, metrics=short)
         found.append(StoredRun((path, number), dataset, model, key, record, history))
     return found
+
+
+def has_checksums(db: sqlite3.Connection) -> bool:
+    """Whether the rows of a store have checksums; those of earlier versions have none."""
+    return any(row[1] == "sha256" for row in db.execute("PRAGMA table_info(runs)"))
+
+
+def checksum(*values: Any) -> str:
+    """SHA-256 of what a row holds of a run: seed, metrics, versions and machine.
+
+    The history is left out: zlib has a checksum of its own.
+    """
+    return hashlib.sha256("\0".join(map(str, values)).encode(errors="replace")).hexdigest()
 
 
 def read_note(path: Path, row: int, dataset: str, kind: str, text: Any) -> Any:

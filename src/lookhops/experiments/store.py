@@ -22,7 +22,8 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.keys import RunKey
-from lookhops.experiments.rows import StoredRun, read_note, read_runs
+from lookhops.experiments.rows import StoredRun, checksum, has_checksums, read_note, read_runs
+from lookhops.files import process_alive
 from lookhops.models.records import RunRecord
 
 APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others
@@ -37,7 +38,7 @@ CREATE TABLE runs (
     seed INTEGER NOT NULL, protocol TEXT NOT NULL,
     metrics TEXT NOT NULL, history BLOB NOT NULL,
     versions TEXT NOT NULL, machine TEXT NOT NULL,
-    finished TEXT NOT NULL,
+    finished TEXT NOT NULL, sha256 TEXT,
     UNIQUE (fingerprint, architecture, protocol, seed));
 CREATE TABLE claims (
     fingerprint TEXT NOT NULL, architecture TEXT NOT NULL, protocol TEXT NOT NULL,
@@ -118,11 +119,12 @@ class Store:
                 values = record.to_dict()
                 kept = [_text(values[name]) for name in ("metrics", "versions", "machine")]
                 packed = zlib.compress(_text([dict(row) for row in record.history]).encode())
+                digest = checksum(record.seed, *kept)
                 self.db.execute(
                     "INSERT OR IGNORE INTO runs (dataset, model, fingerprint, architecture,"
-                    " protocol, seed, metrics, versions, machine, history, finished)"
-                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                    (dataset, model, *key.texts, record.seed, *kept, packed, now),
+                    " protocol, seed, metrics, versions, machine, history, finished, sha256)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (dataset, model, *key.texts, record.seed, *kept, packed, now, digest),
                 )
             added = self.db.total_changes - before
             self._unclaim(key, [record.seed for record in records])
@@ -199,6 +201,10 @@ class Store:
                     self.db.execute(f"PRAGMA application_id = {APPLICATION}")
                     self.db.execute(f"PRAGMA user_version = {VERSION}")
         check_version(self.db, self.path)
+        if not has_checksums(self.db):  # made by an earlier version
+            with self._transaction():
+                if not has_checksums(self.db):
+                    self.db.execute("ALTER TABLE runs ADD COLUMN sha256 TEXT")
         self._complete()
         self.runs()  # what is damaged is said now, not after hours of training
 
@@ -291,15 +297,10 @@ def retry_locked(attempt: Callable[[], Any], path: Path, seconds: float = WAIT) 
 
 def alive(owner: str) -> bool:
     """Whether a process may still live: on this machine we know, of others we assume it."""
-    node, pid, _ = owner.rsplit(":", 2)
-    if node != platform.node() or os.name != "posix":  # elsewhere signal 0 is not a question
-        return True
-    with suppress(PermissionError):
-        try:
-            os.kill(int(pid), 0)
-        except ProcessLookupError:
-            return False
-    return True
+    node, _, process = str(owner).rpartition(":")[0].rpartition(":")
+    if not node or not process.isdecimal():
+        return False  # not what anybody writes who lives
+    return node != platform.node() or process_alive(int(process))
 
 
 def _state(db: sqlite3.Connection) -> tuple[int, int, int]:

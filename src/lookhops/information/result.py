@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -12,6 +12,53 @@ import pandas as pd
 
 from lookhops.errors import LookHopsError
 from lookhops.information.fit import Decay, smallest_k
+from lookhops.schema import AtLeast, Count, read
+
+#: What a report reads of the gains of all graphs, and of those of a class.
+GAINS = {
+    "k": Sequence[Count],
+    "gain": Sequence[float],
+    "gain_interval?": Sequence[tuple[float, float]] | None,
+    "fit": AtLeast(dict.fromkeys(("a", "b"), float)),
+}
+#: What it reads of what classes or numbers tell.
+TOLD = {
+    **dict.fromkeys(("sentence", "number?"), str),
+    "hops": Sequence[Count],
+    "enough": Count | None,
+    **dict.fromkeys(("accuracy?", "r2?", "std", "lost"), Sequence[float]),
+    "lost_interval": Sequence[tuple[float, float]],
+    **dict.fromkeys(("majority?", "of_the_mean?"), float),
+    "splits": Count,
+}
+INFORMATION = AtLeast(
+    {
+        **GAINS,
+        "sentence": str,
+        **dict.fromkeys(("name?", "neighbourhood?"), str),
+        **dict.fromkeys(("graphs?", "nodes?", "resamples?"), Count),
+        "suggested_k?": Count | None,
+        "epsilon?": float | None,
+        "per_class?": Mapping[str, AtLeast(GAINS)],  # type: ignore[misc]
+    }
+)
+
+
+def check_information(found: Any) -> dict[str, Any]:
+    """What :meth:`HopInformation.to_dict` gave, read from JSON, or a sentence about it."""
+    read(INFORMATION, found)
+    for one in (found, *(found.get("per_class") or {}).values()):
+        if not 0 < len(one["k"]) == len(one["gain"]) == len(one.get("gain_interval") or one["k"]):
+            raise LookHopsError("gain has not one number for each k")
+    told = found.get("labels") or []
+    for one in [told] if isinstance(told, Mapping) else read(Sequence[Any], told, "labels"):
+        read(AtLeast(TOLD), one, "labels")
+        scores, naive = ("r2", "of_the_mean") if "number" in one else ("accuracy", "majority")
+        columns = [one.get(name, ()) for name in (scores, "std", "lost", "lost_interval")]
+        fits = list(one["hops"]) == list(range(len(one["hops"]))) and one["sentence"]
+        if not fits or naive not in one or {*map(len, columns)} != {len(one["hops"])}:
+            raise LookHopsError("labels has not one number for each count of hops")
+    return dict(found)
 
 
 @dataclass(frozen=True, eq=False)

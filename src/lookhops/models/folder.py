@@ -43,7 +43,7 @@ from lookhops.models.records import Machine, RunRecord, versions
 from lookhops.models.reference import Reference
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import AS_USUAL, Protocol, Reading
-from lookhops.schema import AtLeast, Count, NotNegative, Positive, located, read
+from lookhops.schema import AtLeast, Count, LabelSize, NotNegative, Positive, located, read
 from lookhops.tasks import Calibration, Classification, Task, task_from_dict
 from lookhops.training.randomness import FINAL
 from lookhops.training.trainer import Run, run_key
@@ -63,8 +63,9 @@ T = TypeVar("T")
 #: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
 DATA = {
     **dict.fromkeys(("name", "featuriser", "fingerprint", "splits"), str),
-    **dict.fromkeys(("graphs", "num_features"), Count),
-    "label_sizes": Sequence[Count],
+    "graphs": Count,
+    "num_features": LabelSize,
+    "label_sizes": Sequence[LabelSize],
     "class_names": Sequence[str],
 }
 METRICS = {
@@ -380,7 +381,9 @@ def _load(folder: Path) -> Checkpoint:
         for seed, count in _networks(config).items():
             first = run_key(seed, 0)
             found.learnt[seed] = _learnt(tensors, first)
-            network = found.network(seed).state_dict()
+            # On no device: what a file says may be far larger than what it holds.
+            with torch.device("meta"):
+                network = found.network(seed).state_dict()
             members[seed] = [run_key(seed, member) for member in range(count)]
             for own in members[seed]:
                 expected |= {f"{own}.{key}": value for key, value in network.items()}

@@ -15,7 +15,7 @@ from lookhops.experiments.results import Results
 from lookhops.files import replacing
 from lookhops.paper.reference import paper_numbers, rows_of
 from lookhops.paper.side_by_side import datasets_in_order
-from lookhops.words import short
+from lookhops.words import short, visible
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,6 +70,8 @@ def draw(figure: Figure, path: Path) -> None:
         rest = {"metadata": {"Date": None}}
     with _drawing(), replacing(path) as part:
         figure.savefig(part, format=kind, **rest)
+        if kind == "svg":  # names with control characters would make it no XML
+            part.write_text(visible(part.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def _panels(

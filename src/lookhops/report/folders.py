@@ -13,6 +13,7 @@ import pandas as pd
 
 from lookhops.errors import LookHopsError
 from lookhops.files import current, read_bytes, read_json
+from lookhops.information.result import check_information
 from lookhops.models.folder import (
     CONFIG,
     HISTORY,
@@ -22,6 +23,8 @@ from lookhops.models.folder import (
     read_config,
 )
 from lookhops.report.answers import Answers, columns_of, read_answers
+from lookhops.schema import located
+from lookhops.tables import with_formula
 from lookhops.tasks import Classification, Metric, Task, task_from_dict
 
 COLUMNS = ("epoch", "train_loss", "val_loss")
@@ -102,10 +105,8 @@ def read_information(folder: Path) -> dict[str, Any] | None:
     path = folder / INFORMATION
     if not current(path).is_file():
         return None
-    found = read_json(path)
-    if not {"k", "gain", "fit", "sentence"} <= found.keys():
-        raise LookHopsError(f"{path}: not what `lookhops look --json` prints; remove it.")
-    return found
+    with located(f"{path}: not what `lookhops look --json` prints, remove it"):
+        return check_information(read_json(path))
 
 
 def model_folders(path: Path) -> list[Path]:
@@ -165,6 +166,7 @@ def _table(
     content = io.BytesIO(read_bytes(path))
     try:  # as text first: a class may be called "NA", and Python reads numbers to the last digit
         rows = pd.read_csv(content, dtype=str, na_filter=False)
+        rows = rows.map(with_formula).rename(columns=with_formula)
         known = dict(kinds) | {name: k for name, k in (maybe or {}).items() if name in rows}
         return rows[list(known)].astype(known)
     except (ValueError, KeyError) as error:

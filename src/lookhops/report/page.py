@@ -9,6 +9,7 @@ from typing import Any
 
 from lookhops import __version__
 from lookhops.drawing.palette import PAGE
+from lookhops.errors import LookHopsError
 from lookhops.files import replacing
 from lookhops.report.content import Chart, Report
 
@@ -54,5 +55,8 @@ def render(report: Report) -> str:
 
 def embedded(value: Any) -> str:
     """JSON that may stand in a script element: no ``<``, so that nothing in it can end it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except ValueError as error:
+        raise LookHopsError("A number to be drawn in the report is not finite.") from error
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

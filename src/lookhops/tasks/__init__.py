@@ -60,9 +60,11 @@ def task_from_dict(values: Mapping[str, Any]) -> Task:
     """The task that :meth:`Task.to_dict` wrote."""
     options = dict(values)
     kind = options.pop("kind", None)
-    if kind not in TASKS:
+    if not isinstance(kind, str) or kind not in TASKS:
         raise LookHopsError(f"There is no task {kind!r}; known are {', '.join(TASKS)}.")
     try:
         return TASKS[kind](**options)
-    except TypeError as error:
+    except LookHopsError:
+        raise
+    except (TypeError, ValueError, AttributeError, LookupError) as error:
         raise LookHopsError(f"The task is not a {kind}: {error}.") from error

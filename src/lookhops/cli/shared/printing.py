@@ -14,10 +14,20 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from lookhops.tables import Table
+from lookhops.words import CONTROL, visible
+
+
+class PlainConsole(Console):
+    """A console that obeys our own markup, and no control character that a name may hold."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """The text as it is shown."""
+        return super().render_str(visible(text), **options)
+
 
 # Tables go to stdout; progress and remarks to stderr, so that stdout can be piped.
-out = Console(highlight=False, soft_wrap=False)
-err = Console(stderr=True, highlight=False)
+out = PlainConsole(highlight=False, soft_wrap=False)
+err = PlainConsole(stderr=True, highlight=False)
 
 
 def warn(text: str) -> None:
@@ -27,7 +37,13 @@ def warn(text: str) -> None:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON on stdout."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False))
+    text = json.dumps(value, indent=2, ensure_ascii=False)
+    typer.echo(escaped_json(text))
+
+
+def escaped_json(text: str) -> str:
+    """The same JSON, with control characters that it allows in text written as escapes."""
+    return CONTROL.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def print_line(text: str, console: Console = out) -> None:

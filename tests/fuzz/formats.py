@@ -1,0 +1,240 @@
+"""One good file of every format, how each is damaged, and the commands that read it."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from damage import (
+    damaged_bytes,
+    damaged_json_text,
+    damaged_safetensors,
+    damaged_table,
+)
+
+from lookhops.datasets import load
+from lookhops.datasets.splits import split, write_splits
+from lookhops.errors import LookHopsError
+from lookhops.models import train_into
+from lookhops.options import Architecture, Protocol
+from tu_files import TINY, write_zip
+
+Damage = Callable[[bytes, Random], bytes]
+SMILES = (
+    *("CCO", "CCN", "c1ccccc1", "CC(=O)O", "CCCl", "C1CCCCC1"),
+    *("CC#N", "CCBr", "CO", "CCCC", "CNC", "OCCO"),
+)
+SMALL = Architecture(hidden=4, layers=2, pool="lookhops")
+COMPARE = "compare hops-1 --task-size 40 --models gcn --seeds 2 --epochs 1 --device cpu"
+RESUME = (
+    "train FOLDER/g.graphs -o FOLDER/model --resume --seeds 1, --epochs 2 --device cpu "
+    "--hidden 4 --layers 2"
+)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format.
+
+    Args:
+        make: Writes a good one of it, and all that its commands need, to a folder.
+        files: What is damaged, each with how.
+        commands: Those that read it; FOLDER stands for the folder.
+    """
+
+    make: Callable[[Path], object]
+    files: dict[str, Damage]
+    commands: Sequence[str]
+
+
+def make_model(folder: Path) -> None:
+    graphs = load("hops-1", task_size=40)
+    graphs[:4].save(folder / "few.graphs")
+    train_into(folder / "model", graphs, SMALL, Protocol(seeds=(1,), max_epochs=2), device="cpu")
+    from lookhops.files import write_json
+    from lookhops.information import look
+
+    write_json(folder / "model" / "information.json", look(graphs, bootstrap=0).to_dict())
+
+
+def make_molecules(folder: Path) -> None:
+    rows = [f"{s},m{i},{i % 2},{i * 0.5}" for i, s in enumerate(SMILES)]
+    (folder / "m.csv").write_text("smiles,id,class,value\n" + "\n".join(rows) + "\n")
+    (folder / "m.smi").write_text("".join(f"{s} m{i}\n" for i, s in enumerate(SMILES)))
+    from rdkit import Chem
+
+    with Chem.SDWriter(str(folder / "m.sdf")) as writer:
+        for i, smiles in enumerate(SMILES):
+            molecule = Chem.MolFromSmiles(smiles)
+            molecule.SetProp("class", str(i % 2))
+            writer.write(molecule)
+
+
+def make_splits(folder: Path) -> None:
+    graphs = load("hops-1", task_size=40)
+    graphs.save(folder / "g.graphs")
+    write_splits(folder / "splits.json", [split(graphs, seed) for seed in (1, 2)])
+
+
+def make_store(folder: Path) -> None:
+    """Of a row of the paper, for `paper --from`."""
+    run(f"{COMPARE} --store {folder}/s.sqlite -o {folder}/out")
+
+
+def make_resume(folder: Path) -> None:
+    """A training that ended after its first epoch."""
+    from lookhops.cli import train
+
+    load("hops-1", task_size=40).save(folder / "g.graphs")
+
+    def stop(progress: object) -> None:
+        raise LookHopsError("stop here")
+
+    real = train._tensorboard
+    train._tensorboard = lambda given: nullcontext(stop)
+    run(RESUME.replace("FOLDER", str(folder)))
+    train._tensorboard = real
+
+
+def damaged_store(content: bytes, random: Random) -> bytes:
+    """Values of rows other than they were, with SQLite's own tools; or other bytes."""
+    if random.random() < 0.4:
+        return damaged_bytes(content, random)
+    path = Path(f"/tmp/fuzz-{random.random()}.sqlite")
+    path.write_bytes(content)
+    db = sqlite3.connect(path)
+    table = random.choice(("runs", "runs", "facts", "claims"))
+    if table == "claims":
+        owner = random.choice(("", "x", ":::", "a:b:c", None, 5, f"{'9' * 30}:1:1"))
+        db.execute("INSERT INTO claims VALUES ('f', 'a', 'p', 1, ?, ?)", (str(owner), "text"))
+    columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+    column = random.choice(columns)
+    how = random.randrange(4)
+    old = db.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()
+    if how == 0:
+        db.execute(f"ALTER TABLE {table} RENAME COLUMN {column} TO other")
+    elif old and isinstance(old[0], str) and old[0][:1] in "{[":
+        text = damaged_json_text(old[0].encode(), random).decode(errors="replace")
+        db.execute(f"UPDATE {table} SET {column} = ?", (text,))
+    else:
+        value = random.choice((0, -1, 1.5, "text", b"\0\1", 2**62, ""))
+        db.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))
+    db.commit()
+    db.close()
+    found = path.read_bytes()
+    path.unlink()
+    return found
+
+
+def damaged_zip(content: bytes, random: Random) -> bytes:
+    """Damaged numbers in a whole archive, or a damaged archive."""
+    if random.random() < 0.4:
+        return damaged_bytes(content, random)
+    path = Path(f"/tmp/fuzz-{random.random()}.zip")
+    texts = dict(TINY)
+    part = random.choice(list(texts))
+    texts[part] = damaged_table(texts[part].encode(), random).decode(errors="replace")
+    found = write_zip(path, texts).read_bytes()
+    path.unlink()
+    return found
+
+
+def run(line: str) -> int:
+    """Run the command in this process; its exit code."""
+    import sys
+
+    from lookhops.cli import main
+
+    sys.argv = ["lookhops", *line.split()]
+    try:
+        main()
+    except SystemExit as stop:
+        return stop.code if isinstance(stop.code, int) else int(stop.code is not None)
+    return 0
+
+
+READ = ("data info {}", "look {} --bootstrap 0 --max-k 3 --max-hops 1 --seeds 1 --json")
+TRAIN = "train {} -o FOLDER/new --seeds 1 --epochs 1 --device cpu --hidden 4 --layers 1 --overwrite"
+
+
+def readers(name: str) -> list[str]:
+    """The commands that read a source."""
+    return [line.format(f"FOLDER/{name}") for line in (*READ, TRAIN)]
+
+
+FORMATS = {
+    "model": Format(
+        make_model,
+        {
+            "model/config.json": damaged_json_text,
+            "model/information.json": damaged_json_text,
+            "model/history.csv": damaged_table,
+            "model/predictions.csv": damaged_table,
+            "model/model.safetensors": damaged_safetensors,
+            "model/reference.safetensors": damaged_safetensors,
+        },
+        (
+            "predict FOLDER/model FOLDER/few.graphs",
+            "explain FOLDER/model FOLDER/few.graphs --json",
+            "report FOLDER/model -o FOLDER/report.html",
+        ),
+    ),
+    "packed graphs": Format(
+        lambda folder: load("hops-1", task_size=40).save(folder / "g.graphs"),
+        {"g.graphs": damaged_safetensors},
+        readers("g.graphs"),
+    ),
+    "archive": Format(
+        lambda folder: write_zip(folder / "TINY.zip", TINY),
+        {"TINY.zip": damaged_zip},
+        readers("TINY.zip")[:1],
+    ),
+    "molecules": Format(
+        make_molecules,
+        {"m.csv": damaged_table, "m.smi": damaged_table, "m.sdf": damaged_bytes},
+        [line for name in ("m.csv", "m.smi", "m.sdf") for line in readers(name)[:1]],
+    ),
+    "splits": Format(
+        make_splits,
+        {"splits.json": damaged_json_text},
+        [
+            f"{TRAIN.format('FOLDER/g.graphs')} --splits FOLDER/splits.json".replace(
+                "--seeds 1 ", ""
+            )
+        ],
+    ),
+    "store": Format(
+        make_store,
+        {"s.sqlite": damaged_store},
+        (
+            "report FOLDER/s.sqlite -o FOLDER/report.html",
+            f"{COMPARE} --store FOLDER/s.sqlite --time-limit 0",
+        ),
+    ),
+    "results": Format(
+        make_store,
+        {"out/runs.json": damaged_json_text},
+        (
+            "report FOLDER/out/runs.json -o FOLDER/report.html",
+            "paper --from FOLDER/out/runs.json -o FOLDER/paper",
+        ),
+    ),
+    "resume state": Format(
+        make_resume,
+        {
+            "model/resume/settings.json": damaged_json_text,
+            "model/resume/1.safetensors": damaged_safetensors,
+        },
+        (RESUME,),
+    ),
+}
+
+
+def copy(start: Path, folder: Path) -> None:
+    """A fresh copy of the good files."""
+    if folder.exists():
+        shutil.rmtree(folder)
+    shutil.copytree(start, folder)

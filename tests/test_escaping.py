@@ -1,0 +1,90 @@
+"""What data says is shown in every medium, and obeyed in none."""
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import time
+from xml.etree import ElementTree
+
+import pytest
+
+from lookhops.cli.shared.printing import PlainConsole, escaped_json
+from lookhops.datasets.molecule_sizes import why_too_large
+from lookhops.errors import LookHopsError
+from lookhops.options import Architecture
+from lookhops.paper.figures import new_figure, save
+from lookhops.tables import Table, csv_text, with_formula, without_formula
+from lookhops.words import visible
+
+HOSTILE = "\x1b[31mred\x1b[0m|<b>[a](b)\u202e"
+
+
+def test_terminals_get_no_control_characters():
+    assert visible("a\tb\n\x1b\x9b\u202e") == "a\tb\n\\x1b\\x9b\\u202e"
+    text = io.StringIO()
+    PlainConsole(file=text, width=200).print(HOSTILE, markup=False)
+    assert "\x1b" not in text.getvalue()
+    assert escaped_json('"a\x9b"') == '"a\\u009b"'
+
+
+def test_tables_carry_no_markup():
+    table = Table([HOSTILE, "b"], [[["x\ny"], [HOSTILE]]], title="a\n\\evil")
+    assert len(table.markdown().splitlines()) == 3
+    assert "\\|&lt;b>\\[a\\](b)" in table.markdown()
+    assert "\x1b" not in table.latex()
+    assert "\n\\evil" not in table.latex()
+
+
+@pytest.mark.parametrize("text", ["=1+1", "@x", "-a", "'=1", "+cmd", "plain", "'", "-1", "-1e5"])
+def test_spreadsheets_compute_nothing(text):
+    cell = without_formula(text)
+    assert with_formula(cell) == text
+    assert (cell == text) == (text in ("plain", "'", "-1", "-1e5"))
+    assert csv_text(["a"], [[text]], for_spreadsheets=False) == f"a\n{text}\n"
+
+
+def test_pictures_are_xml(tmp_path):
+    figure = new_figure(2, 2)
+    figure.text(0.5, 0.5, "a\x01b\x1b")
+    ElementTree.parse(save(figure, tmp_path, "x")[0])
+
+
+@pytest.mark.parametrize(
+    ("structure", "reason"),
+    [
+        ("C" * 1001, "1,001 atoms, more than 1,000"),
+        ("C" * 200_000, "200,000 characters"),
+        ("".join(f"C%{i:02d}" + "1" * 50 for i in range(10, 60)), "too many for 50 atoms"),
+        ("c1ccccc1" * 100, ""),
+        ("[13CH3][NH3+].[Cl-]", ""),
+    ],
+)
+def test_molecules_are_bounded_before_rdkit_sees_them(structure, reason):
+    found = why_too_large(structure, mol_block=False, most=1000)
+    assert reason in found
+    assert bool(found) == bool(reason)
+
+
+def test_networks_are_bounded():
+    for name in ("layers", "k", "hidden", "fingerprint"):
+        with pytest.raises(LookHopsError, match=f"{name} must be at most"):
+            Architecture(**{name: 3_000_000})
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs POSIX signals")
+def test_ctrl_c_while_python_imports_is_one_line():
+    code = (
+        "import sys, lookhops.__main__ as m; sys.argv = ['lookhops', 'data', 'info', 'hops-1'];"
+        "print('here', flush=True); m.main()"
+    )
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdout=-1, stderr=-1, env=os.environ, text=True) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        time.sleep(0.02)
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate()
+    assert child.returncode == 130
+    assert err == "lookhops: interrupted; what was already written is kept.\n"
