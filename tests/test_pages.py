@@ -52,6 +52,13 @@ def test_graphs_of_ones_own(monkeypatch, tmp_path):
     assert names["model"].score(names["packed"]) > 0.8
 
 
+def test_what_is_learnt():
+    names = run_blocks(DOCS / "targets.md")
+    assert names["numbers"].predict(names["molecules"]).shape == (60,)
+    assert names["several"].predict(names["smiles"][:2]).shape == (2, 2)
+    assert names["classes"].classes_.tolist() == ["no", "yes"]
+
+
 def test_what_a_model_is_told():
     with pytest.warns(ReadOtherwise) as said:
         run_blocks(DOCS / "told.md")

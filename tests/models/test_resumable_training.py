@@ -119,7 +119,7 @@ def test_a_final_model_of_all_graphs_answers(tasks, tmp_path):
     sharpened = torch.stack(each).mean(0) ** (1 / np.median(temperatures))
     expected = sharpened / sharpened.sum(1, keepdim=True)
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-6)
-    assert predictor.checkpoint.reference.has_trained_on(tasks).all()
+    assert (predictor.checkpoint.reference.part_of(tasks) == "train").all()
     with pytest.raises(LookHopsError, match="final True there, False here"):
         train_into(tmp_path / "m", tasks, SMALL, protocol, resume=True, device="cpu")
 

@@ -51,14 +51,15 @@ def compare(
 ) -> None:
     """Train models on the same splits of your graphs and say which differ.
 
-    The table is sorted by mean accuracy. Below it are the differences, paired over the splits, with
-    95% intervals and a corrected resampled t-test (Nadeau and Bengio), Holm-adjusted. Finished runs
-    are kept in the store: add a model or more seeds, and only what is new is trained.
+    The table has the best mean first: of accuracy, or of the error. Below it are the differences,
+    paired over the splits, with 95% intervals and a corrected resampled t-test (Nadeau and Bengio),
+    Holm-adjusted. Finished runs are kept in the store: add a model or more seeds, and only what is
+    new is trained.
 
     Args:
-        models: With commas between: recommended, fingerprint, wl, wl-oa, baseline, morgan-forest,
-            or conv[+pool][/option=value], such as licheb+lookhops/k=3, recommended/members=5 or
-            pyg:GATv2Conv/heads=4 (all: docs/models.md).
+        models: With commas between: recommended, fingerprint, wl, wl-oa, baseline, mean,
+            morgan-forest, morgan-ridge, or conv[+pool][/option=value], such as licheb+lookhops/k=3,
+            recommended/members=5 or pyg:GATv2Conv/heads=4 (all: docs/models.md).
         protocol: paper: ten random splits, as in the paper. fair: 10 folds, an inner validation
             part, 3 initialisations whose scores are averaged, as Errica et al. describe. By default
             ten splits, classes in proportion.

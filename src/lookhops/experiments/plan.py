@@ -82,7 +82,8 @@ def parse_model(text: str) -> Model:
     ``pyg:GATv2Conv/heads=4+lookhops/ratio=0.8``. ``recommended`` is the network that
     `lookhops train` begins with, and takes options too. ``fingerprint`` is the linear reading of
     exact neighbourhoods alone, with the options ``fingerprint`` (hops), ``totals`` and
-    ``edges``. ``wl``, ``wl-oa``, ``baseline`` and ``morgan-forest`` have none.
+    ``edges``. ``wl``, ``wl-oa``, ``baseline``, ``mean``, ``morgan-forest`` and ``morgan-ridge``
+    have none.
     """
     try:
         name, options = _network_options(text.strip())
@@ -133,7 +134,8 @@ def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
     if name == "recommended":
         return RECOMMENDED, types
     if name == "fingerprint":
-        return FINGERPRINT, {option: types[option] for option in ("fingerprint", "totals", "edges")}
+        own = ("fingerprint", "totals", "edges", "bins")
+        return FINGERPRINT, {option: types[option] for option in own}
     conv, plus, pool = name.partition("+")
     if not plus and not is_other(conv):
         others = dict.fromkeys(("recommended", "fingerprint", *CLASSICAL))

@@ -74,10 +74,7 @@ def merge(
     other: Tensor | None,
     offset: Tensor | None,
 ) -> tuple[Tensor, Tensor | None, Tensor]:
-    """The merge of ``merge_hops``; ``order`` is 2 for Chebyshev's recurrence and 1 for powers.
-
-    Also gives the sums, and all hops but the first and the last.
-    """
+    """Total, sums and hops of ``merge_hops``; ``order`` is 2 for Chebyshev's hops, 1 for powers."""
     # All hops but the last are written out; the last one is merged with them where it is computed.
     shape, (count, channels) = x.shape, weight.shape[-2:]
     flat = x.reshape(-1, channels)

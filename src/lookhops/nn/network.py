@@ -84,17 +84,7 @@ class GraphNetwork(nn.Module):
         self.out_channels = out_channels
         self.architecture = a = Architecture(**options)
         check_ratio(self, "ratio", a.ratio)
-        if a.conv == "none" and a.fingerprint is None and not a.totals:
-            raise LookHopsError("A model without a convolution reads a fingerprint, or totals.")
-        if a.layers < 1 or a.hidden < 2 or out_channels < 1:
-            raise LookHopsError(
-                "A network needs at least one layer, two hidden channels and one output, "
-                f"not layers={a.layers}, hidden={a.hidden}, out_channels={out_channels}."
-            )
-        find("readout", READOUTS, a.readout)
-        find("activation", ACTIVATIONS, a.activation)
-        if not 0 <= a.dropout < 1:
-            raise LookHopsError(f"dropout is a share from 0 up to below 1, not {a.dropout!r}.")
+        _check(a, out_channels)
         make_conv, make_pool = convolution(a.conv), pooling(a.pool)
         self.uses_edges = a.edges == "use" and make_conv is not None
         self.edge_channels = num_edge_numbers + num_edge_labels if self.uses_edges else 0
@@ -289,6 +279,21 @@ class GraphNetwork(nn.Module):
         """The architecture, as printing the module shows it."""
         options = ", ".join(f"{key}={value!r}" for key, value in asdict(self.architecture).items())
         return f"{self.in_channels}, {self.out_channels}, {options}"
+
+
+def _check(a: Architecture, out_channels: int) -> None:
+    """Refuse what makes no network."""
+    if a.conv == "none" and a.fingerprint is None and not a.totals:
+        raise LookHopsError("A model without a convolution reads a fingerprint, or totals.")
+    if a.layers < 1 or a.hidden < 2 or out_channels < 1:
+        raise LookHopsError(
+            "A network needs at least one layer, two hidden channels and one output, "
+            f"not layers={a.layers}, hidden={a.hidden}, out_channels={out_channels}."
+        )
+    find("readout", READOUTS, a.readout)
+    find("activation", ACTIVATIONS, a.activation)
+    if not 0 <= a.dropout < 1:
+        raise LookHopsError(f"dropout is a share from 0 up to below 1, not {a.dropout!r}.")
 
 
 def _further_poolings(first: Pooling, layers: int) -> int:
