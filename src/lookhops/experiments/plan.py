@@ -134,7 +134,8 @@ def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
     if name == "recommended":
         return RECOMMENDED, types
     if name == "fingerprint":
-        return FINGERPRINT, {option: types[option] for option in ("fingerprint", "totals", "edges")}
+        own = ("fingerprint", "totals", "edges", "bins")
+        return FINGERPRINT, {option: types[option] for option in own}
     conv, plus, pool = name.partition("+")
     if not plus and not is_other(conv):
         others = dict.fromkeys(("recommended", "fingerprint", *CLASSICAL))
