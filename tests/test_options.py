@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, fields
 
 import pytest
 
-from lookhops import LookHopsClassifier
+from lookhops import LookHopsClassifier, LookHopsRegressor
 from lookhops.errors import LookHopsError
 from lookhops.options import (
     RECOMMENDED,
@@ -53,15 +53,15 @@ def test_every_field_says_what_it_is(config):
     assert all(text.endswith(".") for text in texts.values())
 
 
-def test_the_estimator_has_them_all():
-    model = LookHopsClassifier()
-    parameters = model.get_params()
+@pytest.mark.parametrize(
+    "estimator, others", [(LookHopsClassifier, {"loss"}), (LookHopsRegressor, {"class_weights"})]
+)
+def test_the_estimators_have_them_all(estimator, others):
+    parameters = estimator().get_params()
     assert {name: parameters[name] for name in asdict(RECOMMENDED)} == asdict(RECOMMENDED)
     training = {option.name for option in options_of(Protocol())} - {"split", "folds"}
-    assert training <= set(parameters)
-    assert list(argument_texts(LookHopsClassifier)) == list(
-        inspect.signature(type(model)).parameters
-    )
+    assert training - set(parameters) == others
+    assert list(argument_texts(estimator)) == list(inspect.signature(estimator).parameters)
     assert LookHopsClassifier("gcn", k=3).get_params()["conv"] == "gcn"
     with pytest.raises(TypeError, match="'hops'"):
         LookHopsClassifier(hops=3)
