@@ -68,7 +68,7 @@ def test_what_stands_in_the_way_is_named(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(LookHopsError, match="pipe: a pipe or a device, not a file"):
         read_bytes(tmp_path / "pipe")
-    with pytest.raises(LookHopsError, match="a folder, where a file is meant"):
+    with pytest.raises(LookHopsError, match="it is a folder"):
         read_bytes(tmp_path)
     with pytest.raises(LookHopsError, match="cannot be written"), replacing(tmp_path) as part:
         part.touch()

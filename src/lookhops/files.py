@@ -257,7 +257,7 @@ def check_regular(path: Path) -> None:
     """Refuse what is no file of bytes: a pipe or a device may never end."""
     mode = path.stat().st_mode
     if stat.S_ISDIR(mode):
-        raise LookHopsError(f"{path}: a folder, where a file is meant.")
+        raise LookHopsError(f"{path}: cannot be read (it is a folder).")
     if not stat.S_ISREG(mode):
         raise LookHopsError(f"{path}: a pipe or a device, not a file.")
 
