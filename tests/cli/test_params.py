@@ -7,7 +7,7 @@ import pytest
 from tu_files import TINY, write_zip
 
 #: The network without what is read beside it.
-ALONE = ("--fingerprint", "none", "--no-totals")
+ALONE = ("--fingerprint", "none", "--no-totals", "--edges", "ignore")
 
 
 @pytest.mark.data

@@ -35,7 +35,7 @@ def test_numbers_are_trained_resumed_and_kept(lookhops, table, tmp_path):
     assert found.task.to_dict() == {"kind": "regression", "name": "size", "loss": "huber"}
     assert [values.shape for values in found.fitted.values()] == [(2,), (2,)]
     head = (tmp_path / "m" / "predictions.csv").read_text().splitlines()[0]
-    assert head == "seed,graph,id,size,predicted size"
+    assert head == "seed,graph,id,nodes,size,predicted size"
     assert "val_mae" in (tmp_path / "m" / "history.csv").read_text().splitlines()[0]
 
 
