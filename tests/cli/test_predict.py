@@ -104,6 +104,10 @@ def test_new_graphs_are_read_as_those_of_the_training(lookhops, tmp_path):
     assert "of 24 as labelled" in err
     code, out, err = lookhops("predict", model, tmp_path / "mine.csv", "--json")
     assert [list(record) for record in json.loads(out)][-1] == ["id", "skipped"]
+    code, out, err = lookhops("explain", model, tmp_path / "mine.csv", "--json")
+    assert code == 0, err
+    explained = json.loads(out)["graphs"]
+    assert (len(explained), list(explained[-1])) == (25, ["id", "skipped"])
 
 
 def test_smiles_on_standard_input(model):

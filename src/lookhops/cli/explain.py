@@ -14,7 +14,14 @@ import typer
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import print_json, print_line
 from lookhops.cli.shared.progress import progress_bar
-from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
+from lookhops.cli.shared.reading import (
+    Input,
+    Model,
+    Reading,
+    in_input_order,
+    skipped_records,
+    warnings_as_lines,
+)
 from lookhops.errors import LookHopsError
 from lookhops.files import changing, write_text
 from lookhops.words import counted
@@ -48,7 +55,7 @@ def explain(
 
     Writes `explanations.json` and one picture a graph, with a panel for each pooling layer: nodes
     shaded by score, dropped ones faded. Nodes are numbered from 0; an atom's number is its place
-    in the SMILES.
+    in the SMILES. A row of the input that gives no graph is there with its reason.
 
     Args:
         output: Folder for explanations.json and the pictures.
@@ -68,7 +75,8 @@ def explain(
         explained = explain_graphs(predictor, graphs, of_seed)
         found = bar.track(explained, len(graphs), description="explaining")
         records = list(with_pictures(found, new if pictures else None))
-        content = {"model": str(model), "seed": chosen, "graphs": records}
+        rows = in_input_order(records, skipped_records(graphs), graphs)
+        content = {"model": str(model), "seed": chosen, "graphs": rows}
         if new is not None:
             write_text(new / "explanations.json", json.dumps(content, ensure_ascii=False) + "\n")
     if as_json:

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import typer
 
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import err, print_json, print_line, warn
-from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
+from lookhops.cli.shared.reading import (
+    Input,
+    Model,
+    Reading,
+    in_input_order,
+    skipped_records,
+    warnings_as_lines,
+)
 from lookhops.files import write_text
 from lookhops.tables import csv_text
 from lookhops.words import counted, visible
-
-T = TypeVar("T")
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -53,15 +57,12 @@ def predict(
     predictor = Predictor(model, device)
     if stopped := predictor.checkpoint.config.get("stopped"):
         warn(f"{model}: {stopped}")
-    # A row that gives no graph has its reason among the answers, unless an error is asked for.
-    remembered = replace(predictor.checkpoint.reading, invalid="skip")
-    graphs = reading.load_input(source, remembered)
+    graphs = reading.load_input(source, predictor.checkpoint.reading)
     with warnings_as_lines():
         answers = predictor.predict(graphs, coverage)
     if as_json:
         rows = [{"id": name, **answers.record(i)} for i, name in enumerate(answers.ids)]
-        skipped = [{"id": one.id, "skipped": one.reason} for one in graphs.skipped]
-        print_json(in_input_order(rows, skipped, graphs))
+        print_json(in_input_order(rows, skipped_records(graphs), graphs))
     if output is not None:
         write_text(output, as_csv(source, graphs, answers, coverage))
         print_line(f"{output}: {counted(len(answers), 'graph')}", err)
@@ -86,14 +87,6 @@ def as_csv(source: str, graphs: Graphs, answers: Predictions, coverage: float) -
     cells = in_input_order(answered, skipped, graphs)
     pairs = zip(rows, cells, strict=True)
     return csv_text([*head, *made], [[*row, *own] for row, own in pairs])
-
-
-def in_input_order(answered: list[T], skipped: list[T], graphs: Graphs) -> list[T]:
-    """What belongs to the graphs and to the rows that gave none, in the order of the input."""
-    found = {one.row: own for one, own in zip(graphs.skipped, skipped, strict=True)}
-    rest = iter(answered)
-    total = len(answered) + len(skipped)
-    return [found[row] if row in found else next(rest) for row in range(total)]
 
 
 def input_rows(source: str, graphs: Graphs) -> tuple[list[str], list[list[str]]]:
