@@ -138,7 +138,7 @@ class OtherEdgeConvolution(OtherConvolution):
 def find_convolution(text: str) -> OtherConvolution:
     """What makes the convolution of a name such as ``pyg:GATv2Conv/heads=4``."""
     name = OtherName.parse(text)
-    if name.library != "pyg":
+    if name.package != "pyg":
         name.refuse("is no convolution: torch-geometric-pool has poolings only.")
     kind = name.find(pyg_convolutions(), "convolution")
     takes = _check_takes(name, kind)

@@ -13,14 +13,14 @@ from typing import Any, NoReturn
 from lookhops.errors import LookHopsError
 
 #: Prefixes of names, and what they stand for.
-LIBRARIES = {"pyg": "PyTorch Geometric", "tgp": "torch-geometric-pool"}
+PACKAGES = {"pyg": "PyTorch Geometric", "tgp": "torch-geometric-pool"}
 #: Texts of options that are neither numbers nor words.
 WORDS = {"true": True, "false": False, "none": None}
 
 
 def is_other(name: str) -> bool:
     """Whether a name is of a layer of another library."""
-    return name.partition(":")[0] in LIBRARIES and ":" in name
+    return name.partition(":")[0] in PACKAGES and ":" in name
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class OtherName:
     """A name such as ``pyg:GATv2Conv/heads=4``.
 
     Args:
-        library: ``pyg`` or ``tgp``.
-        layer: What the library calls the layer.
+        package: ``pyg`` or ``tgp``.
+        layer: What the package calls the layer.
         options: Their texts, by name.
     """
 
-    library: str
+    package: str
     layer: str
     options: Mapping[str, str]
 
@@ -41,30 +41,30 @@ class OtherName:
     def parse(cls, text: str) -> OtherName:
         """The parts of a name."""
         name, *options = text.split("/")
-        library, _, layer = name.partition(":")
+        package, _, layer = name.partition(":")
         found: dict[str, str] = {}
         for option in options:
             key, equals, value = option.partition("=")
             if not equals or key in found:
                 raise LookHopsError(f"{text}: options are written name=value, each once.")
             found[key] = value
-        return cls(library, layer, found)
+        return cls(package, layer, found)
 
     def __str__(self) -> str:
         options = "".join(f"/{name}={self.options[name]}" for name in sorted(self.options))
-        return f"{self.library}:{self.layer}{options}"
+        return f"{self.package}:{self.layer}{options}"
 
     def refuse(self, why: str) -> NoReturn:
         """Say why this layer cannot be had."""
-        raise LookHopsError(f"{self.library}:{self.layer} {why}")
+        raise LookHopsError(f"{self.package}:{self.layer} {why}")
 
     def find(self, table: Mapping[str, Any], what: str) -> Any:
         """The layer in a table of its library, or a sentence that names the nearest."""
         if self.layer in table:
             return table[self.layer]
         near = get_close_matches(self.layer, table, n=1, cutoff=0.4)
-        hint = f" Did you mean {self.library}:{near[0]}?" if near else ""
-        raise LookHopsError(f"{LIBRARIES[self.library]} has no {what} {self.layer!r} here.{hint}")
+        hint = f" Did you mean {self.package}:{near[0]}?" if near else ""
+        raise LookHopsError(f"{PACKAGES[self.package]} has no {what} {self.layer!r} here.{hint}")
 
     def values(self, kind: type) -> dict[str, Any]:
         """The values of the options, for the arguments of a class."""
@@ -89,7 +89,7 @@ class OtherName:
             if argument.default is Parameter.empty and name not in given:
                 if is_plain(argument):
                     self.refuse(
-                        f"needs {name}: give it, as in {self.library}:{self.layer}/{name}=..."
+                        f"needs {name}: give it, as in {self.package}:{self.layer}/{name}=..."
                     )
                 self.refuse(
                     f"needs {name}, which a name cannot give; register the layer from Python."

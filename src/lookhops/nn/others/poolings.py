@@ -160,7 +160,7 @@ class MakeOtherPooling:
             said = [*str(error).strip().splitlines(), "a check of its own fails"][0]
             said = said.partition(". ")[0].rstrip(".")
             raise LookHopsError(
-                f"{self.name.library}:{self.name.layer} does not work so: {said}."
+                f"{self.name.package}:{self.name.layer} does not work so: {said}."
             ) from error
         return made.train()
 
@@ -177,7 +177,7 @@ def _small_level(channels: int) -> Level:
 def find_pooling(text: str) -> MakeOtherPooling:
     """What makes the pooling of a name such as ``pyg:PANPooling`` or ``tgp:kmis/order_k=2``."""
     name = OtherName.parse(text)
-    if name.library == "pyg":
+    if name.package == "pyg":
         kind = name.find(pyg_poolings(), "pooling")
         if not {"edge_index", "M"} & {*inspect.signature(kind.forward).parameters}:
             name.refuse("gives no edges between what it pools to, so that no layer can follow.")
