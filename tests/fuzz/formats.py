@@ -7,6 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 
 from damage import (
     damaged_bytes,
@@ -103,43 +104,40 @@ def damaged_store(content: bytes, random: Random) -> bytes:
     """Values of rows other than they were, with SQLite's own tools; or other bytes."""
     if random.random() < 0.4:
         return damaged_bytes(content, random)
-    path = Path(f"/tmp/fuzz-{random.random()}.sqlite")
-    path.write_bytes(content)
-    db = sqlite3.connect(path)
-    table = random.choice(("runs", "runs", "facts", "claims"))
-    if table == "claims":
-        owner = random.choice(("", "x", ":::", "a:b:c", None, 5, f"{'9' * 30}:1:1"))
-        db.execute("INSERT INTO claims VALUES ('f', 'a', 'p', 1, ?, ?)", (str(owner), "text"))
-    columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
-    column = random.choice(columns)
-    how = random.randrange(4)
-    old = db.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()
-    if how == 0:
-        db.execute(f"ALTER TABLE {table} RENAME COLUMN {column} TO other")
-    elif old and isinstance(old[0], str) and old[0][:1] in "{[":
-        text = damaged_json_text(old[0].encode(), random).decode(errors="replace")
-        db.execute(f"UPDATE {table} SET {column} = ?", (text,))
-    else:
-        value = random.choice((0, -1, 1.5, "text", b"\0\1", 2**62, ""))
-        db.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))
-    db.commit()
-    db.close()
-    found = path.read_bytes()
-    path.unlink()
-    return found
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"{random.random()}.sqlite"
+        path.write_bytes(content)
+        db = sqlite3.connect(path)
+        table = random.choice(("runs", "runs", "facts", "claims"))
+        if table == "claims":
+            owner = random.choice(("", "x", ":::", "a:b:c", None, 5, f"{'9' * 30}:1:1"))
+            db.execute("INSERT INTO claims VALUES ('f', 'a', 'p', 1, ?, ?)", (str(owner), "text"))
+        columns = [row[1] for row in db.execute(f"PRAGMA table_info({table})")]
+        column = random.choice(columns)
+        how = random.randrange(4)
+        old = db.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()
+        if how == 0:
+            db.execute(f"ALTER TABLE {table} RENAME COLUMN {column} TO other")
+        elif old and isinstance(old[0], str) and old[0][:1] in "{[":
+            text = damaged_json_text(old[0].encode(), random).decode(errors="replace")
+            db.execute(f"UPDATE {table} SET {column} = ?", (text,))
+        else:
+            value = random.choice((0, -1, 1.5, "text", b"\0\1", 2**62, ""))
+            db.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))
+        db.commit()
+        db.close()
+        return path.read_bytes()
 
 
 def damaged_zip(content: bytes, random: Random) -> bytes:
     """Damaged numbers in a whole archive, or a damaged archive."""
     if random.random() < 0.4:
         return damaged_bytes(content, random)
-    path = Path(f"/tmp/fuzz-{random.random()}.zip")
-    texts = dict(TINY)
+    name, texts = f"{random.random()}.zip", dict(TINY)
     part = random.choice(list(texts))
     texts[part] = damaged_table(texts[part].encode(), random).decode(errors="replace")
-    found = write_zip(path, texts).read_bytes()
-    path.unlink()
-    return found
+    with TemporaryDirectory() as folder:
+        return write_zip(Path(folder) / name, texts).read_bytes()
 
 
 def run(line: str) -> int:
