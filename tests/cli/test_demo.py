@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 from lookhops.cli.demo import MOLECULES
 from lookhops.datasets import load
-from lookhops.models.folder import load_model
+from lookhops.models.checkpoint import load_model
 
 
 def test_the_whole_demo(lookhops, tmp_path):

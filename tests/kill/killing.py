@@ -26,7 +26,8 @@ from lookhops import cli, files  # noqa: E402
 from lookhops.errors import LookHopsError  # noqa: E402
 from lookhops.experiments.results import Results  # noqa: E402
 from lookhops.experiments.store import Store  # noqa: E402
-from lookhops.models.folder import CONFIG, PREDICTIONS, load_model  # noqa: E402
+from lookhops.models.checkpoint import load_model  # noqa: E402
+from lookhops.models.folder import CONFIG, PREDICTIONS  # noqa: E402
 
 FAULTS = ctypes.CDLL(os.environ["LD_PRELOAD"])
 DATA = ("hops-1", "--task-size", "40")

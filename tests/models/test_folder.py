@@ -12,7 +12,8 @@ import torch
 
 from lookhops import files
 from lookhops.errors import LookHopsError
-from lookhops.models.folder import FORMAT, load_model, run_records
+from lookhops.models.checkpoint import load_model
+from lookhops.models.folder import FORMAT, run_records
 from lookhops.models.records import RunRecord
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture

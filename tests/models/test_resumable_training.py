@@ -12,7 +12,7 @@ import torch
 
 from lookhops.datasets import Split, load
 from lookhops.errors import LookHopsError
-from lookhops.models.folder import load_model
+from lookhops.models.checkpoint import load_model
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture

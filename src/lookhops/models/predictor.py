@@ -15,8 +15,8 @@ from lookhops.encoding.whole import WholeGraphs
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
+from lookhops.models.checkpoint import Checkpoint, load_model
 from lookhops.models.evaluation import graph_ids
-from lookhops.models.folder import Checkpoint, load_model
 from lookhops.nn import GraphNetwork
 from lookhops.tasks import Calibration, Classification
 from lookhops.tasks.conformal import COVERAGE

@@ -23,7 +23,9 @@ from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.models.folder import CONFIG, difference, load_model, save_model, settings_of
+from lookhops.models.checkpoint import load_model
+from lookhops.models.folder import CONFIG
+from lookhops.models.saving import difference, save_model, settings_of
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.schema import AtLeast, located, read
@@ -137,7 +139,7 @@ class ResumeState:
 
     Args:
         folder: The model's folder.
-        settings: What :func:`~lookhops.models.folder.settings_of` gave.
+        settings: What :func:`~lookhops.models.saving.settings_of` gave.
         every: Seconds between two writes.
     """
 
