@@ -11,7 +11,6 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 
 from lookhops.options import (
-    SHARED_TEXTS,
     Architecture,
     Option,
     Protocol,
@@ -26,6 +25,11 @@ Network = Annotated[Architecture, "The network"]
 Training = Annotated[Protocol, "Training and splits"]
 #: What commands begin with: the paper's protocol, but classes are split in proportion.
 AUTO = Protocol(split="auto")
+#: What options mean that stand in several commands; a docstring there need not say it again.
+SHARED_TEXTS = {
+    "device": "cpu, cuda, or auto: a GPU where there is one.",
+    "precision": argument_texts(Protocol)["precision"],
+}
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -39,7 +43,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """
     hints = get_type_hints(command, include_extras=True)
     own = inspect.signature(command).parameters
-    texts = SHARED_TEXTS | argument_texts(command)
+    texts = argument_texts(command)
     configs: dict[str, Any] = {}
     panels: dict[str, str] = {}
     options: list[Option] = []
@@ -53,6 +57,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             flag = f"--{name.replace('_', '-')}"
             text = texts.get(name, "")
             options.append(Option(name, hints[name], parameter.default, text, flag, None))
+    options = [
+        option if option.help else option._replace(help=SHARED_TEXTS.get(option.name, ""))
+        for option in options
+    ]
 
     @wraps(command)
     def run(**values: Any) -> None:
