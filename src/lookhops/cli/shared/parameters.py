@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import is_dataclass, replace
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
@@ -19,6 +20,28 @@ from lookhops.options import (
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
+
+
+def _load_plugins(paths: list[Path] | None) -> list[Path] | None:
+    for path in paths or ():
+        from lookhops.nn.plugins import load_plugin
+
+        load_plugin(path)
+    return paths
+
+
+#: Files with layers of the user's own, of every command that makes or loads a network. They have
+#: been run when the command begins.
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py",
+        help="A Python file that registers layers of your own; it is run. May be given again.",
+        show_default=False,
+        callback=_load_plugins,
+    ),
+]
 
 #: Parameters of commands that stand for the options of a dataclass, in a panel with this title.
 Network = Annotated[Architecture, "The network"]
