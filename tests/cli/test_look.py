@@ -183,7 +183,7 @@ def test_graphs_without_features(lookhops: Run, tmp_path: Path):
 
 def test_tables(lookhops: Run, tmp_path: Path):
     """An edge list has no features of nodes: degrees are looked at; the classes stand beside it."""
-    write_transfers(tmp_path, cases=40)
+    write_transfers(tmp_path, cases=120)
     options = ("--bootstrap", "0", "--max-k", "4", "--seeds", "2", "--max-hops", "1", "--json")
     code, out, err = lookhops("look", tmp_path / "edges.csv", *options)
     assert code == 0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.markup import escape
 
-from lookhops.cli.shared.parameters import AUTO, Json, Network, Training, with_options
+from lookhops.cli.shared.parameters import AUTO, Json, Network, Plugins, Training, with_options
 from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
 from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.splitting import Splitting, tell_remarks
@@ -64,6 +64,7 @@ def train(
     k: str = str(RECOMMENDED.k),
     seeds: str | None = None,
     report: ReportFile = None,
+    plugin: Plugins = None,
     as_json: Json = False,
     *,
     network: Network = RECOMMENDED,
