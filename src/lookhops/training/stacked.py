@@ -96,6 +96,8 @@ class StackedEngine(Engine):
         # What recorded steps read and write stays where it is.
         self.order = torch.full_like(self.plans["train"], -1, device=self.device)
         self.val_order = self.plans["val"].to(self.device)
+        shape = *self.val_order.shape, self.task.out_channels
+        self.val_outputs = torch.zeros(shape, dtype=self.dtype, device=self.device)
         self.key = torch.zeros(len(self.members), dtype=torch.long, device=self.device)
         self.sums = torch.zeros(4, len(self.members), dtype=torch.float64, device=self.device)
         self.recorder = Recorder(self.optimizer, self.sums, self.fixed_shapes)
@@ -150,6 +152,7 @@ class StackedEngine(Engine):
         self.model.eval()
         index = self.val_order.index_select(1, number).squeeze(1)
         output, target, real, _ = self._outputs(index, self.capacity, self.now, self.learnt_now)
+        self.val_outputs.index_copy_(1, number, output.unsqueeze(1))
         self._add(0, *self.task.losses(output, target, self.fitted, real))
         self._add(2, *self.task.scores(output, target, self.fitted, real))
 
@@ -200,6 +203,14 @@ class StackedEngine(Engine):
             sums = self.recorder.run("val", self._val_step, self.val_order.shape[1])
         loss, loss_weight, score, score_weight = sums.cpu()
         return self._spread(loss / loss_weight), self._spread(score / score_weight)
+
+    def validated(self) -> Tensor:
+        """The outputs that were measured last; zeros of members that have left."""
+        own = self.val_outputs.flatten(1, 2).cpu()
+        most = max(len(split.val) for split in self.splits)
+        found = own.new_zeros(len(self.seeds), most, own.shape[-1])
+        found[self.members, : own.shape[1]] = own[:, :most]
+        return found
 
     @torch.no_grad()
     def predict(self, part: str) -> list[Tensor]:
