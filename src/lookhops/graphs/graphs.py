@@ -208,7 +208,9 @@ class Graphs:
         """Whether every edge is there in both directions, with the same features."""
         back = stable_argsort(pair_keys(self.target, self.source, self.num_nodes))
         told = (self.edge_attributes, self.edge_labels)
-        return self.is_undirected and all(t is None or torch.equal(t, t[back]) for t in told)
+        return self.is_undirected and all(
+            t is None or bool(torch.isclose(t, t[back], 0, 0, equal_nan=True).all()) for t in told
+        )
 
     @cached_property
     def num_undirected_edges(self) -> int:
