@@ -125,6 +125,11 @@ class GraphNetwork(nn.Module):
             self.edges = EdgeFactors(num_edge_numbers, num_edge_labels, len(self.convs))
 
     @property
+    def _drops(self) -> bool:
+        """Whether features are dropped between layers while training."""
+        return isinstance(self.dropout, Tensor) or self.dropout > 0
+
+    @property
     def readout_channels(self) -> int:
         """Channels of the readouts (:meth:`look`); 0 without a convolution."""
         a = self.architecture
@@ -232,8 +237,7 @@ class GraphNetwork(nn.Module):
             masked: Whether pooling keeps all shapes and masks what it drops.
             key: As for :meth:`forward`.
         """
-        drops = isinstance(self.dropout, Tensor) or self.dropout > 0
-        if self.training and key is None and (drops or self.readings):
+        if self.training and key is None and (self._drops or self.readings):
             key = _drawn_key(level.x)
         level, total, decisions = self.look(level, masked, key)
         outputs = [] if total is None else [self.mlp(total)]
@@ -266,7 +270,7 @@ class GraphNetwork(nn.Module):
                 read = torch.cat((read, read[..., self.architecture.hidden :] * sizes), dim=-1)
             read = torch.relu(read)
             total = read if total is None else total + read
-            if drops and self.training and not last:
+            if self._drops and self.training and not last:
                 assert key is not None
                 dropped = dropout(level.x, self.dropout, key, layer, level.places)
                 level = level.with_x(dropped)
