@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lookhops.cli.shared.parameters import AUTO, Json, Training, with_options
+from lookhops.cli.shared.parameters import AUTO, Json, Plugins, Training, with_options
 from lookhops.cli.shared.printing import out, print_json, print_line, print_table
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.running import Left, Runner, Running, run_plan
@@ -42,6 +42,7 @@ def compare(
     seeds: str | None = None,
     plot: Path | None = None,
     report: ReportFile = None,
+    plugin: Plugins = None,
     as_json: Json = False,
     *,
     training: Training = AUTO,

@@ -11,7 +11,7 @@ from rich.table import Table
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import bar, err, grid, out, print_json, print_line
 from lookhops.cli.shared.progress import progress_bar
-from lookhops.cli.shared.reading import Reading, Source
+from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
 from lookhops.files import replacing
@@ -70,7 +70,7 @@ def look(
     if plot is not None and plot.suffix.lower() not in PICTURES:
         raise LookHopsError(f"{plot}: a picture ends in {', '.join(PICTURES)}.")
     graphs = reading.load_to_learn(source)
-    with progress_bar() as shown:
+    with warnings_as_lines(), progress_bar() as shown:
         task = shown.add_task("looking", total=1.0)
         progress = lambda what, share: shown.update(task, description=what, completed=share)  # noqa: E731
         asked = (max_k, neighbourhood, epsilon, bootstrap, seed, per_class)

@@ -83,6 +83,8 @@ class GraphNetwork(nn.Module):
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.architecture = a = Architecture(**options)
+        #: Between layers; of stacked members that differ, a tensor with the share of each.
+        self.dropout: float | Tensor = a.dropout
         check_ratio(self, "ratio", a.ratio)
         _check(a, out_channels)
         make_conv, make_pool = convolution(a.conv), pooling(a.pool)
@@ -224,7 +226,8 @@ class GraphNetwork(nn.Module):
             masked: Whether pooling keeps all shapes and masks what it drops.
             key: As for :meth:`forward`.
         """
-        if self.training and key is None and (self.architecture.dropout or self.readings):
+        drops = isinstance(self.dropout, Tensor) or self.dropout > 0
+        if self.training and key is None and (drops or self.readings):
             key = _drawn_key(level.x)
         total: Tensor | None = None
         decisions: list[Pooled] = []
@@ -242,9 +245,9 @@ class GraphNetwork(nn.Module):
                 read = torch.cat((read, read[..., self.architecture.hidden :] * sizes), dim=-1)
             read = torch.relu(read)
             total = read if total is None else total + read
-            if self.architecture.dropout and self.training and not last:
+            if drops and self.training and not last:
                 assert key is not None
-                dropped = dropout(level.x, self.architecture.dropout, key, layer, level.places)
+                dropped = dropout(level.x, self.dropout, key, layer, level.places)
                 level = level.with_x(dropped)
         outputs = [] if total is None else [self.mlp(total)]
         if self.readings and level.whole is None:

@@ -20,7 +20,7 @@ class EagerEngine(Engine):
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
         """Take the one network, and make its optimiser."""
         [self.model] = models
-        [self.seed], [self.split] = self.seeds, self.splits
+        [self.seed], [self.split], [self.name] = self.seeds, self.splits, self.names
         [learnt] = self.learnt
         self.inputs: MemberInputs | WindowInputs
         if self.windows is None:
@@ -28,7 +28,7 @@ class EagerEngine(Engine):
         else:
             self.inputs = WindowInputs(self.windows, learnt)
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
-        self.optimizer = self.adam(self.model.parameters())
+        self.optimizer = self.begin(self.model.parameters(), [0])
         [self.fitted] = self.fitted_each
 
     def batch(self, index: Tensor) -> tuple[Level, Tensor]:
@@ -97,18 +97,18 @@ class EagerEngine(Engine):
             **moments(self.optimizer, dict(self.model.named_parameters())),
         }
         return {
-            f"{self.seed}.{part}.{key}": value.detach().cpu().clone()
+            f"{self.name}.{part}.{key}": value.detach().cpu().clone()
             for part, values in parts.items()
             for key, value in values.items()
         }
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`state` gave."""
-        check_state(state, self.seeds)
-        kept = entries(state, self.seed, "kept")
-        self.model.load_state_dict(entries(state, self.seed, "now") or kept)
+        check_state(state, self.names)
+        kept = entries(state, self.name, "kept")
+        self.model.load_state_dict(entries(state, self.name, "now") or kept)
         self.kept = {key: value.to(self.device) for key, value in kept.items()}
-        own = {moment: entries(state, self.seed, f"adam-{moment}") for moment in MOMENTS}
+        own = {moment: entries(state, self.name, f"adam-{moment}") for moment in MOMENTS}
         for key, value in self.model.named_parameters():
             if key in own["step"]:
                 self.optimizer.state[value] = {

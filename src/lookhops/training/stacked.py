@@ -89,7 +89,7 @@ class StackedEngine(Engine):
         """Make the stack of the present members with these weights and a fresh optimiser."""
         self.now = {key: value.clone().requires_grad_() for key, value in now.items()}
         self.kept = {key: value.clone() for key, value in kept.items()}
-        self.optimizer = self.adam(self.now.values())
+        self.optimizer = self.begin(self.now.values(), self.members)
         known = [one for m in self.members if (one := self.fitted_each[m]) is not None]
         self.fitted = torch.stack(known) if known else None
         self.plans = {part: self._plan(part, self.members) for part in PARTS}
@@ -270,25 +270,25 @@ class StackedEngine(Engine):
                 for i, member in enumerate(self.members):
                     own = value if shared else self._own(member, key, value[i])
                     own = own.detach().cpu().clone()
-                    state[f"{self.seeds[member]}.{part}.{key}"] = own
+                    state[f"{self.names[member]}.{part}.{key}"] = own
         for member, weights in self.retired.items():
-            state |= {f"{self.seeds[member]}.kept.{key}": v for key, v in weights.items()}
+            state |= {f"{self.names[member]}.kept.{key}": v for key, v in weights.items()}
         return state
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`state` gave."""
-        check_state(state, self.seeds)
+        check_state(state, self.names)
         everybody = range(len(self.seeds))
-        self.members = [m for m in everybody if entries(state, self.seeds[m], "now")]
+        self.members = [m for m in everybody if entries(state, self.names[m], "now")]
         gone = [member for member in everybody if member not in self.members]
-        self.retired = {member: entries(state, self.seeds[member], "kept") for member in gone}
+        self.retired = {member: entries(state, self.names[member], "kept") for member in gone}
         self._load(state)
 
     def _load(self, state: Mapping[str, Tensor]) -> None:
         """Fill the stack of the present members from a state."""
 
         def stacked(what: str) -> dict[str, Tensor]:
-            return self._stack([entries(state, self.seeds[m], what) for m in self.members])
+            return self._stack([entries(state, self.names[m], what) for m in self.members])
 
         self._fill(stacked("now"), stacked("kept"))
         own = {moment: stacked(f"adam-{moment}") for moment in MOMENTS}
