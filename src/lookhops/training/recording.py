@@ -39,12 +39,24 @@ class Recorder:
         """Record every step anew: the memory that it runs over is another."""
         self.recorded.clear()
 
-    def run(self, name: str, step: Step, times: int) -> Tensor:
-        """Take the step of this name so many times, numbered from 0; what they added up."""
+    def record(self, name: str, step: Step) -> None:
+        """Record the step of this name, unless it is: meanwhile the device does nothing else."""
         if self.records and name not in self.recorded:
             self.recorded[name] = self._record(step)
+
+    def run(self, name: str, step: Step, times: int, more: bool = False) -> Tensor:
+        """Take the step of this name so many times, numbered from 0; what they added up.
+
+        Args:
+            name: Of the step.
+            step: The step.
+            times: How many times.
+            more: Whether it adds to what earlier ones added up.
+        """
+        self.record(name, step)
         self.number.zero_()
-        self.sums.zero_()
+        if not more:
+            self.sums.zero_()
         for _ in range(times):
             self.recorded[name].replay() if self.records else self._take(step)
         return self.sums
