@@ -40,8 +40,8 @@ class Architecture:
         totals: Read beside the network what a graph holds in all: its size, counts of labels and
             degrees, means of attributes.
         edges: What edges carry (labels, numbers, weights): ``use`` it everywhere, or ``ignore`` it
-            everywhere; without either, fingerprint and totals use it, and layers, as the paper's,
-            do not.
+            everywhere; with ``none`` of these, fingerprint and totals use it, and layers, as the
+            paper's, do not.
         scale: Of numeric features, learnt from the training part: ``standard`` (mean 0, standard
             deviation 1; heavy tails by quantiles), ``quantiles`` (as many values below as a normal
             distribution has) or ``none`` (as they are: the paper's).

@@ -116,8 +116,9 @@ def _type(option: Option, panel: str | None) -> Any:
     elif option.type == bool | None or option.default is True:
         names = [f"{option.flag}/{option.flag.replace('--', '--no-', 1)}"]
     kind, *rest = get_args(option.type) or (option.type,)
-    if kind in (int, float) and type(None) in rest:
-        parser = _number_or_none(kind)
+    # A text that is not given is none anyway: only where there is a default must it be said.
+    if type(None) in rest and (kind in (int, float) or (kind is str and option.default)):
+        parser = _or_none(kind)
         shown = typer.Option(
             *names,
             help=option.help,
@@ -130,8 +131,8 @@ def _type(option: Option, panel: str | None) -> Any:
     return Annotated[option.type, shown]
 
 
-def _number_or_none(kind: type) -> Callable[[str], Any]:
-    """Reads a number, or the word ``none`` for no value."""
+def _or_none(kind: type) -> Callable[[str], Any]:
+    """Reads a number or a text, or the word ``none`` for no value."""
 
     def read(text: str) -> Any:
         if text == "none":
