@@ -23,6 +23,7 @@ from lookhops.cli import (
     predict,
     report,
     train,
+    tune,
 )
 from lookhops.errors import LookHopsError
 from lookhops.words import visible
@@ -47,6 +48,7 @@ for command in (
     evaluate.evaluate,
     explain.explain,
     compare.compare,
+    tune.tune,
     paper.paper,
     report.report,
     demo.demo,

@@ -47,6 +47,8 @@ class Protocol:
         members: Networks for each split, with other initial weights each, whose answers are
             averaged.
         batch_size: Graphs in a batch.
+        batch_nodes: About so many nodes in a batch, and no more than ``batch_size`` graphs: where
+            sizes vary widely, batches then take equally long. By default graphs alone are counted.
         learning_rate: Learning rate of Adam.
         weight_decay: Weight decay of Adam.
         max_epochs: Most epochs of a run.
@@ -55,6 +57,9 @@ class Protocol:
         loss: Of numbers, standardised by the training part: ``mse``, ``mae`` or ``huber``.
         precision: ``float32``; ``tf32`` (dense products rounded to 10 bits on GPUs that can);
             ``bfloat16`` (layers in bfloat16, weights in float32); ``float64``.
+        stream: Leave the graphs where they are, in main memory or in their mapped file, and copy
+            those of the next steps to the device while it trains; by default where the device has
+            no room for all of them. The numbers are the same.
     """
 
     seeds: tuple[int, ...] = PAPER_SEEDS
@@ -63,6 +68,7 @@ class Protocol:
     folds: int | None = option(None, least=2)
     members: int = option(1, least=1)
     batch_size: int = option(256, least=1)
+    batch_nodes: int | None = option(None, least=1)
     learning_rate: float = option(1e-3, flag="--lr")
     weight_decay: float = 0.0
     max_epochs: int = option(500, flag="--epochs", least=1)
@@ -70,6 +76,7 @@ class Protocol:
     class_weights: bool = False
     loss: str = "mse"
     precision: str = "float32"
+    stream: bool | None = None
 
     def __post_init__(self) -> None:
         if not self.seeds:

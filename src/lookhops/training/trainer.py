@@ -19,6 +19,7 @@ from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
 from lookhops.options import Protocol
 from lookhops.tasks import Task, task_of
+from lookhops.training.batches import number_of_batches
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import Engine
 from lookhops.training.randomness import FINAL, member_seed, seeded_model
@@ -46,6 +47,7 @@ class Run:
         member: Which of several networks on this split, from 0.
         members: Where this stands for several networks, all of them: ``predictions`` are of their
             average, all else is of the first.
+        failed: Whether its loss stopped being a number, and others went on without it.
     """
 
     seed: int
@@ -59,6 +61,7 @@ class Run:
     fitted: Tensor | None = None
     member: int = 0
     members: tuple[Run, ...] = ()
+    failed: bool = False
 
     @property
     def key(self) -> str:
@@ -76,7 +79,11 @@ class Run:
 
     def done(self, protocol: Protocol) -> bool:
         """Whether the protocol says stop."""
-        return self.waited() >= protocol.patience or len(self.history) >= protocol.max_epochs
+        return (
+            self.failed
+            or self.waited() >= protocol.patience
+            or len(self.history) >= protocol.max_epochs
+        )
 
 
 def run_key(seed: int, member: int) -> str:
@@ -199,7 +206,7 @@ def _train_all(
             if unseen is not None:
                 unseen.restore(state)
         try:
-            _fit(engine, task, runs, protocol, on_epoch, unseen)
+            fit(engine, task, runs, protocol, on_epoch, unseen=unseen)
         except NotFinite as error:
             error.runs = _by_split(finished + error.runs, task)
             raise
@@ -238,23 +245,32 @@ def _average(members: Sequence[Run], task: Task) -> Run:
     return replace(members[0], predictions=predictions, members=tuple(members))
 
 
-def _fit(
+def fit(
     engine: Engine,
     task: Task,
     runs: list[Run],
     protocol: Protocol,
     on_epoch: Callable[[Progress], None],
-    unseen: Unseen | None,
+    *,
+    unseen: Unseen | None = None,
+    go_on: bool = False,
 ) -> None:
     """Epoch after epoch until every run of the stack has stopped.
 
     Networks that are trained on all graphs have nothing to stop by: their last weights are kept.
+
+    Args:
+        engine, task, runs, protocol, on_epoch: As for :func:`train`.
+        unseen: Takes note of what validation graphs are answered in each epoch.
+        go_on: Whether the others go on where the loss of a run is not a number: it has failed.
+            Else that is an error.
     """
+    final = runs[0].seed == FINAL
     while not all(run.done(protocol) for run in runs):
         start = time.perf_counter()
         epoch = max(len(run.history) for run in runs) + 1
         train_loss = engine.epoch(epoch).tolist()
-        validated = None if unseen is None else engine.validate()
+        validated = None if final else engine.validate()
         seconds = (time.perf_counter() - start) / len(runs)
         going = [i for i, run in enumerate(runs) if not run.done(protocol)]
         rows = [{"epoch": epoch, "train_loss": loss} for loss in train_loss]
@@ -264,7 +280,10 @@ def _fit(
         watched = [row.get("val_loss", -epoch) for row in rows]  # without one, later is better
         for i in going:
             if not isfinite(train_loss[i]) or not isfinite(watched[i]):
-                raise _not_finite(engine, runs, runs[i], epoch)
+                if not go_on:
+                    raise _not_finite(engine, runs, runs[i], epoch)
+                runs[i].failed = True
+        going = [i for i in going if not runs[i].failed]
         better = [i in going and watched[i] < run.best_loss for i, run in enumerate(runs)]
         engine.remember(torch.tensor(better))
         if unseen is not None:
@@ -311,8 +330,9 @@ def _engines(
     probe = seeded_model(0, encoding.width, task.out_channels, architecture, **encoding.sizes)
     together = stacked and stackable(probe)
     stacks: dict[Any, list[Run]] = {}
+    nodes = graphs.nodes_per_graph.cpu()
     for run in runs:  # networks of a stack take equally many steps
-        steps = -(-len(run.split.train) // protocol.batch_size)
+        steps = number_of_batches(run.split.train, nodes, protocol)
         stacks.setdefault(steps if together else run.key, []).append(run)
     engine = StackedEngine if together else EagerEngine
     for own in stacks.values():
