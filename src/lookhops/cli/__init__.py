@@ -22,6 +22,7 @@ from lookhops.cli import (
     params,
     predict,
     report,
+    serve,
     train,
 )
 from lookhops.errors import LookHopsError
@@ -46,6 +47,7 @@ for command in (
     predict.predict,
     evaluate.evaluate,
     explain.explain,
+    serve.serve,
     compare.compare,
     paper.paper,
     report.report,
