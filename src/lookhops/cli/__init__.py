@@ -24,6 +24,7 @@ from lookhops.cli import (
     report,
     serve,
     train,
+    tune,
 )
 from lookhops.errors import LookHopsError
 from lookhops.words import visible
@@ -49,6 +50,7 @@ for command in (
     explain.explain,
     serve.serve,
     compare.compare,
+    tune.tune,
     paper.paper,
     report.report,
     demo.demo,
