@@ -22,6 +22,7 @@ from lookhops.cli import (
     params,
     predict,
     report,
+    serve,
     train,
     tune,
 )
@@ -47,6 +48,7 @@ for command in (
     predict.predict,
     evaluate.evaluate,
     explain.explain,
+    serve.serve,
     compare.compare,
     tune.tune,
     paper.paper,
