@@ -11,17 +11,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lookhops.cli.shared.parameters import Json, with_options
+from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import print_json, print_line
 from lookhops.cli.shared.progress import progress_bar
-from lookhops.cli.shared.reading import (
-    Input,
-    Model,
-    Reading,
-    in_input_order,
-    skipped_records,
-    warnings_as_lines,
-)
+from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.errors import LookHopsError
 from lookhops.files import changing, write_text
 from lookhops.words import counted
@@ -47,6 +40,7 @@ def explain(
         bool, typer.Option("--pictures/--no-pictures", help="Draw each graph (SVG).")
     ] = True,
     device: str = "auto",
+    plugin: Plugins = None,
     as_json: Json = False,
     *,
     reading: Reading,
@@ -60,6 +54,7 @@ def explain(
     Args:
         output: Folder for explanations.json and the pictures.
     """
+    from lookhops.graphs import in_input_order
     from lookhops.models.explain import explain as explain_graphs
     from lookhops.models.predictor import Predictor
     from lookhops.training.randomness import FINAL
@@ -75,7 +70,8 @@ def explain(
         explained = explain_graphs(predictor, graphs, of_seed)
         found = bar.track(explained, len(graphs), description="explaining")
         records = list(with_pictures(found, new if pictures else None))
-        rows = in_input_order(records, skipped_records(graphs), graphs)
+        skipped = [row.record() for row in graphs.skipped]
+        rows = in_input_order(records, skipped, graphs.skipped)
         content = {"model": str(model), "seed": chosen, "graphs": rows}
         if new is not None:
             write_text(new / "explanations.json", json.dumps(content, ensure_ascii=False) + "\n")

@@ -8,18 +8,10 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from lookhops.cli.shared.parameters import Json, with_options
+from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import err, print_json, print_line, warn
-from lookhops.cli.shared.reading import (
-    Input,
-    Model,
-    Reading,
-    in_input_order,
-    skipped_records,
-    warnings_as_lines,
-)
+from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.files import write_text
-from lookhops.tables import csv_text
 from lookhops.words import counted, visible
 
 if TYPE_CHECKING:
@@ -34,6 +26,7 @@ def predict(
     device: str = "auto",
     coverage: float = 0.9,
     output: Path | None = None,
+    plugin: Plugins = None,
     as_json: Json = False,
     *,
     reading: Reading,
@@ -52,6 +45,7 @@ def predict(
         coverage: Probability with which a set or an interval holds the truth.
         output: CSV file to write; by default standard output.
     """
+    from lookhops.models.answer_table import answer_csv, answer_records
     from lookhops.models.predictor import Predictor
 
     predictor = Predictor(model, device)
@@ -61,55 +55,17 @@ def predict(
     with warnings_as_lines():
         answers = predictor.predict(graphs, coverage)
     if as_json:
-        rows = [{"id": name, **answers.record(i)} for i, name in enumerate(answers.ids)]
-        print_json(in_input_order(rows, skipped_records(graphs), graphs))
+        print_json(answer_records(graphs, answers))
     if output is not None:
-        write_text(output, as_csv(source, graphs, answers, coverage))
+        write_text(output, answer_csv(source, graphs, answers, coverage))
         print_line(f"{output}: {counted(len(answers), 'graph')}", err)
     elif not as_json:
-        text = as_csv(source, graphs, answers, coverage)
+        text = answer_csv(source, graphs, answers, coverage)
         typer.echo(visible(text) if sys.stdout.isatty() else text, nl=False)
     if unlike := int(answers.unlike.sum()):
         many = "is" if unlike == 1 else "are"
         warn(f"{counted(unlike, 'graph')} {many} unlike all that the model was trained on")
     _compare(graphs, answers)
-
-
-def as_csv(source: str, graphs: Graphs, answers: Predictions, coverage: float) -> str:
-    """The rows of the input, each with its answer or why it has none."""
-    from lookhops.models.answer_table import answer_columns
-
-    head, rows = input_rows(source, graphs)
-    made = answer_columns(answers, coverage, head)
-    blank = [""] * (len(made) - 1)
-    answered = [list(cells) for cells in zip(*made.values(), strict=True)]
-    skipped = [[*blank, f"skipped: {one.reason}"] for one in graphs.skipped]
-    cells = in_input_order(answered, skipped, graphs)
-    pairs = zip(rows, cells, strict=True)
-    return csv_text([*head, *made], [[*row, *own] for row, own in pairs])
-
-
-def input_rows(source: str, graphs: Graphs) -> tuple[list[str], list[list[str]]]:
-    """The input as it was given: names of its columns, and its rows, skipped ones too.
-
-    Of sources that are no table: what each graph is called, and what else is known of it.
-    """
-    from lookhops.datasets.molecule_files import table_cells
-    from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
-    from lookhops.models.evaluation import graph_ids
-
-    path = Path(source)
-    of_molecules = graphs.featuriser.startswith("molecules") and path.is_file()
-    if of_molecules and suffix_of(path) in TABLE_SUFFIXES:
-        head, rows, _ = table_cells(path)
-        return head, [list(row) for row in rows]
-    columns = {"id": graph_ids(graphs)}
-    columns |= {key: [str(v) for v in own] for key, own in graphs.columns.items() if key != "id"}
-    known = [list(cells) for cells in zip(*columns.values(), strict=True)]
-    blank = [""] * (len(columns) - 1)
-    return list(columns), in_input_order(
-        known, [[one.id, *blank] for one in graphs.skipped], graphs
-    )
 
 
 def _compare(graphs: Graphs, answers: Predictions) -> None:

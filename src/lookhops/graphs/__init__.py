@@ -2,7 +2,7 @@
 
 from lookhops.graphs.choosing import concatenate
 from lookhops.graphs.graphs import SUFFIX, Graphs
-from lookhops.graphs.skipped import Skipped
+from lookhops.graphs.skipped import Skipped, in_input_order
 from lookhops.graphs.targets import Target
 
-__all__ = ["SUFFIX", "Graphs", "Skipped", "Target", "concatenate"]
+__all__ = ["SUFFIX", "Graphs", "Skipped", "Target", "concatenate", "in_input_order"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
+
+T = TypeVar("T")
 
 
 class Skipped(NamedTuple):
@@ -17,3 +20,23 @@ class Skipped(NamedTuple):
     row: int
     id: str
     reason: str
+
+    def record(self) -> dict[str, str]:
+        """The row as JSON can hold it."""
+        return {"id": self.id, "skipped": self.reason}
+
+
+def in_input_order(
+    of_graphs: Sequence[T], of_skipped: Sequence[T], rows: Sequence[Skipped]
+) -> list[T]:
+    """What belongs to the graphs and to the rows that gave none, in the order of the input.
+
+    Args:
+        of_graphs: One for each graph.
+        of_skipped: One for each row without a graph.
+        rows: Those rows.
+    """
+    found = {row.row: own for row, own in zip(rows, of_skipped, strict=True)}
+    rest = iter(of_graphs)
+    total = len(of_graphs) + len(of_skipped)
+    return [found[row] if row in found else next(rest) for row in range(total)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,8 +18,6 @@ from lookhops.errors import LookHopsError
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
-
-T = TypeVar("T")
 
 Source = Annotated[
     str,
@@ -143,16 +141,3 @@ def warnings_as_lines() -> Iterator[None]:
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             warn(str(warning.message))
-
-
-def skipped_records(graphs: Graphs) -> list[dict[str, Any]]:
-    """The rows of a source that gave no graph, as JSON can hold them."""
-    return [{"id": one.id, "skipped": one.reason} for one in graphs.skipped]
-
-
-def in_input_order(answered: list[T], skipped: list[T], graphs: Graphs) -> list[T]:
-    """What belongs to the graphs and to the rows that gave none, in the order of the input."""
-    found = {one.row: own for one, own in zip(graphs.skipped, skipped, strict=True)}
-    rest = iter(answered)
-    total = len(answered) + len(skipped)
-    return [found[row] if row in found else next(rest) for row in range(total)]
