@@ -246,7 +246,7 @@ class GraphNetwork(nn.Module):
         """
         if self.training and key is None and (self._drops or self.readings):
             key = _drawn_key(level.x)
-        level, total, decisions = self.look(level, masked, key)
+        level, total, decisions = self.look(level, masked, key, decided)
         outputs = [] if total is None else [self.mlp(total)]
         if self.readings and level.whole is None:
             raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
@@ -254,7 +254,11 @@ class GraphNetwork(nn.Module):
         return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
 
     def look(
-        self, level: Level, masked: bool = False, key: Tensor | None = None
+        self,
+        level: Level,
+        masked: bool = False,
+        key: Tensor | None = None,
+        decided: Sequence[Pooled] | None = None,
     ) -> tuple[Level, Tensor | None, list[Pooled]]:
         """What the layers leave of a batch, the sum of their readouts, and what poolings decided.
 
