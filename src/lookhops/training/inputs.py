@@ -45,10 +45,21 @@ class MemberInputs:
             [learnt.whole.columns(whole)], [learnt.whole.num_neighbourhoods]
         )
 
-    def level(self, model: GraphNetwork, index: Tensor) -> Level:
-        """The graphs with these numbers as the network sees them."""
+    @property
+    def are_scaled(self) -> bool:
+        """Whether the network is told of numbers on a scale of its own."""
+        return any(scale is not None for scale in self.scales)
+
+    def level(self, model: GraphNetwork, index: Tensor, graphs: Graphs | None = None) -> Level:
+        """The graphs with these numbers as the network sees them.
+
+        Args:
+            model: The network.
+            index: Numbers of the graphs, shape (size).
+            graphs: The same graphs, where they have been gathered already.
+        """
         index = index.to(self.graphs.device)
-        graphs = gather(self.graphs, index)
+        graphs = gather(self.graphs, index) if graphs is None else graphs
         dtype = next(model.parameters()).dtype
         told: dict[str, Any] = {}
         if model.uses_edges:

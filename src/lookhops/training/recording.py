@@ -22,14 +22,14 @@ class Recorder:
 
     Args:
         optimizer: What the steps may change; the warm-up that recording needs leaves no trace in
-            its parameters and moments.
+            its parameters and moments. None where they train nothing.
         sums: What the steps add to, on the device where they run.
         fixed_shapes: Whether shapes do not depend on the data.
     """
 
-    def __init__(self, optimizer: Optimizer, sums: Tensor, fixed_shapes: bool) -> None:
+    def __init__(self, optimizer: Optimizer | None, sums: Tensor, fixed_shapes: bool) -> None:
         self.optimizer = optimizer
-        self.parameters: list[Tensor] = optimizer.param_groups[0]["params"]
+        self.parameters: list[Tensor] = optimizer.param_groups[0]["params"] if optimizer else []
         self.number = torch.zeros(1, dtype=torch.long, device=sums.device)
         self.sums = sums
         self.records = fixed_shapes and sums.is_cuda
@@ -99,4 +99,4 @@ class Recorder:
                 moment.copy_(moments[key]) if moments else moment.zero_()
 
     def _moments(self, value: Tensor) -> dict[str, Tensor]:
-        return self.optimizer.state.get(value, {})
+        return self.optimizer.state.get(value, {}) if self.optimizer else {}

@@ -64,7 +64,7 @@ class StackedEngine(Engine):
     def _stack(self, each: Sequence[Weights]) -> dict[str, Tensor]:
         """The weights of several members with a leading axis, on the device."""
         return {
-            key: _padded_stack([one[key].detach().to(self.device, self.dtype) for one in each])
+            key: padded_stack([one[key].detach().to(self.device, self.dtype) for one in each])
             for key in each[0]
         }
 
@@ -301,7 +301,7 @@ class StackedEngine(Engine):
                 }
 
 
-def _padded_stack(values: Sequence[Tensor]) -> Tensor:
+def padded_stack(values: Sequence[Tensor]) -> Tensor:
     """Values of members with a leading axis; tables of neighbourhoods as long as the longest."""
     if values[0].dim() < 2:
         return torch.stack(list(values))
