@@ -45,6 +45,7 @@ class Run:
         member: Which of several networks on this split, from 0.
         members: Where this stands for several networks, all of them: ``predictions`` are of their
             average, all else is of the first.
+        failed: Whether its loss stopped being a number, and others went on without it.
     """
 
     seed: int
@@ -58,6 +59,7 @@ class Run:
     fitted: Tensor | None = None
     member: int = 0
     members: tuple[Run, ...] = ()
+    failed: bool = False
 
     @property
     def key(self) -> str:
@@ -75,7 +77,11 @@ class Run:
 
     def done(self, protocol: Protocol) -> bool:
         """Whether the protocol says stop."""
-        return self.waited() >= protocol.patience or len(self.history) >= protocol.max_epochs
+        return (
+            self.failed
+            or self.waited() >= protocol.patience
+            or len(self.history) >= protocol.max_epochs
+        )
 
 
 def run_key(seed: int, member: int) -> str:
@@ -189,7 +195,7 @@ def _train_all(
             runs, state = earlier
             engine.restore(state)
         try:
-            _fit(engine, task, runs, protocol, on_epoch)
+            fit(engine, task, runs, protocol, on_epoch)
         except NotFinite as error:
             error.runs = _by_split(finished + error.runs, task)
             raise
@@ -219,16 +225,23 @@ def _average(members: Sequence[Run], task: Task) -> Run:
     return replace(members[0], predictions=predictions, members=tuple(members))
 
 
-def _fit(
+def fit(
     engine: Engine,
     task: Task,
     runs: list[Run],
     protocol: Protocol,
     on_epoch: Callable[[Progress], None],
+    *,
+    go_on: bool = False,
 ) -> None:
     """Epoch after epoch until every run of the stack has stopped.
 
     Networks that are trained on all graphs have nothing to stop by: their last weights are kept.
+
+    Args:
+        engine, task, runs, protocol, on_epoch: As for :func:`train`.
+        go_on: Whether the others go on where the loss of a run is not a number: it has failed.
+            Else that is an error.
     """
     final = runs[0].seed == FINAL
     while not all(run.done(protocol) for run in runs):
@@ -245,7 +258,10 @@ def _fit(
         watched = [row.get("val_loss", -epoch) for row in rows]  # without one, later is better
         for i in going:
             if not isfinite(train_loss[i]) or not isfinite(watched[i]):
-                raise _not_finite(engine, runs, runs[i], epoch)
+                if not go_on:
+                    raise _not_finite(engine, runs, runs[i], epoch)
+                runs[i].failed = True
+        going = [i for i in going if not runs[i].failed]
         better = [i in going and watched[i] < run.best_loss for i, run in enumerate(runs)]
         engine.remember(torch.tensor(better))
         for i in going:
