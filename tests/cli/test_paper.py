@@ -16,7 +16,7 @@ def test_quick_from_nothing_to_the_page(lookhops, data_dir, tmp_path):
     export = tmp_path / "results.json"
     code, out, err = lookhops("paper", "--quick", "-o", tmp_path, "--export", export)
     assert code == 0, err
-    assert "84 of 84 runs" in err
+    assert "108 of 108 runs" in err
     assert "quick version" in out
     page = (tmp_path / "paper.md").read_text()
     assert page.startswith("# The paper, reproduced (quick version)")
