@@ -24,7 +24,7 @@ def test_quick_from_nothing_to_the_page(lookhops, data_dir, tmp_path):
         assert name in page
     results = Results.from_json(export)
     assert results.quick
-    assert len(results.cells) == 42
+    assert len(results.cells) == 54
     assert {len(cell.seeds) for cell in results.cells} == {2}
     # The same page from the exported file, with nothing trained; and from the store, likewise.
     again = tmp_path / "again"
@@ -33,7 +33,7 @@ def test_quick_from_nothing_to_the_page(lookhops, data_dir, tmp_path):
     assert (again / "paper.md").read_text() == page
     code, out, err = lookhops("paper", "--quick", "-o", tmp_path, "--json")
     assert code == 0
-    assert "84 runs were in the store already" in err
+    assert "108 runs were in the store already" in err
     assert json.loads(out)["quick"] is True
 
 
