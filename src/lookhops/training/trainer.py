@@ -49,6 +49,7 @@ class Run:
         members: Where this stands for several networks, all of them: ``predictions`` are of their
             average, all else is of the first.
         failed: Whether its loss stopped being a number, and others went on without it.
+        pruned: Whether it was ended early, as not worth going on with.
     """
 
     seed: int
@@ -63,6 +64,7 @@ class Run:
     member: int = 0
     members: tuple[Run, ...] = ()
     failed: bool = False
+    pruned: bool = False
 
     @property
     def key(self) -> str:
@@ -82,6 +84,7 @@ class Run:
         """Whether the protocol says stop."""
         return (
             self.failed
+            or self.pruned
             or self.waited() >= protocol.patience
             or len(self.history) >= protocol.max_epochs
         )
