@@ -45,7 +45,7 @@ class ClassAnswers:
     @property
     def classes(self) -> list[str]:
         """Name of the class that is answered, for each graph."""
-        return [self.class_names[number] for number in self.numbers]
+        return [self.class_names[number] for number in self.numbers.tolist()]
 
     def named_set(self, graph: int) -> list[str]:
         """Names of the classes in a graph's conformal set."""

@@ -13,6 +13,7 @@ from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.options import Architecture, Protocol
 from lookhops.tasks import Task
+from lookhops.training.batches import number_of_batches
 from lookhops.training.eager import EagerEngine
 from lookhops.training.randomness import seeded_model
 from lookhops.training.rates import Rates
@@ -30,16 +31,20 @@ class Judged:
         loss: The lowest validation loss.
         epochs: That it was trained for.
         seconds: Its share of the time.
+        pruned: Whether its training was ended early; the score is the best until then.
     """
 
     score: float | None
     loss: float
     epochs: int
     seconds: float
+    pruned: bool = False
 
 
 #: A network to train: its rates, and the seed of its split and of all that is random in it.
 Wanted = tuple[Rates, int]
+#: Asked after each epoch whether a candidate, known by its rates, is not worth going on with.
+Hopeless = Callable[[Rates, Run], bool]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +68,11 @@ class CandidateTrainer:
     on_epoch: Callable[[Progress], None] = lambda progress: None
 
     def judge(
-        self, architecture: Architecture, rates: Sequence[Rates], splits: Mapping[int, Split]
+        self,
+        architecture: Architecture,
+        rates: Sequence[Rates],
+        splits: Mapping[int, Split],
+        hopeless: Hopeless = lambda rates, run: False,
     ) -> list[list[Judged]]:
         """Train a network for each of the rates on each split.
 
@@ -71,19 +80,21 @@ class CandidateTrainer:
             architecture: The shape that they share; its dropout is not read.
             rates: What they differ in.
             splits: By their seeds; the test parts are not read.
+            hopeless: Asked after each epoch whether a network is to be pruned.
 
         Returns:
             For each of the rates, what validation says on each split.
         """
-        wanted = [(own, seed) for own in rates for seed in splits]
+        wanted = dict.fromkeys((own, seed) for own in rates for seed in splits)
         together = self.stacked and self._stackable(architecture)
         stacks: dict[int, list[Wanted]] = {}
+        nodes = self.graphs.nodes_per_graph.cpu()
         for i, one in enumerate(wanted):  # networks of a stack take equally many steps
-            steps = -(-len(splits[one[1]].train) // self.protocol.batch_size)
+            steps = number_of_batches(splits[one[1]].train, nodes, self.protocol)
             stacks.setdefault(steps if together else i, []).append(one)
         found: dict[Wanted, Judged] = {}
         for own in stacks.values():
-            found |= self._halved(architecture, own, splits, together)
+            found |= self._halved(architecture, own, splits, together, hopeless)
         return [[found[own, seed] for seed in splits] for own in rates]
 
     def _stackable(self, architecture: Architecture) -> bool:
@@ -97,19 +108,20 @@ class CandidateTrainer:
         wanted: Sequence[Wanted],
         splits: Mapping[int, Split],
         together: bool,
+        hopeless: Hopeless,
     ) -> dict[Wanted, Judged]:
         """A stack, or its halves one after the other where it does not fit the GPU's memory."""
         try:
-            return self._train(architecture, wanted, splits, together)
+            return self._train(architecture, wanted, splits, together, hopeless)
         except torch.OutOfMemoryError:
             if len(wanted) == 1:
                 raise
         gc.collect()
         torch.cuda.empty_cache()
         half = len(wanted) // 2
-        halves = (wanted[:half], wanted[half:])
-        first, second = (self._halved(architecture, own, splits, together) for own in halves)
-        return first | second
+        rest = splits, together, hopeless
+        first = self._halved(architecture, wanted[:half], *rest)
+        return first | self._halved(architecture, wanted[half:], *rest)
 
     def _train(
         self,
@@ -117,6 +129,7 @@ class CandidateTrainer:
         wanted: Sequence[Wanted],
         splits: Mapping[int, Split],
         together: bool,
+        hopeless: Hopeless,
     ) -> dict[Wanted, Judged]:
         """Train one stack."""
         nothing, task = torch.zeros(0, dtype=torch.long), self.task
@@ -126,7 +139,14 @@ class CandidateTrainer:
         rest = [own[seed] for seed in seeds], seeds, architecture, self.protocol, self.device, rates
         engine = make(self.graphs, task, *rest)
         runs = [Run(seed, own[seed]) for seed in seeds]
-        fit(engine, task, runs, self.protocol, self.on_epoch, go_on=True)
+
+        def after_epoch(progress: Progress) -> None:
+            self.on_epoch(progress)
+            for (own_rates, _), run in zip(wanted, runs, strict=True):
+                if not run.done(self.protocol):
+                    run.pruned = hopeless(own_rates, run)
+
+        fit(engine, task, runs, self.protocol, after_epoch, go_on=True)
         target, outputs = task.targets(self.graphs).cpu(), engine.predict("val")
         found = {}
         for one, run, output, fitted in zip(wanted, runs, outputs, engine.fitted_each, strict=True):
@@ -134,5 +154,5 @@ class CandidateTrainer:
             score = task.evaluate(answers, target[run.split.val])[task.main.name]
             seconds = sum(row["seconds"] for row in run.history)
             score = None if run.failed else score
-            found[one] = Judged(score, run.best_loss, len(run.history), seconds)
+            found[one] = Judged(score, run.best_loss, len(run.history), seconds, run.pruned)
         return found

@@ -27,6 +27,7 @@ from lookhops.training.engine import Engine
 from lookhops.training.randomness import FINAL, member_seed, seeded_model
 from lookhops.training.stacked import StackedEngine, stackable
 from lookhops.training.unseen import Unseen
+from lookhops.training.workers import ALONE, Workers
 
 
 @dataclass
@@ -51,6 +52,7 @@ class Run:
             average, all else is of the first.
         together: How many networks were trained at once.
         failed: Whether its loss stopped being a number, and others went on without it.
+        pruned: Whether it was ended early, as not worth going on with.
     """
 
     seed: int
@@ -66,6 +68,7 @@ class Run:
     members: tuple[Run, ...] = ()
     together: int = 1
     failed: bool = False
+    pruned: bool = False
 
     @property
     def key(self) -> str:
@@ -85,6 +88,7 @@ class Run:
         """Whether the protocol says stop."""
         return (
             self.failed
+            or self.pruned
             or self.waited() >= protocol.patience
             or len(self.history) >= protocol.max_epochs
         )
@@ -132,6 +136,7 @@ def train(
     stacked: bool | None = None,
     resume: Resume | None = None,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
+    workers: Workers = ALONE,
 ) -> list[Run]:
     """Train one model for each seed of the protocol, of one network or several; test it once.
 
@@ -146,6 +151,7 @@ def train(
             GPU, since on the CPU it is slower. The numbers are the same within rounding.
         resume: Gives, for the runs of a stack, what an earlier :class:`Progress` held of it.
         on_epoch: Called after each epoch.
+        workers: The processes that make this call together, each for its share of every batch.
     """
     architecture = architecture or Architecture()
     protocol = protocol or Protocol()
@@ -158,7 +164,7 @@ def train(
         for seed, part in parts.items()
         for member in range(protocol.members)
     ]
-    stacks = _stacks(graphs, task, begun, architecture, protocol, chosen, stacked)
+    stacks = _stacks(graphs, task, begun, architecture, protocol, chosen, stacked, workers)
     runs = _train_all(*stacks, task, protocol, resume, on_epoch)
     return sorted(runs, key=lambda run: protocol.seeds.index(run.seed))
 
@@ -173,12 +179,13 @@ def train_on_all(
     device: str | torch.device = "auto",
     resume: Resume | None = None,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
+    workers: Workers = ALONE,
 ) -> Run:
     """Train on all graphs that have a target, for so many epochs: nothing is left to test on.
 
     Args:
-        graphs, architecture, protocol, task, device, resume, on_epoch: As for :func:`train`; of the
-            protocol, neither seeds nor splits.
+        graphs, architecture, protocol, task, device, resume, on_epoch, workers: As for
+            :func:`train`; of the protocol, neither seeds nor splits.
         epochs: How many.
     """
     none = torch.zeros(0, dtype=torch.long)
@@ -186,7 +193,7 @@ def train_on_all(
     chosen, fixed = choose_device(device), replace(protocol, max_epochs=epochs, patience=epochs)
     begun = [Run(FINAL, everything, member=member) for member in range(protocol.members)]
     together = chosen.type == "cuda"
-    stacks = _stacks(graphs, task, begun, architecture, fixed, chosen, together)
+    stacks = _stacks(graphs, task, begun, architecture, fixed, chosen, together, workers)
     [run] = _train_all(*stacks, task, fixed, resume, on_epoch)
     return run
 
@@ -219,7 +226,7 @@ def _train_all(
             error.runs = _by_split(finished + error.runs, task)
             raise
         except torch.OutOfMemoryError:
-            if len(begun) == 1:
+            if len(begun) == 1 or not Workers.joined().alone:  # the others know nothing of it
                 raise
         # Outside the handler, which would keep the failed attempt's memory alive.
         gc.collect()
@@ -361,6 +368,7 @@ def _stacks(
     protocol: Protocol,
     device: torch.device,
     stacked: bool,
+    workers: Workers,
 ) -> tuple[MakeEngine, list[list[Run]]]:
     """The runs that are trained together, all that can be stacked; and what makes their engine."""
     encoding = Encoding.fit(graphs, architecture.reads_edges)
@@ -376,7 +384,8 @@ def _stacks(
         engine = StackedEngine if together else EagerEngine
         splits = [run.split for run in own]
         seeds = [member_seed(run.seed, run.member) for run in own]
-        return engine(graphs, task, splits, seeds, architecture, protocol, device)
+        options = architecture, protocol, device
+        return engine(graphs, task, splits, seeds, *options, workers=workers)
 
     return make, list(stacks.values())
 

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 from lookhops.datasets.splits import Split
 from lookhops.training.candidates import CandidateTrainer, Judged
+from lookhops.training.rates import Rates
+from lookhops.training.trainer import Run
 from lookhops.tune.record import SearchRecord, Tried
 from lookhops.tune.space import Space
 from lookhops.tune.study import StudyFile, best, finished, is_complete
@@ -22,8 +24,12 @@ if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
 
-#: Where a trial keeps what it took.
-EPOCHS, SECONDS = "epochs", "seconds"
+#: Where a trial keeps its scores on the inner splits, and what it took.
+SCORES, EPOCHS, SECONDS = "scores", "epochs", "seconds"
+#: The first epoch in which a trial may be pruned, and how many come before the next such one.
+WARM, EVERY = 20, 10
+#: Stands for an epoch after all: the end of the first inner split.
+END = 1_000_000
 #: Called after a stack: how many trials it had, and all that are finished.
 Tell = Callable[[int, "Sequence[FrozenTrial]"], None]
 
@@ -34,8 +40,9 @@ class Search:
 
     The first trial is the recommended model. Every stack has one shape, drawn by Optuna's sampler
     (TPE), and several learning rates, weight decays and dropouts for it. All are tried on the first
-    inner split; those that are not worse there than the median of the finished ones are tried on
-    the others, and their mean over all inner splits counts.
+    inner split. There a trial is pruned when its best score so far is below the median that
+    finished ones had in the same epoch, every ten epochs from the twentieth on, and at the end. The
+    others are tried on all inner splits, and their mean over these counts.
 
     A search that was stopped goes on as if it had not been: what a stack is drawn from follows from
     the trials that are finished, and a stack is kept when all of it is.
@@ -83,7 +90,7 @@ class Search:
             Tried(
                 self.space.candidate(trial.params).name,
                 dict(trial.params),
-                tuple(trial.intermediate_values.values()),
+                tuple(trial.user_attrs[SCORES]),
                 trial.value if is_complete(trial) else None,
                 trial.user_attrs[EPOCHS],
                 trial.user_attrs[SECONDS],
@@ -116,33 +123,44 @@ class Search:
         from optuna.trial import TrialState
 
         first, *others = self.splits
-        judged: dict[Trial, list[Judged]] = {trial: [] for trial in asked}
-        for seeds in ([first], others) if others else ([first],):
-            going = [trial for trial in asked if not _hopeless(trial, judged[trial])]
-            for trial, found in zip(going, self._judge(going, seeds), strict=True):
-                for one in found:
-                    if one.score is not None:
-                        trial.report(one.score, step=len(judged[trial]))
-                    judged[trial].append(one)
+        judged = dict(zip(asked, self._judge(asked, [first]), strict=True))
+        going = [trial for trial, [one] in judged.items() if not _ended(trial, one)]
+        if others and going:
+            for trial, more in zip(going, self._judge(going, others), strict=True):
+                judged[trial] += more
         for trial, own in judged.items():
+            scores = [one.score for one in own if one.score is not None]
+            trial.set_user_attr(SCORES, scores)
             trial.set_user_attr(EPOCHS, sum(one.epochs for one in own))
             trial.set_user_attr(SECONDS, sum(one.seconds for one in own))
-            scores = [one.score for one in own if one.score is not None]
-            if len(scores) == len(self.splits):
+            if trial in going and len(scores) == len(self.splits):
                 self.study.tell(trial, fmean(scores))
             else:
                 self.study.tell(trial, state=TrialState.PRUNED)
 
     def _judge(self, trials: Sequence[Trial], seeds: Sequence[int]) -> list[list[Judged]]:
         """What validation says of trials of one shape on these inner splits."""
-        if not trials:
-            return []
         candidates = [self.space.candidate(trial.params) for trial in trials]
+        by_rates = {one.rates: trial for one, trial in zip(candidates, trials, strict=True)}
+        watched = f"val_{self.trainer.task.main.name}"
+
+        def hopeless(rates: Rates, run: Run) -> bool:
+            """Tell Optuna of an epoch of the first inner split; whether it says stop."""
+            epoch, best_row = len(run.history), run.history[run.best_epoch - 1]
+            if run.seed != first or epoch < WARM or epoch % EVERY or watched not in best_row:
+                return False
+            by_rates[rates].report(best_row[watched], step=epoch)
+            return by_rates[rates].should_prune()
+
+        first = next(iter(self.splits))
         splits = {seed: self.splits[seed] for seed in seeds}
         rates = [one.rates for one in candidates]
-        return self.trainer.judge(candidates[0].shape, rates, splits)
+        return self.trainer.judge(candidates[0].shape, rates, splits, hopeless)
 
 
-def _hopeless(trial: Trial, judged: Sequence[Judged]) -> bool:
-    """Whether a trial is not worth the other inner splits."""
-    return bool(judged) and (judged[0].score is None or trial.should_prune())
+def _ended(trial: Trial, judged: Judged) -> bool:
+    """Whether a trial is not worth the other inner splits, after the first."""
+    if judged.pruned or judged.score is None:
+        return True
+    trial.report(judged.score, step=END)
+    return trial.should_prune()
