@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import elements_of, stable_argsort
+from lookhops.graphs.indexing import elements_of, insertion, last_begin, stable_argsort
 from lookhops.hashing import combine
 
 if TYPE_CHECKING:
@@ -35,12 +35,11 @@ def unary_codes(graphs: Graphs, identity: Tensor) -> Tensor:
     graph = graphs.batch.long().repeat_interleave(identity.shape[1])
     key = combine(flat, graph)
     order = stable_argsort(key)
-    place = torch.arange(len(flat), device=flat.device)
+    place = torch.arange(flat.numel(), device=flat.device)
     begins = torch.ones_like(flat, dtype=torch.bool)
-    torch.ne(key[order[1:]], key[order[:-1]], out=begins[1:])
-    first = torch.where(begins, place, 0).cummax(0).values
+    begins[1:] = key[order[1:]] != key[order[:-1]]
     rank = torch.empty_like(flat)
-    rank[order] = place - first
+    rank[order] = place - last_begin(begins)
     return combine(flat, rank).view_as(identity)
 
 
@@ -156,7 +155,7 @@ class Vocabulary:
             codes: Their codes, shape (n, h + 1).
         """
         flat = codes.flatten()
-        place = torch.searchsorted(self.codes, flat.contiguous())
+        place = insertion(self.codes, flat.contiguous())
         known = torch.zeros_like(flat, dtype=torch.bool)
         if len(self):
             known = self.codes[place.clamp(max=len(self) - 1)] == flat
