@@ -29,6 +29,13 @@ FORMAT = "lookhops-export-1"
 ONNX, PROGRAM = ".onnx", ".pt2"
 #: Where the description is: in the metadata of an ONNX file, or beside the program in a .pt2.
 ABOUT = "lookhops.json"
+#: The axes of the inputs that have any size.
+AXES = {
+    "graph_sizes": {0: "graphs"},
+    "edge_index": {1: "edges"},
+    **{f"node_{kind}": {0: "nodes"} for kind in ("labels", "numbers")},
+    **{f"edge_{kind}": {0: "edges"} for kind in ("labels", "numbers")},
+}
 #: What the exporter of PyTorch logs on its way.
 LOGGERS = ("torch.onnx", "onnxscript", "onnx_ir", "torch.export")
 
@@ -110,14 +117,8 @@ def _check_layers(model: ExportedModel) -> None:
 
 def _program(model: ExportedModel, arrays: Mapping[str, Array]) -> torch.export.ExportedProgram:
     """The model as a graph of operations, for any numbers of nodes, edges and graphs."""
-    axes = {
-        "graph_sizes": {0: "graphs"},
-        "edge_index": {1: "edges"},
-        **{f"node_{kind}": {0: "nodes"} for kind in ("labels", "numbers")},
-        **{f"edge_{kind}": {0: "edges"} for kind in ("labels", "numbers")},
-    }
     sizes = {name: torch.export.Dim(name) for name in ("graphs", "nodes", "edges")}
-    shapes = {name: {axis: sizes[own] for axis, own in axes[name].items()} for name in arrays}
+    shapes = {name: {axis: sizes[own] for axis, own in AXES[name].items()} for name in arrays}
     tensors = {name: torch.from_numpy(own.copy()) for name, own in arrays.items()}
     with torch.no_grad():
         return torch.export.export(model, (), tensors, dynamic_shapes=shapes, strict=False)
@@ -146,8 +147,22 @@ def _onnx(
     )
     assert made is not None
     made.model.metadata_props[ABOUT] = json.dumps(about)
-    content: bytes = made.model_proto.SerializeToString()
+    proto = made.model_proto
+    _name_axes(proto.graph)
+    content: bytes = proto.SerializeToString()
     return content
+
+
+def _name_axes(graph: Any) -> None:
+    """Call the sizes of inputs and answers what they are, and not s78."""
+    names = {}
+    for value in graph.input:
+        for axis, size in AXES[value.name].items():
+            names[value.type.tensor_type.shape.dim[axis].dim_param] = size
+    for value in (*graph.input, *graph.output):
+        for dim in value.type.tensor_type.shape.dim:
+            if dim.dim_param:
+                dim.dim_param = names.get(dim.dim_param, dim.dim_param)
 
 
 def _sort() -> Callable[..., Any]:

@@ -74,6 +74,16 @@ def counts_of(index: Tensor, size: int) -> Tensor:
     return index.bincount(minlength=size)
 
 
+def run_begins(ordered: Tensor) -> Tensor:
+    """Where a value differs from the one before it; the first does. Shape (n)."""
+    if torch.compiler.is_exporting():  # a slice without its end would ask for two values or more
+        place = torch.arange(ordered.numel(), device=ordered.device)
+        return (ordered != ordered.index_select(0, (place - 1).clamp(min=0))) | (place == 0)
+    begins = torch.ones_like(ordered, dtype=torch.bool)
+    begins[1:] = ordered[1:] != ordered[:-1]
+    return begins
+
+
 def last_begin(begins: Tensor) -> Tensor:
     """The nearest place at or before each one where ``begins`` is true, shape (n)."""
     place = torch.arange(begins.numel(), device=begins.device)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import elements_of, insertion, last_begin, stable_argsort
+from lookhops.graphs.indexing import elements_of, insertion, last_begin, run_begins, stable_argsort
 from lookhops.hashing import combine
 
 if TYPE_CHECKING:
@@ -36,10 +36,8 @@ def unary_codes(graphs: Graphs, identity: Tensor) -> Tensor:
     key = combine(flat, graph)
     order = stable_argsort(key)
     place = torch.arange(flat.numel(), device=flat.device)
-    begins = torch.ones_like(flat, dtype=torch.bool)
-    begins[1:] = key[order[1:]] != key[order[:-1]]
     rank = torch.empty_like(flat)
-    rank[order] = place - last_begin(begins)
+    rank[order] = place - last_begin(run_begins(key[order]))
     return combine(flat, rank).view_as(identity)
 
 
