@@ -270,6 +270,36 @@ class StackedCases:
             found, want = stack.epoch(epoch), torch.cat([engine.epoch(epoch) for engine in alone])
             torch.testing.assert_close(found.double(), want.double(), rtol=0, atol=atol)
 
+    def test_graphs_that_stay_in_main_memory_train_the_same(self, told, monkeypatch):
+        monkeypatch.setattr("lookhops.training.feed.STEPS", 2)
+        architecture = replace(WHOLE, edges="use", layers=2)
+        resident, streamed = (
+            self.stack(told, architecture, exactly(seeds=(11, 22), stream=stream))
+            for stream in (False, True)
+        )
+        for epoch in (1, 2, 3):
+            pairs = zip(
+                (streamed.epoch(epoch), *streamed.validate()),
+                (resident.epoch(epoch), *resident.validate()),
+                strict=True,
+            )
+            for found, want in pairs:
+                torch.testing.assert_close(found, want, equal_nan=True, **EXACT)
+            for engine in (resident, streamed):
+                engine.remember(torch.tensor([True, epoch < 2]))
+            if epoch == 2:
+                for engine in (resident, streamed):
+                    engine.retire(torch.tensor([False, True]))
+        for found, want in zip(streamed.predict("test"), resident.predict("test"), strict=True):
+            torch.testing.assert_close(found, want, **EXACT)
+
+    def test_batches_by_nodes(self, noisy):
+        protocol = exactly(seeds=(11, 22), batch_size=100, batch_nodes=noisy.num_nodes // 6)
+        architecture = replace(WHOLE, layers=2)
+        stack = self.stack(noisy, architecture, protocol)
+        assert stack.plans["train"].shape[1] > -(-len(stack.splits[0].train) // 100)
+        self.assert_same(stack, self.alone(noisy, architecture, protocol), 2, EXACT)
+
     def test_a_seed_is_the_same_alone_in_any_stack_and_after_others_left(self, noisy):
         protocol = exactly(seeds=(11, 22, 33, 44), class_weights=True)
         stack, left = (self.stack(noisy, WHOLE, protocol) for _ in range(2))

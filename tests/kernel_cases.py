@@ -259,6 +259,7 @@ SMALL = {
         **cases(merge, ((),), (16,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS[:1]),
         **cases(merge, ((3,),), (8,), (5,), (1, 2, 4), (1.0, 2.0), FLOATS),
         **cases(merge, ((),), (1,), (5,), (2,), (2.0,), FLOATS),
+        **cases(merge, ((2,),), (72,), (5,), (2,), (2.0,), FLOATS[:1]),
         **cases(products_of_entries, (1, 33), (3, 90), (1, 129), FLOATS[:1]),
         **cases(products_of_entries, (5,), (9,), (1030,), FLOATS),
         **cases(entries_of_a_merge, ((),), (17,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS[:1]),

@@ -23,7 +23,9 @@ from lookhops.cli import (
     params,
     predict,
     report,
+    serve,
     train,
+    tune,
 )
 from lookhops.errors import LookHopsError
 from lookhops.words import visible
@@ -47,7 +49,9 @@ for command in (
     predict.predict,
     evaluate.evaluate,
     explain.explain,
+    serve.serve,
     compare.compare,
+    tune.tune,
     paper.paper,
     report.report,
     export.export,

@@ -18,7 +18,6 @@ from torch import Tensor
 from lookhops.errors import LookHopsError
 from lookhops.files import CHECKSUM, check_content, check_regular, checksum, replacing
 from lookhops.graphs.features import default_values, sizes_of
-from lookhops.graphs.indexing import spread
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, are_sound
 from lookhops.schema import Count, LabelSize, decode, located, read
@@ -63,7 +62,7 @@ def fingerprint(graphs: Graphs) -> str:
     for key, tensor in graphs._tensors().items():
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
         if tensor.numel():
-            digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()[:16]
 
 
@@ -178,11 +177,15 @@ def _are_offsets(ptr: Tensor, total: int) -> bool:
 
 def _stay_within(graphs: Graphs) -> bool:
     """Whether every edge comes from a node of its own graph."""
-    node_ptr, source = graphs.node_ptr, graphs.source
-    first, end = (
-        spread(bound, graphs.edge_ptr, graphs.num_edges) for bound in (node_ptr[:-1], node_ptr[1:])
-    )
-    return source.dtype == torch.int32 and bool(((source >= first) & (source < end)).all())
+    if graphs.source.dtype != torch.int32:
+        return False
+    first, end = graphs.node_ptr[:-1].numpy(), graphs.node_ptr[1:].numpy()
+    begin, source = graphs.edge_ptr[:-1].numpy(), graphs.source.numpy()
+    has_edges = graphs.edge_ptr.diff().numpy() > 0
+    if not has_edges.any():
+        return True
+    lowest, highest = (own.reduceat(source, begin[has_edges]) for own in (np.minimum, np.maximum))
+    return bool((lowest >= first[has_edges]).all() and (highest < end[has_edges]).all())
 
 
 def _are_rows(features: Tensor | None, rows: int, whole: bool) -> bool:

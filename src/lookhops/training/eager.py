@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lookhops.nn import GraphNetwork, Level
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments, with_layers
-from lookhops.training.inputs import MemberInputs
+from lookhops.training.inputs import MemberInputs, WindowInputs
 from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
 
@@ -21,26 +21,31 @@ class EagerEngine(Engine):
         """Take the one network, and make its optimiser."""
         [self.model] = models
         [self.seed], [self.split], [self.name] = self.seeds, self.splits, self.names
-        self.inputs = MemberInputs(self.whole, self.encoding, self.learnt[0])
+        [learnt] = self.learnt
+        self.inputs: MemberInputs | WindowInputs
+        if self.windows is None:
+            self.inputs = MemberInputs(self.whole, self.encoding, learnt)
+        else:
+            self.inputs = WindowInputs(self.windows, learnt)
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
         self.optimizer = self.begin(self.model.parameters(), [0])
         [self.fitted] = self.fitted_each
 
     def batch(self, index: Tensor) -> tuple[Level, Tensor]:
         """The graphs with these numbers as the network sees them, and their targets."""
-        return self.inputs.level(self.model, index), self.target[index]
+        return self.inputs.level(self.model, index), self.target[index.to(self.device)]
 
     def epoch(self, number: int) -> Tensor:
         """Train one epoch; the mean training loss."""
         self.model.train()
-        order = shuffled(self.split.train, self.seed, number).to(self.device)
+        order = shuffled(self.split.train, self.seed, number)
         key = torch.tensor(dropout_key(self.seed, number), device=self.device)
         losses = []
         with (
             dense_products(self.protocol.precision),
             layers_of_others(self.seed, number, self.device),
         ):
-            for index in order.split(self.protocol.batch_size):
+            for index in self.batches(order):
                 self.optimizer.zero_grad(set_to_none=True)
                 level, target = self.batch(index)
                 output, added = self.forward(level, {}, key)
@@ -54,9 +59,14 @@ class EagerEngine(Engine):
     def validate(self) -> tuple[Tensor, Tensor]:
         """Validation loss and main metric."""
         output, target = self._outputs(self.split.val, {})
+        self.val_outputs = output
         loss, _ = self.task.losses(output, target, self.fitted)
         score, _ = self.task.scores(output, target, self.fitted)
         return loss.cpu().view(1), score.cpu().view(1)
+
+    def validated(self) -> Tensor:
+        """The outputs that were measured last."""
+        return self.val_outputs.cpu()[None]
 
     def predict(self, part: str) -> list[Tensor]:
         """Outputs for a part with the kept weights."""
@@ -68,7 +78,7 @@ class EagerEngine(Engine):
         self.model.eval()
         outputs, targets = [], []
         with dense_products(self.protocol.precision):
-            for index in part.to(self.device).split(self.protocol.batch_size):
+            for index in self.batches(part):
                 level, target = self.batch(index)
                 outputs.append(self.forward(level, weights)[0])
                 targets.append(target)

@@ -20,9 +20,11 @@ from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork, Level
 from lookhops.options import Protocol
 from lookhops.tasks import Task
+from lookhops.training.batches import batches
 from lookhops.training.precision import dtype_of, layers
 from lookhops.training.randomness import seeded_model
 from lookhops.training.rates import MemberAdam, Rates
+from lookhops.training.windows import Windows, should_stream
 
 #: What Adam remembers of each parameter.
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
@@ -59,7 +61,6 @@ class Engine(ABC):
         device: torch.device,
         rates: Sequence[Rates] | None = None,
     ) -> None:
-        self.graphs = graphs.to(device)
         self.task = task
         self.splits = tuple(splits)
         self.seeds = tuple(seeds)
@@ -73,14 +74,19 @@ class Engine(ABC):
         self.protocol = protocol
         self.device = device
         self.dtype = dtype_of(protocol.precision)
-        self.target = task.targets(self.graphs)
-        # What is told of whole graphs: computed once, then learnt from each training part.
+        self.nodes = graphs.nodes_per_graph.cpu()
+        self.target = task.targets(graphs).to(device)
         self.encoding = Encoding.fit(graphs, architecture.reads_edges)
-        self.whole = WholeGraphs.of(self.graphs, architecture, self.encoding)
+        #: The graphs where they do not live on the device, or none.
+        self.windows: Windows | None = None
+        if should_stream(graphs, architecture, protocol, len(seeds), device):
+            self.windows = Windows(graphs, architecture, self.encoding, device)
+        else:
+            self.graphs = graphs.to(device)
+            # What is told of whole graphs: computed once, then learnt from each training part.
+            self.whole = WholeGraphs.of(self.graphs, architecture, self.encoding)
         #: What each member learnt to be told.
-        learnt = {
-            one: Learnt.fit(self.whole, architecture, one.train) for one in dict.fromkeys(splits)
-        }
+        learnt = {one: self._learn(one.train) for one in dict.fromkeys(splits)}
         self.learnt = [learnt[split] for split in splits]
         #: What the task took from each member's training part.
         self.fitted_each = [task.fit(self.target[split.train.to(device)]) for split in splits]
@@ -90,6 +96,11 @@ class Engine(ABC):
             for seed, learnt in zip(seeds, self.learnt, strict=True)
         ]
         self.prepare([model.to(device, self.dtype) for model in models])
+
+    def _learn(self, train: Tensor) -> Learnt:
+        if self.windows is not None:
+            return self.windows.learn(train)
+        return Learnt.fit(self.whole, self.architecture, train)
 
     @abstractmethod
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
@@ -104,6 +115,14 @@ class Engine(ABC):
     @abstractmethod
     def validate(self) -> tuple[Tensor, Tensor]:
         """Validation loss and main metric of each member."""
+
+    @abstractmethod
+    def validated(self) -> Tensor:
+        """The outputs that :meth:`validate` measured, in main memory.
+
+        Shape (members, n, channels), with padding where parts differ in size, and anything for a
+        member that has left.
+        """
 
     @abstractmethod
     def predict(self, part: str) -> list[Tensor]:
@@ -134,6 +153,10 @@ class Engine(ABC):
         """Go on from what :meth:`state` gave."""
 
     # ---------------------------------------------------------------- what engines share
+
+    def batches(self, order: Tensor) -> list[Tensor]:
+        """The graphs of each batch, in this order."""
+        return batches(order, self.nodes, self.protocol)
 
     def forward(
         self, level: Level, weights: Mapping[str, Tensor], key: Tensor | None = None
