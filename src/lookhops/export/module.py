@@ -32,9 +32,8 @@ class ExportedModel(nn.Module):
         super().__init__()
         self.checkpoint = checkpoint
         self.inputs = Inputs.of(checkpoint.encoding)
-        self.members = nn.ModuleDict(
-            {str(seed): nn.ModuleList(checkpoint.models(seed)) for seed in checkpoint.answering}
-        )
+        self.members = {seed: checkpoint.models(seed) for seed in checkpoint.answering}
+        self.networks = nn.ModuleList(one for own in self.members.values() for one in own)
 
     def forward(
         self,
@@ -72,7 +71,7 @@ class ExportedModel(nn.Module):
             task.in_units(
                 network.classify(self._level(whole, network, told, seed), masked=True)[0], fitted
             )
-            for network in self.members[str(seed)]
+            for network in self.members[seed]
         ]
         together = outputs[0] if len(outputs) == 1 else task.average(outputs)
         return task.answers(together, self.checkpoint.calibration(seed))
