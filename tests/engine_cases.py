@@ -15,6 +15,7 @@ from lookhops.options import Protocol
 from lookhops.tasks import task_of
 from lookhops.training.eager import EagerEngine
 from lookhops.training.gather import Capacity
+from lookhops.training.rates import Rates
 from lookhops.training.stacked import StackedEngine
 from lookhops.training.trainer import train
 
@@ -96,11 +97,12 @@ class StackedCases:
 
     device: torch.device
 
-    def stack(self, graphs, architecture, protocol, splits=None, seeds=None):
+    def stack(self, graphs, architecture, protocol, splits=None, seeds=None, rates=None):
         seeds = seeds or protocol.seeds
         splits = splits or [split(graphs, seed) for seed in seeds]
         task = task_of(graphs, protocol.class_weights)
-        return StackedEngine(graphs, task, splits, seeds, architecture, protocol, self.device)
+        rest = splits, seeds, architecture, protocol, self.device, rates
+        return StackedEngine(graphs, task, *rest)
 
     def alone(self, graphs, architecture, protocol):
         """The plain engine of each seed, on the CPU."""
@@ -109,6 +111,47 @@ class StackedCases:
             EagerEngine(graphs, task, [split(graphs, seed)], [seed], architecture, protocol, CPU)
             for seed in protocol.seeds
         ]
+
+    def test_each_member_has_its_own_rates(self, told):
+        """Two members of a seed that differ in nothing else; one of them leaves, the others go on.
+
+        Each is compared with the plain engine whose protocol and architecture have its rates.
+        """
+        rates = [
+            Rates(0.01, 0.0, 0.0),
+            Rates(0.03, 1e-2, 0.5),
+            Rates(0.001, 0.1, 0.2),
+            Rates(0.005, 0.0, 0.3),
+        ]
+        seeds, protocol = (11, 11, 22, 22), exactly(seeds=(11, 22))
+        architecture = replace(WHOLE, edges="use")
+        stack = self.stack(told, architecture, protocol, seeds=seeds, rates=rates)
+        alone = [
+            engine
+            for seed, own in zip(seeds, rates, strict=True)
+            for engine in self.alone(
+                told, *own.applied(architecture, replace(protocol, seeds=(seed,)))
+            )
+        ]
+        self.assert_same(stack, alone, close=EXACT)
+        other = self.stack(told, architecture, protocol, seeds=seeds, rates=rates)
+        other.restore(stack.state())
+        other.retire(torch.tensor([False, True, True, False]))
+        for epoch in (4, 5):
+            want = torch.cat([engine.epoch(epoch) for engine in alone])
+            torch.testing.assert_close(stack.epoch(epoch), want, **EXACT)
+            left = other.epoch(epoch)
+            torch.testing.assert_close(left[[0, 3]], want[[0, 3]], **EXACT)
+        assert left.isnan().tolist() == [False, True, True, False]
+
+    def test_equal_rates_of_each_are_the_same_bits_as_none(self, noisy):
+        protocol = Protocol(seeds=(11, 22), batch_size=48, weight_decay=0.01)
+        own = [Rates(1e-3, 0.01, WHOLE.dropout)] * 2
+        one, two = (self.stack(noisy, WHOLE, protocol, rates=each) for each in (None, own))
+        for epoch in range(1, 4):
+            assert torch.equal(one.epoch(epoch), two.epoch(epoch))
+        for found, want in zip(one.weights(), two.weights(), strict=True):
+            assert all(torch.equal(found[name], want[name]) for name in want)
 
     def assert_same(self, stack, alone, epochs=3, close=CLOSE):
         """The same losses, validation and predictions, epoch after epoch."""
@@ -226,6 +269,36 @@ class StackedCases:
         for epoch in (1, 2):
             found, want = stack.epoch(epoch), torch.cat([engine.epoch(epoch) for engine in alone])
             torch.testing.assert_close(found.double(), want.double(), rtol=0, atol=atol)
+
+    def test_graphs_that_stay_in_main_memory_train_the_same(self, told, monkeypatch):
+        monkeypatch.setattr("lookhops.training.feed.STEPS", 2)
+        architecture = replace(WHOLE, edges="use", layers=2)
+        resident, streamed = (
+            self.stack(told, architecture, exactly(seeds=(11, 22), stream=stream))
+            for stream in (False, True)
+        )
+        for epoch in (1, 2, 3):
+            pairs = zip(
+                (streamed.epoch(epoch), *streamed.validate()),
+                (resident.epoch(epoch), *resident.validate()),
+                strict=True,
+            )
+            for found, want in pairs:
+                torch.testing.assert_close(found, want, equal_nan=True, **EXACT)
+            for engine in (resident, streamed):
+                engine.remember(torch.tensor([True, epoch < 2]))
+            if epoch == 2:
+                for engine in (resident, streamed):
+                    engine.retire(torch.tensor([False, True]))
+        for found, want in zip(streamed.predict("test"), resident.predict("test"), strict=True):
+            torch.testing.assert_close(found, want, **EXACT)
+
+    def test_batches_by_nodes(self, noisy):
+        protocol = exactly(seeds=(11, 22), batch_size=100, batch_nodes=noisy.num_nodes // 6)
+        architecture = replace(WHOLE, layers=2)
+        stack = self.stack(noisy, architecture, protocol)
+        assert stack.plans["train"].shape[1] > -(-len(stack.splits[0].train) // 100)
+        self.assert_same(stack, self.alone(noisy, architecture, protocol), 2, EXACT)
 
     def test_a_seed_is_the_same_alone_in_any_stack_and_after_others_left(self, noisy):
         protocol = exactly(seeds=(11, 22, 33, 44), class_weights=True)

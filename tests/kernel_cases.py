@@ -214,14 +214,21 @@ def maximum(device: str, nodes: int, edges: int) -> None:
     )
 
 
-def dropping(device: str, stack: tuple[int, ...], channels: int, dtype: torch.dtype) -> None:
+def dropping(
+    device: str, stack: tuple[int, ...], channels: int, dtype: torch.dtype, each: bool
+) -> None:
     x = torch.randn(*stack, 20, channels).to(dtype).requires_grad_()
     key = torch.randint(-(2**62), 2**62, stack)
     place = torch.randint(0, 2**40, (*stack, 20))
-    expected = dropout(x, 0.3, key, 3, place)
+    shares = 0.3 + 0.1 * torch.arange(key.numel(), dtype=torch.float64).view(stack)
+    expected = dropout(x, shares if each else 0.3, key, 3, place)
     expected.sum().backward()
     own = move(x, device)
-    found = kernels.Dropout.apply(own, move(key, device), 3, move(place, device), 19_661)
+    threshold = (shares * 65_536).round().long() if each else 19_661
+    scale = 65_536 / (65_536 - threshold)
+    if each:
+        threshold, scale = move(threshold, device), move(scale.float(), device)
+    found = kernels.Dropout.apply(own, move(key, device), 3, move(place, device), threshold, scale)
     found.sum().backward()
     close = {"rtol": 0, "atol": 0} if dtype == torch.float32 else CLOSE[dtype]
     pairs = ((found.detach().cpu(), expected.detach()), (own.grad.cpu(), x.grad))
@@ -254,6 +261,7 @@ SMALL = {
         **cases(merge, ((),), (16,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS[:1]),
         **cases(merge, ((3,),), (8,), (5,), (1, 2, 4), (1.0, 2.0), FLOATS),
         **cases(merge, ((),), (1,), (5,), (2,), (2.0,), FLOATS),
+        **cases(merge, ((2,),), (72,), (5,), (2,), (2.0,), FLOATS[:1]),
         **cases(products_of_entries, (1, 33), (3, 90), (1, 129), FLOATS[:1]),
         **cases(products_of_entries, (5,), (9,), (1030,), FLOATS),
         **cases(entries_of_a_merge, ((),), (17,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS[:1]),
@@ -266,7 +274,7 @@ SMALL = {
         **cases(ranking, ((5, 0, 1, 10, 60),), BOTH, BOTH, (0.1, 0.6, 0.7, 1.0)),
         **cases(maximum, (1,), (0,)),
         **cases(maximum, (33,), (90,)),
-        **cases(dropping, ((), (3,)), (6, 128), FLOATS),
+        **cases(dropping, ((), (3,)), (6, 128), FLOATS, BOTH),
     },
 }
 #: Too large for the interpreter.

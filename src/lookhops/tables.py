@@ -43,10 +43,10 @@ class Table:
 
     def markdown(self) -> str:
         """As a Markdown table; the lines of a cell below each other."""
-        lines = ["| " + " | ".join(map(_markdown, self.head)) + " |"]
+        lines = ["| " + " | ".join(map(in_markdown, self.head)) + " |"]
         lines.append("| --- |" + " ---: |" * (len(self.head) - 1))
         for row in self.rows:
-            cells = ("<br>".join(map(_markdown, lines_of(cell))) for cell in row)
+            cells = ("<br>".join(map(in_markdown, lines_of(cell))) for cell in row)
             lines.append("| " + " | ".join(cells) + " |")
         return "\n".join(lines) + "\n"
 
@@ -142,7 +142,7 @@ def to_csv(records: Sequence[Mapping[str, Any]]) -> str:
     return csv_text(names, ([record.get(name, "") for name in names] for record in records))
 
 
-def _markdown(text: str) -> str:
+def in_markdown(text: str) -> str:
     """Text of a cell: what a name holds makes no cells, no HTML and no links."""
     text = " ".join(visible(text).split("\n"))
     return re.sub(r"[|\[\]<]", lambda sign: "&lt;" if sign[0] == "<" else f"\\{sign[0]}", text)

@@ -13,6 +13,7 @@ import torch
 
 import lookhops as package
 from lookhops import Graphs
+from lookhops.datasets.transfers import write_transfers
 
 Run = Callable[..., tuple[int, str, str]]
 TASK = ("hops-2", "--task-size", 80, "--bootstrap", 40)
@@ -178,6 +179,20 @@ def test_graphs_without_features(lookhops: Run, tmp_path: Path):
     code, out, err = lookhops("look", tmp_path / "bare.graphs")
     assert (code, out) == (2, "")
     assert "the nodes have no features" in err
+
+
+def test_tables(lookhops: Run, tmp_path: Path):
+    """An edge list has no features of nodes: degrees are looked at; the classes stand beside it."""
+    write_transfers(tmp_path, cases=120)
+    options = ("--bootstrap", "0", "--max-k", "4", "--seeds", "2", "--max-hops", "1", "--json")
+    code, out, err = lookhops("look", tmp_path / "edges.csv", *options)
+    assert code == 0
+    assert "edges: the nodes have no features, so their degrees are looked at" in err
+    assert json.loads(out)["labels"] is None
+    code, out, err = lookhops("look", tmp_path, *options)
+    assert code == 0
+    assert "degrees" not in err
+    assert len(json.loads(out)["labels"]["accuracy"]) == 2
 
 
 def test_as_a_process():

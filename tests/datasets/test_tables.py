@@ -199,3 +199,14 @@ def test_files_that_are_not_what_they_are_called(tmp_path: Path):
 def test_two_tables_of_one_kind(folder: Path):
     (folder / "edges.tsv").write_text(EDGES)
     assert "which table of edges? There are edges.csv and edges.tsv" in message(folder)
+
+
+@pytest.mark.parametrize("blank", ["", "  ", "\t"])
+def test_blank_lines_are_left_out_and_counted(tmp_path: Path, blank: str):
+    path = tmp_path / "edges.csv"
+    lines = [blank, "graph,source,target", "x,a,b", blank, "x,b,c", blank, blank, "x,,d"]
+    path.write_text("\n".join(lines))
+    with pytest.raises(LookHopsError, match=r"edges.csv, line 8: the column 'source' is empty"):
+        read_tables(path)
+    path.write_text("\n".join(lines[:-1]))
+    assert read_tables(path).num_edges == 4

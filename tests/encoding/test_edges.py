@@ -1,14 +1,19 @@
 """What a model is told of edges: weights, numbers and labels; what `ignore` leaves out."""
 
+import json
 from dataclasses import replace
+from math import isfinite
 
 import pytest
 import torch
 
 from lookhops import Graphs, LookHopsError
-from lookhops.encoding import Encoding
+from lookhops.encoding import Encoding, ReadOtherwise
+from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
-from lookhops.nn import Architecture
+from lookhops.graphs.indexing import pair_keys
+from lookhops.options import Architecture, Protocol
+from lookhops.training.trainer import train
 
 WHOLE = Architecture(fingerprint=2, totals=True)
 
@@ -81,3 +86,36 @@ def test_fingerprint_and_totals_honour_the_option():
     assert not Architecture().reads_edges
     assert Architecture(edges="use").reads_edges
     assert not replace(WHOLE, edges="ignore").reads_edges
+
+
+def test_blanks_are_told_as_the_mean_and_by_a_column_that_says_so():
+    blank = float("nan")
+    graphs = roads([0.5, blank, 2.5], [1.0, 2.0, 3.0], ["street", "lane", "street"])
+    encoding = Encoding.fit(graphs)
+    assert encoding.edge_blanks == ("length",)
+    assert encoding.sizes == {"num_edge_numbers": 2, "num_edge_labels": 2}
+    architecture = replace(WHOLE, edges="use", scale="standard")
+    learnt = Learnt.fit(WholeGraphs.of(graphs, architecture, encoding), architecture)
+    told = encoding.edge_columns(graphs, scale=learnt.scales.edges)
+    order = graphs.edge_attributes[:, 0].long() - 1  # edges stand by their targets
+    torch.testing.assert_close(told[:, 0], torch.tensor([-1.0, 0.0, 1.0])[order])
+    assert torch.equal(told[:, 1], torch.tensor([0.0, 1.0, 0.0])[order])
+    assert torch.equal(told[:, 2:], Encoding.fit(GRAPHS).edge_columns(GRAPHS)[:, 1:])
+    assert Encoding.from_dict(json.loads(json.dumps(encoding.to_dict()))) == encoding
+    with pytest.warns(ReadOtherwise, match="roads: 1 edge with no 'length', of which the model"):
+        Encoding.fit(GRAPHS).read(graphs)
+
+
+@pytest.mark.parametrize("stacked", [False, True])
+def test_a_training_may_have_edges_with_blanks(tasks, stacked):
+    length = torch.rand(tasks.num_edges, 1, generator=torch.Generator().manual_seed(0))
+    length[::3] = float("nan")
+    there = pair_keys(tasks.source, tasks.target, tasks.num_nodes)
+    pair = there.minimum(pair_keys(tasks.target, tasks.source, tasks.num_nodes))
+    length = length[pair.unique(return_inverse=True)[1]]  # the same in both directions
+    graphs = replace(tasks, edge_attributes=length, edge_attribute_names=("length",))
+    assert graphs.is_symmetric
+    small = Architecture(hidden=8, layers=2, edges="use", scale="standard")
+    [run] = train(graphs, small, Protocol((1,), max_epochs=2, batch_size=16), stacked=stacked)
+    assert all(isfinite(row["train_loss"] + row["val_loss"]) for row in run.history)
+    assert run.weights["edges.inner.weight"].shape[-1] == 2  # the length, and whether it is blank

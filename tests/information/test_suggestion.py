@@ -143,7 +143,7 @@ def test_isolated_nodes_and_empty_graphs():
     assert np.isfinite(found.gain_interval).all()
 
 
-@pytest.mark.filterwarnings("error")
+@pytest.mark.filterwarnings("error", "ignore:.*their degrees are looked at")
 @given(graph_sets())
 def test_anything_gives_numbers_or_a_sentence(graphs: Graphs):
     try:
@@ -177,23 +177,45 @@ def test_options_that_make_no_sense(options: dict, message: str):
 
 
 def test_features_that_say_nothing():
+    """Degrees are looked at in their place; nodes of rings are alike in that too."""
     graphs = random_graphs(8)
+    degree = graphs.row_ptr.diff().float()[:, None]
+    expected = lookhops.look(replace(graphs, labels=None, attributes=degree), bootstrap=0)
     bare = replace(graphs, labels=None)
+    for alike, why in (
+        (bare, "the nodes have no features"),
+        (
+            replace(graphs, labels=torch.zeros_like(graphs.labels)),
+            "no feature of the nodes differs",
+        ),
+    ):
+        with pytest.warns(UserWarning, match=f"{why}, so their degrees are looked at"):
+            found = lookhops.look(alike, bootstrap=0)
+        np.testing.assert_array_equal(found.gain, expected.gain)
+    ring = Graphs.from_edges(
+        torch.tensor([0, 1, 2]), torch.tensor([1, 2, 0]), torch.tensor([3]), name="ring"
+    )
     with pytest.raises(LookHopsError, match=r"the nodes have no features.*such as a label"):
-        lookhops.look(bare)
-    with pytest.raises(LookHopsError, match="all 8 features are constant"):
-        lookhops.look(replace(graphs, labels=torch.zeros_like(graphs.labels)))
+        lookhops.look(ring)
     with pytest.raises(LookHopsError, match="the only feature of the nodes is constant"):
-        lookhops.look(replace(bare, attributes=torch.ones(bare.num_nodes, 1)))
+        lookhops.look(replace(ring, attributes=torch.ones(3, 1)))
     with pytest.raises(LookHopsError, match="there are no nodes"):
         lookhops.look(graphs.select([]))
 
 
 def test_numbers_that_are_none():
     graphs = random_graphs(9, features="attributes")
-    graphs.attributes[graphs.node_ptr[3], 1] = math.nan
-    with pytest.raises(LookHopsError, match=r"attribute 1 of node \d+ \(in graph 3\) is nan"):
-        lookhops.look(graphs)
+    blank = graphs.attributes.clone()
+    blank[graphs.node_ptr[3], 1] = math.nan
+    filled = blank.clone()
+    filled[graphs.node_ptr[3], 1] = blank[:, 1].double().nanmean()
+    found, expected = (
+        lookhops.look(replace(graphs, attributes=own), bootstrap=0) for own in (blank, filled)
+    )
+    np.testing.assert_allclose(found.gain, expected.gain)
+    blank[graphs.node_ptr[3], 1] = math.inf
+    with pytest.raises(LookHopsError, match=r"attribute 1 of node \d+ \(in graph 3\) is inf"):
+        lookhops.look(replace(graphs, attributes=blank))
 
 
 def test_neighbourhoods_that_all_agree():

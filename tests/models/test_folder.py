@@ -35,6 +35,7 @@ def edit(folder, **changes):
 
 def test_what_is_in_the_folder(model_folder, tasks):
     assert sorted(file.name for file in model_folder.iterdir()) == [
+        "MODEL.md",
         "config.json",
         "history.csv",
         "model.safetensors",

@@ -83,6 +83,38 @@ def test_features_from_pyg_are_the_same_features(predictor, tasks):
     assert np.allclose(predictor.predict(turned).probabilities, expected, atol=1e-6)
 
 
+# -------------------------------------------------------------------- graphs as vectors
+
+
+def test_an_embedding_is_what_the_last_layers_answer_from(predictor, tasks):
+    found = predictor.embed(tasks, seed=22)
+    network = predictor.models[22]
+    assert found.readout.dtype == np.float32
+    with torch.no_grad():
+        outputs = network.mlp(torch.from_numpy(found.readout))
+        torch.testing.assert_close(outputs, network(tasks), rtol=1e-4, atol=1e-5)
+    first = predictor.embed(tasks)
+    assert not np.allclose(first.readout, found.readout)
+    assert np.array_equal(first.readout, predictor.embed(tasks, seed=11).readout)
+    assert first.fingerprint.shape == (len(tasks), 0)
+    with pytest.raises(LookHopsError, match="has no seed 5, but 11, 22"):
+        predictor.embed(tasks, seed=5)
+
+
+def test_an_embedding_belongs_to_its_graph(accounts_folder):
+    model = Predictor(accounts_folder, "cpu")
+    rings = Graphs.from_networkx([accounts(("old", "new", "vip"), i) for i in range(9)])
+    found = model.embed(rings, bits=64)
+    assert found.matrix.shape == (9, found.readout.shape[1] + 64)
+    alone = model.embed(rings[4], bits=64)
+    assert np.allclose(alone.readout[0], found.readout[4], atol=1e-5)
+    assert np.array_equal(alone.fingerprint[0], found.fingerprint[4])
+    assert 0 < found.fingerprint.mean() < 1
+    codes = model.whole(rings[4]).codes
+    assert alone.fingerprint.sum() == len({int(code) % 64 for code in codes.flatten()})
+    assert len(model.embed(rings[:0])) == 0
+
+
 # -------------------------------------------------------------------- features by name
 
 

@@ -28,8 +28,10 @@ def naive(graphs: Graphs, others: Graphs) -> list[float]:
 @given(graph_sets(min_graphs=2), st.integers(1, 4))
 def test_the_nearest_is_that_of_a_naive_count(graphs, part):
     others = graphs[: min(part, len(graphs) - 1)]
-    found = SimilarityIndex.of(others).nearest(graphs)
-    assert found == pytest.approx(naive(graphs, others), abs=1e-6)
+    index = SimilarityIndex.of(others)
+    want = pytest.approx(naive(graphs, others), abs=1e-6)
+    assert index.nearest(graphs) == want
+    assert index.nearest_by_postings(graphs).numpy() == want
 
 
 def test_a_graph_of_the_set_is_its_own_nearest(monkeypatch):
@@ -40,6 +42,8 @@ def test_a_graph_of_the_set_is_its_own_nearest(monkeypatch):
     assert (found[40:] < 1).any()
     monkeypatch.setattr(similarity, "CHUNK", 100)  # a few graphs at a time
     assert np.array_equal(index.nearest(graphs), found)
+    assert np.array_equal(index.nearest_by_postings(graphs), found)
+    assert index.nearest_by_postings(graphs[:0]).shape == (0,)
     assert index.nearest(graphs[:0]).shape == (0,)
 
 

@@ -62,6 +62,20 @@ def test_the_share_and_the_mean(p):
     assert near.mean().abs() < 0.003  # neighbouring channels are independent
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_share_of_each_member_is_what_it_is_alone(dtype):
+    x = torch.randn(4, 20, 10, dtype=dtype, requires_grad=True)
+    key, place = torch.tensor([11, 22, 33, 33]), torch.randint(0, 1000, (4, 20))
+    shares = [0.0, 0.3, 0.55, 1 - 1e-9]
+    together = dropout(x, torch.tensor(shares, dtype=torch.float64), key, 2, place)
+    [grad] = torch.autograd.grad(together.square().sum(), x)
+    for i, share in enumerate(shares):
+        own = x[i].detach().requires_grad_()
+        alone = dropout(own, share, key[i], 2, place[i])
+        assert torch.equal(together[i], alone)
+        assert torch.equal(grad[i], torch.autograd.grad(alone.square().sum(), own)[0])
+
+
 def test_keys_layers_and_places_differ():
     x, place = torch.ones(50, 16), torch.arange(50)
     masks = [

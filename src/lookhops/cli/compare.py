@@ -6,12 +6,18 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lookhops.cli.shared.parameters import AUTO, Json, Training, with_options
+from lookhops.cli.shared.parameters import AUTO, Json, Plugins, Training, with_options
 from lookhops.cli.shared.printing import out, print_json, print_line, print_table
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.running import Left, Runner, Running, run_plan
 from lookhops.cli.shared.splitting import Splitting, tell_remarks
-from lookhops.cli.shared.writing import ReportFile, check_folder, command_line, write_page
+from lookhops.cli.shared.writing import (
+    ReportFile,
+    check_folder,
+    check_picture,
+    command_line,
+    write_page,
+)
 from lookhops.errors import LookHopsError
 from lookhops.files import changing
 
@@ -42,6 +48,7 @@ def compare(
     seeds: str | None = None,
     plot: Path | None = None,
     report: ReportFile = None,
+    plugin: Plugins = None,
     as_json: Json = False,
     *,
     training: Training = AUTO,
@@ -70,16 +77,9 @@ def compare(
         output: Folder for tables and the plots of ranks and costs.
         plot: Draw accuracy against time and parameters to a file: .png .svg or .pdf.
     """
-    if plot is not None and plot.suffix.lower() not in PICTURES:
-        raise LookHopsError(f"{plot}: a picture ends in {', '.join(PICTURES)}.")
+    check_picture(plot, PICTURES)
     graphs = reading.load_to_learn(source)
-    if output is not None:
-        check_folder(output)
-    path = store or (output or Path()) / STORE
-    if options.time_limit == 0 and not path.exists():
-        raise LookHopsError(
-            f"{path}: there is no such store, and with --time-limit 0 none is made."
-        )
+    path = _store_path(store, output, options)
     from lookhops.experiments.fair import Contest, named_protocol, parse_grid
     from lookhops.experiments.plan import parse_models
 
@@ -89,18 +89,26 @@ def compare(
     graphs, plan = splitting.plan(graphs, training, seeds or drawn, reading)
     contest = Contest.of(graphs.name, entries, plan, parse_grid(grid), protocol)
     found, left = _run(graphs, contest, path, options)
-    paths = _write(found, output) if output else []
-    if plot is not None:
-        _draw_costs(found, plot)
+    paths = _write(found, output, plot)
     if as_json:
-        written = [*paths, *([plot] if plot else [])]
-        files = {"files": [str(path) for path in written], "left": left.said}
-        print_json({**found.to_json(), **files})
+        print_json({**found.to_json(), "files": paths, "left": left.said})
     else:
-        _print(found, paths, plot)
+        _print(found, [*filter(None, (output, plot))])
     if report is not None:
         _report(found, path, report, quiet=as_json)
     left.tell()
+
+
+def _store_path(store: Path | None, output: Path | None, options: Runner) -> Path:
+    """Where finished runs are kept; what cannot be written says so before anything is trained."""
+    if output is not None:
+        check_folder(output)
+    path = store or (output or Path()) / STORE
+    if options.time_limit == 0 and not path.exists():
+        raise LookHopsError(
+            f"{path}: there is no such store, and with --time-limit 0 none is made."
+        )
+    return path
 
 
 def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Left]:
@@ -150,7 +158,18 @@ def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
     write_page(runs_report(replace(stored, results=results)), path, quiet)
 
 
-def _write(found: Comparison, folder: Path) -> list[Path]:
+def _write(found: Comparison, folder: Path | None, plot: Path | None) -> list[str]:
+    """Write what was asked for; the paths of all files."""
+    from lookhops.paper.figures import draw
+
+    paths = _write_folder(found, folder) if folder else []
+    if plot is not None:
+        draw(_cost_figure(found), plot)
+        paths.append(plot)
+    return [str(path) for path in paths]
+
+
+def _write_folder(found: Comparison, folder: Path) -> list[Path]:
     from lookhops.experiments.export import export
     from lookhops.paper.figures import rank_figure, save
 
@@ -167,25 +186,17 @@ def _write(found: Comparison, folder: Path) -> list[Path]:
     return [folder / path.relative_to(new) for path in paths]
 
 
-def _draw_costs(found: Comparison, path: Path) -> None:
-    from lookhops.paper.figures import draw
-
-    draw(_cost_figure(found), path)
-
-
 def _cost_figure(found: Comparison) -> Figure:
     from lookhops.paper.figures import cost_figure
 
     return cost_figure(found.costs(), f"test {found.main.heading}", found.main.higher_is_better)
 
 
-def _print(found: Comparison, paths: list[Path], plot: Path | None) -> None:
+def _print(found: Comparison, written: list[Path]) -> None:
     print_table(found.models_table())
     if found.pairs:
         print_table(found.pairs_table())
     elif len(found.scores) > 1:
         out.print("One shared split says nothing about differences: it takes two or more.")
-    if paths:
-        print_line(f"written: {paths[0].parent}")
-    if plot is not None:
-        print_line(f"written: {plot}")
+    for path in written:
+        print_line(f"written: {path}")

@@ -95,6 +95,7 @@ def describe(graphs: Graphs) -> dict[str, Any]:
         "graphs": count,
         "nodes": nodes,
         "undirected_edges": edges,
+        "parallel_edges": _parallel_edges(graphs),
         "directed": not graphs.is_undirected,
         "nodes_per_graph": nodes / count if count else 0.0,
         "smallest_graph": int(sizes.min()) if count else 0,
@@ -115,6 +116,17 @@ def describe(graphs: Graphs) -> dict[str, Any]:
         "molecules": molecule_counts(graphs),
         "fingerprint": graphs.fingerprint,
     }
+
+
+def _parallel_edges(graphs: Graphs) -> int:
+    """Edges beyond the first between the same two nodes, in the same direction if they have one."""
+    from lookhops.graphs.indexing import pair_keys
+
+    if not graphs.is_undirected:
+        distinct = pair_keys(graphs.source, graphs.target, graphs.num_nodes).unique().numel()
+        return graphs.num_edges - distinct
+    loops = int((graphs.source == graphs.target).sum())
+    return (graphs.num_edges + loops) // 2 - graphs.num_undirected_edges
 
 
 def _targets(graphs: Graphs) -> list[dict[str, Any]]:
@@ -153,10 +165,12 @@ def _target_rows(targets: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, s
 def _panel(graphs: Graphs, facts: dict[str, Any]) -> Panel:
     directed = f"of {graphs.num_edges:,} directed ones" if facts["directed"] else ""
     sizes = f"from {facts['smallest_graph']:,} to {facts['largest_graph']:,}"
+    more = facts["parallel_edges"]
     rows = [
         ("graphs", f"{facts['graphs']:,}"),
         ("nodes", f"{facts['nodes']:,}"),
         ("undirected edges", f"{facts['undirected_edges']:,}", directed),
+        *([("parallel edges", f"{more:,}", "more, between the same nodes")] if more else ()),
         ("nodes per graph", f"{facts['nodes_per_graph']:.4f}", sizes),
         ("edges per graph", f"{facts['edges_per_graph']:.4f}"),
         ("edges per node", f"{facts['edges_per_node']:.4f}"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from lookhops.cli.shared.parameters import Json, with_options
+from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import grid, out, panel, print_json, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.cli.shared.writing import check_page, command_line, write_page
@@ -36,6 +36,7 @@ def evaluate(
             callback=check_page,
         ),
     ] = None,
+    plugin: Plugins = None,
     as_json: Json = False,
     *,
     reading: Reading,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lookhops.cli.shared.parameters import Json, with_options
+from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import print_json, print_line
 from lookhops.cli.shared.progress import progress_bar
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
@@ -40,6 +40,7 @@ def explain(
         bool, typer.Option("--pictures/--no-pictures", help="Draw each graph (SVG).")
     ] = True,
     device: str = "auto",
+    plugin: Plugins = None,
     as_json: Json = False,
     *,
     reading: Reading,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,8 @@ from rich.table import Table
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import bar, err, grid, out, print_json, print_line
 from lookhops.cli.shared.progress import progress_bar
-from lookhops.cli.shared.reading import Reading, Source
-from lookhops.cli.shared.writing import ReportFile, command_line, write_page
-from lookhops.errors import LookHopsError
+from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
+from lookhops.cli.shared.writing import ReportFile, check_picture, command_line, write_page
 from lookhops.files import replacing
 from lookhops.words import compact_percent, counted, plus_minus, visible
 
@@ -62,26 +62,16 @@ def look(
         seeds: Splits to tell them on: a count or a list.
         plot: Draw it to a file: .png .svg .pdf or .html.
     """
-    from lookhops.graphs.targets import one_target_each
     from lookhops.information import look as measure
-    from lookhops.information import look_labels
-    from lookhops.information.labels import why_not
 
-    if plot is not None and plot.suffix.lower() not in PICTURES:
-        raise LookHopsError(f"{plot}: a picture ends in {', '.join(PICTURES)}.")
+    check_picture(plot, PICTURES)
     graphs = reading.load_to_learn(source)
-    with progress_bar() as shown:
+    with warnings_as_lines(), progress_bar() as shown:
         task = shown.add_task("looking", total=1.0)
         progress = lambda what, share: shown.update(task, description=what, completed=share)  # noqa: E731
         asked = (max_k, neighbourhood, epsilon, bootstrap, seed, per_class)
         found = measure(graphs, *asked, progress=progress)
-        targets = one_target_each(graphs)
-        reasons = [why_not(one) for one in targets]
-        told = [
-            look_labels(one, max_hops, seeds, progress)
-            for one, reason in zip(targets, reasons, strict=True)
-            if labels and reason is None
-        ]
+        told, reasons = _look_labels(graphs, max_hops, seeds, progress) if labels else ([], [])
     each = [one.to_dict() for one in told]
     everything = {**found.to_dict(), "labels": (each[0] if len(each) == 1 else each) or None}
     if plot is not None:
@@ -92,10 +82,23 @@ def look(
         _print(found)
         for one in told:
             _print_labels(one)
-        for reason in filter(None, reasons if labels else ()):
+        for reason in reasons:
             out.print(f"\n{escape(reason)}", width=80)
     if report is not None:
         _report(everything, graphs, report, as_json)
+
+
+def _look_labels(
+    graphs: Graphs, max_hops: int, seeds: str, progress: Callable[[str, float], None]
+) -> tuple[list[LabelInformation], list[str]]:
+    """What hops tell about each target, and for the others why they tell nothing."""
+    from lookhops.graphs.targets import one_target_each
+    from lookhops.information import look_labels
+    from lookhops.information.labels import why_not
+
+    reasons = {one: why_not(one) for one in one_target_each(graphs)}
+    told = [look_labels(one, max_hops, seeds, progress) for one in reasons if not reasons[one]]
+    return told, [reason for reason in reasons.values() if reason]
 
 
 def _report(found: dict[str, Any], graphs: Graphs, path: Path, quiet: bool) -> None:

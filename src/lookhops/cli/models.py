@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from lookhops.cli.shared.parameters import Json, with_options
+from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import print_json, print_line, print_table
 
 
 @with_options
-def models(page: Path | None = None, json: Json = False) -> None:
+def models(page: Path | None = None, plugin: Plugins = None, json: Json = False) -> None:
     """List the convolutions and poolings that models are made of.
 
     Args:

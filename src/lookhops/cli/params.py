@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.markup import escape
 
-from lookhops.cli.shared.parameters import Json, Network, with_options
+from lookhops.cli.shared.parameters import Json, Network, Plugins, with_options
 from lookhops.cli.shared.printing import grid, out, print_json
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.options import RECOMMENDED
@@ -21,7 +21,12 @@ if TYPE_CHECKING:
 
 @with_options
 def params(
-    source: Source, json: Json = False, *, network: Network = RECOMMENDED, reading: Reading
+    source: Source,
+    plugin: Plugins = None,
+    json: Json = False,
+    *,
+    network: Network = RECOMMENDED,
+    reading: Reading,
 ) -> None:
     """Count the parameters of the network that these graphs would get."""
     from lookhops.encoding import Encoding

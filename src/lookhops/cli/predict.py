@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from lookhops.cli.shared.parameters import Json, with_options
+from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import err, print_json, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.files import write_text
@@ -26,6 +26,7 @@ def predict(
     device: str = "auto",
     coverage: float = 0.9,
     output: Path | None = None,
+    plugin: Plugins = None,
     as_json: Json = False,
     *,
     reading: Reading,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from lookhops.cli.shared.parameters import Json, with_options
+from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import print_json
 from lookhops.cli.shared.reading import Reading
 from lookhops.cli.shared.writing import check_page, command_line, write_page
@@ -28,6 +28,7 @@ def report(
         Path, typer.Option("-o", "--output", help="The page to write.", callback=check_page)
     ] = Path("report.html"),
     data: str | None = None,
+    plugin: Plugins = None,
     as_json: Json = False,
     *,
     reading: Reading,

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from rich.markup import escape
 
-from lookhops.cli.shared.parameters import AUTO, Json, Network, Training, with_options
+from lookhops.cli.shared.parameters import AUTO, Json, Network, Plugins, Training, with_options
 from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
-from lookhops.cli.shared.reading import Reading, Source
+from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.splitting import Splitting, tell_remarks
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.errors import LookHopsError
@@ -64,6 +64,7 @@ def train(
     k: str = str(RECOMMENDED.k),
     seeds: str | None = None,
     report: ReportFile = None,
+    plugin: Plugins = None,
     as_json: Json = False,
     *,
     network: Network = RECOMMENDED,
@@ -119,7 +120,8 @@ def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
     from lookhops.information import look
 
     try:
-        information = look(graphs, bootstrap=0)
+        with warnings_as_lines():
+            information = look(graphs, bootstrap=0)
     except LookHopsError as error:
         warn(f"k = {FALLBACK_K}, because the hop information cannot be had: {error}")
         return FALLBACK_K, None

@@ -54,7 +54,7 @@ class TextTable:
         begins = 1
         try:
             for row in reader:
-                if row:
+                if len(row) > 1 or "".join(row).strip():
                     yield begins, row
                 begins = reader.line_num + 1
         except csv.Error as error:
@@ -68,8 +68,12 @@ class TextTable:
         """Refuse a row with more or fewer fields than the header, where no field is quoted."""
         content, wanted = self.content, len(self.header)
         if b'"' not in content:
-            separator = self.separator.encode()
-            if {line.count(separator) for line in content.splitlines() if line} == {wanted - 1}:
+            separator, spaces = (
+                self.separator.encode(),
+                b" \t".replace(self.separator.encode(), b""),
+            )
+            lines = [line for line in content.splitlines() if line.strip(spaces)]
+            if {line.count(separator) for line in lines} == {wanted - 1}:
                 return
         for line, row in self.rows():
             if len(row) != wanted:

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lookhops.encoding.scale import Scale
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import (
@@ -177,6 +178,27 @@ class ByName:
             codes.append(torch.tensor(table, device=own.device)[own])
             values.append((*known, NOT_SEEN) if unknown else known)
         return codes, values
+
+
+def told_numbers(
+    attributes: Tensor,
+    names: Sequence[str],
+    blanks: Sequence[str],
+    dtype: torch.dtype,
+    scale: Scale | None,
+) -> Tensor:
+    """Numbers on their scale, then for each of the ``blanks`` a column that is one where it is.
+
+    Args:
+        attributes: The numbers, shape (m, a).
+        names: Their names.
+        blanks: Those that have such a column.
+        dtype: Type of the columns, where there is a scale.
+        scale: Their scale; by default they are told as they are.
+    """
+    told = attributes if scale is None else scale(attributes.to(dtype))
+    blank = [attributes[:, names.index(name)].isnan().to(dtype)[:, None] for name in blanks]
+    return torch.cat((told, *blank), 1) if blank else told
 
 
 def by_place(columns: Columns, graphs: Graphs, side: str, name: str) -> dict[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor
 
-from lookhops.encoding.columns import Columns
+from lookhops.encoding.columns import Columns, told_numbers
 from lookhops.encoding.scale import Scale
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -33,8 +35,9 @@ def edge_columns(
     edge: Tensor | None,
     dtype: torch.dtype,
     scale: Scale | None = None,
+    blanks: Sequence[str] = (),
 ) -> Tensor:
-    """Numbers but the weight, then one-hot labels, shape (m, f).
+    """Numbers but the weight, which of them are blank, then one-hot labels, shape (m, f).
 
     Args:
         columns: Those of the model.
@@ -42,12 +45,13 @@ def edge_columns(
         edge: Numbers of the edges, shape (m); none means all.
         dtype: Type of the columns.
         scale: The scale of the numbers; by default they are told as they are.
+        blanks: The numbers that have a column more, which says where they are blank.
     """
     attributes, labels = graphs.edge_attributes, graphs.edge_labels
     if edge is not None:
         attributes, labels = take(attributes, edge), take(labels, edge)
-    if attributes is not None and scale is not None:
-        attributes = scale(attributes.to(dtype))
+    if attributes is not None:
+        attributes = told_numbers(attributes, columns.attributes, blanks, dtype, scale)
     weight = weight_column(columns)
     if attributes is not None and weight is not None:
         # Not by a list of numbers, which would have to be copied to a GPU.

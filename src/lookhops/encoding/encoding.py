@@ -11,7 +11,15 @@ import torch
 from torch import Tensor
 
 from lookhops.datasets.molecule_features import as_featurised
-from lookhops.encoding.columns import NOT_SEEN, OWNERS, ByName, Columns, by_place, listed
+from lookhops.encoding.columns import (
+    NOT_SEEN,
+    OWNERS,
+    ByName,
+    Columns,
+    by_place,
+    listed,
+    told_numbers,
+)
 from lookhops.encoding.edges import edge_columns, edge_weight, number_columns
 from lookhops.encoding.scale import Scale
 from lookhops.errors import LookHopsError
@@ -27,7 +35,7 @@ class ReadOtherwise(UserWarning):
 
 @dataclass(frozen=True)
 class Encoding:
-    """What a model is told of a node: numbers, which of them are blank, then one-hot labels.
+    """What a model is told of a node or an edge: numbers, which are blank, then one-hot labels.
 
     It is fitted on the graphs that a model learns from and saved with the model, so that a column
     means the same whenever the model is used: graphs are read by the names of their features. A
@@ -42,6 +50,7 @@ class Encoding:
             says where.
         by_name: Whether features are known by name. They are known by their places where their
             source has no names for them, and to models of earlier versions.
+        edge_blanks: The same of the numbers of edges; a weight is never blank.
     """
 
     name: str
@@ -50,6 +59,7 @@ class Encoding:
     edges: Columns | None = None
     blanks: tuple[str, ...] = ()
     by_name: bool = True
+    edge_blanks: tuple[str, ...] = ()
 
     @classmethod
     def fit(cls, graphs: Graphs, edges: bool = True) -> Encoding:
@@ -65,8 +75,9 @@ class Encoding:
             graphs.featuriser,
             Columns.of(graphs),
             of_edges,
-            tuple(_blanks(graphs)),
+            tuple(_blanks(graphs, "")),
             not _are_unnamed(graphs),
+            tuple(_blanks(graphs, "edge_")) if edges else (),
         )
 
     @property
@@ -78,7 +89,8 @@ class Encoding:
     def sizes(self) -> dict[str, int]:
         """What a network must know of it to be made, besides its width."""
         edges = self.edges or Columns()
-        numbers, labels = len(number_columns(edges)), sum(edges.sizes)
+        numbers = len(number_columns(edges)) + len(self.edge_blanks)
+        labels = sum(edges.sizes)
         return {"num_edge_numbers": numbers, "num_edge_labels": labels}
 
     # ---------------------------------------------------------------- reading
@@ -109,11 +121,16 @@ class Encoding:
             for side, columns in sides.items():
                 fields |= by_place(columns, graphs, side, self.name)
         read = replace(graphs, **fields)
-        for name, count in _blanks(read).items():
-            if name not in self.blanks:
-                told = f"{graphs.name}: {counted(count, 'node')} with no {name!r}, of which the "
-                mean = "model knows no blanks: it is read as the mean of the training graphs."
-                warnings.warn(told + mean, ReadOtherwise, stacklevel=3)
+        for side in sides:
+            for name, count in _blanks(read, side).items():
+                if name not in (self.edge_blanks if side else self.blanks):
+                    without = f"{counted(count, OWNERS[side][:-1])} with no {name!r}"
+                    warnings.warn(
+                        f"{graphs.name}: {without}, of which the model knows no blanks: it is read "
+                        "as the mean of the training graphs.",
+                        ReadOtherwise,
+                        stacklevel=3,
+                    )
         if "is_undirected" in graphs.__dict__:  # known already
             read.__dict__["is_undirected"] = graphs.is_undirected
         return read
@@ -161,10 +178,8 @@ class Encoding:
         if not self.nodes.width:
             return torch.ones(rows, 1, dtype=dtype, device=graphs.device)
         if attributes is not None:
-            places = [self.nodes.attributes.index(name) for name in self.blanks]
-            blank = [attributes[:, place].isnan().to(dtype)[:, None] for place in places]
-            told = attributes if scale is None else scale(attributes.to(dtype))
-            attributes = torch.cat((told, *blank), 1) if blank else told
+            names = self.nodes.attributes
+            attributes = told_numbers(attributes, names, self.blanks, dtype, scale)
         return self.nodes.told(attributes, labels, graphs.label_sizes, dtype)
 
     def edge_columns(
@@ -176,7 +191,7 @@ class Encoding:
     ) -> Tensor:
         """What the model is told of edges, shape (m, f); arguments as for :meth:`columns`."""
         assert self.edges is not None
-        return edge_columns(self.edges, graphs, edge, dtype, scale)
+        return edge_columns(self.edges, graphs, edge, dtype, scale, self.edge_blanks)
 
     def edge_weight(
         self, graphs: Graphs, edge: Tensor | None = None, dtype: torch.dtype = torch.float32
@@ -204,12 +219,14 @@ class Encoding:
         return cls(data["name"], data["featuriser"], nodes, by_name=False)
 
 
-def _blanks(graphs: Graphs) -> dict[str, int]:
-    """The numbers of nodes that are blank somewhere, and at how many nodes."""
-    if graphs.attributes is None:
+def _blanks(graphs: Graphs, side: str) -> dict[str, int]:
+    """The numbers of nodes or edges that are blank somewhere, and at how many; no weights."""
+    attributes = getattr(graphs, f"{side}attributes")
+    if attributes is None:
         return {}
-    counts = graphs.attributes.isnan().sum(0).tolist()
-    return {n: c for n, c in zip(graphs.attribute_names, counts, strict=True) if c}
+    columns, counts = Columns.of(graphs, side), attributes.isnan().sum(0).tolist()
+    features = number_columns(columns) if side else range(len(counts))
+    return {columns.attributes[i]: counts[i] for i in features if counts[i]}
 
 
 def _are_unnamed(graphs: Graphs) -> bool:

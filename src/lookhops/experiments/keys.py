@@ -52,7 +52,7 @@ class RunKey:
             drawn = ("fractions", "split", "folds")
             read_of_it = replace(plain, **{name: getattr(given, name) for name in drawn})
         else:
-            read_of_it = replace(given, seeds=plain.seeds)
+            read_of_it = replace(given, seeds=plain.seeds, stream=plain.stream)
         object.__setattr__(self, "protocol", read_of_it)
 
     @classmethod

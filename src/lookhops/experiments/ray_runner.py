@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from math import inf
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +20,7 @@ from lookhops.experiments.runners import PlanRun, Source, Tell, train_records
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
 from lookhops.models.records import RunRecord
+from lookhops.nn.plugins import LOADED, load_plugin
 
 #: A task whose worker or machine dies is begun again so often.
 RETRIES = 3
@@ -51,19 +54,37 @@ def run_ray(
     """
     ray = _import_ray()
     shared: dict[str, Any] = {}  # each data set goes to the cluster once
+    plugins = {path.name: source for path, source in LOADED.items()}
 
     def submit(graphs: Graphs, cell: Cell, seeds: list[int]) -> Future[list[RunRecord]]:
         if cell.dataset not in shared:
             shared[cell.dataset] = ray.put(graphs)
-        return task.remote(shared[cell.dataset], cell, seeds, device).future()
+        return task.remote(plugins, shared[cell.dataset], cell, seeds, device).future()
 
     with _connected(ray, address):
         _check_resources(ray, cpus_per_task, gpus_per_task)
-        task = ray.remote(train_records).options(
+        task = ray.remote(_train).options(
             num_cpus=cpus_per_task, num_gpus=gpus_per_task, max_retries=RETRIES
         )
         slots = partial(_slots, ray, cpus_per_task, gpus_per_task)
         return PlanRun(cells, source, store, tell).run(submit, time_limit, slots=slots)
+
+
+def _train(
+    plugins: Mapping[str, str], graphs: Graphs, cell: Cell, seeds: Sequence[int], device: str
+) -> list[RunRecord]:
+    """The records of a cell, on a machine that has the user's layers from here alone.
+
+    Args:
+        plugins: The files that register them: name and text.
+        graphs, cell, seeds, device: As for :func:`~lookhops.experiments.runners.train_records`.
+    """
+    with TemporaryDirectory() as folder:
+        for name, source in plugins.items():
+            path = Path(folder) / name
+            path.write_text(source, "utf-8")
+            load_plugin(path)
+        return train_records(graphs, cell, seeds, device)
 
 
 def _import_ray() -> ModuleType:

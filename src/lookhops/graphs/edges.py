@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from lookhops.graphs.blocks import edge_blocks
 from lookhops.graphs.indexing import pair_keys, row_offsets, spread, stable_argsort, take
 
 if TYPE_CHECKING:
@@ -52,3 +53,31 @@ def bare(graphs: Graphs) -> Graphs:
     if "is_undirected" in graphs.__dict__:  # known already
         found.__dict__["is_undirected"] = graphs.is_undirected
     return found
+
+
+def go_both_ways(graphs: Graphs) -> bool:
+    """Whether every edge is there in both directions; see :attr:`Graphs.is_undirected`."""
+    for source, target, nodes, _ in edge_blocks(graphs):
+        there, back = pair_keys(source, target, nodes), pair_keys(target, source, nodes)
+        if not torch.equal(there[stable_argsort(there)], back[stable_argsort(back)]):
+            return False
+    return True
+
+
+def are_told_alike(graphs: Graphs) -> bool:
+    """Whether edges that go both ways have the same features both ways."""
+    told = [own for own in (graphs.edge_attributes, graphs.edge_labels) if own is not None]
+    for source, target, nodes, edges in edge_blocks(graphs) if told else ():
+        back = stable_argsort(pair_keys(target, source, nodes))
+        pairs = ((own[edges], own[edges][back]) for own in told)
+        if not all(bool(torch.isclose(*pair, 0, 0, equal_nan=True).all()) for pair in pairs):
+            return False
+    return True
+
+
+def number_of_pairs(graphs: Graphs) -> int:
+    """Pairs of nodes with an edge in one direction or both."""
+    return sum(
+        pair_keys(source.minimum(target), source.maximum(target), nodes).unique().numel()
+        for source, target, nodes, _ in edge_blocks(graphs)
+    )

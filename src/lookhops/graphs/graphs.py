@@ -199,22 +199,17 @@ class Graphs:
     @cached_property
     def is_undirected(self) -> bool:
         """Whether every edge is there in both directions."""
-        there = pair_keys(self.source, self.target, self.num_nodes)
-        back = pair_keys(self.target, self.source, self.num_nodes)
-        return torch.equal(there[stable_argsort(there)], back[stable_argsort(back)])
+        return edges.go_both_ways(self)
 
     @cached_property
     def is_symmetric(self) -> bool:
         """Whether every edge is there in both directions, with the same features."""
-        back = stable_argsort(pair_keys(self.target, self.source, self.num_nodes))
-        told = (self.edge_attributes, self.edge_labels)
-        return self.is_undirected and all(t is None or torch.equal(t, t[back]) for t in told)
+        return self.is_undirected and edges.are_told_alike(self)
 
     @cached_property
     def num_undirected_edges(self) -> int:
         """Pairs of nodes with an edge in one direction or both; a self-loop is one pair."""
-        low, high = self.source.minimum(self.target), self.source.maximum(self.target)
-        return pair_keys(low, high, self.num_nodes).unique().numel()
+        return edges.number_of_pairs(self)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.files import CHECKSUM, check_content, check_regular, checksum, replacing
+from lookhops.graphs.blocks import graph_ranges
 from lookhops.graphs.features import default_values, sizes_of
 from lookhops.graphs.indexing import spread
 from lookhops.graphs.skipped import Skipped
@@ -63,7 +64,7 @@ def fingerprint(graphs: Graphs) -> str:
     for key, tensor in graphs._tensors().items():
         digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
         if tensor.numel():
-            digest.update(tensor.cpu().contiguous().view(torch.uint8).numpy().tobytes())
+            digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()[:16]
 
 
@@ -178,11 +179,18 @@ def _are_offsets(ptr: Tensor, total: int) -> bool:
 
 def _stay_within(graphs: Graphs) -> bool:
     """Whether every edge comes from a node of its own graph."""
-    node_ptr, source = graphs.node_ptr, graphs.source
-    first, end = (
-        spread(bound, graphs.edge_ptr, graphs.num_edges) for bound in (node_ptr[:-1], node_ptr[1:])
-    )
-    return source.dtype == torch.int32 and bool(((source >= first) & (source < end)).all())
+    if graphs.source.dtype != torch.int32:
+        return False
+    for first, after in graph_ranges(graphs):
+        node_ptr, edge_ptr = (ptr[first : after + 1] for ptr in (graphs.node_ptr, graphs.edge_ptr))
+        begin, end = edge_ptr[[0, -1]].tolist()
+        source = graphs.source[begin:end]
+        low, high = (
+            spread(bound, edge_ptr, end - begin) for bound in (node_ptr[:-1], node_ptr[1:])
+        )
+        if not bool(((source >= low) & (source < high)).all()):
+            return False
+    return True
 
 
 def _are_rows(features: Tensor | None, rows: int, whole: bool) -> bool:

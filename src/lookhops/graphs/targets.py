@@ -77,8 +77,7 @@ def read_target(
     found = np.full(len(cells), np.nan)
     numbers = [_number(cells[i]) for i in known]
     for i, number in zip(known, numbers, strict=True):
-        wrong = kind == "numbers" if number is None else not np.isfinite(number)
-        if wrong:
+        if kind == "numbers" if number is None else not np.isfinite(number):
             otherwise = ", or say that these are classes (--task classes)" if number is None else ""
             raise LookHopsError(
                 f"{place(i)}: {str(cells[i])!r} of {name!r} is not a finite number; mend it, or "
@@ -89,15 +88,8 @@ def read_target(
     if kind == "numbers":
         found[known] = np.array(numbers, dtype=float)
         return Target(name), found
-    names = tuple(classes) if classes is not None else ()
-    texts = _class_texts([cells[i] for i in known], numbers if not names else [None])
-    order = names or _sorted(texts)
-    if not names and len(order) > max(MANY_CLASSES, len(known) // 2):
-        raise LookHopsError(
-            f"{name!r} has {len(order)} different values for {len(known)} graphs, so they are not "
-            "classes; choose another column (--target), or sort the values into a few classes "
-            "first."
-        )
+    texts = _class_texts([cells[i] for i in known], [None] if classes else numbers)
+    order = tuple(classes or _found_classes(name, texts))
     number_of = {text: number for number, text in enumerate(order)}
     for i, text in zip(known, texts, strict=True):
         if text not in number_of:
@@ -107,6 +99,18 @@ def read_target(
             )
         found[i] = number_of[text]
     return Target(name, order), found
+
+
+def _found_classes(name: str, texts: Sequence[str]) -> tuple[str, ...]:
+    """The classes of a column whose user names none."""
+    order = _sorted(texts)
+    if len(order) > max(MANY_CLASSES, len(texts) // 2):
+        raise LookHopsError(
+            f"{name!r} has {len(order)} different values for {len(texts)} graphs, so they are not "
+            "classes; choose another column (--target), or sort the values into a few classes "
+            "first."
+        )
+    return order
 
 
 def pack_targets(columns: Sequence[tuple[Target, NDArray[np.float64]]]) -> dict[str, Any]:

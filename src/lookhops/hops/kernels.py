@@ -16,6 +16,7 @@ from torch import Tensor
 
 ROWS = 8  # rows a program takes
 WARPS = 2  # measured: with these two a program's sums stay within few threads
+BLOCKS = 1  # blocks of rows whose sums a program of the gradient adds up
 MOST_CHANNELS = 1024  # a program holds a block of rows with all their channels in registers
 
 if TYPE_CHECKING:
@@ -89,11 +90,14 @@ def merge(
             row_ptr, column, value, last, before, hops[j], on_the_way, before_offset, slices
         )
     total = torch.empty_like(flat)
-    blocks = triton.cdiv(rows, ROWS)
+    # Sums over nodes are taken a program: those of several blocks of rows leave less to add up.
+    blocks = 1 if other is None else BLOCKS
+    programs = triton.cdiv(rows // slices, ROWS * blocks)  # of one slice
     sums = None
     if other is not None:
-        sums = torch.empty(blocks, count + 2, channels, dtype=torch.float32, device=x.device)
-    _merge_kernel[(blocks,)](
+        shape_of_sums = (slices * programs, count + 2, channels)
+        sums = torch.empty(shape_of_sums, dtype=torch.float32, device=x.device)
+    _merge_kernel[(slices * programs,)](
         row_ptr,
         column,
         value if value is not None else flat,
@@ -107,6 +111,7 @@ def merge(
         sums if sums is not None else flat,
         rows,
         rows // slices,
+        programs,
         channels,
         K=count - 1,
         CHEBYSHEV=order == 2,
@@ -115,6 +120,8 @@ def merge(
         HAS_OTHER=other is not None,
         HAS_OFFSET=offset is not None,
         ROWS=ROWS,
+        BLOCKS=blocks,
+        SUMS=triton.next_power_of_2(count + 2),
         CHANNELS=triton.next_power_of_2(channels),
         num_warps=WARPS,
         num_stages=1,
@@ -241,6 +248,7 @@ if triton is not None:
         sums,
         rows,
         rows_a_slice,
+        programs_a_slice,
         width,
         K: tl.constexpr,
         CHEBYSHEV: tl.constexpr,
@@ -249,71 +257,82 @@ if triton is not None:
         HAS_OTHER: tl.constexpr,
         HAS_OFFSET: tl.constexpr,
         ROWS: tl.constexpr,
+        BLOCKS: tl.constexpr,
+        SUMS: tl.constexpr,
         CHANNELS: tl.constexpr,
     ):
         """total = sum_j w_j T_j x + b, the last hop computed here; sums of T_j x times other.
 
-        An offset stands for a bias that x lacks, or other where there is one.
+        An offset stands for a bias that x lacks, or other where there is one. A program takes
+        BLOCKS blocks of rows of one slice of the weights, and adds up their sums.
         """
-        block = tl.program_id(0)
-        row = block * ROWS + tl.arange(0, ROWS)
+        program = tl.program_id(0)
+        part = program // programs_a_slice  # which slice of the weights it belongs to
+        first = part * rows_a_slice + (program % programs_a_slice) * (ROWS * BLOCKS)
+        end = (part + 1) * rows_a_slice
         channel = tl.arange(0, CHANNELS)
-        live = row < rows
         inside = channel < width
-        place = row.to(tl.int64)[:, None] * width + channel[None, :]
-        mask = live[:, None] & inside[None, :]
         size = tl.zeros((), tl.int64) + rows * width
-        part = (block * ROWS) // rows_a_slice  # which slice of the weights this block belongs to
         weight += part * (K + 1) * width + channel
-        sums += block * (K + 3) * width + channel
         shift = tl.zeros((CHANNELS,), tl.float32)
         if HAS_OFFSET:
             shift = tl.load(offset + part * width + channel, mask=inside, other=0.0).to(tl.float32)
-
-        hop = tl.load(x + place, mask=mask, other=0.0).to(tl.float32)
-        if HAS_OTHER:
-            with_other = tl.load(other + place, mask=mask, other=0.0).to(tl.float32)
-            with_other = tl.where(mask, with_other + shift[None, :], 0.0)
-            tl.store(sums, tl.sum(hop, axis=0), mask=inside)
-            shift = shift * 0
-        hop = tl.where(mask, hop + shift[None, :], 0.0)
-        before = hop
-        merged = tl.zeros((ROWS, CHANNELS), dtype=tl.float32)
+        hop_shift = shift * 0 if HAS_OTHER else shift
+        own = tl.zeros((CHANNELS,), tl.float32)
         if HAS_BIAS:
             own = tl.load(bias + part * width + channel, mask=inside, other=0.0).to(tl.float32)
-            merged += own[None, :]
-        for j in tl.static_range(0, K + 1):
-            if j > 0:
-                if j < K:  # written out before
-                    there = hops + (j - 1) * size + place
-                    now = tl.load(there, mask=mask, other=0.0).to(tl.float32)
-                else:
-                    if K == 1:
-                        last, by = x, shift
-                    else:
-                        last, by = hops + (K - 2) * size, shift * 0
-                    now = _gather(
-                        row_ptr,
-                        column,
-                        value,
-                        last,
-                        row,
-                        live,
-                        channel,
-                        inside,
-                        width,
-                        by,
-                        HAS_VALUE,
-                    )
-                    if CHEBYSHEV and K > 1:
-                        now = 2 * now - before
-                before = hop
-                hop = now
-            factor = tl.load(weight + j * width, mask=inside, other=0.0).to(tl.float32)
-            merged += hop * factor[None, :]
+        number = tl.arange(0, SUMS)[:, None]
+        found = tl.zeros((SUMS, CHANNELS), tl.float32)
+
+        for block in range(BLOCKS):
+            row = first + block * ROWS + tl.arange(0, ROWS)
+            live = row < end
+            place = row.to(tl.int64)[:, None] * width + channel[None, :]
+            mask = live[:, None] & inside[None, :]
+            hop = tl.load(x + place, mask=mask, other=0.0).to(tl.float32)
             if HAS_OTHER:
-                tl.store(sums + (j + 1) * width, tl.sum(hop * with_other, axis=0), mask=inside)
+                with_other = tl.load(other + place, mask=mask, other=0.0).to(tl.float32)
+                with_other = tl.where(mask, with_other + shift[None, :], 0.0)
+                found += tl.where(number == 0, tl.sum(hop, axis=0)[None, :], 0.0)
+            hop = tl.where(mask, hop + hop_shift[None, :], 0.0)
+            before = hop
+            merged = tl.zeros((ROWS, CHANNELS), dtype=tl.float32) + own[None, :]
+            for j in tl.static_range(0, K + 1):
+                if j > 0:
+                    if j < K:  # written out before
+                        there = hops + (j - 1) * size + place
+                        now = tl.load(there, mask=mask, other=0.0).to(tl.float32)
+                    else:
+                        if K == 1:
+                            last, by = x, hop_shift
+                        else:
+                            last, by = hops + (K - 2) * size, hop_shift * 0
+                        now = _gather(
+                            row_ptr,
+                            column,
+                            value,
+                            last,
+                            row,
+                            live,
+                            channel,
+                            inside,
+                            width,
+                            by,
+                            HAS_VALUE,
+                        )
+                        if CHEBYSHEV and K > 1:
+                            now = 2 * now - before
+                    before = hop
+                    hop = now
+                factor = tl.load(weight + j * width, mask=inside, other=0.0).to(tl.float32)
+                merged += hop * factor[None, :]
+                if HAS_OTHER:
+                    products = tl.sum(hop * with_other, axis=0)
+                    found += tl.where(number == j + 1, products[None, :], 0.0)
+            if HAS_OTHER:
+                merged = tl.where(mask, merged, 0.0)
+                found += tl.where(number == K + 2, tl.sum(merged, axis=0)[None, :], 0.0)
+            tl.store(total + place, merged.to(total.dtype.element_ty), mask=mask)
         if HAS_OTHER:
-            merged = tl.where(mask, merged, 0.0)
-            tl.store(sums + (K + 2) * width, tl.sum(merged, axis=0), mask=inside)
-        tl.store(total + place, merged.to(total.dtype.element_ty), mask=mask)
+            there = sums + (program * (K + 3) + number) * width + channel[None, :]
+            tl.store(there, found, mask=(number < K + 3) & inside[None, :])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -50,6 +51,19 @@ class Channels:
         return np.concatenate((self.counted, self.summed))
 
 
+def with_something_to_see(graphs: Graphs) -> Graphs:
+    """Graphs whose nodes differ: by their degrees, where no feature of theirs varies."""
+    seen = [columns for columns in (graphs.attributes, graphs.labels) if columns is not None]
+    if any(bool((columns != columns[:1]).any()) for columns in seen):
+        return graphs
+    degree = graphs.row_ptr.diff().float()[:, None]
+    if not bool((degree != degree[:1]).any()):
+        return graphs
+    why = "no feature of the nodes differs" if seen else "the nodes have no features"
+    warnings.warn(f"{graphs.name}: {why}, so their degrees are looked at.", stacklevel=3)
+    return replace(graphs, attributes=degree, attribute_names=("degree",), labels=None)
+
+
 def sort_channels(graphs: Graphs) -> Channels:
     """Find the columns of ``graphs.x`` that vary, and those that have two values."""
     if graphs.num_nodes == 0:
@@ -86,7 +100,7 @@ def sort_channels(graphs: Graphs) -> Channels:
         raise LookHopsError(
             f"{graphs.name}: {features.get(graphs.num_features, all_constant)}, so every "
             "neighbourhood looks the same and hops have nothing to tell. Give the nodes features "
-            "that differ, such as a label or their degree."
+            "that differ, such as a label."
         )
     return Channels(
         counted=np.array(counted, dtype=np.int64),
@@ -122,17 +136,22 @@ def _density_ratio(upper: np.ndarray) -> float:
 
 
 def _attributes(graphs: Graphs) -> np.ndarray:
+    """The numbers of the nodes, shape (n, a); a blank is the mean of its column, as in training."""
     if graphs.attributes is None:
         return np.zeros((graphs.num_nodes, 0))
     attributes = graphs.attributes.detach().cpu().numpy()
-    finite = np.isfinite(attributes)
-    if not finite.all():
-        bad = np.argwhere(~finite)
-        node, column = bad[0]
+    infinite = np.argwhere(np.isinf(attributes))
+    if len(infinite):
+        node, column = infinite[0]
         graph = int(np.searchsorted(graphs.node_ptr.cpu().numpy(), node, side="right")) - 1
         raise LookHopsError(
             f"{graphs.name}: attribute {column} of node {node} (in graph {graph}) is "
-            f"{attributes[node, column]}, and {len(bad)} values in all are not finite numbers; "
-            "fill them in or leave those graphs out."
+            f"{attributes[node, column]}, and {len(infinite)} values in all are not finite; fill "
+            "them in or leave those graphs out."
         )
-    return attributes
+    blank = np.isnan(attributes)
+    if not blank.any():
+        return attributes
+    known = np.maximum((~blank).sum(0), 1)
+    mean = np.where(blank, 0, attributes).sum(0, dtype=np.float64) / known
+    return np.where(blank, mean.astype(attributes.dtype), attributes)

@@ -9,6 +9,7 @@ import numpy as np
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.information.channels import with_something_to_see
 from lookhops.information.entropy import BLOCK_SIZE, Scope
 from lookhops.information.fit import fit_decay, fit_rates
 from lookhops.information.gain import Progress, measure
@@ -42,6 +43,8 @@ def look(
     Classes are not looked at, save to choose graphs when ``per_class`` is asked for. Edge weights
     are not either: an edge is there or not. Where edges have a direction, a node sees those whose
     information reaches it, against the arrows. The result does not depend on ``block_size``.
+    Blanks count as the mean of their column; where no feature varies, degrees are looked at, with a
+    warning.
 
     Args:
         graphs: The graphs.
@@ -62,6 +65,7 @@ def look(
     y = None if graphs.y is None else graphs.y.cpu().numpy()
     if per_class and y is None:
         raise LookHopsError(f"{graphs.name}: the graphs have no classes to measure one by one.")
+    graphs = with_something_to_see(graphs)
     scope = Scope.of(graphs, max_k, neighbourhood, block_size)
     # Matrix products in one thread: they are small, and threads would only wait for each other.
     # The module comes with scikit-learn.

@@ -25,7 +25,7 @@ from lookhops.graphs.targets import is_blank, pack_targets, read_target, target_
 from lookhops.nn import GraphNetwork
 from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
 from lookhops.tasks import task_of
-from lookhops.training.inputs import MemberInputs
+from lookhops.training.inference import Ensemble
 from lookhops.training.trainer import choose_device, train
 
 Array = NDArray[Any]
@@ -92,9 +92,9 @@ class _GraphEstimator(BaseEstimator, _Options):
         check_is_fitted(self)
         graphs, device = self._encoding.read(self._packer.pack(X)), choose_device(self.device)
         whole = WholeGraphs.of(graphs.to(device), self.model_.architecture, self._encoding)
-        inputs, task = MemberInputs(whole, self._encoding, self._learnt), self._task
-        each = [inputs.outputs(model.to(device)) for model in self.models_]
-        each = [task.in_units(output, self._fitted) for output in each]
+        models, task = [model.to(device) for model in self.models_], self._task
+        ensemble = Ensemble(models, [self._learnt] * len(models), self._encoding)
+        each = [task.in_units(output, self._fitted) for output in ensemble.outputs(whole)]
         outputs = each[0] if len(each) == 1 else task.average(each)
         answers = task.answers(outputs, self.calibration_).numpy()
         return {head.name or ONE: answers[:, head.channels] for head in task.heads}

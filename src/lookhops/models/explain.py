@@ -125,11 +125,7 @@ def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> It
         graphs: The graphs.
         seed: Which of the model's seeds to look into; by default its first.
     """
-    seeds = predictor.checkpoint.seeds
-    seed = predictor.checkpoint.answering[0] if seed is None else seed
-    if seed not in predictor.models:
-        known = ", ".join(str(known) for known in seeds)
-        raise LookHopsError(f"{predictor.checkpoint.folder}: has no seed {seed}, but {known}.")
+    seed = predictor.known_seed(seed)
     if not predictor.models[seed].pools or len(predictor.models[seed].convs) < 2:
         raise LookHopsError(
             f"{predictor.checkpoint.folder}: its network has no pooling, so it looks at all nodes "

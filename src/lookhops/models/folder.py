@@ -1,7 +1,7 @@
 """A trained model as a folder: ``model.safetensors``, ``config.json``, two tables, a reference.
 
 ``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed,
-``reference.safetensors`` what new graphs are compared with.
+``reference.safetensors`` what new graphs are compared with, ``MODEL.md`` is the model card.
 ``config.json`` holds the hashes of the others. All of them appear, and replace those of an earlier
 model, in one step (:func:`~lookhops.files.changing`): who reads meanwhile sees one model or the
 other.
@@ -30,6 +30,8 @@ from lookhops.training.randomness import FINAL
 FORMAT = "lookhops-model-1"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
 PREDICTIONS, REFERENCE = "predictions.csv", "reference.safetensors"
+#: The model card, for people: nothing is read from it.
+CARD = "MODEL.md"
 #: The hop information that chose k, where it was measured.
 INFORMATION = "information.json"
 #: Begins the names of tensors that are no weights: what a network learnt to be told.

@@ -16,11 +16,13 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.checkpoint import Checkpoint, load_model
+from lookhops.models.embedding import BITS, Embeddings, folded
 from lookhops.models.evaluation import graph_ids
 from lookhops.nn import GraphNetwork
 from lookhops.tasks import Calibration, Classification
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.task import Head
+from lookhops.training.inference import Ensemble
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.trainer import choose_device
 
@@ -48,6 +50,7 @@ class Predictor:
         }
         #: The first network of each seed, to look into.
         self.models = {seed: members[0] for seed, members in self.members.items()}
+        self._ensembles: dict[tuple[int, ...], Ensemble] = {}
 
     def read(self, graphs: Graphs) -> Graphs:
         """The graphs in the columns that the model was trained on; others are refused."""
@@ -74,7 +77,7 @@ class Predictor:
         if not 0 < coverage < 1:
             raise LookHopsError(f"A coverage is between 0 and 1, not {coverage}.")
         whole = self.whole(graphs)
-        outputs = {seed: self.outputs(whole, seed) for seed in self.checkpoint.answering}
+        outputs = self.outputs_of(whole, self.checkpoint.answering)
         each = torch.stack([self._calibrated(own, seed) for seed, own in outputs.items()])
         alone = [
             (self._calibrated([one], seed).numpy(), self.checkpoint.calibration(seed))
@@ -137,11 +140,54 @@ class Predictor:
         values = [known[seed][number].numpy() for seed in seeds if known[seed]]
         return head.task.regions(np.stack(answers), values, coverage)
 
+    def embed(self, graphs: Graphs, seed: int | None = None, bits: int = BITS) -> Embeddings:
+        """Each graph as a vector: what a network read of it, and its exact neighbourhoods.
+
+        Networks of other seeds read other features: vectors of one network alone can be compared.
+
+        Args:
+            graphs: The graphs.
+            seed: Which of the model's seeds to ask; by default the first that answers.
+            bits: Length of the fingerprint; 0 leaves it out.
+        """
+        seed = self.known_seed(seed)
+        whole = self.whole(graphs)
+        readout = self._ensemble((seed,)).readout(whole).float().numpy()
+        learnt, count = self.checkpoint.learnt[seed].whole, len(graphs)
+        if learnt.vocabulary is None or not bits:
+            return Embeddings(graph_ids(graphs), readout, np.zeros((count, 0), np.uint8))
+        fingerprint = folded(whole.graphs, whole.codes_with(learnt.bins), bits)
+        return Embeddings(graph_ids(graphs), readout, fingerprint)
+
+    def known_seed(self, seed: int | None = None) -> int:
+        """A seed of the model; none means the first that answers."""
+        if seed is None:
+            return self.checkpoint.answering[0]
+        if seed not in self.members:
+            known = ", ".join(str(known) for known in self.checkpoint.seeds)
+            raise LookHopsError(f"{self.checkpoint.folder}: has no seed {seed}, but {known}.")
+        return seed
+
+    def _ensemble(self, seeds: tuple[int, ...]) -> Ensemble:
+        """The networks of these seeds, to be asked together."""
+        if seeds not in self._ensembles:
+            networks = [network for seed in seeds for network in self.members[seed]]
+            learnt = [self.checkpoint.learnt[seed] for seed in seeds for _ in self.members[seed]]
+            self._ensembles[seeds] = Ensemble(networks, learnt, self.encoding)
+        return self._ensembles[seeds]
+
+    def outputs_of(self, whole: WholeGraphs, seeds: Sequence[int]) -> dict[int, list[Tensor]]:
+        """What each network of some seeds gives, in the targets' units, shape (g, channels)."""
+        given = iter(self._ensemble(tuple(seeds)).outputs(whole))
+        task, fitted = self.checkpoint.task, self.checkpoint.fitted
+        return {
+            seed: [task.in_units(next(given), fitted.get(seed)) for _ in self.members[seed]]
+            for seed in seeds
+        }
+
     def outputs(self, whole: WholeGraphs, seed: int) -> list[Tensor]:
         """What each network of a seed gives, in the targets' units, shape (g, channels)."""
-        inputs, fitted = self.inputs(whole, seed), self.checkpoint.fitted.get(seed)
-        given = (inputs.outputs(network) for network in self.members[seed])
-        return [self.checkpoint.task.in_units(output, fitted) for output in given]
+        return self.outputs_of(whole, (seed,))[seed]
 
     def answers(self, whole: WholeGraphs, seed: int) -> Tensor:
         """One seed's calibrated answers, those of its networks together, shape (g, channels)."""

@@ -19,8 +19,10 @@ from lookhops.errors import LookHopsError
 from lookhops.files import changing, pack_tensors, write_bytes, write_json
 from lookhops.graphs import Graphs
 from lookhops.graphs.column_finder import as_read
+from lookhops.models.card import model_card
 from lookhops.models.evaluation import evaluate_runs, history_csv, predictions_csv
 from lookhops.models.folder import (
+    CARD,
     CONFIG,
     FITTED,
     FORMAT,
@@ -166,6 +168,7 @@ def save_model(
         "history_sha256": hashlib.sha256(history).hexdigest(),
     }
     written = {WEIGHTS: content, HISTORY: history, PREDICTIONS: answers, REFERENCE: reference}
+    written[CARD] = model_card(config, task, compared.limit).encode()
     with changing(folder, without=[INFORMATION]) as new:
         for name, each in written.items():
             write_bytes(new / name, each)

@@ -16,6 +16,7 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import to_offsets
 from lookhops.neighbourhoods.counts import SparseRows, unary_codes
 from lookhops.neighbourhoods.identities import identities
+from lookhops.neighbourhoods.postings import Postings
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -68,9 +69,11 @@ class SimilarityIndex:
 
     def nearest(self, graphs: Graphs) -> Array:
         """Similarity of each graph to the most similar one in the index, float32, shape (g)."""
+        if graphs.device.type != "cpu":
+            return self.nearest_by_postings(graphs).cpu().numpy()
         codes, offsets = _codes(graphs)
         sizes = np.asarray(offsets.diff(), dtype=np.float32)
-        rows = self._rows(codes, offsets)
+        rows = self._rows(codes, offsets).to_scipy()
         own = np.asarray(self.offsets.diff(), dtype=np.float32)
         found = [np.zeros(0, np.float32)]
         for start, shared in self._shared(rows):
@@ -78,22 +81,43 @@ class SimilarityIndex:
             found.append((shared / np.maximum(either, 1)).max(1, initial=0))
         return np.concatenate(found)
 
+    def nearest_by_postings(self, graphs: Graphs) -> Tensor:
+        """The same on the graphs' device, by index arithmetic alone."""
+        device = graphs.device
+        if not len(self):
+            return torch.zeros(len(graphs), device=device)
+        codes, offsets = _codes(graphs)
+        if device not in self._postings:
+            own = self._rows(self.codes.to(device), self.offsets.to(device))
+            self._postings[device] = Postings.of(own, _DENSE)
+        sizes, own_sizes = offsets.diff().float(), self.offsets.to(device).diff().float()
+        found = [torch.zeros(0, device=device)]
+        step = max(CHUNK // max(len(self), 1), 1)
+        for start, shared in self._postings[device].shared(self._rows(codes, offsets), step):
+            either = sizes[start : start + len(shared), None] + own_sizes - shared
+            found.append((shared / either.clamp(min=1)).amax(1))
+        return torch.cat(found)
+
+    @cached_property
+    def _postings(self) -> dict[torch.device, Postings]:
+        return {}
+
     @cached_property
     def _vocabulary(self) -> Tensor:
         return self.codes.unique()
 
-    def _rows(self, codes: Tensor, offsets: Tensor) -> csr_array:
+    def _rows(self, codes: Tensor, offsets: Tensor) -> SparseRows:
         """Graphs as sparse rows; what no graph of the index has is left out."""
-        known = self._vocabulary
+        known = self._vocabulary.to(codes.device)
         place = torch.searchsorted(known, codes).clamp(max=max(len(known) - 1, 0))
         here = known[place] == codes if len(known) else torch.zeros_like(codes, dtype=torch.bool)
         before = to_offsets(here.long())
-        return SparseRows(place[here], before[offsets], len(known)).to_scipy()
+        return SparseRows(place[here], before[offsets], len(known))
 
     @cached_property
     def _own(self) -> tuple[Array, Array, Array, csr_array]:
         """Numbers of the common and of the rare features; the index itself in either."""
-        rows = self._rows(self.codes, self.offsets)
+        rows = self._rows(self.codes, self.offsets).to_scipy()
         entries = np.bincount(rows.indices, minlength=rows.shape[1])
         many = entries > _DENSE * len(self)
         common, rare = np.flatnonzero(many), np.flatnonzero(~many)
@@ -110,6 +134,5 @@ class SimilarityIndex:
 
 def _codes(graphs: Graphs) -> tuple[Tensor, Tensor]:
     """The neighbourhoods of each graph as 32-bit numbers, and where each graph's begin."""
-    graphs = graphs.to("cpu")
     codes = unary_codes(graphs, identities(graphs, HOPS))
     return codes.flatten().int(), graphs.node_ptr.long() * (HOPS + 1)

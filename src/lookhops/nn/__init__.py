@@ -16,6 +16,7 @@ from lookhops.nn.conv import (
 from lookhops.nn.edges import EdgeFactors, EdgeInputs
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.network import GraphNetwork
+from lookhops.nn.plugins import load_plugin
 from lookhops.nn.pool import (
     ASAP,
     HGPSL,
@@ -61,6 +62,7 @@ __all__ = [
     "Pooled",
     "Pooling",
     "TopK",
+    "load_plugin",
     "readout",
     "register_convolution",
     "register_pooling",

@@ -83,6 +83,8 @@ class GraphNetwork(nn.Module):
         self.in_channels = in_channels
         self.out_channels = out_channels
         self.architecture = a = Architecture(**options)
+        #: Between layers; of stacked members that differ, a tensor with the share of each.
+        self.dropout: float | Tensor = a.dropout
         check_ratio(self, "ratio", a.ratio)
         _check(a, out_channels)
         make_conv, make_pool = convolution(a.conv), pooling(a.pool)
@@ -121,6 +123,17 @@ class GraphNetwork(nn.Module):
         self.edges: EdgeFactors | None = None
         if self.edge_channels and self._takes_factors():  # drawn last: the rest begins as without
             self.edges = EdgeFactors(num_edge_numbers, num_edge_labels, len(self.convs))
+
+    @property
+    def _drops(self) -> bool:
+        """Whether features are dropped between layers while training."""
+        return isinstance(self.dropout, Tensor) or self.dropout > 0
+
+    @property
+    def readout_channels(self) -> int:
+        """Channels of the readouts (:meth:`look`); 0 without a convolution."""
+        a = self.architecture
+        return READOUTS[a.readout] * a.hidden if self.convs else 0
 
     @property
     def takes_edges(self) -> bool:
@@ -224,8 +237,23 @@ class GraphNetwork(nn.Module):
             masked: Whether pooling keeps all shapes and masks what it drops.
             key: As for :meth:`forward`.
         """
-        if self.training and key is None and (self.architecture.dropout or self.readings):
+        if self.training and key is None and (self._drops or self.readings):
             key = _drawn_key(level.x)
+        level, total, decisions = self.look(level, masked, key)
+        outputs = [] if total is None else [self.mlp(total)]
+        if self.readings and level.whole is None:
+            raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
+        outputs += [reading(level.whole, key) for reading in self.readings.values()]
+        return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
+
+    def look(
+        self, level: Level, masked: bool = False, key: Tensor | None = None
+    ) -> tuple[Level, Tensor | None, list[Pooled]]:
+        """What the layers leave of a batch, the sum of their readouts, and what poolings decided.
+
+        The readouts, shape (..., g, d), are what the last dense layers answer from; a network
+        without a convolution has none. Arguments as for :meth:`classify`.
+        """
         total: Tensor | None = None
         decisions: list[Pooled] = []
         factors = self._factors(level)
@@ -242,15 +270,11 @@ class GraphNetwork(nn.Module):
                 read = torch.cat((read, read[..., self.architecture.hidden :] * sizes), dim=-1)
             read = torch.relu(read)
             total = read if total is None else total + read
-            if self.architecture.dropout and self.training and not last:
+            if self._drops and self.training and not last:
                 assert key is not None
-                dropped = dropout(level.x, self.architecture.dropout, key, layer, level.places)
+                dropped = dropout(level.x, self.dropout, key, layer, level.places)
                 level = level.with_x(dropped)
-        outputs = [] if total is None else [self.mlp(total)]
-        if self.readings and level.whole is None:
-            raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
-        outputs += [reading(level.whole, key) for reading in self.readings.values()]
-        return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
+        return level, total, decisions
 
     def _factors(self, level: Level) -> Tensor | None:
         """What each layer multiplies the edges of the batch by, shape (layers, e), or none."""

@@ -77,18 +77,20 @@ POOLINGS: dict[str, MakePooling] = {
 }
 #: What comes with LookHops, and keeps its name.
 BUILT_IN = frozenset((*CONVOLUTIONS, *POOLINGS, *CLASSICAL, "recommended", "fingerprint"))
+#: What is said where a name is not known.
+OWN = " A layer of your own is read from the file that --plugin names."
 
 
 def convolution(name: str) -> Any:
     """What makes the convolution of a name, ours or ``pyg:CLASS/option=value``; none for none."""
     if is_other(name):
         return find_convolution(name)
-    return find("convolution", {"none": None, **CONVOLUTIONS}, name)
+    return find("convolution", {"none": None, **CONVOLUTIONS}, name, OWN)
 
 
 def pooling(name: str) -> Any:
     """What makes the pooling of a name, ours or ``pyg:CLASS`` or ``tgp:NAME`` with options."""
-    return find_pooling(name) if is_other(name) else find("pooling", POOLINGS, name)
+    return find_pooling(name) if is_other(name) else find("pooling", POOLINGS, name, OWN)
 
 
 def is_known(conv: str, pool: str) -> bool:
@@ -190,10 +192,10 @@ def _new(name: str) -> str:
     return name
 
 
-def find(kind: str, table: Mapping[str, Any], name: str) -> Any:
-    """What is called ``name``, or a sentence that names the nearest."""
+def find(kind: str, table: Mapping[str, Any], name: str, more: str = "") -> Any:
+    """What is called ``name``, or a sentence that names the nearest, and says ``more``."""
     if name in table:
         return table[name]
     near = get_close_matches(name, table, n=1)
     hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise LookHopsError(f"There is no {kind} {name!r}; there are {', '.join(table)}.{hint}")
+    raise LookHopsError(f"There is no {kind} {name!r}; there are {', '.join(table)}.{hint}{more}")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lookhops.nn import GraphNetwork, Level
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments, with_layers
-from lookhops.training.inputs import MemberInputs
+from lookhops.training.inputs import MemberInputs, WindowInputs
 from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
 
@@ -20,27 +20,32 @@ class EagerEngine(Engine):
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
         """Take the one network, and make its optimiser."""
         [self.model] = models
-        [self.seed], [self.split] = self.seeds, self.splits
-        self.inputs = MemberInputs(self.whole, self.encoding, self.learnt[0])
+        [self.seed], [self.split], [self.name] = self.seeds, self.splits, self.names
+        [learnt] = self.learnt
+        self.inputs: MemberInputs | WindowInputs
+        if self.windows is None:
+            self.inputs = MemberInputs(self.whole, self.encoding, learnt)
+        else:
+            self.inputs = WindowInputs(self.windows, learnt)
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
-        self.optimizer = self.adam(self.model.parameters())
+        self.optimizer = self.begin(self.model.parameters(), [0])
         [self.fitted] = self.fitted_each
 
     def batch(self, index: Tensor) -> tuple[Level, Tensor]:
         """The graphs with these numbers as the network sees them, and their targets."""
-        return self.inputs.level(self.model, index), self.target[index]
+        return self.inputs.level(self.model, index), self.target[index.to(self.device)]
 
     def epoch(self, number: int) -> Tensor:
         """Train one epoch; the mean training loss."""
         self.model.train()
-        order = shuffled(self.split.train, self.seed, number).to(self.device)
+        order = shuffled(self.split.train, self.seed, number)
         key = torch.tensor(dropout_key(self.seed, number), device=self.device)
         losses = []
         with (
             dense_products(self.protocol.precision),
             layers_of_others(self.seed, number, self.device),
         ):
-            for index in order.split(self.protocol.batch_size):
+            for index in self.batches(order):
                 self.optimizer.zero_grad(set_to_none=True)
                 level, target = self.batch(index)
                 output, added = self.forward(level, {}, key)
@@ -68,7 +73,7 @@ class EagerEngine(Engine):
         self.model.eval()
         outputs, targets = [], []
         with dense_products(self.protocol.precision):
-            for index in part.to(self.device).split(self.protocol.batch_size):
+            for index in self.batches(part):
                 level, target = self.batch(index)
                 outputs.append(self.forward(level, weights)[0])
                 targets.append(target)
@@ -92,18 +97,18 @@ class EagerEngine(Engine):
             **moments(self.optimizer, dict(self.model.named_parameters())),
         }
         return {
-            f"{self.seed}.{part}.{key}": value.detach().cpu().clone()
+            f"{self.name}.{part}.{key}": value.detach().cpu().clone()
             for part, values in parts.items()
             for key, value in values.items()
         }
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`state` gave."""
-        check_state(state, self.seeds)
-        kept = entries(state, self.seed, "kept")
-        self.model.load_state_dict(entries(state, self.seed, "now") or kept)
+        check_state(state, self.names)
+        kept = entries(state, self.name, "kept")
+        self.model.load_state_dict(entries(state, self.name, "now") or kept)
         self.kept = {key: value.to(self.device) for key, value in kept.items()}
-        own = {moment: entries(state, self.seed, f"adam-{moment}") for moment in MOMENTS}
+        own = {moment: entries(state, self.name, f"adam-{moment}") for moment in MOMENTS}
         for key, value in self.model.named_parameters():
             if key in own["step"]:
                 self.optimizer.state[value] = {

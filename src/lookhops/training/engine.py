@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -19,8 +20,11 @@ from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork, Level
 from lookhops.options import Protocol
 from lookhops.tasks import Task
+from lookhops.training.batches import batches
 from lookhops.training.precision import dtype_of, layers
 from lookhops.training.randomness import seeded_model
+from lookhops.training.rates import MemberAdam, Rates
+from lookhops.training.windows import Windows, should_stream
 
 #: What Adam remembers of each parameter.
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
@@ -40,6 +44,8 @@ class Engine(ABC):
         architecture: The network.
         protocol: How to train.
         device: Where.
+        rates: Learning rate, weight decay and dropout of each member; by default those of protocol
+            and architecture.
     """
 
     model: GraphNetwork
@@ -53,23 +59,34 @@ class Engine(ABC):
         architecture: Architecture,
         protocol: Protocol,
         device: torch.device,
+        rates: Sequence[Rates] | None = None,
     ) -> None:
-        self.graphs = graphs.to(device)
         self.task = task
         self.splits = tuple(splits)
         self.seeds = tuple(seeds)
+        self.rates = tuple(rates or [Rates.of(architecture, protocol)] * len(self.seeds))
+        #: What a state calls each member: by its seed, and by a number where that is not its own.
+        self.names = [
+            f"{seed}-{before}" if (before := self.seeds[:i].count(seed)) else f"{seed}"
+            for i, seed in enumerate(self.seeds)
+        ]
         self.architecture = architecture
         self.protocol = protocol
         self.device = device
         self.dtype = dtype_of(protocol.precision)
-        self.target = task.targets(self.graphs)
-        # What is told of whole graphs: computed once, then learnt from each training part.
+        self.nodes = graphs.nodes_per_graph.cpu()
+        self.target = task.targets(graphs).to(device)
         self.encoding = Encoding.fit(graphs, architecture.reads_edges)
-        self.whole = WholeGraphs.of(self.graphs, architecture, self.encoding)
+        #: The graphs where they do not live on the device, or none.
+        self.windows: Windows | None = None
+        if should_stream(graphs, architecture, protocol, len(seeds), device):
+            self.windows = Windows(graphs, architecture, self.encoding, device)
+        else:
+            self.graphs = graphs.to(device)
+            # What is told of whole graphs: computed once, then learnt from each training part.
+            self.whole = WholeGraphs.of(self.graphs, architecture, self.encoding)
         #: What each member learnt to be told.
-        learnt = {
-            one: Learnt.fit(self.whole, architecture, one.train) for one in dict.fromkeys(splits)
-        }
+        learnt = {one: self._learn(one.train) for one in dict.fromkeys(splits)}
         self.learnt = [learnt[split] for split in splits]
         #: What the task took from each member's training part.
         self.fitted_each = [task.fit(self.target[split.train.to(device)]) for split in splits]
@@ -79,6 +96,11 @@ class Engine(ABC):
             for seed, learnt in zip(seeds, self.learnt, strict=True)
         ]
         self.prepare([model.to(device, self.dtype) for model in models])
+
+    def _learn(self, train: Tensor) -> Learnt:
+        if self.windows is not None:
+            return self.windows.learn(train)
+        return Learnt.fit(self.whole, self.architecture, train)
 
     @abstractmethod
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
@@ -113,8 +135,9 @@ class Engine(ABC):
     def state(self) -> dict[str, Tensor]:
         """All that a later engine, of whichever kind, needs to go on from here.
 
-        For each member ``SEED.now.NAME``, ``SEED.kept.NAME`` and Adam's ``SEED.adam-MOMENT.NAME``;
-        of a member that has left the stack only what was kept.
+        For each member ``SEED.now.NAME``, ``SEED.kept.NAME`` and Adam's ``SEED.adam-MOMENT.NAME``
+        (a second member of a seed is ``SEED-1``); of one that has left the stack only what was
+        kept.
         """
 
     @abstractmethod
@@ -122,6 +145,10 @@ class Engine(ABC):
         """Go on from what :meth:`state` gave."""
 
     # ---------------------------------------------------------------- what engines share
+
+    def batches(self, order: Tensor) -> list[Tensor]:
+        """The graphs of each batch, in this order."""
+        return batches(order, self.nodes, self.protocol)
 
     def forward(
         self, level: Level, weights: Mapping[str, Tensor], key: Tensor | None = None
@@ -135,15 +162,17 @@ class Engine(ABC):
             output, added = functional_call(self.model, dict(weights), (level,), options)
         return output.to(self.dtype), added
 
-    def adam(self, parameters: Iterable[Tensor]) -> Adam:
-        """The protocol's optimiser; on a GPU it can be recorded."""
-        return Adam(
-            list(parameters),
-            lr=self.protocol.learning_rate,
-            weight_decay=self.protocol.weight_decay,
-            fused=True,
-            capturable=self.device.type == "cuda",
-        )
+    def begin(self, parameters: Iterable[Tensor], members: Sequence[int]) -> Adam:
+        """Give the network these members' dropout; their optimiser, on a GPU to be recorded."""
+        rates = [self.rates[member] for member in members]
+        first, values = rates[0], list(parameters)
+        options: dict[str, Any] = {"fused": True, "capturable": self.device.type == "cuda"}
+        if all(own == first for own in rates):
+            self.model.dropout = first.dropout
+            return Adam(values, lr=first.learning_rate, weight_decay=first.weight_decay, **options)
+        shares = [own.dropout for own in rates]
+        self.model.dropout = torch.tensor(shares, dtype=torch.float64, device=self.device)
+        return MemberAdam(values, rates, **options)
 
 
 def with_layers(loss: Tensor, added: Tensor | None, real: Tensor | None = None) -> Tensor:
@@ -170,17 +199,17 @@ def moments(optimizer: Adam, weights: Mapping[str, Tensor]) -> dict[str, dict[st
     }
 
 
-def entries(state: Mapping[str, Tensor], seed: int, what: str) -> dict[str, Tensor]:
+def entries(state: Mapping[str, Tensor], name: str, what: str) -> dict[str, Tensor]:
     """A member's entries of a state: ``now``, ``kept`` or one of Adam's moments."""
-    prefix = f"{seed}.{what}."
+    prefix = f"{name}.{what}."
     return {key[len(prefix) :]: value for key, value in state.items() if key.startswith(prefix)}
 
 
-def check_state(state: Mapping[str, Tensor], seeds: Iterable[int]) -> None:
+def check_state(state: Mapping[str, Tensor], names: Iterable[str]) -> None:
     """Refuse a state that lacks a member's weights."""
-    for seed in seeds:
-        if not entries(state, seed, "kept"):
+    for name in names:
+        if not entries(state, name, "kept"):
             raise LookHopsError(
-                f"The unfinished training holds no weights of seed {seed}: another version of "
+                f"The unfinished training holds no weights of seed {name}: another version of "
                 "LookHops began it. Begin anew with --overwrite."
             )

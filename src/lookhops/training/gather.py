@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from lookhops.nn.whole import WholeInputs
 
 NODE_STEP = 256  # capacities are multiples of this: dense layers and kernels take whole blocks
 EDGE_STEP = 1024
+PIECE = 1024  # batches of a plan that are looked at together
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,11 @@ class Capacity:
             entries: Entries of each graph's sparse row, shape (members, graphs).
             tells_edges: Whether something is told of edges.
         """
+
+        if plan.shape[1] > PIECE:  # of long plans what is held at a time is bounded
+            pieces = np.array_split(plan, -(-plan.shape[1] // PIECE), axis=1)
+            found = [cls.of(piece, nodes, edges, entries, tells_edges) for piece in pieces]
+            return cls(*(max(each) for each in zip(*map(astuple, found), strict=True)))
 
         def most(values: np.ndarray, axes: int | tuple[int, ...]) -> int:
             return int(np.where(plan >= 0, values, 0).sum(axes).max(initial=0))
@@ -110,10 +116,19 @@ class Gatherer:
         graphs: All graphs, on the device.
         encoding: What a network is told of nodes and edges.
         model: One of the networks: it says what it reads.
+        first_node: Where the graphs are some of a larger set: the number there of the first node of
+            each, shape (graphs).
     """
 
-    def __init__(self, graphs: Graphs, encoding: Encoding, model: GraphNetwork) -> None:
+    def __init__(
+        self,
+        graphs: Graphs,
+        encoding: Encoding,
+        model: GraphNetwork,
+        first_node: Tensor | None = None,
+    ) -> None:
         self.graphs = graphs
+        self.first_node = first_node
         self.encoding = encoding
         self.uses_edges = model.uses_edges
         self.tells_edges = model.edge_channels > 0
@@ -143,6 +158,10 @@ class Gatherer:
         alive = graph < size
         graph = graph.clamp(max=size - 1)
         node = torch.where(alive, (first - start).gather(1, graph) + slot, 0)
+        place = node
+        if self.first_node is not None:
+            shift = self.first_node[number] - start
+            place = torch.where(alive, shift.gather(1, graph) + slot, 0)
         offset = torch.arange(members, device=index.device)[:, None]
         pattern, old = self._edges(node.flatten(), alive.flatten(), room.edges)
         x = self.encoding.columns(self.graphs, node.flatten(), dtype, scales.nodes)
@@ -153,7 +172,7 @@ class Gatherer:
             num_graphs=members * size,
             alive=alive.flatten(),
             segments=torch.stack((start, end)).add(offset * room.nodes).flatten(1),
-            place=node.flatten(),
+            place=place.flatten(),
             edges=self._edge_inputs(pattern, old, members, room, dtype, scales.edges),
         )
 
@@ -251,14 +270,10 @@ class WholeGatherer:
             room: Entries to make room for.
         """
         number = index.clamp(min=0)
-        totals = None
-        if self.totals is not None:
-            wide = number.unsqueeze(-1).expand(-1, -1, self.totals.shape[-1])
-            totals = self.totals.gather(1, wide)
+        totals = None if self.totals is None else self._totals_of(number)
         if self.indices is None or self.offsets is None:
-            return WholeInputs(number, totals)
-        member = torch.arange(len(index), device=index.device)[:, None]
-        old_row = (number + member * self.graphs).flatten()
+            return WholeInputs(self._numbers(number), totals)
+        old_row = self._rows(number).flatten()
         first = self.offsets[old_row]
         count = torch.where(index.flatten() >= 0, self.offsets[old_row + 1] - first, 0)
         offsets = torch.cat((count.new_zeros(1), count.cumsum(0)))
@@ -266,6 +281,62 @@ class WholeGatherer:
         row = torch.searchsorted(offsets[1:], entry, right=True).clamp(max=count.numel() - 1)
         there = entry < offsets[-1]
         old = torch.where(there, first[row] + entry - offsets[row], 0)
-        # An entry's own number: in its member's rows, whatever stands before them.
-        place = old - self.ends[row // index.shape[1]]
-        return WholeInputs(number, totals, self.indices[old], offsets, row, place)
+        place = old - self._before(old_row, row, index.shape[1])
+        return WholeInputs(self._numbers(number), totals, self.indices[old], offsets, row, place)
+
+    def _numbers(self, number: Tensor) -> Tensor:
+        """Numbers of graphs in the whole set."""
+        return number
+
+    def _totals_of(self, number: Tensor) -> Tensor:
+        assert self.totals is not None
+        wide = number.unsqueeze(-1).expand(-1, -1, self.totals.shape[-1])
+        return self.totals.gather(1, wide)
+
+    def _rows(self, number: Tensor) -> Tensor:
+        """The sparse rows of the members' graphs: those of all graphs, member after member."""
+        member = torch.arange(len(number), device=number.device)[:, None]
+        return number + member * self.graphs
+
+    def _before(self, old_row: Tensor, row: Tensor, size: int) -> Tensor:
+        """How far an entry's number here is above that among all entries of its member."""
+        return self.ends[row // size]
+
+
+class WindowWholeGatherer(WholeGatherer):
+    """The same for a window of a larger set, in which every graph is of one member.
+
+    Args:
+        number: Number of each graph in the whole set, shape (g).
+        totals: Its totals, shape (g, q), or none.
+        indices: The neighbourhood of each entry, graph after graph, or none.
+        offsets: First entry of each graph, and the end, shape (g + 1), or none.
+        first_entry: Number of that entry among all of its member's, shape (g), or none.
+    """
+
+    def __init__(
+        self,
+        number: Tensor,
+        totals: Tensor | None,
+        indices: Tensor | None,
+        offsets: Tensor | None,
+        first_entry: Tensor | None,
+    ) -> None:
+        self.counts = None
+        self.number, self.totals = number, totals
+        self.indices, self.offsets, self.first_entry = indices, offsets, first_entry
+
+    def _numbers(self, number: Tensor) -> Tensor:
+        return self.number[number]
+
+    def _totals_of(self, number: Tensor) -> Tensor:
+        assert self.totals is not None
+        return self.totals[number]
+
+    def _rows(self, number: Tensor) -> Tensor:
+        return number
+
+    def _before(self, old_row: Tensor, row: Tensor, size: int) -> Tensor:
+        assert self.offsets is not None
+        assert self.first_entry is not None
+        return (self.offsets[old_row] - self.first_entry[old_row])[row]

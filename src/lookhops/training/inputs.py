@@ -15,9 +15,10 @@ from lookhops.encoding.whole import WholeGraphs
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
-from lookhops.graphs.indexing import elements_of
+from lookhops.graphs.indexing import elements_of, spread
 from lookhops.nn import GraphNetwork, Level
 from lookhops.training.gather import WholeGatherer
+from lookhops.training.windows import Windows, first_entries
 
 BATCH_SIZE = 256
 
@@ -44,9 +45,21 @@ class MemberInputs:
             [learnt.whole.columns(whole)], [learnt.whole.num_neighbourhoods]
         )
 
-    def level(self, model: GraphNetwork, index: Tensor) -> Level:
-        """The graphs with these numbers as the network sees them."""
-        graphs = gather(self.graphs, index)
+    @property
+    def are_scaled(self) -> bool:
+        """Whether the network is told of numbers on a scale of its own."""
+        return any(scale is not None for scale in self.scales)
+
+    def level(self, model: GraphNetwork, index: Tensor, graphs: Graphs | None = None) -> Level:
+        """The graphs with these numbers as the network sees them.
+
+        Args:
+            model: The network.
+            index: Numbers of the graphs, shape (size).
+            graphs: The same graphs, where they have been gathered already.
+        """
+        index = index.to(self.graphs.device)
+        graphs = gather(self.graphs, index) if graphs is None else graphs
         dtype = next(model.parameters()).dtype
         told: dict[str, Any] = {}
         if model.uses_edges:
@@ -69,6 +82,36 @@ class MemberInputs:
         """What the network gives for each graph, shape (g, outputs), in main memory."""
         found = [model(level).cpu() for level in self.levels(model)]
         return torch.cat(found) if found else torch.zeros(0, model.out_channels)
+
+
+class WindowInputs:
+    """The same for graphs that do not live on the network's device: a batch is a window of them.
+
+    Args:
+        windows: The set.
+        learnt: What the network learnt to be told.
+    """
+
+    def __init__(self, windows: Windows, learnt: Learnt) -> None:
+        self.windows, self.learnt = windows, learnt
+        counts = windows.count_entries([learnt.whole])
+        self.first_entries = None if counts is None else first_entries(counts[0])
+
+    def level(self, model: GraphNetwork, index: Tensor) -> Level:
+        """The graphs with these numbers, in main memory, as the network sees them."""
+        windows = self.windows
+        window = windows.of(index)
+        whole = windows.whole(window.graphs)
+        inputs = MemberInputs(whole, windows.encoding, self.learnt)
+        level = inputs.level(model, torch.arange(len(index), device=windows.device))
+        # What is random belongs to graphs, nodes and entries by their numbers in the whole set.
+        moved = window.first_node - window.graphs.node_ptr[:-1]
+        place = level.places + spread(moved, window.graphs.node_ptr, level.places.numel())
+        told: Any = replace(level.whole, number=window.number)  # type: ignore[type-var]
+        if self.first_entries is not None:
+            first = self.first_entries[index].to(windows.device)
+            told = replace(told, place=told.place + (first - told.offsets[:-1])[told.row])
+        return replace(level, place=place, whole=told)
 
 
 def _has_blanks(graphs: Graphs) -> bool:

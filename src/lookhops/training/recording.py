@@ -22,14 +22,14 @@ class Recorder:
 
     Args:
         optimizer: What the steps may change; the warm-up that recording needs leaves no trace in
-            its parameters and moments.
+            its parameters and moments. None where they train nothing.
         sums: What the steps add to, on the device where they run.
         fixed_shapes: Whether shapes do not depend on the data.
     """
 
-    def __init__(self, optimizer: Optimizer, sums: Tensor, fixed_shapes: bool) -> None:
+    def __init__(self, optimizer: Optimizer | None, sums: Tensor, fixed_shapes: bool) -> None:
         self.optimizer = optimizer
-        self.parameters: list[Tensor] = optimizer.param_groups[0]["params"]
+        self.parameters: list[Tensor] = optimizer.param_groups[0]["params"] if optimizer else []
         self.number = torch.zeros(1, dtype=torch.long, device=sums.device)
         self.sums = sums
         self.records = fixed_shapes and sums.is_cuda
@@ -39,12 +39,24 @@ class Recorder:
         """Record every step anew: the memory that it runs over is another."""
         self.recorded.clear()
 
-    def run(self, name: str, step: Step, times: int) -> Tensor:
-        """Take the step of this name so many times, numbered from 0; what they added up."""
+    def record(self, name: str, step: Step) -> None:
+        """Record the step of this name, unless it is: meanwhile the device does nothing else."""
         if self.records and name not in self.recorded:
             self.recorded[name] = self._record(step)
+
+    def run(self, name: str, step: Step, times: int, more: bool = False) -> Tensor:
+        """Take the step of this name so many times, numbered from 0; what they added up.
+
+        Args:
+            name: Of the step.
+            step: The step.
+            times: How many times.
+            more: Whether it adds to what earlier ones added up.
+        """
+        self.record(name, step)
         self.number.zero_()
-        self.sums.zero_()
+        if not more:
+            self.sums.zero_()
         for _ in range(times):
             self.recorded[name].replay() if self.records else self._take(step)
         return self.sums
@@ -87,4 +99,4 @@ class Recorder:
                 moment.copy_(moments[key]) if moments else moment.zero_()
 
     def _moments(self, value: Tensor) -> dict[str, Tensor]:
-        return self.optimizer.state.get(value, {})
+        return self.optimizer.state.get(value, {}) if self.optimizer else {}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -12,22 +10,17 @@ from torch import Tensor
 from lookhops.datasets.splits import PARTS
 from lookhops.encoding.scale import Scales
 from lookhops.nn import Convolution, GraphNetwork
+from lookhops.training.batches import plan_of
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments, with_layers
-from lookhops.training.gather import Capacity, Gatherer, WholeGatherer
+from lookhops.training.feed import Feed, Resident, Streamed
+from lookhops.training.gather import Capacity, Gatherer
 from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
-from lookhops.training.recording import Recorder
+from lookhops.training.recording import Recorder, Step
 
 Weights = Mapping[str, Tensor]
 #: The parameter that has a row for each neighbourhood of a member's vocabulary.
 TABLE = "fingerprint.weight"
-
-
-class LearntByStack(NamedTuple):
-    """What the members of a stack learnt to be told: the scales of numbers, whole graphs."""
-
-    scales: Scales
-    whole: WholeGatherer
 
 
 def stackable(model: GraphNetwork) -> bool:
@@ -39,7 +32,8 @@ def stackable(model: GraphNetwork) -> bool:
 class StackedEngine(Engine):
     """A stack of members, on a GPU or on the CPU.
 
-    All graphs live on the device. A batch of every member is gathered there by index arithmetic
+    All graphs live on the device, or come there some at a time where there is no room for all
+    (:mod:`~lookhops.training.feed`). A batch of every member is gathered there by index arithmetic
     into buffers of fixed capacity; the members are one leading axis of all weights and features. On
     a GPU a step is recorded once as a CUDA graph and then replayed: an epoch costs the host a copy
     of the shuffled order and one launch a step. Where a pooling's shapes depend on the data, and on
@@ -50,11 +44,15 @@ class StackedEngine(Engine):
 
     def prepare(self, models: Sequence[GraphNetwork]) -> None:
         """Stack the networks."""
-        graphs = self.graphs
-        self.gatherer = Gatherer(graphs, self.encoding, models[0])
-        self.counts = graphs.nodes_per_graph.cpu().numpy(), graphs.edge_ptr.diff().cpu().numpy()
-        self.told = [own.whole.columns(self.whole) for own in self.learnt]
         self.model = models[0]
+        if self.windows is not None:
+            graphs = self.windows.graphs
+            self.entries = self.windows.count_entries([own.whole for own in self.learnt])
+        else:
+            graphs = self.graphs
+            self.gatherer = Gatherer(graphs, self.encoding, self.model)
+            self.told = [own.whole.columns(self.whole) for own in self.learnt]
+        self.counts = self.nodes.numpy(), graphs.edge_ptr.diff().cpu().numpy()
         self.fixed_shapes = all(getattr(pool, "fixed_shapes", True) for pool in self.model.pools)
         self.members = list(range(len(models)))  # those that are still in the stack
         self.retired: dict[int, dict[str, Tensor]] = {}  # the kept weights of the others
@@ -66,17 +64,21 @@ class StackedEngine(Engine):
     def _stack(self, each: Sequence[Weights]) -> dict[str, Tensor]:
         """The weights of several members with a leading axis, on the device."""
         return {
-            key: _padded_stack([one[key].detach().to(self.device, self.dtype) for one in each])
+            key: padded_stack([one[key].detach().to(self.device, self.dtype) for one in each])
             for key in each[0]
         }
 
-    def _learnt_by(self, members: Sequence[int]) -> LearntByStack:
-        """What these members learnt to be told, as their batches need it."""
-        sizes = [self.learnt[member].whole.num_neighbourhoods for member in members]
-        whole = WholeGatherer([self.told[member] for member in members], sizes)
+    def _feed(self, members: Sequence[int]) -> Feed:
+        """Where the batches of these members come from."""
+        learnt = [self.learnt[member] for member in members]
         like = torch.empty(0, dtype=self.dtype, device=self.device)
-        scales = Scales.stack([self.learnt[member].scales for member in members], like)
-        return LearntByStack(scales, whole)
+        scales = Scales.stack([own.scales for own in learnt], like)
+        if self.windows is None:
+            return Resident(
+                self.gatherer, [self.told[member] for member in members], learnt, scales
+            )
+        entries = None if self.entries is None else self.entries[list(members)]
+        return Streamed(self.windows, self.model, learnt, entries, scales)
 
     def _own(self, member: int, key: str, value: Tensor) -> Tensor:
         """A member's slice of a stack, without what pads its table of neighbourhoods."""
@@ -87,15 +89,14 @@ class StackedEngine(Engine):
         """Make the stack of the present members with these weights and a fresh optimiser."""
         self.now = {key: value.clone().requires_grad_() for key, value in now.items()}
         self.kept = {key: value.clone() for key, value in kept.items()}
-        self.optimizer = self.adam(self.now.values())
+        self.optimizer = self.begin(self.now.values(), self.members)
         known = [one for m in self.members if (one := self.fitted_each[m]) is not None]
         self.fitted = torch.stack(known) if known else None
         self.plans = {part: self._plan(part, self.members) for part in PARTS}
-        self.learnt_now = self._learnt_by(self.members)
+        self.feed = self._feed(self.members)
         self.capacity = Capacity(0, 0)
         # What recorded steps read and write stays where it is.
-        self.order = torch.full_like(self.plans["train"], -1, device=self.device)
-        self.val_order = self.plans["val"].to(self.device)
+        self.orders = {part: self.feed.room_for_order(self.plans[part]) for part in PARTS[:2]}
         self.key = torch.zeros(len(self.members), dtype=torch.long, device=self.device)
         self.sums = torch.zeros(4, len(self.members), dtype=torch.float64, device=self.device)
         self.recorder = Recorder(self.optimizer, self.sums, self.fixed_shapes)
@@ -103,8 +104,8 @@ class StackedEngine(Engine):
 
     def _plan(self, part: str, members: Sequence[int]) -> Tensor:
         """The batches of a part, in order."""
-        parts = [getattr(self.splits[member], part) for member in members]
-        return pad(parts, self.protocol.batch_size)
+        parts = [self.batches(getattr(self.splits[member], part)) for member in members]
+        return plan_of(parts, self.protocol)
 
     def retire(self, done: Tensor) -> None:
         """Take finished members out of the stack once they are half of it."""
@@ -123,20 +124,19 @@ class StackedEngine(Engine):
         index: Tensor,
         capacity: Capacity,
         weights: Weights,
-        learnt: LearntByStack,
+        feed: Feed,
         key: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """A batch of each member: outputs, targets, which places hold a graph, layers' losses."""
-        level = self.gatherer(index, capacity, self.dtype, learnt.scales)
-        level = replace(level, whole=learnt.whole(index, capacity.entries))
+        level = feed.level(index, capacity, self.dtype)
         output, added = self.forward(level, weights, key)
-        return output, self.target[index.clamp(min=0)], index >= 0, added
+        return output, self.target[feed.numbers(index)], index >= 0, added
 
     def _train_step(self, number: Tensor) -> None:
         self.model.train()
-        index = self.order.index_select(1, number).squeeze(1)
+        index = self.orders["train"].index_select(1, number).squeeze(1)
         output, target, real, added = self._outputs(
-            index, self.capacity, self.now, self.learnt_now, self.key
+            index, self.capacity, self.now, self.feed, self.key
         )
         losses, _ = self.task.losses(output, target, self.fitted, real)
         losses = with_layers(losses, added, real)
@@ -148,8 +148,8 @@ class StackedEngine(Engine):
     @torch.no_grad()
     def _val_step(self, number: Tensor) -> None:
         self.model.eval()
-        index = self.val_order.index_select(1, number).squeeze(1)
-        output, target, real, _ = self._outputs(index, self.capacity, self.now, self.learnt_now)
+        index = self.orders["val"].index_select(1, number).squeeze(1)
+        output, target, real, _ = self._outputs(index, self.capacity, self.now, self.feed)
         self._add(0, *self.task.losses(output, target, self.fitted, real))
         self._add(2, *self.task.scores(output, target, self.fitted, real))
 
@@ -160,13 +160,29 @@ class StackedEngine(Engine):
 
     def _reserve(self, plan: Tensor) -> None:
         """See that every batch of a plan fits; if not, choose more room and record again."""
-        learnt = self.learnt_now.whole.counts, self.gatherer.tells_edges
-        counts = *self.counts, *learnt
+        counts = *self.counts, self.feed.entries, self.model.edge_channels > 0
         needed = Capacity.of(plan.numpy(), *counts)
         if not self.capacity.holds(needed):
-            usual = Capacity.likely(len(self.members), self.protocol.batch_size, *counts)
-            self.capacity = self.capacity.grown(usual).grown(needed)
+            usual = self.capacity
+            if self.protocol.batch_nodes is None:
+                likely = Capacity.likely(len(self.members), self.protocol.batch_size, *counts)
+                usual = usual.grown(likely)
+            self.capacity = usual.grown(needed)
             self.recorder.forget()
+        if self.feed.reserve(plan):
+            self.recorder.forget()
+
+    def _run(self, name: str, step: Step, plan: Tensor) -> Tensor:
+        """Take the step of this name for every batch of a plan; what they added up."""
+        order, sums, begun = self.orders[name], self.sums, False
+        for some in self.feed.rounds(plan):
+            count = some.shape[1]
+            order[:, :count].copy_(some, non_blocking=True)
+            self.recorder.record(name, step)
+            self.feed.go_on()
+            sums = self.recorder.run(name, step, count, more=begun)
+            begun = True
+        return sums
 
     # ---------------------------------------------------------------- what the trainer asks
 
@@ -176,28 +192,27 @@ class StackedEngine(Engine):
         plan = self.ahead[1] if self.ahead and planned else self._shuffled(number)
         self._reserve(plan)
         self._reserve(self.plans["val"])
-        self.order.copy_(plan, non_blocking=True)
         self.key.copy_(torch.tensor([dropout_key(self.seeds[m], number) for m in self.members]))
         first = self.seeds[self.members[0]]
         with (
             dense_products(self.protocol.precision),
             layers_of_others(first, number, self.device),
         ):
-            sums = self.recorder.run("train", self._train_step, plan.shape[1])
+            sums = self._run("train", self._train_step, plan)
         self.ahead = number + 1, self._shuffled(number + 1)  # while the device is busy
         loss, weight, *_ = sums.cpu()
         return self._spread(loss / weight)
 
     def _shuffled(self, number: int) -> Tensor:
         """The batches of an epoch."""
-        parts = [shuffled(self.splits[m].train, self.seeds[m], number) for m in self.members]
-        return pad(parts, self.protocol.batch_size)
+        orders = [shuffled(self.splits[m].train, self.seeds[m], number) for m in self.members]
+        return plan_of([self.batches(order) for order in orders], self.protocol)
 
     def validate(self) -> tuple[Tensor, Tensor]:
         """Validation loss and main metric of each member."""
         self._reserve(self.plans["val"])
         with dense_products(self.protocol.precision):
-            sums = self.recorder.run("val", self._val_step, self.val_order.shape[1])
+            sums = self._run("val", self._val_step, self.plans["val"])
         loss, loss_weight, score, score_weight = sums.cpu()
         return self._spread(loss / loss_weight), self._spread(score / score_weight)
 
@@ -206,17 +221,19 @@ class StackedEngine(Engine):
         """Outputs for a part with the kept weights of each member, retired ones too."""
         everybody = range(len(self.seeds))
         plan, weights = self._plan(part, everybody), self._stack(self.weights())
-        learnt = self._learnt_by(everybody)
-        tells_edges = self.gatherer.tells_edges
-        needed = Capacity.of(plan.numpy(), *self.counts, learnt.whole.counts, tells_edges)
-        capacity = self.capacity.grown(needed)
+        feed = self._feed(everybody)
+        feed.reserve(plan)
+        tells_edges = self.model.edge_channels > 0
+        capacity = Capacity.of(plan.numpy(), *self.counts, feed.entries, tells_edges)
+        capacity = self.capacity.grown(capacity)
         self.model.eval()
         found: list[list[Tensor]] = [[] for _ in everybody]
         with dense_products(self.protocol.precision):
-            for index in plan.to(self.device).unbind(1):
-                output, _, real, _ = self._outputs(index, capacity, weights, learnt)
-                for member in everybody:
-                    found[member].append(output[member][real[member]].cpu())
+            for some in feed.rounds(plan):
+                for index in some.to(self.device).unbind(1):
+                    output, _, real, _ = self._outputs(index, capacity, weights, feed)
+                    for member in everybody:
+                        found[member].append(output[member][real[member]].cpu())
         return [torch.cat(outputs) for outputs in found]
 
     def _spread(self, values: Tensor) -> Tensor:
@@ -253,25 +270,25 @@ class StackedEngine(Engine):
                 for i, member in enumerate(self.members):
                     own = value if shared else self._own(member, key, value[i])
                     own = own.detach().cpu().clone()
-                    state[f"{self.seeds[member]}.{part}.{key}"] = own
+                    state[f"{self.names[member]}.{part}.{key}"] = own
         for member, weights in self.retired.items():
-            state |= {f"{self.seeds[member]}.kept.{key}": v for key, v in weights.items()}
+            state |= {f"{self.names[member]}.kept.{key}": v for key, v in weights.items()}
         return state
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`state` gave."""
-        check_state(state, self.seeds)
+        check_state(state, self.names)
         everybody = range(len(self.seeds))
-        self.members = [m for m in everybody if entries(state, self.seeds[m], "now")]
+        self.members = [m for m in everybody if entries(state, self.names[m], "now")]
         gone = [member for member in everybody if member not in self.members]
-        self.retired = {member: entries(state, self.seeds[member], "kept") for member in gone}
+        self.retired = {member: entries(state, self.names[member], "kept") for member in gone}
         self._load(state)
 
     def _load(self, state: Mapping[str, Tensor]) -> None:
         """Fill the stack of the present members from a state."""
 
         def stacked(what: str) -> dict[str, Tensor]:
-            return self._stack([entries(state, self.seeds[m], what) for m in self.members])
+            return self._stack([entries(state, self.names[m], what) for m in self.members])
 
         self._fill(stacked("now"), stacked("kept"))
         own = {moment: stacked(f"adam-{moment}") for moment in MOMENTS}
@@ -284,17 +301,8 @@ class StackedEngine(Engine):
                 }
 
 
-def _padded_stack(values: Sequence[Tensor]) -> Tensor:
+def padded_stack(values: Sequence[Tensor]) -> Tensor:
     """Values of members with a leading axis; tables of neighbourhoods as long as the longest."""
     if values[0].dim() < 2:
         return torch.stack(list(values))
     return torch.nn.utils.rnn.pad_sequence(list(values), batch_first=True)
-
-
-def pad(parts: Sequence[Tensor], size: int) -> Tensor:
-    """Each member's graphs in batches, shape (members, batches, size), with -1 for no graph."""
-    batches = max(1, max(-(-len(part) // size) for part in parts))
-    plan = torch.full((len(parts), batches * size), -1)
-    for row, part in zip(plan, parts, strict=True):
-        row[: len(part)] = part
-    return plan.view(len(parts), batches, size)

@@ -19,6 +19,7 @@ from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
 from lookhops.options import Protocol
 from lookhops.tasks import Task, task_of
+from lookhops.training.batches import number_of_batches
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import Engine
 from lookhops.training.randomness import FINAL, member_seed, seeded_model
@@ -289,8 +290,9 @@ def _engines(
     probe = seeded_model(0, encoding.width, task.out_channels, architecture, **encoding.sizes)
     together = stacked and stackable(probe)
     stacks: dict[Any, list[Run]] = {}
+    nodes = graphs.nodes_per_graph.cpu()
     for run in runs:  # networks of a stack take equally many steps
-        steps = -(-len(run.split.train) // protocol.batch_size)
+        steps = number_of_batches(run.split.train, nodes, protocol)
         stacks.setdefault(steps if together else run.key, []).append(run)
     engine = StackedEngine if together else EagerEngine
     for own in stacks.values():

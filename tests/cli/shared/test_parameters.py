@@ -1,6 +1,6 @@
 """Options of dataclasses: written once, taken by several commands."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +20,7 @@ class Tea:
         milk: With milk.
         hot: Hot or not; by default as the weather is.
         cup: The other cup.
+        leaf: Which leaves, or none.
         name: Not asked for.
     """
 
@@ -27,6 +28,7 @@ class Tea:
     milk: bool = option(False, flag="--white")
     hot: bool | None = None
     cup: Annotated[Path | None, typer.Option("--other", help="Another cup.")] = None
+    leaf: str | None = "green"
     name: str = "tea"
 
 
@@ -54,6 +56,8 @@ def test_a_dataclass_is_its_options_to_the_user_and_one_object_to_the_command():
     assert run("me").exit_code == 0
     assert run("me", "--loud", "--sugar", "3", "--white", "--no-hot", "--other", "x").exit_code == 0
     assert seen == [("me", False, SWEET), ("me", True, Tea(3, True, False, Path("x")))]
+    assert run("me", "--leaf", "none").exit_code == 0
+    assert seen[-1][2] == replace(SWEET, leaf=None)
     assert run("me", "--sugar", "-1").exit_code == 2
     text = run("--help").output
     for said in (

@@ -152,6 +152,19 @@ def test_polars_frames():
     assert Graphs.from_tables(*frames).fingerprint == wanted.fingerprint
 
 
+def test_rows_of_one_edge_are_kept():
+    """Those that differ without a word, those that are the same with one."""
+    twice = {name: [*cells, cells[0]] for name, cells in EDGES.items()}
+    with pytest.warns(UserWarning, match=r"1 row of 5 repeats an earlier one, first in row 4 \("):
+        graphs = Graphs.from_tables(twice)
+    assert graphs.num_edges == 10
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        other = Graphs.from_tables({**twice, "amount": [0.5, 1.25, 2.0, 8.0, 0.75]})
+    first = (other.source == 0) & (other.target == 1)
+    assert sorted(other.edge_attributes[first, 0].tolist()) == [0.5, 0.75]
+
+
 def test_ids_of_any_type():
     ids = pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-01", "2020-01-03"])
     graphs = Graphs.from_tables({**EDGES, "source": ids, "target": [1, 2.5, "a", ("t", 1)]})

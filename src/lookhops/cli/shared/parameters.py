@@ -6,12 +6,12 @@ import inspect
 from collections.abc import Callable
 from dataclasses import is_dataclass, replace
 from functools import wraps
+from pathlib import Path
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
 from lookhops.options import (
-    SHARED_TEXTS,
     Architecture,
     Option,
     Protocol,
@@ -21,11 +21,38 @@ from lookhops.options import (
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else, on stdout.")]
 
+
+def _load_plugins(paths: list[Path] | None) -> list[Path] | None:
+    for path in paths or ():
+        from lookhops.nn.plugins import load_plugin
+
+        load_plugin(path)
+    return paths
+
+
+#: Files with layers of the user's own, of every command that makes or loads a network. They have
+#: been run when the command begins.
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--plugin",
+        metavar="FILE.py",
+        help="A Python file that registers layers of your own; it is run. May be given again.",
+        show_default=False,
+        callback=_load_plugins,
+    ),
+]
+
 #: Parameters of commands that stand for the options of a dataclass, in a panel with this title.
 Network = Annotated[Architecture, "The network"]
 Training = Annotated[Protocol, "Training and splits"]
 #: What commands begin with: the paper's protocol, but classes are split in proportion.
 AUTO = Protocol(split="auto")
+#: What options mean that stand in several commands; a docstring there need not say it again.
+SHARED_TEXTS = {
+    "device": "cpu, cuda, or auto: a GPU where there is one.",
+    "precision": argument_texts(Protocol)["precision"],
+}
 
 
 def with_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -39,7 +66,7 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
     """
     hints = get_type_hints(command, include_extras=True)
     own = inspect.signature(command).parameters
-    texts = SHARED_TEXTS | argument_texts(command)
+    texts = argument_texts(command)
     configs: dict[str, Any] = {}
     panels: dict[str, str] = {}
     options: list[Option] = []
@@ -53,6 +80,10 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
             flag = f"--{name.replace('_', '-')}"
             text = texts.get(name, "")
             options.append(Option(name, hints[name], parameter.default, text, flag, None))
+    options = [
+        option if option.help else option._replace(help=SHARED_TEXTS.get(option.name, ""))
+        for option in options
+    ]
 
     @wraps(command)
     def run(**values: Any) -> None:
@@ -85,8 +116,9 @@ def _type(option: Option, panel: str | None) -> Any:
     elif option.type == bool | None or option.default is True:
         names = [f"{option.flag}/{option.flag.replace('--', '--no-', 1)}"]
     kind, *rest = get_args(option.type) or (option.type,)
-    if kind in (int, float) and type(None) in rest:
-        parser = _number_or_none(kind)
+    # A text that is not given is none anyway: only where there is a default must it be said.
+    if type(None) in rest and (kind in (int, float) or (kind is str and option.default)):
+        parser = _or_none(kind)
         shown = typer.Option(
             *names,
             help=option.help,
@@ -99,8 +131,8 @@ def _type(option: Option, panel: str | None) -> Any:
     return Annotated[option.type, shown]
 
 
-def _number_or_none(kind: type) -> Callable[[str], Any]:
-    """Reads a number, or the word ``none`` for no value."""
+def _or_none(kind: type) -> Callable[[str], Any]:
+    """Reads a number or a text, or the word ``none`` for no value."""
 
     def read(text: str) -> Any:
         if text == "none":

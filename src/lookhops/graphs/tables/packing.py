@@ -19,6 +19,7 @@ from lookhops.graphs.tables.ids import GraphNumbers, Nodes
 from lookhops.graphs.tables.table import Table
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
 from lookhops.options import names_in
+from lookhops.words import counted
 
 LABEL_NAMES = ("class", "label", "y", "target")
 #: The same in a table of nodes or edges, where a target is something else.
@@ -33,6 +34,7 @@ def edges_of(tables: Tables) -> dict[str, Any]:
     nodes = Nodes.of(tables, columns, graphs)
     source, target = nodes.ends
     row = np.arange(len(source))
+    _say_repeated(tables.edges, _pairs(source, target, len(nodes.graph)))
     if not tables.reading.directed and not _both_ways(source, target, len(nodes.graph)):
         turned = row[source != target]
         source, target = np.r_[source, target[turned]], np.r_[target, source[turned]]
@@ -62,7 +64,31 @@ def _both_ways(source: np.ndarray, target: np.ndarray, count: int) -> bool:
     """Whether every edge is there in both directions."""
     if (source < target).sum() != (source > target).sum():
         return False
-    return np.array_equal(np.sort(source * count + target), np.sort(target * count + source))
+    there, back = (_pairs(*ends, count) for ends in ((source, target), (target, source)))
+    return np.array_equal(np.sort(there), np.sort(back))
+
+
+def _pairs(source: np.ndarray, target: np.ndarray, count: int) -> np.ndarray:
+    """The two ends of each edge as one number."""
+    return source * count + target
+
+
+def _say_repeated(table: Table, pairs: np.ndarray) -> None:
+    """Say how many rows are the same as an earlier one in every column.
+
+    Rows of one edge that differ otherwise, as several transfers between two accounts, are nothing
+    unusual: all are kept as parallel edges.
+    """
+    _, pair, counts = np.unique(pairs, return_inverse=True, return_counts=True)
+    several = np.flatnonzero(counts[pair] > 1)
+    again = several[table.frame.iloc[several].duplicated().to_numpy()]
+    if len(again):
+        repeat = "repeats an earlier one" if len(again) == 1 else "repeat earlier ones"
+        warnings.warn(
+            f"{table.origin}: {counted(len(again), 'row')} of {len(pairs):,} {repeat}, first in "
+            f"{table.where(int(again[0]))}; all are kept, as parallel edges.",
+            stacklevel=3,
+        )
 
 
 def _without_empty(

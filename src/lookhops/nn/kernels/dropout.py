@@ -16,33 +16,38 @@ class Dropout(torch.autograd.Function):
     """As :func:`lookhops.nn.dropout.dropout`."""
 
     @staticmethod
-    def forward(ctx, x, key, layer, place, threshold):
-        """One kernel over elements."""
+    def forward(ctx, x, key, layer, place, threshold, scale):
+        """One kernel over elements; threshold and scale are numbers, or of each member."""
         ctx.save_for_backward(key, place)
-        ctx.layer, ctx.threshold = layer, threshold
-        return _launch(x, key, layer, place, threshold)
+        ctx.layer, ctx.threshold, ctx.scale = layer, threshold, scale
+        return _launch(x, key, layer, place, threshold, scale)
 
     @staticmethod
     def backward(ctx, grad):
         """The same kernel."""
         key, place = ctx.saved_tensors
-        return Dropout.apply(grad, key, ctx.layer, place, ctx.threshold), None, None, None, None
+        back = Dropout.apply(grad, key, ctx.layer, place, ctx.threshold, ctx.scale)
+        return back, *[None] * 5
 
 
-def _launch(x, key, layer, place, threshold):
+def _launch(x, key, layer, place, threshold, scale):
     x = x.contiguous()
     out = torch.empty_like(x)
+    each = isinstance(threshold, torch.Tensor)
     _dropout_kernel[(triton.cdiv(x.numel(), BLOCK),)](
         x,
         key,
         place,
         out,
+        threshold.contiguous() if each else key,
+        scale.contiguous() if each else key,
         x.numel(),
         x.shape[-1],
         x.shape[-2],
-        DRAWS / (DRAWS - threshold),
+        1.0 if each else scale,
         LAYER=layer,
-        THRESHOLD=threshold,
+        THRESHOLD=0 if each else threshold,
+        EACH=each,
         GAMMA=GAMMA,
         MIX_1=MIX_1,
         MIX_2=MIX_2,
@@ -67,12 +72,15 @@ if triton is not None:
         key,
         place,
         out,
+        thresholds,
+        scales,
         size,
         width,
         nodes,
         scale,
         LAYER: tl.constexpr,
         THRESHOLD: tl.constexpr,
+        EACH: tl.constexpr,
         GAMMA: tl.constexpr,
         MIX_1: tl.constexpr,
         MIX_2: tl.constexpr,
@@ -90,5 +98,10 @@ if triton is not None:
         bits = _mix(node + (channel // 4 + 1) * GAMMA, MIX_1, MIX_2)
         draw = ((bits >> (channel % 4 * 16)) & 65535) ^ 32768  # read with a sign by plain PyTorch
         value = tl.load(x + element, mask=inside, other=0.0).to(tl.float32)
-        value = tl.where(draw >= THRESHOLD, value * scale, 0.0)
+        if EACH:
+            own = tl.load(thresholds + row // nodes, mask=inside, other=0).to(tl.uint64)
+            factor = tl.load(scales + row // nodes, mask=inside, other=1.0).to(tl.float32)
+            value = tl.where(draw >= own, value * factor, 0.0)
+        else:
+            value = tl.where(draw >= THRESHOLD, value * scale, 0.0)
         tl.store(out + element, value.to(out.dtype.element_ty), mask=inside)

@@ -32,15 +32,6 @@ def label_accuracy(told: Mapping[str, Any]) -> Chart:
         error_y={"type": "data", "array": rounded(std), "thickness": 2},
         marker={"color": ["var(--green)" if h == enough else "var(--pale)" for h in hops]},
     )
-    commonest = {
-        "type": "line",
-        "xref": "paper",
-        "x0": 0,
-        "x1": 1,
-        "y0": naive,
-        "y1": naive,
-        "line": {"color": "var(--vermillion)", "dash": "dash", "width": 1.5},
-    }
     said = "no number of hops tells them" if enough is None else f"{enough} are enough"
     rows = [
         [
@@ -65,7 +56,7 @@ def label_accuracy(told: Mapping[str, Any]) -> Chart:
             [drawn],
             axis("hops h", dtick=1, showgrid=False),
             axis(head, range=[min(0, *mean), 1.05 * scale]),
-            shapes=[commonest],
+            shapes=[_level(naive)],
         ),
         f"Bar chart of how well {number or 'the classes'} can be told by what lies within h hops; "
         f"{said}.",
@@ -73,3 +64,11 @@ def label_accuracy(told: Mapping[str, Any]) -> Chart:
         + ("" if enough is None else " Green: the fewest hops that lose nothing beyond noise."),
         Table(("hops h", head, below, "95% interval"), rows),
     )
+
+
+def _level(height: float) -> dict[str, Any]:
+    """A dashed line across the chart."""
+    line = {"color": "var(--vermillion)", "dash": "dash", "width": 1.5}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height} | {
+        "line": line
+    }

@@ -1,0 +1,202 @@
+"""The model card: what a folder's model was made from, how good it is, and where that ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from lookhops.nn.others import is_other
+from lookhops.nn.registry import BUILT_IN, network_name
+from lookhops.options import splits_in_words
+from lookhops.tables import Table, in_markdown
+from lookhops.tasks import Classification, Metric, Task
+from lookhops.tasks.metrics import COVERAGE, RESAMPLES
+from lookhops.words import counted, joined, percent, visible
+
+#: More names than this are counted, not listed.
+SHOWN_NAMES = 20
+#: Metrics that are a share of the test graphs: each hits or misses.
+PROPORTIONS = ("accuracy", "coverage")
+
+USE = """\
+```sh
+lookhops predict DIR INPUT      # answers, with how sure they are
+lookhops evaluate DIR LABELLED  # how good they are on graphs of yours
+lookhops explain DIR INPUT -o pictures
+```
+
+```python
+import lookhops
+
+answers = lookhops.Predictor("DIR").predict(lookhops.load("INPUT"))
+```
+
+`DIR` is this folder. Its files hold numbers and text and no code."""
+
+
+def model_card(config: Mapping[str, Any], task: Task, limit: float) -> str:
+    """The card of a model, in Markdown: the same text for the same model.
+
+    Args:
+        config: What ``config.json`` holds.
+        task: What was asked.
+        limit: Graphs that are less similar than this to all training graphs are warned about.
+    """
+    network = network_name(config["architecture"])
+    sections = {
+        "How to use it": _use(config),
+        "Data": _table(_data(config, task)),
+        "Training": _training(config),
+        "Results": _results(config, task),
+        "Limits": "\n".join(f"- {sentence}" for sentence in _limits(config, task, limit)),
+        "Versions": _table(_versions(config)),
+    }
+    title = f"# Model card: {in_markdown(config['data']['name'])}\n\n{_answers(task)}"
+    lead = f"{title} The network: {in_markdown(network)}."
+    return "\n\n".join((lead, *(f"## {name}\n\n{text}" for name, text in sections.items()))) + "\n"
+
+
+def _answers(task: Task) -> str:
+    """What it answers, in a sentence."""
+    kinds = [
+        f"which {in_markdown(head.name or 'class')} it is of: {_listed(head.task.class_names)}"
+        if isinstance(head.task, Classification)
+        else f"a number, {in_markdown(getattr(head.task, 'name', head.name))}"
+        for head in task.heads
+    ]
+    return f"Answers for a graph {'; '.join(kinds)}."
+
+
+def _listed(names: Sequence[str]) -> str:
+    if len(names) > SHOWN_NAMES:
+        return f"one of {len(names):,} classes"
+    return " or ".join(map(in_markdown, names))
+
+
+def _table(rows: Iterator[tuple[str, str]]) -> str:
+    return Table(("what", "value"), list(rows)).markdown().rstrip()
+
+
+def _use(config: Mapping[str, Any]) -> str:
+    layers = [config["architecture"][kind] for kind in ("conv", "pool")]
+    own = [name for name in layers if name not in BUILT_IN and not is_other(name)]
+    if not own:
+        return USE
+    said = f"The layer {joined(own)} is its maker's own: add `--plugin FILE.py` with their file."
+    return f"{USE} {said}"
+
+
+def _data(config: Mapping[str, Any], task: Task) -> Iterator[tuple[str, str]]:
+    data, counts = config["data"], config["facts"]
+    low, high = counts["nodes_range"]
+    yield "set", data["name"]
+    yield "graphs", f"{counts['graphs']:,}, of {low:,} to {high:,} nodes"
+    yield "nodes, edges", f"{counts['nodes']:,}, {counts['edges']:,}"
+    yield "features of a node", f"{counts['features']:,}"
+    if counts["class_counts"] and len(counts["class_names"]) <= SHOWN_NAMES:
+        pairs = zip(counts["class_names"], counts["class_counts"], strict=True)
+        yield "graphs of each class", ", ".join(f"{name}: {count:,}" for name, count in pairs)
+    if isinstance(molecules := counts.get("molecules"), Mapping):
+        said = [f"{count:,} {name}" for name, count in molecules.items() if count]
+        yield "molecules", ", ".join(said) or "no duplicates, salts or mixtures; none skipped"
+    if config["reading"]:
+        yield "read with", ", ".join(f"{k} = {v}" for k, v in config["reading"].items())
+    yield "fingerprint", data["fingerprint"]
+
+
+def _training(config: Mapping[str, Any]) -> str:
+    protocol, runs = config["protocol"], list(config["metrics"]["seeds"].values())
+    rows = [("splits", splits_in_words(protocol["split"], protocol["folds"]))]
+    if runs:
+        parts = (f"{runs[0][f'{part}_graphs']:,}" for part in ("train", "val", "test"))
+        rows.append(("graphs to learn from, validate, test", " + ".join(parts)))
+    rows += [
+        ("seeds", ", ".join(map(str, protocol["seeds"]))),
+        ("networks a seed", f"{protocol['members']:,}"),
+        ("parameters of a network", f"{config['parameters']:,}"),
+        ("epochs", joined([f"{n:,}" for n in dict.fromkeys(config["epochs"].values())])),
+        ("Adam", f"learning rate {protocol['learning_rate']:g}, batches of "
+         f"{protocol['batch_size']:,}, weight decay {protocol['weight_decay']:g}"),
+    ]  # fmt: skip
+    if last := config.get("final_model"):
+        trained = (
+            f"on all {counted(last['graphs'], 'graph')} for {counted(last['epochs'], 'epoch')}"
+        )
+        rows.append(("final model", f"{trained}; it answers"))
+    text = _table(iter(rows))
+    if "command" in config:
+        text += f"\n\n    {' '.join(visible(config['command']).split())}"
+    return text
+
+
+def _results(config: Mapping[str, Any], task: Task) -> str:
+    metrics = config["metrics"]
+    seeds, rows = metrics["seeds"], []
+    if not seeds:
+        return "None: the training was stopped before a test."
+    tested = [one["test_graphs"] for one in seeds.values()]
+    for metric in (metric for metric in task.metrics if metric.shown):
+        if (found := metrics["summary"].get(metric.name)) is None:
+            continue
+        spread = [found["std"]] if len(seeds) > 1 else []
+        ends = found.get("interval") or _proportion(metric, found["mean"], tested, task) or ()
+        written = metric.written(found["mean"], *spread)
+        rows.append((metric.title, written, metric.written(*ends, joint=" to ")))
+    column = "mean ± std" if len(seeds) > 1 else "value"
+    table = Table(("test", column, f"{COVERAGE:.0%} interval"), rows)
+    many = f"{min(tested):,}" if len(set(tested)) == 1 else f"{min(tested):,} to {max(tested):,}"
+    said = (
+        f"{counted(len(seeds), 'split')} of {many} test graphs, each tested once. Intervals: of "
+        "shares of graphs Wilson's for one test part, of others the middle "
+        f"{COVERAGE:.0%} of {RESAMPLES:,} redrawn test parts."
+    )
+    return f"{table.markdown()}\n{said}"
+
+
+def _proportion(
+    metric: Metric, mean: float, tested: Sequence[int], task: Task
+) -> tuple[float, float] | None:
+    """Wilson's interval of a share of the graphs in one test part; none of other metrics."""
+    if metric.name not in PROPORTIONS or len(task.heads) > 1:
+        return None
+    from scipy.stats import binomtest  # takes its time to import
+
+    n = round(sum(tested) / len(tested))
+    found = binomtest(round(mean * n), n).proportion_ci(COVERAGE, method="wilson")
+    return float(found.low), float(found.high)
+
+
+def _limits(config: Mapping[str, Any], task: Task, limit: float) -> Iterator[str]:
+    """What the figures do not say."""
+    protocol, seeds = config["protocol"], config["metrics"]["seeds"]
+    if "stopped" in config:
+        yield in_markdown(config["stopped"]).rstrip(".") + "."
+    yield (
+        "It knows graphs like those above. `predict` warns of a graph whose similarity to the "
+        f"nearest training graph is below {limit:.2f}; of such graphs the figures say nothing."
+    )
+    if protocol["split"] in ("random", "stratified"):
+        yield (
+            "Test graphs were drawn from the same set: where new graphs are of other kinds, expect "
+            "less. Splits by scaffold or by group (`--split`) estimate that."
+        )
+    if len(seeds) == 1 and not protocol["folds"]:
+        yield "One split was tested; another would give other figures (`--seeds 10`)."
+    if "final_model" in config:
+        yield "The network that answers was trained on all graphs; the figures are of the others."
+    majority = config["metrics"]["summary"].get("majority")
+    if majority is not None:
+        yield f"Always answering the commonest class is right in {percent(majority['mean'])}."
+    regions = joined(list(dict.fromkeys(head.task.regions_are for head in task.heads)))
+    yield (
+        f"How sure it is, and its {regions}, rest on the validation graphs; of graphs of other "
+        "kinds they promise nothing."
+    )
+    yield "It was not examined for bias, nor for any use in which people can be harmed."
+
+
+def _versions(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    yield from config["versions"].items()
+    machine = config["machine"]
+    yield "trained on", f"{machine['system']}, {machine['cores']} cores, {machine['device']}"
+    yield "format", config["format"]

@@ -1,0 +1,340 @@
+"""Where the batches of a stack come from: graphs on the device, or windows of a larger set."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.scale import Scales
+from lookhops.encoding.whole import WholeColumns
+from lookhops.graphs import Graphs
+from lookhops.graphs.choosing import gather
+from lookhops.graphs.indexing import to_offsets
+from lookhops.nn import GraphNetwork, Level
+from lookhops.training.gather import Capacity, Gatherer, WholeGatherer, WindowWholeGatherer
+from lookhops.training.windows import Window, Windows, first_entries
+
+#: Steps whose graphs come to the device together, and nodes: whichever is fewer.
+STEPS, NODES = 32, 1 << 22
+#: What a window's graphs are made of.
+PUT = ("node_ptr", "row_ptr", "source", "attributes", "labels", "edge_attributes", "edge_labels")
+STEP = 1024  # sizes of buffers are multiples of this
+
+
+class Feed(ABC):
+    """Gives the members of a stack their batches.
+
+    Args:
+        scales: The members' scales of numbers.
+    """
+
+    gatherer: Gatherer
+    whole: WholeGatherer
+    #: Known neighbourhoods of each graph, shape (members, graphs), in main memory, or none.
+    entries: np.ndarray | None
+
+    def __init__(self, scales: Scales) -> None:
+        self.scales = scales
+
+    def level(self, index: Tensor, room: Capacity, dtype: torch.dtype) -> Level:
+        """A batch of each member; arguments as for :class:`~lookhops.training.gather.Gatherer`."""
+        level = self.gatherer(index, room, dtype, self.scales)
+        return replace(level, whole=self.whole(index, room.entries))
+
+    @abstractmethod
+    def numbers(self, index: Tensor) -> Tensor:
+        """Numbers of graphs in the whole set; some number where there is no graph."""
+
+    @abstractmethod
+    def reserve(self, plan: Tensor) -> bool:
+        """Make room for the graphs of a plan; whether steps run over other memory now."""
+
+    @abstractmethod
+    def room_for_order(self, plan: Tensor) -> Tensor:
+        """An empty plan on the device, which holds one that :meth:`rounds` gives."""
+
+    @abstractmethod
+    def rounds(self, plan: Tensor) -> Iterator[Tensor]:
+        """The batches of a plan, some at a time, whose graphs are then on the device.
+
+        Args:
+            plan: Numbers of graphs in the whole set, shape (members, batches, size), -1 for none.
+
+        Yields:
+            Shape (members, some batches, size): numbers as :meth:`level` takes them.
+        """
+
+    def go_on(self) -> None:  # noqa: B027  graphs that live on the device are there already
+        """Hear that the graphs of the next round may be fetched while the steps of this run."""
+
+
+class Resident(Feed):
+    """All graphs live on the device; batches are gathered there.
+
+    Args:
+        gatherer: Over all graphs.
+        told: The graphs as each member is told of them.
+        learnt: What each member learnt to be told.
+        scales: The members' scales of numbers.
+    """
+
+    def __init__(
+        self,
+        gatherer: Gatherer,
+        told: Sequence[WholeColumns],
+        learnt: Sequence[Learnt],
+        scales: Scales,
+    ) -> None:
+        super().__init__(scales)
+        self.gatherer = gatherer
+        self.whole = WholeGatherer(told, [own.whole.num_neighbourhoods for own in learnt])
+        self.entries = self.whole.counts
+
+    def numbers(self, index: Tensor) -> Tensor:
+        """The same numbers."""
+        return index.clamp(min=0)
+
+    def reserve(self, plan: Tensor) -> bool:
+        """All graphs have room."""
+        return False
+
+    def room_for_order(self, plan: Tensor) -> Tensor:
+        """As large as the plan."""
+        return torch.full_like(plan, -1, device=self.gatherer.graphs.device)
+
+    def rounds(self, plan: Tensor) -> Iterator[Tensor]:
+        """The whole plan at once."""
+        yield plan
+
+
+@dataclass(frozen=True, eq=False)
+class _Told:
+    """What is told of a window's graphs as wholes, on the device.
+
+    Args:
+        indices: The neighbourhood of every entry, or none.
+        offsets: First entry of each graph, and the end, or none.
+        first_entry: Number of that entry among all of its member's, shape (g), or none.
+        totals: Totals of each graph, or none.
+    """
+
+    indices: Tensor | None = None
+    offsets: Tensor | None = None
+    first_entry: Tensor | None = None
+    totals: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Round:
+    """What some steps need.
+
+    Args:
+        order: The batches, by numbers in the window, in main memory.
+        window: The graphs of all members, member after member.
+        told: What is told of them as wholes.
+        ready: Reached on the device when all of it is there, or none.
+    """
+
+    order: Tensor
+    window: Window
+    told: _Told
+    ready: torch.cuda.Event | None
+
+
+class Streamed(Feed):
+    """Graphs stay in main memory; those of the next steps come while the present ones run.
+
+    A thread gathers the graphs of some steps from main memory, or from the mapped file, into
+    pinned memory and copies them on a stream of its own. Then they are put into buffers that stay
+    where they are, over which steps can be recorded.
+
+    Args:
+        windows: The set.
+        model: One of the networks: it says what it reads.
+        learnt: What each member learnt to be told.
+        entries: Known neighbourhoods of each graph, shape (members, graphs), or none.
+        scales: The members' scales of numbers.
+    """
+
+    whole: WindowWholeGatherer
+
+    def __init__(
+        self,
+        windows: Windows,
+        model: GraphNetwork,
+        learnt: Sequence[Learnt],
+        entries: Tensor | None,
+        scales: Scales,
+    ) -> None:
+        super().__init__(scales)
+        self.windows, self.model, self.learnt = windows, model, learnt
+        self.entries = None if entries is None else entries.numpy()
+        self.first_entries = None if entries is None else [first_entries(own) for own in entries]
+        self.longest = max(own.whole.num_neighbourhoods for own in learnt)
+        self.stream = torch.cuda.Stream() if windows.device.type == "cuda" else None
+        self.left: deque[Tensor] = deque()
+        self.coming: Future[_Round] | None = None
+        self.room: tuple[int, ...] = (0, 0, 0, 0)
+        self.reserve(torch.full((len(learnt), 1, 1), -1))
+
+    def numbers(self, index: Tensor) -> Tensor:
+        """Who the graphs of the window are in the whole set."""
+        return self.number[index.clamp(min=0)]
+
+    # ---------------------------------------------------------------- buffers
+
+    def reserve(self, plan: Tensor) -> bool:
+        """Make the buffers large enough for every round of a plan."""
+        needs = [self.room, *map(self._needs, self._parts(plan))]
+        needed = [max(each) for each in zip(*needs, strict=True)]
+        if hasattr(self, "buffers") and needed == list(self.room):
+            return False
+        self.room = tuple(-(-each // STEP) * STEP for each in needed)
+        self._allocate()
+        return True
+
+    def _needs(self, part: Tensor) -> tuple[int, ...]:
+        """Graphs, nodes, edges and entries of a round."""
+        graphs = self.windows.graphs
+        chosen = part[part >= 0]
+        nodes, edges = (
+            int((ptr[chosen + 1] - ptr[chosen]).sum(dtype=torch.long))
+            for ptr in (graphs.node_ptr, graphs.edge_ptr)
+        )
+        entries = 0
+        if self.entries is not None:
+            each = zip(self.entries, part, strict=True)
+            entries = sum(int(own[row[row >= 0].numpy()].sum()) for own, row in each)
+        return len(chosen), nodes, edges, entries
+
+    def _allocate(self) -> None:
+        graphs, nodes, edges, entries = self.room
+        whole_set, device = self.windows.graphs, self.windows.device
+
+        def rows(like: Tensor | None, count: int) -> Tensor | None:
+            if like is None:
+                return None
+            return torch.zeros(count, *like.shape[1:], dtype=like.dtype, device=device)
+
+        def numbers(count: int) -> Tensor:
+            return torch.zeros(count, dtype=torch.long, device=device)
+
+        self.buffers: Graphs = replace(
+            whole_set,
+            node_ptr=numbers(graphs + 1),
+            row_ptr=numbers(nodes + 1),
+            source=torch.zeros(edges, dtype=whole_set.source.dtype, device=device),
+            attributes=rows(whole_set.attributes, nodes),
+            labels=rows(whole_set.labels, nodes),
+            edge_attributes=rows(whole_set.edge_attributes, edges),
+            edge_labels=rows(whole_set.edge_labels, edges),
+            y=None,
+            columns={},
+            skipped=(),
+        )
+        self.buffers.__dict__["is_undirected"] = whole_set.is_undirected
+        if self.model.uses_edges:
+            self.buffers.__dict__["is_symmetric"] = whole_set.is_symmetric
+        self.number, self.first_node = numbers(graphs), numbers(graphs)
+        self.gatherer = Gatherer(self.buffers, self.windows.encoding, self.model, self.first_node)
+        totals = self.learnt[0].whole.num_totals
+        told = torch.zeros(graphs, totals, device=device) if totals else None
+        sizes = (entries, graphs + 1, graphs)
+        rows_of = (None if self.entries is None else numbers(size) for size in sizes)
+        self.whole = WindowWholeGatherer(self.number, told, *rows_of)
+
+    def _put(self, made: _Round) -> None:
+        """Copy a round into the buffers."""
+        window, buffers, whole = made.window, self.buffers, self.whole
+        pairs: list[tuple[Any, Any]] = [
+            *((getattr(window.graphs, name), getattr(buffers, name)) for name in PUT),
+            (window.number, self.number),
+            (window.first_node, self.first_node),
+            *((getattr(made.told, own.name), getattr(whole, own.name)) for own in fields(_Told)),
+        ]
+        if made.ready is not None:
+            torch.cuda.current_stream().wait_event(made.ready)
+        for values, buffer in pairs:
+            if values is not None:
+                buffer[: len(values)].copy_(values)
+                if made.ready is not None:
+                    values.record_stream(torch.cuda.current_stream())
+
+    # ---------------------------------------------------------------- rounds
+
+    def _parts(self, plan: Tensor) -> tuple[Tensor, ...]:
+        graphs = self.windows.graphs
+        slots = plan.shape[0] * plan.shape[2] * graphs.num_nodes // max(len(graphs), 1)
+        return plan.split(max(1, min(STEPS, NODES // max(slots, 1))), dim=1)
+
+    def room_for_order(self, plan: Tensor) -> Tensor:
+        """As large as a round."""
+        return torch.full_like(self._parts(plan)[0], -1, device=self.windows.device)
+
+    def rounds(self, plan: Tensor) -> Iterator[Tensor]:
+        """Some steps at a time; after :meth:`go_on` those that come next are fetched."""
+        self.left, self.coming = deque(self._parts(plan)), None
+        with ThreadPoolExecutor(1) as self.pool:
+            while self.left or self.coming:
+                self.go_on()
+                assert self.coming is not None
+                made, self.coming = self.coming.result(), None
+                self._put(made)
+                yield made.order
+
+    def go_on(self) -> None:
+        """Fetch what comes next, unless it is coming already."""
+        if self.coming is None and self.left:
+            self.coming = self.pool.submit(self._fetch, self.left.popleft())
+
+    def _fetch(self, part: Tensor) -> _Round:
+        """What some steps need; runs in a thread of its own."""
+        beside = torch.cuda.stream(self.stream) if self.stream is not None else nullcontext()
+        with torch.no_grad(), beside:
+            there = part >= 0
+            chosen = part[there]
+            order = torch.full_like(part, -1)
+            order[there] = torch.arange(len(chosen))
+            window = self.windows.of(chosen)
+            told = self._told(window, chosen.split(there.sum((1, 2)).tolist()))
+            ready = None
+            if self.stream is not None:
+                ready = torch.cuda.Event()
+                ready.record(self.stream)
+        return _Round(order, window, told, ready)
+
+    def _told(self, window: Window, chosen: Sequence[Tensor]) -> _Told:
+        """What is told of a window's graphs as wholes.
+
+        Args:
+            window: The graphs of all members.
+            chosen: Numbers of each member's in the whole set, in main memory.
+        """
+        if self.entries is None and not self.learnt[0].whole.num_totals:
+            return _Told()
+        indices, lengths, firsts, totals = [], [], [], []
+        graphs = torch.arange(len(window.number), device=window.number.device)
+        for member, own in enumerate(graphs.split([len(numbers) for numbers in chosen])):
+            whole = self.windows.whole(gather(window.graphs, own))
+            told = self.learnt[member].whole.columns(whole)
+            if told.rows is not None and self.first_entries is not None:
+                indices.append(told.rows.indices + member * self.longest)
+                lengths.append(told.rows.offsets.diff())
+                firsts.append(self.first_entries[member][chosen[member]])
+            if told.totals is not None:
+                totals.append(told.totals)
+        joined = torch.cat(totals) if totals else None
+        if not indices:
+            return _Told(totals=joined)
+        first = torch.cat(firsts).to(graphs.device)
+        return _Told(torch.cat(indices), to_offsets(torch.cat(lengths)), first, joined)

@@ -1,0 +1,166 @@
+"""Graphs that stay in main memory, or in their mapped file: a few at a time go to the device."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from lookhops.encoding import Encoding
+from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.whole import WholeEncoding, WholeGraphs
+from lookhops.graphs import Graphs
+from lookhops.graphs.blocks import graph_ranges
+from lookhops.graphs.choosing import gather
+from lookhops.graphs.indexing import to_offsets
+from lookhops.options import Architecture, Protocol
+
+#: Nodes that scales, totals and the vocabulary are learnt from at most; of a larger training part
+#: every second, third, ... graph is looked at.
+LEARN_FROM = 1 << 23
+#: Nodes and edges that are looked at together when neighbourhoods are counted.
+COUNT_AT_ONCE = 1 << 22
+#: Share of the free memory that graphs may take and still be held on a device.
+SHARE = 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Some graphs of a larger set, on the device, numbered from 0.
+
+    Args:
+        graphs: The graphs.
+        number: Number of each in the whole set, shape (g).
+        first_node: Number, in the whole set, of the first node of each, shape (g).
+    """
+
+    graphs: Graphs
+    number: Tensor
+    first_node: Tensor
+
+
+class Windows:
+    """A set of graphs of which a device gets a few at a time.
+
+    Args:
+        graphs: The graphs, in main memory.
+        architecture: The network: what it is told of whole graphs.
+        encoding: What it is told of nodes and edges.
+        device: Where windows go.
+    """
+
+    def __init__(
+        self, graphs: Graphs, architecture: Architecture, encoding: Encoding, device: torch.device
+    ) -> None:
+        self.graphs, self.device = graphs, device
+        self.architecture, self.encoding = architecture, encoding
+
+    def of(self, index: Tensor) -> Window:
+        """The graphs with these numbers, through pinned memory, without waiting for the copy."""
+        chosen = gather(self.graphs, index)
+        first_node = self.graphs.node_ptr[index].long()
+        return Window(
+            _moved(chosen, self.device), *(_sent(t, self.device) for t in (index, first_node))
+        )
+
+    def whole(self, graphs: Graphs) -> WholeGraphs:
+        """What is known of a window's graphs as wholes."""
+        return WholeGraphs.of(graphs, self.architecture, self.encoding)
+
+    def learn(self, train: Tensor) -> Learnt:
+        """What the network is to be told, learnt from the training part.
+
+        Args:
+            train: Numbers of the training graphs.
+        """
+        nodes = int(self.graphs.nodes_per_graph[train].sum(dtype=torch.long))
+        ordered, place = train[:: max(1, -(-nodes // LEARN_FROM))].sort()
+        whole = self.whole(self.of(ordered).graphs)
+        return Learnt.fit(whole, self.architecture, place.argsort())
+
+    def count_entries(self, learnt: Sequence[WholeEncoding]) -> Tensor | None:
+        """How many known neighbourhoods each graph has, int32, shape (members, g), or none."""
+        if self.architecture.fingerprint is None:
+            return None
+        bare = replace(self.architecture, totals=False)
+        told = {own: replace(own, mean=None, factor=None) for own in dict.fromkeys(learnt)}
+        counts = {own: torch.empty(len(self.graphs), dtype=torch.int32) for own in told}
+        for first, after in graph_ranges(self.graphs, COUNT_AT_ONCE):
+            block = _moved(gather(self.graphs, torch.arange(first, after)), self.device)
+            whole = WholeGraphs.of(block, bare, self.encoding)
+            for own, encoding in told.items():
+                rows = encoding.columns(whole).rows
+                assert rows is not None
+                counts[own][first:after] = rows.offsets.diff()
+        return torch.stack([counts[own] for own in learnt])
+
+
+def first_entries(counts: Tensor) -> Tensor:
+    """Number of the first entry of each graph, int64, shape (g), from the counts of a member."""
+    return to_offsets(counts.long())[:-1]
+
+
+def _moved(graphs: Graphs, device: torch.device) -> Graphs:
+    """The graphs on a device, with what is known of their edges."""
+    tensors = {
+        own.name: _sent(value, device)
+        for own in fields(graphs)
+        if isinstance(value := getattr(graphs, own.name), Tensor)
+    }
+    moved = replace(graphs, **tensors)  # type: ignore[arg-type]
+    for known in ("is_undirected", "is_symmetric"):
+        if known in graphs.__dict__:
+            moved.__dict__[known] = graphs.__dict__[known]
+    return moved
+
+
+def _sent(tensor: Tensor, device: torch.device) -> Tensor:
+    if device.type != "cuda":
+        return tensor.to(device)
+    return tensor.pin_memory().to(device, non_blocking=True)
+
+
+def should_stream(
+    graphs: Graphs,
+    architecture: Architecture,
+    protocol: Protocol,
+    networks: int,
+    device: torch.device,
+) -> bool:
+    """Whether graphs stay where they are: as the protocol says, or where they do not fit.
+
+    Args:
+        graphs: The graphs.
+        architecture: The network: exact neighbourhoods take more room than the graphs.
+        protocol: May say so.
+        networks: How many are trained together: each has its own neighbourhoods.
+        device: Where they are trained.
+    """
+    if protocol.stream is not None:
+        return protocol.stream
+    free = _free_memory(device)
+    return free is not None and _held(graphs, architecture, networks) > SHARE * free
+
+
+def _held(graphs: Graphs, architecture: Architecture, networks: int) -> int:
+    """Bytes that a device holds, at its fullest, of graphs that live there."""
+    nodes, edges = graphs.num_nodes, graphs.num_edges
+    tensors = (getattr(graphs, own.name) for own in fields(graphs))
+    packed = sum(own.nbytes for own in tensors if isinstance(own, Tensor))
+    # Sorting the edges both ways, or the neighbourhoods, takes some keys of 64 bits each.
+    hops = 0 if architecture.fingerprint is None else architecture.fingerprint + 1
+    return packed + 8 * (nodes + max(4 * edges, hops * nodes * (4 + networks)))
+
+
+def _free_memory(device: torch.device) -> int | None:
+    """Bytes that are free on a device, or none where the system does not say."""
+    if device.type == "cuda":
+        return torch.cuda.mem_get_info(device)[0]
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        return next(1024 * int(line.split()[1]) for line in lines if "MemAvailable" in line)
+    except (OSError, StopIteration):
+        return None
