@@ -10,11 +10,13 @@ from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 
-from lookhops.datasets.tu_files import MOST_BYTES, MOST_TIMES
 from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes
 
 PARQUET, NODE_LINK = ".parquet", ".jsonl"
+#: A packed file may hold so many bytes, or so many times its own size: columns that say the same in
+#: every row take next to nothing.
+MOST_BYTES, MOST_TIMES = 32 << 20, 100
 TABLE_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", PARQUET)
 
 
