@@ -11,8 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from lookhops.cli.shared.printing import PlainConsole, escaped_json
-from lookhops.datasets.molecule_sizes import why_too_large
 from lookhops.errors import LookHopsError
+from lookhops.molecules.sizes import why_too_large
 from lookhops.options import Architecture
 from lookhops.paper.figures import new_figure, save
 from lookhops.tables import Table, csv_text, with_formula, without_formula

@@ -59,11 +59,16 @@ def replacing(path: Path | str) -> Iterator[Path]:
         try:
             part.touch(exist_ok=False)
             yield part
-            _sync(part)
-            part.replace(path)
-            _sync(path.parent)
+            put_in_place(part, path)
         finally:
             part.unlink(missing_ok=True)
+
+
+def put_in_place(part: Path, path: Path) -> None:
+    """Rename a file that was written beside its place, as :func:`replacing` does."""
+    _sync(part)
+    part.replace(path)
+    _sync(path.parent)
 
 
 def write_bytes(path: Path, content: bytes) -> None:

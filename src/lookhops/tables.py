@@ -15,6 +15,8 @@ from typing import Any
 from lookhops.files import write_text
 from lookhops.words import MINUS, NONE, visible
 
+#: How what spreadsheets would take for a formula begins, or does after apostrophes.
+_BEGINS = "'=+-@\t\r"
 #: A text, or several lines of text.
 Cell = str | Sequence[str]
 
@@ -122,7 +124,9 @@ def csv_text(
 
 def without_formula(cell: Any) -> Any:
     """A cell that spreadsheets show and do not compute: ``'=1+1``; numbers stay as they are."""
-    if not isinstance(cell, str) or not re.match(r"'*[=+\-@\t\r]", cell):
+    if not isinstance(cell, str) or cell[:1] not in _BEGINS or not cell:
+        return cell
+    if not re.match(r"'*[=+\-@\t\r]", cell):
         return cell
     try:
         float(cell)

@@ -27,7 +27,7 @@ def test_edges_block_by_block_are_all_edges(graphs, most):
         # Nodes count from the first of the block: as far as all of its edges moved.
         shift = graphs.source[block.edges] - block.source
         assert torch.equal(graphs.target[block.edges] - block.target, shift)
-        assert not len(block.source) or int(block.source.max()) < block.nodes
+        assert not len(block.source) or int(block.source.max()) < block.num_nodes
         found += range(block.edges.start, block.edges.stop)
     assert found == list(range(graphs.num_edges))
 

@@ -15,10 +15,12 @@ from lookhops.models.records import Machine
 from lookhops.paired import corrected_t
 from lookhops.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, judge
 from lookhops.paper.figures import accuracy_by_k_figure, gain_figure, rank_figure, save
+from lookhops.paper.own_rows import own_table
 from lookhops.paper.page import write_page
 from lookhops.paper.reference import DATASETS, FIGURES, ROWS, TABLES
 from lookhops.paper.side_by_side import accuracy_table, data_table, make_tables
 from lookhops.training import PAPER_SEEDS, Protocol
+from lookhops.words import NONE, plus_minus, signed
 
 BETTER = {claim.title: claim for claim in CLAIMS}
 
@@ -39,7 +41,11 @@ def make_results(make_record):
                     for s, a in zip(seeds, own, strict=True)
                 ]
                 row = ROWS[slug]
-                key = RunKey(dataset, row.architecture(dataset), Protocol(precision="tf32"))
+                key = RunKey(
+                    dataset,
+                    row.architecture(dataset),
+                    Protocol(precision="tf32", members=row.members),
+                )
                 cells.append(CellResult(dataset, row.label, key, tuple(records)))
         fit = {"a": 40.0, "b": 1.2, "r2": 0.99, "mse": 0.001}
         gain = {"k": [2, 3, 4], "gain": [3.0, 1.0, 0.3], "fit": fit, "suggested_k": 3}
@@ -171,7 +177,7 @@ def test_the_page(make_results, tmp_path):
     assert all(path.stat().st_size for path in paths)
     names = {path.name for path in paths}
     assert {"paper.md", "conv.tex", "pool.csv", "gain.svg", "gain.png"} <= names
-    assert {"accuracy-by-k.svg", "accuracy-by-k.png", "recommended.md"} <= names
+    assert {"accuracy-by-k.svg", "accuracy-by-k.png", "ours.md"} <= names
     text = (tmp_path / "paper.md").read_text()
     for claim in CLAIMS:
         assert f"### {claim.title}: " in text
@@ -183,6 +189,22 @@ def test_the_page(make_results, tmp_path):
     assert "computed and then thrown away" in text
     assert "114,754 against 252,738" in text
     assert "quick" not in text
+
+
+def test_our_own_rows_stand_beside_the_papers_best(make_results):
+    means = every_row(recommended=80.0, recommended_members=82.0, wl_oa=79.0)
+    results = make_results(means, datasets=["NCI1", "DD"])
+    table = own_table(results)
+    rows = {row[0][0]: row for row in table.rows}
+    assert rows["the paper's best"][1:4] == [["77.3", "ChebConv"], ["78.6", "LiCheb"], ["77.9"]]
+    cells = [ROWS["recommended"].cell(results, name) for name in ("DD", "NCI1")]
+    assert rows["LookHops recommended"][1] == [f"**{plus_minus(cells[0].mean_std(), 10)}**"]
+    assert rows["LookHops recommended"][-1] == rows["the same, 5 members"][-1] == [NONE]
+    other = [ROWS["wl-oa"].cell(results, name) for name in ("DD", "NCI1")]
+    ahead = np.mean([a.mean_std()[0] - b.mean_std()[0] for a, b in zip(cells, other, strict=True)])
+    assert rows["wl-oa"][-1][0] == signed(ahead)
+    assert rows["wl-oa"][-1][1].startswith("p = ")
+    assert {"licheb", "cheb", "gcn", "wl", "baseline"} <= {r["row"] for r in table.records}
 
 
 def test_what_ran_elsewhere_is_named(make_results, tmp_path):

@@ -66,15 +66,15 @@ def test_rows_are_the_papers_networks():
 
 
 def test_the_plan_trains_nothing_twice_and_begins_with_what_matters():
-    rows = chosen_rows(["conv", "pool"], ["accuracy-by-k"])
+    rows = chosen_rows(["conv", "pool", "ours"], ["accuracy-by-k"])
     cells = paper_plan(rows, DATASETS, Protocol())
-    keys = [(cell.dataset, cell.architecture) for cell in cells]
+    keys = [(cell.dataset, cell.architecture, cell.protocol.members) for cell in cells]
     assert len(keys) == len(set(keys))
     for row in rows:
         for dataset in DATASETS:
-            assert (dataset, row.architecture(dataset)) in keys
+            assert (dataset, row.architecture(dataset), row.members) in keys
     assert cells[0].model == "LookHops recommended"
-    assert cells[-1].architecture.pool == "edge"
+    assert cells[-1].model == "baseline"
     assert [cell.dataset for cell in cells[:6]][-1] == "DD"
 
 

@@ -1,12 +1,12 @@
 """Small models whose names try to be markup, their pages, and a browser to open them in."""
 
-import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from browser import open_browser
 from lookhops.datasets import load
 from lookhops.graphs import Graphs, Target
 from lookhops.models.resumable_training import train_into
@@ -63,20 +63,8 @@ def page(two_folders: Path, molecules: Graphs, tmp_path_factory: pytest.TempPath
 
 @pytest.fixture(scope="session")
 def browser():
-    """Headless Chromium without a network; tests that need it are skipped where there is none."""
-    chromium = shutil.which("chromium") or shutil.which("google-chrome")
-    driver = shutil.which("chromedriver")
-    if not chromium or not driver:
-        pytest.skip("needs a browser: Debian's packages chromium and chromium-driver")
-    webdriver = pytest.importorskip("selenium.webdriver")
-    options = webdriver.ChromeOptions()
-    options.binary_location = chromium
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage"):
-        options.add_argument(argument)
-    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND")
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    service = webdriver.ChromeService(executable_path=driver)
-    found = webdriver.Chrome(options=options, service=service)
+    """Headless Chromium without a network."""
+    found = open_browser()
     found.execute_cdp_cmd("Network.enable", {})
     offline = {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0}
     found.execute_cdp_cmd("Network.emulateNetworkConditions", offline)

@@ -22,7 +22,9 @@ from lookhops.cli import (
     params,
     predict,
     report,
+    serve,
     train,
+    tune,
 )
 from lookhops.errors import LookHopsError
 from lookhops.words import visible
@@ -46,7 +48,9 @@ for command in (
     predict.predict,
     evaluate.evaluate,
     explain.explain,
+    serve.serve,
     compare.compare,
+    tune.tune,
     paper.paper,
     report.report,
     demo.demo,

@@ -70,7 +70,7 @@ def paper(
 
     Args:
         output: Folder for the page.
-        tables: Of data, gain, conv, pool: all, none, or names with commas between.
+        tables: Of data, gain, conv, pool, ours: all, none, or names with commas between.
         figures: Of gain, accuracy-by-k: all, none, or names with commas between.
         export: Also write all runs there: .json, .csv, .md or .tex.
     """
@@ -203,11 +203,13 @@ def _print(results: Results, tables: Sequence[str], page: Path) -> None:
 
 def _narrow(table: Table) -> Table:
     """A table within 80 columns: the paper's own columns and what does not fit are on the page."""
-    hidden = ("parameters", "50 epochs") if table.name in ("conv", "pool") else ()
-    shown = [i for i, name in enumerate(table.head) if "paper)" not in name][:8]
-    shown = [i for i in shown if table.head[i] not in hidden]
-    rows = [
-        [[line.replace(" ± ", "±") for line in row[i] if not line.startswith("`")] for i in shown]
-        for row in table.rows
-    ]
-    return replace(table, head=[table.head[i] for i in shown], rows=rows, note="")
+    names = [n for n in table.head if "paper)" not in n and n not in ("parameters", "50 epochs")]
+    shown = [table.head.index(name) for name in names[:8]]
+    short = table.name == "ours"  # eight columns: deviations and p are on the page
+
+    def lines(cell: Sequence[str]) -> list[str]:
+        own = [line.replace(" ± ", "±") for line in cell if not line.startswith("`")]
+        return [line.split("±")[0].strip("*") for line in own[:1]] if short else own
+
+    rows = [[lines(row[i]) for i in shown] for row in table.rows]
+    return replace(table, head=names[:8], rows=rows, note="")

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import err, print_json, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
-from lookhops.files import write_text
+from lookhops.cli.shared.streaming import (
+    Streaming,
+    growing,
+    open_stream,
+    parsing_pool,
+    part_size,
+    work_through,
+)
 from lookhops.words import counted, visible
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Graphs
-    from lookhops.models.predictor import Predictions
+    from lookhops.datasets.parts import Part
+    from lookhops.models.predictor import Predictions, Predictor
 
 
 @with_options
@@ -29,6 +37,7 @@ def predict(
     plugin: Plugins = None,
     as_json: Json = False,
     *,
+    streaming: Annotated[Streaming, "Large inputs"],
     reading: Reading,
 ) -> None:
     """Answer for new graphs: classes or numbers, and how sure they are.
@@ -41,51 +50,114 @@ def predict(
     `warning` says where that is lower than of nearly all validation graphs, or why a row was
     skipped. What is not chosen about reading is as it was for training.
 
+    Inputs of any size are answered part by part. Ctrl-C leaves the rows that are done in a file
+    beside the output, and `--resume` goes on with it.
+
     Args:
         coverage: Probability with which a set or an interval holds the truth.
-        output: CSV file to write; by default standard output.
+        output: File to write, .csv or .parquet; by default standard output, as CSV.
     """
-    from lookhops.models.answer_table import answer_csv, answer_records
-    from lookhops.models.predictor import Predictor
+    from lookhops.models.answer_table import answer_columns, answer_records
 
-    predictor = Predictor(model, device)
-    if stopped := predictor.checkpoint.config.get("stopped"):
-        warn(f"{model}: {stopped}")
-    graphs = reading.load_input(source, predictor.checkpoint.reading)
-    with warnings_as_lines():
-        answers = predictor.predict(graphs, coverage)
-    if as_json:
-        print_json(answer_records(graphs, answers))
-    if output is not None:
-        write_text(output, answer_csv(source, graphs, answers, coverage))
-        print_line(f"{output}: {counted(len(answers), 'graph')}", err)
-    elif not as_json:
-        text = answer_csv(source, graphs, answers, coverage)
-        typer.echo(visible(text) if sys.stdout.isatty() else text, nl=False)
-    if unlike := int(answers.unlike.sum()):
-        many = "is" if unlike == 1 else "are"
-        warn(f"{counted(unlike, 'graph')} {many} unlike all that the model was trained on")
-    _compare(graphs, answers)
+    with parsing_pool(source, streaming.processes) as pool:
+        from lookhops.models.predictor import Predictor
+
+        predictor = Predictor(model, device)
+        if stopped := predictor.checkpoint.config.get("stopped"):
+            warn(f"{model}: {stopped}")
+        stream = open_stream(reading, source, predictor, pool)
+        records: list[dict[str, Any]] = []
+        tally = Tally(predictor)
+        as_text = output is None or output.suffix.lower() == ".csv"
+
+        def write(part: Part, answers: Predictions) -> None:
+            tally.add(part, answers)
+            if as_json:
+                records.extend(answer_records(part.graphs, answers))
+            if file is None and as_json:
+                return
+            rest = part.graphs, answers, coverage, as_text
+            head, columns = answer_columns(stream.head, part.cells, *rest)
+            if file is not None:
+                file.write(head, columns)
+            else:
+                _print_rows([] if tally.parts > 1 else head, columns)
+
+        made_by = [predictor.checkpoint.config["weights_sha256"], coverage, source, stream.head]
+        with growing(output, (".csv", ".parquet"), stream, made_by, streaming.resume) as file:
+            size = part_size(stream, predictor.device)
+            with warnings_as_lines():
+                work_through(
+                    stream, size, lambda part: predictor.predict(part.graphs, coverage), write
+                )
+        if as_json:
+            print_json(records)
+        if file is not None:
+            print_line(f"{output}: {counted(tally.graphs, 'graph')}", err)
+        tally.tell()
 
 
-def _compare(graphs: Graphs, answers: Predictions) -> None:
-    """Where the graphs have the one target that the model answers, say how well it did."""
-    from lookhops.models.answers import ClassAnswers
+def _print_rows(head: list[str], columns: list[Any]) -> None:
+    """Rows as CSV on standard output, below their head if they are the first."""
+    from lookhops.row_files import write_csv
 
-    [target, *others] = answers.targets
-    if graphs.y is None or others or len(graphs.targets) != 1 or not len(graphs):
-        return
-    names = graphs.targets[0].classes
-    known = ~graphs.y.isnan() if graphs.y.is_floating_point() else graphs.y >= 0
-    measured = graphs.y[known].tolist()
-    numbers = known.nonzero().flatten().tolist()
-    if not numbers or bool(names) != isinstance(target, ClassAnswers):
-        return
-    if not isinstance(target, ClassAnswers):
-        errors = [abs(target.values[i] - y) for i, y in zip(numbers, measured, strict=True)]
-        said = f"mean error {sum(errors) / len(errors):.3g} in {counted(len(errors), 'graph')}"
-        print_line(f"{said} with a measured {graphs.targets[0].name}", err)
-    elif set(names) <= set(target.class_names):
-        true = [names[number] for number in measured]
-        hits = sum(target.classes[i] == name for i, name in zip(numbers, true, strict=True))
-        print_line(f"{hits:,} of {len(true):,} as labelled ({hits / len(true):.1%})", err)
+    text = io.StringIO()
+    write_csv(text, ([head] if head else []) + list(zip(*columns, strict=True)))
+    shown = text.getvalue()
+    typer.echo(visible(shown) if sys.stdout.isatty() else shown, nl=False)
+
+
+class Tally:
+    """What is said of all parts in the end: how many graphs are unlike, and how many as labelled.
+
+    Args:
+        predictor: The model. With several targets nothing is compared.
+    """
+
+    def __init__(self, predictor: Predictor) -> None:
+        self.graphs = self.parts = self.unlike = self.known = self.hits = 0
+        self.error = 0.0
+        heads = predictor.checkpoint.task.heads
+        self.comparable = len(heads) == 1
+        self.classes: tuple[str, ...] = getattr(heads[0].task, "class_names", ())
+        self.name = getattr(heads[0].task, "name", "")
+
+    def add(self, part: Part, answers: Predictions) -> None:
+        """Count a part; where its rows say what the truth is, compare."""
+        from lookhops.graphs.targets import is_blank
+
+        self.parts += 1
+        self.graphs += len(answers)
+        self.unlike += int(answers.unlike.sum())
+        gone = {row.row for row in part.graphs.skipped}
+        labels = [label for row, label in enumerate(part.labels) if row not in gone]
+        numbers = [i for i, label in enumerate(labels) if not is_blank(label)]
+        if not self.comparable or not numbers:
+            return
+        true = [labels[number] for number in numbers]
+        try:
+            if self.classes:
+                self.comparable = set(true) <= set(self.classes)
+                found = answers.classes
+                self.hits += sum(found[i] == label for i, label in zip(numbers, true, strict=True))
+            else:
+                values = answers.values.tolist()
+                pairs = zip(numbers, true, strict=True)
+                self.error += sum(abs(values[i] - float(label)) for i, label in pairs)
+        except ValueError:  # what stands there is no number
+            self.comparable = False
+        self.known += len(numbers)
+
+    def tell(self) -> None:
+        """Say it on stderr."""
+        if self.unlike:
+            many = "is" if self.unlike == 1 else "are"
+            warn(f"{counted(self.unlike, 'graph')} {many} unlike all that the model was trained on")
+        if not self.comparable or not self.known:
+            return
+        if self.classes:
+            share = f"{self.hits / self.known:.1%}"
+            print_line(f"{self.hits:,} of {self.known:,} as labelled ({share})", err)
+        else:
+            said = f"mean error {self.error / self.known:.3g} in {counted(self.known, 'graph')}"
+            print_line(f"{said} with a measured {self.name}", err)

@@ -40,6 +40,7 @@ def load(
     cache: bool = True,
     size: int | None = None,
     seed: int | None = None,
+    processes: int | None = 0,
     **options: Any,
 ) -> Graphs:
     """Load a set of graphs from wherever it is.
@@ -64,6 +65,9 @@ def load(
             one that is there.
         size: Of hop tasks: the number of graphs, as ``task_size``.
         seed: Of hop tasks: the seed, as ``task_seed``.
+        processes: Worker processes that parse molecules, none meaning one for each core; by default
+            this process does. A script that asks for some keeps what it runs below
+            ``if __name__ == "__main__"``, as for all of Python's processes.
         options: Fields of ``reading`` to choose by their names: ``label_column="toxic"``.
     """
     if isinstance(source, Graphs):
@@ -71,6 +75,23 @@ def load(
     made = {"task_size": size, "task_seed": seed}
     options |= {name: value for name, value in made.items() if value is not None}
     reading = replace(reading, **options)
+    kind, place = kind_of_source(source, reading, remembered, data_dir)
+    if kind == MOLECULES:
+        chosen = reading.or_remembered(remembered)
+        graphs = read_molecules(place, chosen, remembered=remembered, processes=processes)
+    else:
+        graphs = _read(kind, place, reading, remembered, cache)
+    graphs = choose_targets(graphs, reading, remembered)
+    return merge(graphs) if reading.duplicates == "merge" else graphs
+
+
+def kind_of_source(
+    source: Path | str,
+    reading: Reading = AS_USUAL,
+    remembered: Reading = AS_USUAL,
+    data_dir: Path | str | None = None,
+) -> tuple[str, Path]:
+    """What kind of source it is, and where it is; arguments as for :func:`load`."""
     try:
         kind, place = _resolve(source, data_folder(data_dir))
         if kind == "table":
@@ -78,17 +99,13 @@ def load(
     except (OSError, RuntimeError) as error:  # a name too long, a home that is nobody's
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
     reading.check(source, kind)
-    graphs = _read(kind, place, reading, remembered, cache)
-    graphs = choose_targets(graphs, reading, remembered)
-    return merge(graphs) if reading.duplicates == "merge" else graphs
+    return kind, place
 
 
 def _read(kind: str, place: Path, reading: Reading, remembered: Reading, cache: bool) -> Graphs:
-    """The graphs of a source, with the targets that it has itself."""
-    if kind in (MOLECULES, TABLES):
+    """The graphs of a source without molecules, with the targets that it has itself."""
+    if kind == TABLES:
         reading = reading.or_remembered(remembered)
-        if kind == MOLECULES:
-            return read_molecules(place, reading, remembered=remembered)
         read = read_folder if place.is_dir() else read_tables
         return read(place, reading=reading, remembered=remembered)
     if kind == HOP_TASKS:

@@ -42,15 +42,28 @@ def read_smi(path: Path) -> MoleculeTable:
     structures: list[str] = []
     ids: list[str] = []
     for number, line in enumerate(read_text(path).split("\n"), start=1):
-        parts = line.split(maxsplit=1)
-        if not parts or line.startswith("#"):
-            continue
-        if not structures and parts[0].strip('"').lower() in SMILES_NAMES:
-            continue
-        where.append(f"line {number}")
-        structures.append(parts[0])
-        ids.append(parts[1].split("\t")[0].strip() if len(parts) > 1 else str(number))
+        row = smi_row(line, number, first=not structures)
+        if row is not None:
+            where.append(f"line {number}")
+            structures.append(row[0])
+            ids.append(row[1])
     return MoleculeTable(str(path), where, structures, ids)
+
+
+def smi_row(line: str, number: int, first: bool) -> tuple[str, str] | None:
+    """The SMILES and the name in a line of a ``.smi`` file; none where it holds no molecule.
+
+    Args:
+        line: The line.
+        number: Which, from 1: its name where it gives none.
+        first: Whether no molecule came before it: it may be a header.
+    """
+    parts = line.split(maxsplit=1)
+    if not parts or line.startswith("#"):
+        return None
+    if first and parts[0].strip('"').lower() in SMILES_NAMES:
+        return None
+    return parts[0], parts[1].split("\t")[0].strip() if len(parts) > 1 else str(number)
 
 
 # -------------------------------------------------------------------- tables

@@ -15,9 +15,8 @@ from typing import Any
 import numpy as np
 
 from lookhops.datasets.duplicates import first_of_each
-from lookhops.datasets.molecule_features import feature_names, molecule_rows, pack
+from lookhops.datasets.molecule_features import feature_names, pack
 from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
-from lookhops.datasets.molecule_sizes import why_too_large
 from lookhops.datasets.molecule_table import MoleculeTable, as_column, target_fields
 from lookhops.datasets.splits.groups import SAME
 from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
@@ -25,11 +24,13 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Skipped
 from lookhops.graphs.column_finder import ColumnFinder
 from lookhops.graphs.targets import is_blank
+from lookhops.molecules.parsing import Parsed, Parsing
+from lookhops.molecules.workers import ParsingPool
 from lookhops.options import AS_USUAL, Reading
 
 __all__ = ["SUFFIXES", "SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
 SUFFIXES = (".smi", ".sdf", *TABLE_SUFFIXES)
-_SHOWN = 10  # places named in a warning
+SHOWN = 10  # places named in a warning
 
 
 class SkippedMolecules(UserWarning):
@@ -80,6 +81,7 @@ def read_molecules(
     reading: Reading = AS_USUAL,
     *,
     remembered: Reading = AS_USUAL,
+    processes: int | None = 0,
     **options: Any,
 ) -> Graphs:
     """Graphs of the molecules in a ``.smi``, ``.csv`` or ``.sdf`` file.
@@ -93,6 +95,9 @@ def read_molecules(
         path: The file: UTF-8 text.
         reading: The columns, and what to do with molecules that do not parse.
         remembered: Where ``reading`` names no column, these are looked for before the usual ones.
+        processes: Worker processes that parse molecules, none meaning one for each core; by default
+            this process does. A script that asks for some keeps what it runs below
+            ``if __name__ == "__main__"``, as for all of Python's processes.
         options: Fields of ``reading`` to choose by their names.
 
     Returns:
@@ -118,7 +123,8 @@ def read_molecules(
         )
     else:
         raise LookHopsError(f"{path}: molecules are read from {', '.join(SUFFIXES)} files.")
-    return featurise(table, reading, name=path.name.removesuffix(kind), mol_blocks=kind == ".sdf")
+    rest: dict[str, Any] = {"mol_blocks": kind == ".sdf", "processes": processes}
+    return featurise(table, reading, name=path.name.removesuffix(kind), **rest)
 
 
 def featurise(
@@ -128,24 +134,39 @@ def featurise(
     class_names: Sequence[str] | None = None,
     name: str = "molecules",
     mol_blocks: bool = False,
+    processes: int | None = 0,
 ) -> Graphs:
-    """Graphs of the molecules in a table, as SMILES or as mol blocks."""
+    """Graphs of the molecules in a table, as SMILES or as mol blocks.
+
+    Args:
+        table: The molecules as texts.
+        reading: What to do with them.
+        class_names: The classes' order.
+        name: What to call the set.
+        mol_blocks: Whether the texts are mol blocks.
+        processes: As for :func:`read_molecules`.
+    """
     if not table.structures:
         raise LookHopsError(f"{table.origin or 'from_smiles'}: there are no molecules.")
-    parsed, skipped = _parse(table, reading, mol_blocks)
-    kept = list(parsed)
-    smiles, canonical, atoms, bonds = zip(*parsed.values(), strict=True)
+    with ParsingPool(parsing_of(reading, mol_blocks), processes) as pool:
+        parsed = pool.parse(table.structures)
+    skipped = skipped_rows(table, parsed, reading, mol_blocks)
+    if skipped:
+        places = [f"{table.where[one.row]} ({one.reason})" for one in skipped[:SHOWN]]
+        said = skipped_sentence(table.origin, places, len(skipped), len(table.structures))
+        warnings.warn(said, SkippedMolecules, stacklevel=3)
+    kept = parsed.rows.tolist()
     columns = {
         "id": np.array(table.ids, dtype=object)[kept],
-        "smiles": np.array(smiles, dtype=object),
+        "smiles": np.array(parsed.smiles, dtype=object),
     }
-    same = first_of_each(canonical)
+    same = first_of_each(parsed.canonical)
     if (same < np.arange(len(same))).any():
         columns[SAME] = same
     for key, cells in table.columns.items():
         columns.setdefault(key, as_column([cells[index] for index in kept]))
     rest: dict[str, Any] = {"columns": columns, "name": name, "skipped": skipped}
-    return pack(atoms, bonds, **target_fields(table, kept, class_names), **rest)
+    return pack(parsed, **target_fields(table, kept, class_names), **rest)
 
 
 def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
@@ -159,79 +180,45 @@ def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
 # -------------------------------------------------------------------- RDKit
 
 
-def _parse(
-    table: MoleculeTable, reading: Reading, mol_blocks: bool
-) -> tuple[dict[int, tuple[str, str, np.ndarray, np.ndarray]], tuple[Skipped, ...]]:
-    """Of each molecule that parses SMILES, canonical SMILES, atoms and bonds; and the others."""
-    try:
-        from rdkit import Chem, rdBase
-    except ImportError as error:
-        raise LookHopsError("Molecules are read with RDKit: pip install rdkit.") from error
-    parsed, skipped = {}, []
-    with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
-        for index, structure in enumerate(table.structures):
-            too_large = why_too_large(structure, mol_blocks, reading.max_atoms)
-            smiles, molecule = "", None
-            if not too_large:
-                smiles, molecule = _read(structure, mol_blocks, reading.salts)
-            if molecule is not None and molecule.GetNumAtoms():
-                parsed[index] = smiles, Chem.MolToSmiles(molecule), *molecule_rows(molecule)
-                continue
-            reason = too_large or _reason(structure, mol_blocks)
-            skipped.append(Skipped(index, table.ids[index], reason))
-            if reading.invalid != "skip":
-                shown = table.ids[index] if mol_blocks else structure
-                shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
-                raise LookHopsError(
-                    f"{table.place(index)}: {shown!r} does not parse ({reason}); mend it, or leave "
-                    "such molecules out with invalid='skip' (--invalid skip)."
-                )
-    if skipped:
-        total = len(table.structures)
-        listed = ", ".join(f"{table.where[one.row]} ({one.reason})" for one in skipped[:_SHOWN])
-        listed += f" and {len(skipped) - _SHOWN} more" if len(skipped) > _SHOWN else ""
-        origin = f"{table.origin}: " if table.origin else ""
-        if not parsed:
-            raise LookHopsError(f"{origin}none of the {total} molecules parses: {listed}.")
-        said = f"{len(skipped)} of {total} molecules do not parse and are left out: {listed}."
-        warnings.warn(f"{origin}{said}", SkippedMolecules, stacklevel=4)
-    return parsed, tuple(skipped)
+def parsing_of(reading: Reading, mol_blocks: bool = False, canonical: bool = True) -> Parsing:
+    """How the molecules of a source are parsed, given how it is read."""
+    strict = reading.invalid != "skip"
+    return Parsing(mol_blocks, reading.salts, reading.max_atoms, canonical, strict)
 
 
-def _read(structure: str, mol_block: bool, salts: str) -> tuple[str, Any]:
-    """SMILES and molecule, whose atoms stand in the order of the SMILES: a mol block's may not."""
-    from rdkit import Chem
+def skipped_rows(
+    table: MoleculeTable, parsed: Parsed, reading: Reading, mol_blocks: bool = False
+) -> tuple[Skipped, ...]:
+    """The molecules that do not parse; where they are not to be left out, an error for the first.
 
-    if mol_block:
-        molecule = Chem.MolFromMolBlock(structure)
-        structure = "" if molecule is None else Chem.MolToSmiles(molecule)
-    molecule = Chem.MolFromSmiles(structure)
-    if salts == "largest" and molecule is not None and "." in structure:
-        pieces = Chem.GetMolFrags(molecule, asMols=True)
-        structure = Chem.MolToSmiles(max(pieces, key=_size))
-        molecule = Chem.MolFromSmiles(structure)
-    return structure, molecule
-
-
-def _size(piece: Any) -> tuple[int, int, str]:
-    """What makes a piece of a molecule the largest: atoms, then their numbers; then the SMILES."""
-    from rdkit import Chem
-
-    numbers = [atom.GetAtomicNum() for atom in piece.GetAtoms()]
-    return len(numbers), sum(numbers), Chem.MolToSmiles(piece)
+    Args:
+        table: The molecules as texts.
+        parsed: What RDKit says of them.
+        reading: What to do with those that do not parse.
+        mol_blocks: Whether the texts are mol blocks.
+    """
+    for row, reason in parsed.failures if reading.invalid != "skip" else ():
+        shown = table.ids[row] if mol_blocks else table.structures[row]
+        shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
+        raise LookHopsError(
+            f"{table.place(row)}: {shown!r} does not parse ({reason}); mend it, or leave "
+            "such molecules out with invalid='skip' (--invalid skip)."
+        )
+    return tuple(Skipped(row, table.ids[row], reason) for row, reason in parsed.failures)
 
 
-def _reason(structure: str, mol_block: bool) -> str:
-    """Why a molecule does not parse: how it is written, or its chemistry."""
-    from rdkit import Chem
+def skipped_sentence(origin: str, places: Sequence[str], skipped: int, total: int) -> str:
+    """That molecules were left out, where the first of them stand, and why; refuses to lose all.
 
-    if not structure.strip():
-        return "it is empty"
-    read = Chem.MolFromMolBlock if mol_block else Chem.MolFromSmiles
-    molecule = read(structure, sanitize=False)
-    if molecule is None:
-        return "not a mol block" if mol_block else "not SMILES"
-    if not molecule.GetNumAtoms():
-        return "it has no atoms"
-    problems = Chem.DetectChemistryProblems(molecule)
-    return " ".join(problems[0].Message().split()) if problems else "RDKit refuses it"
+    Args:
+        origin: The source.
+        places: Where the first of them stand, with the reasons.
+        skipped: How many they are.
+        total: How many molecules there are.
+    """
+    listed = ", ".join(places[:SHOWN])
+    listed += f" and {skipped - SHOWN} more" if skipped > SHOWN else ""
+    origin = f"{origin}: " if origin else ""
+    if skipped == total:
+        raise LookHopsError(f"{origin}none of the {total} molecules parses: {listed}.")
+    return f"{origin}{skipped} of {total} molecules do not parse and are left out: {listed}."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pandas as pd
 
 from lookhops.datasets.text_tables import PARQUET, TABLE_SUFFIXES, TextTable, suffix_of
 from lookhops.errors import LookHopsError
-from lookhops.files import read_bytes
+from lookhops.files import check_regular, explained
 from lookhops.graphs.column_finder import ColumnFinder
 from lookhops.graphs.tables.columns import ID_NAMES
 from lookhops.graphs.tables.table import Table
@@ -24,7 +26,7 @@ BLANKS = ["", "nan", "NaN", "NAN", "na", "NA", "n/a", "N/A", "null", "NULL", "No
 def header_of(path: Path) -> list[str]:
     """The names of a file's columns, without reading the rest of it."""
     if suffix_of(path) == PARQUET:
-        return [str(name) for name in read_parquet(path, columns_only=True)]
+        return [str(name) for name in open_parquet(path).schema_arrow.names]
     return TextTable(path).header
 
 
@@ -50,20 +52,33 @@ def read_table(
     return Table(str(path), _frame(text, [name for name in found if name]), text.where)
 
 
-def read_parquet(path: Path, columns_only: bool = False) -> Any:
-    """A Parquet file as a frame, or the names of its columns."""
+def read_parquet(path: Path) -> Any:
+    """A Parquet file as a frame."""
+    with _explained(path):
+        return open_parquet(path).read().to_pandas(ignore_metadata=True)
+
+
+def open_parquet(path: Path) -> Any:
+    """A Parquet file, of which nothing is read yet but what it holds."""
     try:
-        import pyarrow as pa
         from pyarrow import parquet
     except ImportError as error:
         raise LookHopsError(
             f"{path}: Parquet files are read with pyarrow: pip install pyarrow."
         ) from error
-    content = io.BytesIO(read_bytes(path))
+    with explained(path, "read"):
+        check_regular(path)
+    with _explained(path):
+        return parquet.ParquetFile(path)
+
+
+@contextmanager
+def _explained(path: Path) -> Iterator[None]:
+    """Errors of pyarrow in the block, as a sentence."""
+    import pyarrow as pa
+
     try:
-        if columns_only:
-            return parquet.read_schema(content).names
-        return parquet.read_table(content).to_pandas(ignore_metadata=True)
+        yield
     except (pa.ArrowException, OSError) as error:
         raise LookHopsError(f"{path}: not a Parquet file that can be read ({error}).") from error
 

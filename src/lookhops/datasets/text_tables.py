@@ -7,11 +7,14 @@ import gzip
 import io
 import zlib
 from codecs import BOM_UTF8
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import Any, BinaryIO, TextIO
 
 from lookhops.errors import LookHopsError
-from lookhops.files import read_bytes
+from lookhops.files import check_regular, explained
 
 PARQUET, NODE_LINK = ".parquet", ".jsonl"
 #: A packed file may hold so many bytes, or so many times its own size: columns that say the same in
@@ -26,21 +29,109 @@ def suffix_of(path: Path) -> str:
     return "".join(ends) if ends[-1:] == [".gz"] else (ends or [""])[-1]
 
 
-class TextTable:
-    """A text file with a header, fields apart by commas, semicolons or tabs, whichever it uses."""
+class TextFile:
+    """A UTF-8 text file, perhaps packed by gzip, that is read as it goes.
+
+    Args:
+        path: The file.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.content = _unpacked(path)
-        if not self.content.strip(b" \t\r\n,;"):
-            raise LookHopsError(f"{path}: the file is empty.")
-        head = self.content.removeprefix(BOM_UTF8).lstrip().split(b"\n", 1)[0]
+        with explained(path, "read"):
+            check_regular(path)
+            self.size = path.stat().st_size
+        self._file: BinaryIO | None = None
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, from 0 to 1."""
+        place = 0 if self._file is None or self._file.closed else self._file.tell()
+        return place / max(self.size, 1)
+
+    @contextmanager
+    def bytes(self) -> Iterator[BinaryIO]:
+        """The content from its beginning, unpacked."""
+        with explained(self.path, "read"):
+            self._file = self.path.open("rb")
+        with self._file as file:
+            if not suffix_of(self.path).endswith(".gz"):
+                yield file
+                return
+            most = max(MOST_BYTES, MOST_TIMES * self.size)
+            try:
+                with gzip.GzipFile(fileobj=file) as unpacked:
+                    yield io.BufferedReader(_Bounded(unpacked, self.path, most), 1 << 16)
+            except (OSError, EOFError, zlib.error) as error:
+                raise LookHopsError(f"{self.path}: not a whole gzip file ({error}).") from error
+
+    @contextmanager
+    def text(self, newline: str | None = "") -> Iterator[TextIO]:
+        """The content as text; ``newline`` as for :func:`open`."""
+        try:
+            with self.bytes() as file:
+                yield io.TextIOWrapper(file, "utf-8-sig", newline=newline)
+        except UnicodeDecodeError as error:
+            raise self.not_utf8() from error
+
+    def not_utf8(self) -> LookHopsError:
+        """The error that names the first line that is not UTF-8."""
+        with self.bytes() as file:
+            for line, content in enumerate(file, 1):  # noqa: B007
+                try:
+                    content.decode()
+                except UnicodeDecodeError:
+                    break
+        return LookHopsError(
+            f"{self.path}, line {line}: not UTF-8 text; save the file with that encoding."
+        )
+
+
+class _Bounded(io.RawIOBase):
+    """What a packed file holds, up to a number of bytes: a small file may unpack to any size."""
+
+    def __init__(self, file: gzip.GzipFile, path: Path, most: int) -> None:
+        self.file, self.path, self.left, self.most = file, path, most, most
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        content = self.file.read(len(buffer))
+        self.left -= len(content)
+        if self.left < 0:
+            raise LookHopsError(
+                f"{self.path}: would have over {self.most:,} bytes, {MOST_TIMES} times more than "
+                "the file or over; unpack it if you trust it."
+            )
+        buffer[: len(content)] = content
+        return len(content)
+
+
+class TextTable(TextFile):
+    """A text file with a header, fields apart by commas, semicolons or tabs, whichever it uses."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        with self.bytes() as file:
+            lines = (line.removeprefix(BOM_UTF8).strip(b" \t\r\n,;") for line in file)
+            if not any(lines):
+                raise LookHopsError(f"{path}: the file is empty.")
+        with self.bytes() as file:
+            lines = (line.removeprefix(BOM_UTF8).lstrip() for line in file)
+            head = next(line for line in lines if line)
         self.separator = max(",;\t", key=lambda sign: head.count(sign.encode()))
         self.begin, cells = next(self.rows())
         self.header = [cell.strip() for cell in cells]
         for name in self.header:
             if name and self.header.count(name) > 1:
                 raise LookHopsError(f"{path}, line {self.begin}: two columns are called {name!r}.")
+
+    @cached_property
+    def content(self) -> bytes:
+        """The whole content, unpacked."""
+        with self.bytes() as file:
+            return file.read()
 
     def where(self, row: int) -> str:
         """The line on which a row begins."""
@@ -51,20 +142,18 @@ class TextTable:
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """The rows that are not blank, the header's first, and the line on which each begins."""
-        text = io.TextIOWrapper(io.BytesIO(self.content), "utf-8-sig", newline="")
-        reader = csv.reader(text, delimiter=self.separator, strict=True)
         begins = 1
-        try:
-            for row in reader:
-                if len(row) > 1 or "".join(row).strip():
-                    yield begins, row
-                begins = reader.line_num + 1
-        except csv.Error as error:
-            raise LookHopsError(
-                f"{self.path}, line {begins}: not a line of a CSV file ({error})."
-            ) from error
-        except UnicodeDecodeError as error:
-            raise self.not_utf8() from error
+        with self.text() as text:
+            reader = csv.reader(text, delimiter=self.separator, strict=True)
+            try:
+                for row in reader:
+                    if len(row) > 1 or "".join(row).strip():
+                        yield begins, row
+                    begins = reader.line_num + 1
+            except csv.Error as error:
+                raise LookHopsError(
+                    f"{self.path}, line {begins}: not a line of a CSV file ({error})."
+                ) from error
 
     def check_lengths(self) -> None:
         """Refuse a row with more or fewer fields than the header, where no field is quoted."""
@@ -78,36 +167,12 @@ class TextTable:
             if {line.count(separator) for line in lines} == {wanted - 1}:
                 return
         for line, row in self.rows():
-            if len(row) != wanted:
-                raise LookHopsError(
-                    f"{self.path}, line {line}: {len(row)} fields, where the header has {wanted}; "
-                    "put quotes around a field that holds the separator."
-                )
+            self.check_length(line, row)
 
-    def not_utf8(self) -> LookHopsError:
-        """The error that names the first line that is not UTF-8."""
-        try:
-            self.content.decode()
-        except UnicodeDecodeError as error:
-            line = self.content.count(b"\n", 0, error.start) + 1
-        return LookHopsError(
-            f"{self.path}, line {line}: not UTF-8 text; save the file with that encoding."
-        )
-
-
-def _unpacked(path: Path) -> bytes:
-    content = read_bytes(path)
-    if not suffix_of(path).endswith(".gz"):
-        return content
-    most = max(MOST_BYTES, MOST_TIMES * len(content))
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-            text = file.read(most + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise LookHopsError(f"{path}: not a whole gzip file ({error}).") from error
-    if len(text) > most:
-        raise LookHopsError(
-            f"{path}: would have over {most:,} bytes, {MOST_TIMES} times more than the file or "
-            "over; unpack it if you trust it."
-        )
-    return text
+    def check_length(self, line: int, row: Sequence[str]) -> None:
+        """Refuse a row with more or fewer fields than the header."""
+        if len(row) != len(self.header):
+            raise LookHopsError(
+                f"{self.path}, line {line}: {len(row)} fields, where the header has "
+                f"{len(self.header)}; put quotes around a field that holds the separator."
+            )

@@ -98,7 +98,7 @@ def parse_model(text: str) -> Model:
             field, equals, value = option.partition("=")
             if not equals or field in given:
                 raise LookHopsError("options are written name=value, each once.")
-            given[field] = _value(field, value, find("option", own | types, field))
+            given[field] = option_value(field, value, find("option", own | types, field))
         architecture = replace(start, **given)
         if "k" in given and not reads_k(architecture.conv, architecture.pool):
             why = "does" if is_other(architecture.conv) else "looks one hop and does"
@@ -144,7 +144,7 @@ def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
     return Architecture(conv=conv, pool=pool if plus else "none"), types
 
 
-def _value(name: str, text: str, kind: str) -> Any:
+def option_value(name: str, text: str, kind: str) -> Any:
     """The value of an option, by the type of its field."""
     if kind.endswith("| None") and text == "none":
         return None
@@ -191,7 +191,7 @@ def parse_entry(text: str) -> Entry:
         field, _, value = option.partition("=")
         if field in given:
             raise LookHopsError(f"Model {text!r}: {field} is given twice.")
-        given[field] = _value(field, value, OF_TRAINING[field])
+        given[field] = option_value(field, value, OF_TRAINING[field])
     return Entry(model, tuple(sorted(given.items())))
 
 

@@ -132,10 +132,11 @@ class Results:
     notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     quick: bool = False
 
-    def find(self, dataset: str, architecture: Model) -> CellResult | None:
+    def find(self, dataset: str, architecture: Model, members: int = 1) -> CellResult | None:
         """The cell of a model on a data set, if any of its runs is finished."""
         for cell in self.cells:
-            if (cell.dataset, cell.architecture) == (dataset, architecture):
+            found = (cell.dataset, cell.architecture, cell.protocol.members)
+            if found == (dataset, architecture, members):
                 return cell
         return None
 

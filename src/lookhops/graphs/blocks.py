@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from torch import Tensor
@@ -34,20 +36,29 @@ def graph_ranges(graphs: Graphs, most: int = BLOCK) -> Iterator[tuple[int, int]]
         first = after
 
 
-class EdgeBlock(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class EdgeBlock:
     """The edges of a block of graphs, whose nodes are numbered from 0.
 
     Args:
+        row_ptr: Edge offsets of the target nodes.
         source: Source node of each edge.
-        target: Target node of each edge.
-        nodes: Nodes of the block.
         edges: Where these edges stand among all.
     """
 
+    row_ptr: Tensor
     source: Tensor
-    target: Tensor
-    nodes: int
     edges: slice
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of the block."""
+        return self.row_ptr.numel() - 1
+
+    @cached_property
+    def target(self) -> Tensor:
+        """Target node of each edge."""
+        return segment_of(self.row_ptr, self.source.numel())
 
 
 def edge_blocks(graphs: Graphs, most: int = BLOCK) -> Iterator[EdgeBlock]:
@@ -56,5 +67,4 @@ def edge_blocks(graphs: Graphs, most: int = BLOCK) -> Iterator[EdgeBlock]:
         node, end = graphs.node_ptr[[first, after]].tolist()
         edges = slice(*graphs.edge_ptr[[first, after]].tolist())
         rows = graphs.row_ptr[node : end + 1] - edges.start
-        target = segment_of(rows, edges.stop - edges.start)
-        yield EdgeBlock(graphs.source[edges] - node, target, end - node, edges)
+        yield EdgeBlock(rows, graphs.source[edges] - node, edges)

@@ -76,6 +76,37 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
     return chosen
 
 
+def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
+    """The graphs from ``first`` to before ``after``, with their columns.
+
+    Nothing is copied but offsets and sources: of a mapped file no more is read.
+    """
+    node, end = graphs.node_ptr[[first, after]].tolist()
+    edge, last = graphs.row_ptr[[node, end]].tolist()
+    nodes, edges, chosen = slice(node, end), slice(edge, last), slice(first, after)
+
+    def cut(tensor: Tensor | None, part: slice) -> Tensor | None:
+        return None if tensor is None else tensor[part]
+
+    found = replace(
+        graphs,
+        node_ptr=graphs.node_ptr[first : after + 1] - node,
+        row_ptr=graphs.row_ptr[node : end + 1] - edge,
+        source=graphs.source[edges] - node,
+        attributes=cut(graphs.attributes, nodes),
+        labels=cut(graphs.labels, nodes),
+        edge_attributes=cut(graphs.edge_attributes, edges),
+        edge_labels=cut(graphs.edge_labels, edges),
+        y=cut(graphs.y, chosen),
+        columns={key: column[chosen] for key, column in graphs.columns.items()},
+        skipped=(),
+    )
+    for known in ("is_undirected", "is_symmetric"):  # of all, so of these
+        if graphs.__dict__.get(known):
+            found.__dict__[known] = True
+    return found
+
+
 def concatenate(parts: Sequence[Graphs]) -> Graphs:
     """Several sets as one: the graphs of the first, then those of the second, ...
 

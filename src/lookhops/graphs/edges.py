@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.graphs.blocks import edge_blocks
+from lookhops.graphs.blocks import EdgeBlock, edge_blocks
 from lookhops.graphs.indexing import pair_keys, row_offsets, spread, stable_argsort, take
 
 if TYPE_CHECKING:
@@ -57,19 +58,33 @@ def bare(graphs: Graphs) -> Graphs:
 
 def go_both_ways(graphs: Graphs) -> bool:
     """Whether every edge is there in both directions; see :attr:`Graphs.is_undirected`."""
-    for source, target, nodes, _ in edge_blocks(graphs):
-        there, back = pair_keys(source, target, nodes), pair_keys(target, source, nodes)
-        if not torch.equal(there[stable_argsort(there)], back[stable_argsort(back)]):
-            return False
-    return True
+    return all(_is_own_transpose(block) for block in edge_blocks(graphs))
+
+
+def _is_own_transpose(block: EdgeBlock) -> bool:
+    if block.source.device.type == "cpu":  # SciPy transposes without a sort
+        from scipy.sparse import csr_array
+
+        values = np.ones(block.source.numel(), np.bool_)
+        there = csr_array(
+            (values, block.source.numpy().copy(), block.row_ptr.numpy()),
+            shape=(block.num_nodes, block.num_nodes),
+        )
+        back = there.T.tocsr()
+        there.sort_indices()
+        rows = np.array_equal(there.indptr, back.indptr)
+        return rows and np.array_equal(there.indices, back.indices)
+    source, target, nodes = block.source, block.target, block.num_nodes
+    keys = pair_keys(source, target, nodes), pair_keys(target, source, nodes)
+    return torch.equal(*(key[stable_argsort(key)] for key in keys))
 
 
 def are_told_alike(graphs: Graphs) -> bool:
     """Whether edges that go both ways have the same features both ways."""
     told = [own for own in (graphs.edge_attributes, graphs.edge_labels) if own is not None]
-    for source, target, nodes, edges in edge_blocks(graphs) if told else ():
-        back = stable_argsort(pair_keys(target, source, nodes))
-        pairs = ((own[edges], own[edges][back]) for own in told)
+    for block in edge_blocks(graphs) if told else ():
+        back = stable_argsort(pair_keys(block.target, block.source, block.num_nodes))
+        pairs = ((own[block.edges], own[block.edges][back]) for own in told)
         if not all(bool(torch.isclose(*pair, 0, 0, equal_nan=True).all()) for pair in pairs):
             return False
     return True
@@ -77,7 +92,8 @@ def are_told_alike(graphs: Graphs) -> bool:
 
 def number_of_pairs(graphs: Graphs) -> int:
     """Pairs of nodes with an edge in one direction or both."""
-    return sum(
-        pair_keys(source.minimum(target), source.maximum(target), nodes).unique().numel()
-        for source, target, nodes, _ in edge_blocks(graphs)
-    )
+    found = 0
+    for block in edge_blocks(graphs):
+        low, high = block.source.minimum(block.target), block.source.maximum(block.target)
+        found += pair_keys(low, high, block.num_nodes).unique().numel()
+    return found

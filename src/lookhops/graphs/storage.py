@@ -17,9 +17,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.files import CHECKSUM, check_content, check_regular, checksum, replacing
-from lookhops.graphs.blocks import graph_ranges
 from lookhops.graphs.features import default_values, sizes_of
-from lookhops.graphs.indexing import spread
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, are_sound
 from lookhops.schema import Count, LabelSize, decode, located, read
@@ -181,16 +179,13 @@ def _stay_within(graphs: Graphs) -> bool:
     """Whether every edge comes from a node of its own graph."""
     if graphs.source.dtype != torch.int32:
         return False
-    for first, after in graph_ranges(graphs):
-        node_ptr, edge_ptr = (ptr[first : after + 1] for ptr in (graphs.node_ptr, graphs.edge_ptr))
-        begin, end = edge_ptr[[0, -1]].tolist()
-        source = graphs.source[begin:end]
-        low, high = (
-            spread(bound, edge_ptr, end - begin) for bound in (node_ptr[:-1], node_ptr[1:])
-        )
-        if not bool(((source >= low) & (source < high)).all()):
-            return False
-    return True
+    first, end = graphs.node_ptr[:-1].numpy(), graphs.node_ptr[1:].numpy()
+    begin, source = graphs.edge_ptr[:-1].numpy(), graphs.source.numpy()
+    has_edges = graphs.edge_ptr.diff().numpy() > 0
+    if not has_edges.any():
+        return True
+    lowest, highest = (own.reduceat(source, begin[has_edges]) for own in (np.minimum, np.maximum))
+    return bool((lowest >= first[has_edges]).all() and (highest < end[has_edges]).all())
 
 
 def _are_rows(features: Tensor | None, rows: int, whole: bool) -> bool:

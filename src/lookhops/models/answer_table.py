@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from lookhops.datasets.molecule_files import table_cells
-from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
+import numpy as np
+
+from lookhops.datasets.parts import GraphStream
 from lookhops.graphs import Graphs, in_input_order
 from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
-from lookhops.models.evaluation import graph_ids
 from lookhops.tables import csv_text
 
 #: What a table says of a graph like none that the model was trained on.
@@ -26,46 +26,60 @@ def answer_records(graphs: Graphs, answers: Predictions) -> list[dict[str, Any]]
 
 def answer_csv(source: Path | str, graphs: Graphs, answers: Predictions, coverage: float) -> str:
     """The rows of the input as CSV, each with its answer or why it has none."""
-    head, rows = input_rows(source, graphs)
-    made = answer_columns(answers, coverage, head)
-    blank = [""] * (len(made) - 1)
-    answered = [list(cells) for cells in zip(*made.values(), strict=True)]
-    skipped = [[*blank, f"skipped: {row.reason}"] for row in graphs.skipped]
-    cells = in_input_order(answered, skipped, graphs.skipped)
-    pairs = zip(rows, cells, strict=True)
-    return csv_text([*head, *made], [[*row, *own] for row, own in pairs])
-
-
-def input_rows(source: Path | str, graphs: Graphs) -> tuple[list[str], list[list[str]]]:
-    """The input as it was given: names of its columns, and its rows, skipped ones too.
-
-    Of sources that are no table: what each graph is called, and what else is known of it.
-    """
-    path = Path(source)
-    of_molecules = graphs.featuriser.startswith("molecules") and path.is_file()
-    if of_molecules and suffix_of(path) in TABLE_SUFFIXES:
-        head, rows, _ = table_cells(path)
-        return head, [list(row) for row in rows]
-    columns = {"id": graph_ids(graphs)}
-    columns |= {key: [str(v) for v in own] for key, own in graphs.columns.items() if key != "id"}
-    known = [list(cells) for cells in zip(*columns.values(), strict=True)]
-    blank = [""] * (len(columns) - 1)
-    skipped = [[row.id, *blank] for row in graphs.skipped]
-    return list(columns), in_input_order(known, skipped, graphs.skipped)
+    stream = GraphStream(graphs, source)
+    [cells] = [part.cells for part in stream.parts(max(stream.total, 1))] or [[]]
+    head, columns = answer_columns(stream.head, cells, graphs, answers, coverage)
+    return csv_text(head, zip(*columns, strict=True))
 
 
 def answer_columns(
-    answers: Predictions, coverage: float, taken: Collection[str] = ()
-) -> dict[str, Sequence[str]]:
-    """The columns of a table of answers, as text, the last with warnings.
+    head: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    graphs: Graphs,
+    answers: Predictions,
+    coverage: float,
+    as_text: bool = True,
+) -> tuple[list[str], list[Any]]:
+    """The rows of an input with their answers, column by column.
 
     Args:
-        answers: The answers.
-        coverage: Of their sets and intervals.
-        taken: Names of other columns of the same table: ours are then numbered.
+        head: Names of the input's columns; ours are numbered where they have the same.
+        cells: The rows of the input.
+        graphs: Their graphs, and the rows that gave none.
+        answers: The answers to the graphs.
+        coverage: Of sets and intervals.
+        as_text: Whether numbers are written out, as CSV files have them; else they are arrays of
+            floats, and what is not known is NaN; or none, of texts.
+
+    Returns:
+        Names of all columns, and the columns. The last says what to be careful with: a graph unlike
+        the training graphs, or why a row has no answer.
     """
+    names: list[str] = [*head]
+    made: list[Any] = list(zip(*cells, strict=True)) or [[] for _ in head]
+    blank = ["" if as_text else None] * len(graphs.skipped)
+    for name, (values, written) in _answered(answers, coverage).items():
+        names.append(_free(name, head))
+        own = values.tolist() if isinstance(values, np.ndarray) else values
+        if as_text and written:
+            own = [written % value for value in own]
+        own = in_input_order(own, blank, graphs.skipped) if blank else own
+        made.append(np.array(own, dtype=float) if written and not as_text else own)
+    reasons = [f"skipped: {row.reason}" for row in graphs.skipped]
+    warnings = [UNLIKE if unlike else "" for unlike in answers.unlike.tolist()]
+    names.append(_free("warning", head))
+    made.append(in_input_order(warnings, reasons, graphs.skipped) if blank else warnings)
+    return names, made
+
+
+#: The values of a column, and how they are written out; nothing where they are text.
+_Column = tuple[Sequence[Any] | np.ndarray, str]
+
+
+def _answered(answers: Predictions, coverage: float) -> dict[str, _Column]:
+    """The columns of answers to graphs."""
     several = len(answers.targets) > 1
-    found: dict[str, Sequence[str]] = {}
+    found: dict[str, _Column] = {}
     for target in answers.targets:
         if isinstance(target, ClassAnswers):
             own = _of_classes(target, coverage)
@@ -73,31 +87,38 @@ def answer_columns(
             own = _of_numbers(target, coverage)
         found |= {f"{target.name}_{key}" if several else key: own[key] for key in own}
     if answers.similarity is not None:
-        found["similarity"] = [f"{value:.3f}" for value in answers.similarity]
-    found["warning"] = [UNLIKE if unlike else "" for unlike in answers.unlike]
-    return {_free(name, taken): cells for name, cells in found.items()}
-
-
-def _of_classes(target: ClassAnswers, coverage: float) -> dict[str, Sequence[str]]:
-    found: dict[str, Sequence[str]] = {"predicted": target.classes}
-    for name, column in zip(target.class_names, target.probabilities.T, strict=True):
-        found[f"p_{name}"] = [f"{p:.4f}" for p in column]
-    if target.sets is not None:
-        sets = (target.named_set(graph) for graph in range(len(target.sets)))
-        found[f"set_{100 * coverage:g}"] = [" | ".join(names) for names in sets]
-    if target.models > 1:
-        found["agreement"] = [f"{share:.2f}" for share in target.agreement]
-        found["spread"] = [f"{spread:.4f}" for spread in target.spread]
+        found["similarity"] = answers.similarity, "%.3f"
     return found
 
 
-def _of_numbers(target: NumberAnswers, coverage: float) -> dict[str, Sequence[str]]:
-    found: dict[str, Sequence[str]] = {"predicted": [f"{value:.6g}" for value in target.values]}
+def _of_classes(target: ClassAnswers, coverage: float) -> dict[str, _Column]:
+    found: dict[str, _Column] = {"predicted": (target.classes, "")}
+    for name, column in zip(target.class_names, target.probabilities.T, strict=True):
+        found[f"p_{name}"] = column, "%.4f"
+    if target.sets is not None:
+        found[f"set_{100 * coverage:g}"] = _sets(target), ""
+    if target.models > 1:
+        found |= {"agreement": (target.agreement, "%.2f"), "spread": (target.spread, "%.4f")}
+    return found
+
+
+def _sets(target: ClassAnswers) -> list[str]:
+    """The conformal set of each graph in words: few are different."""
+    assert target.sets is not None
+    if not len(target.sets):
+        return []
+    _, first, which = np.unique(target.sets, axis=0, return_index=True, return_inverse=True)
+    said = np.array([" | ".join(target.named_set(graph)) for graph in first], dtype=object)
+    return said[which.ravel()].tolist()
+
+
+def _of_numbers(target: NumberAnswers, coverage: float) -> dict[str, _Column]:
+    found: dict[str, _Column] = {"predicted": (target.values, "%.6g")}
     if target.intervals is not None:
         for name, ends in zip(("low", "high"), target.intervals.T, strict=True):
-            found[f"{name}_{100 * coverage:g}"] = [f"{end:.6g}" for end in ends]
+            found[f"{name}_{100 * coverage:g}"] = ends, "%.6g"
     if target.models > 1:
-        found["spread"] = [f"{spread:.4g}" for spread in target.spread]
+        found["spread"] = target.spread, "%.4g"
     return found
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from itertools import chain
 from math import isfinite
 from typing import Any
 
@@ -43,7 +45,7 @@ class ClassAnswers:
     @property
     def classes(self) -> list[str]:
         """Name of the class that is answered, for each graph."""
-        return [self.class_names[number] for number in self.numbers]
+        return [self.class_names[number] for number in self.numbers.tolist()]
 
     def named_set(self, graph: int) -> list[str]:
         """Names of the classes in a graph's conformal set."""
@@ -136,6 +138,15 @@ class Predictions:
             found["unlike"] = bool(self.unlike[graph])
         return found
 
+    def part(self, chosen: slice) -> Predictions:
+        """The answers for some of the graphs."""
+        return _rowwise([self], lambda rows: rows[0][chosen])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Predictions]) -> Predictions:
+        """The answers of one model for several sets of graphs, one after the other."""
+        return _rowwise(parts, _concatenated)
+
     def said(self, graph: int) -> str:
         """The answers to one graph in words."""
         several = len(self.targets) > 1
@@ -189,3 +200,20 @@ class Predictions:
         if len(self.targets) > 1 or not isinstance(first, NumberAnswers):
             raise LookHopsError("The model answers no single number; look at each of `targets`.")
         return first.values
+
+
+def _rowwise(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:
+    """Answers whose values of each graph (lists and arrays) are made from those of some parts."""
+    changed: dict[str, Any] = {}
+    for own in fields(parts[0]):
+        values = [getattr(part, own.name) for part in parts]
+        if own.name == "targets":
+            each = zip(*values, strict=True)
+            changed["targets"] = tuple(_rowwise(targets, join) for targets in each)
+        elif isinstance(values[0], list | np.ndarray):
+            changed[own.name] = join(values)
+    return replace(parts[0], **changed)
+
+
+def _concatenated(rows: Sequence[Any]) -> Any:
+    return list(chain(*rows)) if isinstance(rows[0], list) else np.concatenate(rows)

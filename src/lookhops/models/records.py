@@ -141,7 +141,8 @@ def record_run(
     """
     target = task.targets(graphs).cpu()
     train, val, test = (target[part] for part in (run.split.train, run.split.val, run.split.test))
-    calibration = task.calibrate(run.predictions["val"], val) if calibrated else None
+    found = run.predictions
+    calibration = task.calibrate(found["val"], val, found.get("unseen")) if calibrated else None
     metrics: dict[str, Any] = {
         **({"task": task.kind} if task.kind != Classification.kind else {}),
         **_measured(run, task, val, test, calibration),

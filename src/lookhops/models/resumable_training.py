@@ -206,7 +206,7 @@ class ResumeState:
         if not now and moment - self._written.get(stack, -float("inf")) < self.every:
             return
         runs = [{key: getattr(run, key) for key in _FIELDS} for run in progress.runs]
-        content = files.pack_tensors(progress.engine.state(), {"runs": runs})
+        content = files.pack_tensors(progress.state(), {"runs": runs})
         files.write_bytes(self._file(stack), content)
         self._written[stack] = moment
 

@@ -193,7 +193,7 @@ def _nonconformity(
     for run in runs:
         if not run.predictions:  # its training was stopped before its time
             continue
-        answers = task.answers(run.predictions["val"], calibrations[run.seed])
+        answers = task.answers(run.predictions["unseen"], calibrations[run.seed])
         nonconformity[run.seed] = [
             torch.from_numpy(
                 head.task.nonconformity(

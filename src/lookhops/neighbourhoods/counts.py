@@ -155,14 +155,17 @@ class Vocabulary:
             graphs: The graphs.
             codes: Their codes, shape (n, h + 1).
         """
-        flat = codes.flatten()
-        place = torch.searchsorted(self.codes, flat.contiguous())
-        known = torch.zeros_like(flat, dtype=torch.bool)
-        if len(self):
-            known = self.codes[place.clamp(max=len(self) - 1)] == flat
-        before = torch.cat((flat.new_zeros(1), known.cumsum(0)))
+        place, known = (found.flatten() for found in self.places(codes))
+        before = torch.cat((place.new_zeros(1), known.cumsum(0)))
         offsets = before[graphs.node_ptr.long() * codes.shape[1]]
         return SparseRows(place[known], offsets, len(self))
+
+    def places(self, codes: Tensor) -> tuple[Tensor, Tensor]:
+        """Where each code stands in the vocabulary, and whether it does; both of its shape."""
+        if not len(self):
+            return torch.zeros_like(codes), torch.zeros_like(codes, dtype=torch.bool)
+        place = torch.searchsorted(self.codes, codes.contiguous()).clamp(max=len(self) - 1)
+        return place, self.codes[place] == codes
 
     def names(self) -> list[str]:
         """A name for each feature: how far it looks, and its code in hexadecimal."""

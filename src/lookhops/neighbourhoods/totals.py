@@ -65,3 +65,70 @@ def _means(values: Tensor, graph_of: Tensor, count: Tensor) -> Tensor:
     means = sums.index_add_(0, graph_of, values.nan_to_num(0.0)) / known.clamp(min=1)
     has_rows = torch.zeros_like(count).index_fill_(0, graph_of, 1.0) > 0
     return means.masked_fill((known == 0) & has_rows, float("nan"))
+
+
+def spread_totals(
+    graphs: Graphs,
+    shares: Tensor,
+    mean: Tensor,
+    label_sizes: Sequence[int] | None = None,
+    edge_label_sizes: Sequence[int] | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Shares of :func:`graph_totals`, handed on to the nodes and edges that make them up.
+
+    What a count or its share of the nodes has goes to the nodes of that degree or label in equal
+    parts. What the mean of a number has goes to node :math:`i` as
+    :math:`(x_i - m) / \sum_j (x_j - m)` of it. What no node has stays with the whole graph: its
+    size, and labels that it lacks.
+
+    Args:
+        graphs: The graphs.
+        shares: Of each total, shape (g, columns).
+        mean: The :math:`m` of each total, shape (columns).
+        label_sizes, edge_label_sizes: As for :func:`graph_totals`.
+
+    Returns:
+        Shares of the nodes, of the edges and of the graphs as wholes, shapes (n), (e), (g); those
+        of a graph add up to what it was given.
+    """
+    node_sizes = graphs.label_sizes if label_sizes is None else label_sizes
+    edge_sizes = graphs.edge_label_sizes if edge_label_sizes is None else edge_label_sizes
+    node_graph = graphs.batch.long()
+    degree = graphs.row_ptr.diff().long().clamp(max=DEGREES - 1)[:, None]
+    labels = degree if graphs.labels is None else torch.cat((degree, graphs.labels.long()), 1)
+    whole, found, at = shares[:, :2].sum(1), [], 2
+    for graph_of, values, sizes, attributes in (
+        (node_graph, labels, (DEGREES, *node_sizes), graphs.attributes),
+        (node_graph[graphs.target.long()], graphs.edge_labels, edge_sizes, graphs.edge_attributes),
+    ):
+        own = shares.new_zeros(len(graph_of))
+        for column, size in zip(() if values is None else values.unbind(1), sizes, strict=True):
+            both = shares[:, at : at + 2 * size].unflatten(1, (2, size)).sum(1)
+            part, left = _to_labelled(both, graph_of, column.long(), size)
+            own, whole, at = own + part, whole + left, at + 2 * size
+        for number in range(0 if attributes is None else attributes.shape[1]):
+            assert attributes is not None
+            part, left = _to_rows(shares[:, at], graph_of, attributes[:, number].double(), mean[at])
+            own, whole, at = own + part, whole + left, at + 1
+        found.append(own)
+    return found[0], found[1], whole
+
+
+def _to_labelled(
+    shares: Tensor, graph_of: Tensor, label: Tensor, size: int
+) -> tuple[Tensor, Tensor]:
+    """Shares of labels (g, size) in equal parts to the rows that have them, and what is left."""
+    cell = graph_of * (size + 1) + label.clamp(max=size)
+    count = cell.bincount(minlength=shares.shape[0] * (size + 1))
+    padded = torch.nn.functional.pad(shares, (0, 1)).flatten()
+    left = torch.where(count.view(-1, size + 1)[:, :size] == 0, shares, 0).sum(1)
+    return padded[cell] / count[cell], left
+
+
+def _to_rows(share: Tensor, graph_of: Tensor, value: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
+    """Shares of a mean (g) to the rows by how far they are from the usual, and what is left."""
+    apart = (value - mean).nan_to_num(0.0)
+    total = torch.zeros_like(share).index_add(0, graph_of, apart)
+    carried = total.abs() > 1e-12
+    slope = torch.where(carried, share / torch.where(carried, total, 1), 0)
+    return slope[graph_of] * apart, torch.where(carried, 0, share)

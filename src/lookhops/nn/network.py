@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
@@ -228,7 +229,11 @@ class GraphNetwork(nn.Module):
         return replace(level, edges=told)
 
     def classify(
-        self, level: Level, masked: bool = False, key: Tensor | None = None
+        self,
+        level: Level,
+        masked: bool = False,
+        key: Tensor | None = None,
+        decided: Sequence[Pooled] | None = None,
     ) -> tuple[Tensor, list[Pooled]]:
         """The outputs of each graph, and what each pooling decided.
 
@@ -236,10 +241,12 @@ class GraphNetwork(nn.Module):
             level: The batch; stacked members are leading axes of its ``x``.
             masked: Whether pooling keeps all shapes and masks what it drops.
             key: As for :meth:`forward`.
+            decided: What the poolings decided of the same batch before: those that drop nodes drop
+                the same ones again, whatever their scores are now.
         """
         if self.training and key is None and (self._drops or self.readings):
             key = _drawn_key(level.x)
-        level, total, decisions = self.look(level, masked, key)
+        level, total, decisions = self.look(level, masked, key, decided)
         outputs = [] if total is None else [self.mlp(total)]
         if self.readings and level.whole is None:
             raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
@@ -247,7 +254,11 @@ class GraphNetwork(nn.Module):
         return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
 
     def look(
-        self, level: Level, masked: bool = False, key: Tensor | None = None
+        self,
+        level: Level,
+        masked: bool = False,
+        key: Tensor | None = None,
+        decided: Sequence[Pooled] | None = None,
     ) -> tuple[Level, Tensor | None, list[Pooled]]:
         """What the layers leave of a batch, the sum of their readouts, and what poolings decided.
 
@@ -262,7 +273,8 @@ class GraphNetwork(nn.Module):
                 level = level.with_factors(factors[layer])
             pool = self.pools[min(layer, len(self.pools) - 1)] if self.pools else None
             last = layer == len(self.convs) - 1
-            level, read, pooled = self._layer(conv, pool, level, last, masked)
+            known = decided[layer] if decided and not last else None
+            level, read, pooled = self._layer(conv, pool, level, last, masked, known)
             if pooled is not None:
                 decisions.append(pooled)
             if self.architecture.readout == "max+mean+sum":
@@ -282,21 +294,33 @@ class GraphNetwork(nn.Module):
             raise LookHopsError("This model reads what edges carry: give the level its `edges`.")
         if self.edges is None or level.edges is None:
             return None
-        return self.edges.of(level.edges)
+        given = level.adjacency.factor  # by who made the level, for all layers
+        factors = self.edges.of(level.edges)
+        return factors if given is None else factors * given.to(factors.dtype)
 
     def _layer(
-        self, conv: nn.Module, pool: Any, level: Level, last: bool, masked: bool
+        self,
+        conv: nn.Module,
+        pool: Any,
+        level: Level,
+        last: bool,
+        masked: bool,
+        decided: Pooled | None = None,
     ) -> tuple[Level, Tensor, Pooled | None]:
         """Convolution, ReLU, pooling, readout; what reads anchors pools before the ReLU."""
         reads = pool is not None and pool.uses_anchors
         z, anchors = _convolve(conv, level, want_anchors=reads)
         level = level.with_x(z)
         if reads:
-            return _pool_and_activate(pool, level, anchors, last, masked)
+            return _pool_and_activate(pool, level, anchors, last, masked, decided)
         level, read = activate(level, None, self.normalize)
         if pool is None or last:
             return level, read, None
-        level, pooled = pool.pool(level, masked=masked)
+        if decided is not None and isinstance(pool, NodePooling):
+            pooled = pool.again(level, decided)
+            level = level.pooled(pooled, masked)
+        else:
+            level, pooled = pool.pool(level, masked=masked)
         return level, readout(level), pooled
 
     def extra_repr(self) -> str:
@@ -328,12 +352,17 @@ def _further_poolings(first: Pooling, layers: int) -> int:
 
 
 def _pool_and_activate(
-    pool: NodePooling, level: Level, anchors: Anchors | None, last: bool, masked: bool
+    pool: NodePooling,
+    level: Level,
+    anchors: Anchors | None,
+    last: bool,
+    masked: bool,
+    decided: Pooled | None = None,
 ) -> tuple[Level, Tensor, Pooled | None]:
     """One tensor, two readings: the convolution merged the anchors, the pooling scores them."""
     score, pooled = pool.score(level.x, level.adjacency, anchors), None
     if not last:
-        pooled = pool.decide(level, score)
+        pooled = decided or pool.decide(level, score)
         level = level.drop(pooled.node, pooled.edge, masked)
         if not masked:
             score = score.index_select(0, pooled.node.nonzero().flatten())

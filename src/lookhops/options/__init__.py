@@ -38,6 +38,7 @@ from lookhops.options.reading import (
     Reading,
     names_in,
 )
+from lookhops.options.search import SearchOptions
 
 __all__ = [
     "AS_USUAL",
@@ -57,6 +58,7 @@ __all__ = [
     "Option",
     "Protocol",
     "Reading",
+    "SearchOptions",
     "argument_texts",
     "names_in",
     "option",

@@ -174,7 +174,7 @@ class Verdict:
 
 def judge(claim: Claim, results: Results) -> Verdict:
     """Answer a claim from the runs that there are."""
-    measured = [_measure(contrast, results) for contrast in claim.contrasts]
+    measured = [measure(contrast, results) for contrast in claim.contrasts]
     overall = [over_datasets(list(found.values())) if found else None for found in measured]
     adjusted = iter(holm([estimate.p for estimate in overall if estimate]))
     p = [float(next(adjusted)) if estimate else 1.0 for estimate in overall]
@@ -196,7 +196,6 @@ def _word(answers: Sequence[Answer], seeds: int) -> str:
     if missing:
         return f"not decided: {missing} of {len(answers)} comparisons were not run"
     number = {2: "two", 10: "ten"}.get(seeds, seeds)
-    number = {2: "two", 10: "ten"}.get(seeds, seeds)
     return f"not decidable with {number} seeds"
 
 
@@ -212,7 +211,7 @@ def _holds(kind: str, estimate: Estimate | None, p: float) -> bool | None:
     return True if yes else False if no else None
 
 
-def _measure(contrast: Contrast, results: Results) -> dict[str, Estimate]:
+def measure(contrast: Contrast, results: Results) -> dict[str, Estimate]:
     """The difference on each data set where all rows have the same two seeds or more."""
     found = {}
     slugs = (*contrast.first, *contrast.second)

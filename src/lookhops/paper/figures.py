@@ -13,7 +13,7 @@ from lookhops.drawing.palette import SERIES
 from lookhops.experiments.costs import Cost, pareto_front
 from lookhops.experiments.results import Results
 from lookhops.files import replacing
-from lookhops.paper.reference import paper_numbers, rows_of
+from lookhops.paper.reference import HOPS, paper_numbers, rows_of
 from lookhops.paper.side_by_side import datasets_in_order
 from lookhops.words import short, visible
 
@@ -116,10 +116,10 @@ def _gain_panel(ax: Axes, name: str, gain: Mapping[str, Any]) -> None:
 
 def accuracy_by_k_figure(results: Results) -> Figure | None:
     """Test accuracy of LiCheb against k, mean and standard error of the seeds."""
-    rows = rows_of("accuracy-by-k")
+    rows = dict(zip(HOPS, rows_of("accuracy-by-k"), strict=True))
     found = {}
     for dataset in datasets_in_order(results):
-        cells = {row.model.k: cell for row in rows if (cell := row.cell(results, dataset))}
+        cells = {k: cell for k, row in rows.items() if (cell := row.cell(results, dataset))}
         if cells:
             found[dataset] = [(k, *c.mean_std(), len(c.seeds)) for k, c in cells.items()]
 
@@ -127,7 +127,7 @@ def accuracy_by_k_figure(results: Results) -> Figure | None:
         k, mean, std, count = map(np.array, zip(*points, strict=True))
         ax.errorbar(k, mean, std / np.sqrt(count), fmt="o-", color=SERIES[0], capsize=3)
         ax.set_ylabel("test accuracy, %")
-        ax.set_xticks([row.model.k for row in rows])
+        ax.set_xticks(HOPS)
 
     figure = _panels(found, draw, results.quick)
     shown = figure.axes[: len(found)] if figure else []

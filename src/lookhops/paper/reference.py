@@ -10,14 +10,16 @@ from importlib.resources import files
 from typing import Any
 
 from lookhops.errors import LookHopsError
+from lookhops.experiments.keys import Model
 from lookhops.experiments.plan import Cell, without_repeats
 from lookhops.experiments.results import CellResult, Results
 from lookhops.nn import RECOMMENDED, Architecture
+from lookhops.options import FINGERPRINT, Classical
 from lookhops.training import Protocol
 
 #: In the paper's order; BURSI stands where the paper has FRANKENSTEIN.
 DATASETS = ("PROTEINS", "DD", "NCI1", "NCI109", "Mutagenicity", "BURSI")
-TABLES = ("data", "gain", "conv", "pool")
+TABLES = ("data", "gain", "conv", "pool", "ours")
 FIGURES = ("gain", "accuracy-by-k")
 HOPS = (1, 2, 3, 4, 5)
 #: The data set on which the paper counts parameters and seconds.
@@ -40,9 +42,10 @@ class Row:
         slug: Its name on the command line.
         label: Its name in our tables.
         paper: Its name in the paper's, if it is there.
-        table: ``conv``, ``pool``, ``accuracy-by-k`` or ``recommended``.
+        table: ``conv``, ``pool``, ``ours`` or ``accuracy-by-k``.
         importance: Rows with a lower number are run first.
-        model: The network; where the paper chose ratios for each data set, before they are set.
+        model: The model; where the paper chose ratios for each data set, before they are set.
+        members: Networks for each split, whose answers are averaged.
     """
 
     slug: str
@@ -50,11 +53,14 @@ class Row:
     paper: str | None
     table: str
     importance: int
-    model: Architecture
+    model: Model
+    members: int = 1
 
-    def architecture(self, dataset: str) -> Architecture:
-        """The network for a data set: with the fractions that the paper chose for it."""
-        if self.table != "pool" or self.model.pool == "edge":  # edge contraction has no fraction
+    def architecture(self, dataset: str) -> Model:
+        """The model for a data set: with the fractions that the paper chose for it."""
+        if self.table != "pool" or isinstance(self.model, Classical):
+            return self.model
+        if self.model.pool == "edge":  # edge contraction has no fraction
             return self.model
         chosen = paper_numbers()["protocol"]
         name = paper_name(dataset)
@@ -69,7 +75,7 @@ class Row:
 
     def cell(self, results: Results, dataset: str) -> CellResult | None:
         """Its finished runs on a data set, if there are any."""
-        return results.find(dataset, self.architecture(dataset))
+        return results.find(dataset, self.architecture(dataset), self.members)
 
 
 def paper_name(dataset: str) -> str:
@@ -93,7 +99,11 @@ def _rows() -> tuple[Row, ...]:
         model = Architecture(conv="licheb", pool="none", k=k)
         return Row(f"licheb-k{k}", f"LiCheb, k = {k}", None, "accuracy-by-k", 5, model)
 
-    ours: dict[str, Any] = {"pool": "lookhops"}
+    def ours(slug: str, label: str, importance: int, model: Model, members: int = 1) -> Row:
+        return Row(slug, label, None, "ours", importance, model, members)
+
+    network = replace(RECOMMENDED, fingerprint=None, totals=False, edges=None, scale="none")
+    lookhops: dict[str, Any] = {"pool": "lookhops"}
     return (
         conv("gcn", "GCN", 3),
         conv("gat", "GAT", 3),
@@ -105,14 +115,18 @@ def _rows() -> tuple[Row, ...]:
         pool("sag", "SAGPool", 4),
         pool("edge", "EdgePool", 7),
         pool("asap", "ASAP", 6),
-        pool("lookhops-nonf", "LookHops noNF+pN", 2, **ours, normalize=False),
-        pool("lookhops-nf", "LookHops NF+pN", 1, **ours),
-        pool("lookhops-nf-pe", "LookHops NF+pN+pE", 1, **ours, edge_ratio=0.9),
+        pool("lookhops-nonf", "LookHops noNF+pN", 2, **lookhops, normalize=False),
+        pool("lookhops-nf", "LookHops NF+pN", 1, **lookhops),
+        pool("lookhops-nf-pe", "LookHops NF+pN+pE", 1, **lookhops, edge_ratio=0.9),
         of_the_text("diffpool", "DiffPool"),
         of_the_text("hgpsl", "HGP-SL"),
         of_the_text("ipool", "iPool"),
         *(hops(k) for k in HOPS),
-        Row("recommended", "LookHops recommended", None, "recommended", 0, RECOMMENDED),
+        ours("recommended", "LookHops recommended", 0, RECOMMENDED),
+        ours("recommended-members", "the same, 5 members", 8, RECOMMENDED, 5),
+        ours("recommended-network", "its network alone", 3, network),
+        ours("fingerprint", "fingerprint", 3, FINGERPRINT),
+        *(ours(name, name, 9, Classical(name)) for name in ("wl-oa", "wl", "baseline")),
     )
 
 
@@ -128,8 +142,7 @@ def chosen_rows(
     tables: Sequence[str], figures: Sequence[str], slugs: Sequence[str] | None = None
 ) -> list[Row]:
     """The rows that tables and figures need, most important first; of those, the named ones."""
-    wanted = {*tables, *figures, *(["recommended"] if {"conv", "pool"} & {*tables} else [])}
-    rows = [row for row in ROWS.values() if row.table in wanted]
+    rows = [row for row in ROWS.values() if row.table in {*tables, *figures}]
     if slugs:
         for slug in slugs:
             if slug not in ROWS:
@@ -146,7 +159,7 @@ def paper_plan(rows: Sequence[Row], datasets: Sequence[str], protocol: Protocol)
     """The cells to run, the most important first."""
     order = [d for d in RUN_ORDER if d in datasets] + [d for d in datasets if d not in RUN_ORDER]
     return without_repeats(
-        Cell(dataset, row.label, row.architecture(dataset), protocol)
+        Cell(dataset, row.label, row.architecture(dataset), replace(protocol, members=row.members))
         for row in rows
         for dataset in order
     )

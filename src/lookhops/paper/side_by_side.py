@@ -6,12 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from lookhops.experiments.results import CellResult, Results
+from lookhops.paper.own_rows import own_table
 from lookhops.paper.reference import (
     COST_DATASET,
     DATASETS,
-    ROWS,
     Row,
-    best_published,
     paper_name,
     paper_numbers,
     published,
@@ -170,35 +169,9 @@ def _paper_columns(theirs: Mapping[str, Any], names: Iterable[str]) -> dict[str,
     return {f"paper_{name}": theirs[name] for name in names if theirs}
 
 
-def recommended_table(results: Results) -> Table:
-    """The recommended network beside the best number that the paper prints for each data set."""
-    (row,) = rows_of("recommended")
-    rows, records = [], []
-    for dataset in datasets_in_order(results):
-        mine, best = row.cell(results, dataset), best_published(dataset)
-        paper = [f"{best[0]:.1f}", best[1]] if best else [NONE]
-        size, reached = [NONE], [NONE]
-        record: dict[str, Any] = {"dataset": dataset}
-        if mine is not None:
-            record |= {**_mean_std(mine), "parameters": mine.parameters}
-            size = [f"{mine.parameters / 1000:.1f}k"]
-        if mine is not None and best is not None:
-            difference = record["mean"] - best[0]
-            reached = ["yes" if difference > 0 else "no", signed(difference)]
-            record |= {"paper_best": best[0], "paper_row": best[1], "difference": difference}
-        light = ROWS["licheb"].cell(results, dataset)
-        answers = [[_accuracy(mine, "**")], paper, reached, size, [_accuracy(light)]]
-        rows.append([[dataset], *answers])
-        records.append(record)
-    head = ["data set", "recommended", "paper's best", "above it", "parameters", "our LiCheb row"]
-    note = "The last column is LiCheb as in the table above, without pooling, sum or dropout."
-    return Table(head, rows, note, "recommended", "The recommended network", records)
-
-
 def make_tables(results: Results, names: Sequence[str]) -> list[Table]:
-    """The tables that are asked for, and the recommended network's where accuracy is."""
-    makers = {"data": data_table, "gain": gain_table}
-    tables = [
+    """The tables that are asked for."""
+    makers = {"data": data_table, "gain": gain_table, "ours": own_table}
+    return [
         makers[name](results) if name in makers else accuracy_table(results, name) for name in names
     ]
-    return [*tables, *([recommended_table(results)] if {"conv", "pool"} & {*names} else [])]

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from lookhops import __version__
-from lookhops.drawing.palette import PAGE
 from lookhops.errors import LookHopsError
 from lookhops.files import replacing
 from lookhops.report.content import Chart, Report
+from lookhops.report.look import stylesheet
 
 
 def write_report(report: Report, path: Path) -> Path:
@@ -40,14 +40,12 @@ def render(report: Report) -> str:
     return environment.get_template("report.html").render(
         report=report,
         version=__version__,
-        light={name: light for name, (light, _) in PAGE.items()},
-        dark={name: dark for name, (_, dark) in PAGE.items()},
         numbers={id(chart): number for number, chart in enumerate(charts)},
         number_of=id,
         kind=lambda block: type(block).__name__,
         figures=Markup(embedded([chart.figure for chart in charts])),
         as_json=json.dumps,
-        css=Markup((folder / "report.css").read_text(encoding="utf-8")),
+        css=Markup(stylesheet()),
         script=Markup((folder / "report.js").read_text(encoding="utf-8")),
         plotly=Markup(get_plotlyjs()) if charts else "",
     )

@@ -161,7 +161,7 @@ class Classification(Task):
 
     # ---------------------------------------------------------------- answers
 
-    def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
+    def calibrate(self, output: Tensor, target: Tensor, unseen: Maybe = None) -> Calibration:
         """What a validation part says of the answers.
 
         Returns:
@@ -171,12 +171,14 @@ class Classification(Task):
             ``threshold``, where there is to be one.
         """
         known = self.known(target)
+        unseen = (output if unseen is None else unseen)[known]
         output, y = output[known], as_array(target[known])
         temperature = fit_temperature(as_array(output.double()), y)
         own, scaled = (as_array(self.answers(output, {"temperature": t})) for t in (1, temperature))
         if calibration_error(scaled, y) > calibration_error(own, y):
             temperature, scaled = 1.0, own
-        quantile = min(conformal_quantile(class_nonconformity(scaled, y)), 1.0)
+        apart = as_array(self.answers(unseen, {"temperature": temperature}))
+        quantile = min(conformal_quantile(class_nonconformity(apart, y)), 1.0)
         found = {"temperature": temperature, "conformal_quantile": quantile}
         if self.threshold is not None:
             found["threshold"] = choose_threshold(scaled[:, 1], y, self.threshold)

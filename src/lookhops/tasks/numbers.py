@@ -136,12 +136,12 @@ class Regression(Task):
         mean, spread = fitted.double()[..., None, :].split(1, -1)
         return mean + spread * output.double()
 
-    def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
+    def calibrate(self, output: Tensor, target: Tensor, unseen: Maybe = None) -> Calibration:
         """The ``conformal_quantile``: half the width of an interval of 90 %.
 
         Nothing where there are too few graphs to say; the numbers are answers as they are.
         """
-        half = conformal_quantile(self.nonconformity(output, target))
+        half = conformal_quantile(self.nonconformity(output if unseen is None else unseen, target))
         return {} if half == inf else {"conformal_quantile": half}
 
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:

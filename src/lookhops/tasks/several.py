@@ -192,9 +192,14 @@ class SeveralTargets(Task):
             -1,
         )
 
-    def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
+    def calibrate(self, output: Tensor, target: Tensor, unseen: Maybe = None) -> Calibration:
         """What each head's validation part says, under its name."""
-        return self._each(lambda task, *own: task.calibrate(*own), output, target)
+        found: dict[str, float] = {}
+        for head in self.heads:
+            each = [one if one is None else one[..., head.channels] for one in (output, unseen)]
+            own = head.task.calibrate(each[0], head.target(target), each[1])
+            found |= {head.key(name): value for name, value in own.items()}
+        return found
 
     def average(self, outputs: Sequence[Tensor]) -> Tensor:
         """The average of each head."""

@@ -170,8 +170,15 @@ class Task(ABC):
         return output
 
     @abstractmethod
-    def calibrate(self, output: Tensor, target: Tensor) -> Calibration:
-        """What turns outputs into answers, learnt from a validation part."""
+    def calibrate(self, output: Tensor, target: Tensor, unseen: Maybe = None) -> Calibration:
+        """What turns outputs into answers, learnt from a validation part.
+
+        Args:
+            output: For its graphs.
+            target: Theirs.
+            unseen: Outputs for the same graphs by networks that these had no part in choosing;
+                conformal regions are learnt from them. By default as ``output``.
+        """
 
     def average(self, outputs: Sequence[Tensor]) -> Tensor:
         """Outputs of several networks as those of one, whose answers are the mean of theirs."""

@@ -59,9 +59,14 @@ class EagerEngine(Engine):
     def validate(self) -> tuple[Tensor, Tensor]:
         """Validation loss and main metric."""
         output, target = self._outputs(self.split.val, {})
+        self.val_outputs = output
         loss, _ = self.task.losses(output, target, self.fitted)
         score, _ = self.task.scores(output, target, self.fitted)
         return loss.cpu().view(1), score.cpu().view(1)
+
+    def validated(self) -> Tensor:
+        """The outputs that were measured last."""
+        return self.val_outputs.cpu()[None]
 
     def predict(self, part: str) -> list[Tensor]:
         """Outputs for a part with the kept weights."""

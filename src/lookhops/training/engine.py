@@ -117,6 +117,14 @@ class Engine(ABC):
         """Validation loss and main metric of each member."""
 
     @abstractmethod
+    def validated(self) -> Tensor:
+        """The outputs that :meth:`validate` measured, in main memory.
+
+        Shape (members, n, channels), with padding where parts differ in size, and anything for a
+        member that has left.
+        """
+
+    @abstractmethod
     def predict(self, part: str) -> list[Tensor]:
         """Outputs for a part (``train``, ``val`` or ``test``) with each member's kept weights."""
 

@@ -97,6 +97,9 @@ class StackedEngine(Engine):
         self.capacity = Capacity(0, 0)
         # What recorded steps read and write stays where it is.
         self.orders = {part: self.feed.room_for_order(self.plans[part]) for part in PARTS[:2]}
+        shape = *self.plans["val"].shape, self.task.out_channels
+        self.val_outputs = torch.zeros(shape, dtype=self.dtype, device=self.device)
+        self.taken = torch.zeros(1, dtype=torch.long, device=self.device)  # steps of past rounds
         self.key = torch.zeros(len(self.members), dtype=torch.long, device=self.device)
         self.sums = torch.zeros(4, len(self.members), dtype=torch.float64, device=self.device)
         self.recorder = Recorder(self.optimizer, self.sums, self.fixed_shapes)
@@ -150,6 +153,7 @@ class StackedEngine(Engine):
         self.model.eval()
         index = self.orders["val"].index_select(1, number).squeeze(1)
         output, target, real, _ = self._outputs(index, self.capacity, self.now, self.feed)
+        self.val_outputs.index_copy_(1, self.taken + number, output.unsqueeze(1))
         self._add(0, *self.task.losses(output, target, self.fitted, real))
         self._add(2, *self.task.scores(output, target, self.fitted, real))
 
@@ -175,6 +179,7 @@ class StackedEngine(Engine):
     def _run(self, name: str, step: Step, plan: Tensor) -> Tensor:
         """Take the step of this name for every batch of a plan; what they added up."""
         order, sums, begun = self.orders[name], self.sums, False
+        self.taken.zero_()
         for some in self.feed.rounds(plan):
             count = some.shape[1]
             order[:, :count].copy_(some, non_blocking=True)
@@ -182,6 +187,7 @@ class StackedEngine(Engine):
             self.feed.go_on()
             sums = self.recorder.run(name, step, count, more=begun)
             begun = True
+            self.taken += count
         return sums
 
     # ---------------------------------------------------------------- what the trainer asks
@@ -215,6 +221,16 @@ class StackedEngine(Engine):
             sums = self._run("val", self._val_step, self.plans["val"])
         loss, loss_weight, score, score_weight = sums.cpu()
         return self._spread(loss / loss_weight), self._spread(score / score_weight)
+
+    def validated(self) -> Tensor:
+        """The outputs that were measured last; zeros of members that have left."""
+        outputs = self.val_outputs.cpu()
+        most = max(len(split.val) for split in self.splits)
+        found = outputs.new_zeros(len(self.seeds), most, outputs.shape[-1])
+        for member, own, plan in zip(self.members, outputs, self.plans["val"], strict=True):
+            real = own[plan >= 0]
+            found[member, : len(real)] = real
+        return found
 
     @torch.no_grad()
     def predict(self, part: str) -> list[Tensor]:

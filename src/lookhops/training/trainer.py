@@ -24,6 +24,7 @@ from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import Engine
 from lookhops.training.randomness import FINAL, member_seed, seeded_model
 from lookhops.training.stacked import StackedEngine, stackable
+from lookhops.training.unseen import Unseen
 
 
 @dataclass
@@ -39,12 +40,15 @@ class Run:
         best_loss: That loss.
         weights: The weights of that epoch.
         predictions: The network's outputs for the ``val`` and ``test`` parts with these weights,
-            in the units of the targets.
+            in the units of the targets; under ``unseen`` those for the validation graphs, each
+            at the epoch that would have been kept without it (:class:`~.unseen.Unseen`).
         learnt: What the network learnt to be told.
         fitted: What the task took from the training part.
         member: Which of several networks on this split, from 0.
         members: Where this stands for several networks, all of them: ``predictions`` are of their
             average, all else is of the first.
+        failed: Whether its loss stopped being a number, and others went on without it.
+        pruned: Whether it was ended early, as not worth going on with.
     """
 
     seed: int
@@ -58,6 +62,8 @@ class Run:
     fitted: Tensor | None = None
     member: int = 0
     members: tuple[Run, ...] = ()
+    failed: bool = False
+    pruned: bool = False
 
     @property
     def key(self) -> str:
@@ -75,7 +81,12 @@ class Run:
 
     def done(self, protocol: Protocol) -> bool:
         """Whether the protocol says stop."""
-        return self.waited() >= protocol.patience or len(self.history) >= protocol.max_epochs
+        return (
+            self.failed
+            or self.pruned
+            or self.waited() >= protocol.patience
+            or len(self.history) >= protocol.max_epochs
+        )
 
 
 def run_key(seed: int, member: int) -> str:
@@ -102,6 +113,11 @@ class Progress:
 
     runs: list[Run]
     engine: Engine
+    unseen: Unseen | None = None
+
+    def state(self) -> dict[str, Tensor]:
+        """All that a later training needs to go on from here, but the runs."""
+        return {**self.engine.state(), **({} if self.unseen is None else self.unseen.state())}
 
 
 def train(
@@ -184,21 +200,34 @@ def _train_all(
     """Train the runs of each engine and test them once; one run for each split."""
     finished: list[Run] = []
     for engine, runs in engines:
+        final = runs[0].seed == FINAL
+        unseen = None if final else _unseen(engine, task)
         earlier = resume(runs) if resume else None
         if earlier is not None:
             runs, state = earlier
             engine.restore(state)
+            if unseen is not None:
+                unseen.restore(state)
         try:
-            _fit(engine, task, runs, protocol, on_epoch)
+            fit(engine, task, runs, protocol, on_epoch, unseen=unseen)
         except NotFinite as error:
             error.runs = _by_split(finished + error.runs, task)
             raise
         _take_weights(engine, runs)
-        for part in ("val", "test") if runs[0].seed != FINAL else ():
-            for run, output in zip(runs, engine.predict(part), strict=True):
-                run.predictions[part] = task.in_units(output, run.fitted)
+        if unseen is not None:
+            found = {part: engine.predict(part) for part in ("val", "test")}
+            found["unseen"] = unseen.each() or found["val"]
+            for part, outputs in found.items():
+                for run, output in zip(runs, outputs, strict=True):
+                    run.predictions[part] = task.in_units(output, run.fitted)
         finished += runs
     return _by_split(finished, task)
+
+
+def _unseen(engine: Engine, task: Task) -> Unseen:
+    """What is kept of the validation graphs of an engine's members while they are trained."""
+    target = engine.target.cpu()
+    return Unseen(task, [target[split.val] for split in engine.splits], engine.fitted_each)
 
 
 def _by_split(runs: Sequence[Run], task: Task) -> list[Run]:
@@ -219,16 +248,25 @@ def _average(members: Sequence[Run], task: Task) -> Run:
     return replace(members[0], predictions=predictions, members=tuple(members))
 
 
-def _fit(
+def fit(
     engine: Engine,
     task: Task,
     runs: list[Run],
     protocol: Protocol,
     on_epoch: Callable[[Progress], None],
+    *,
+    unseen: Unseen | None = None,
+    go_on: bool = False,
 ) -> None:
     """Epoch after epoch until every run of the stack has stopped.
 
     Networks that are trained on all graphs have nothing to stop by: their last weights are kept.
+
+    Args:
+        engine, task, runs, protocol, on_epoch: As for :func:`train`.
+        unseen: Takes note of what validation graphs are answered in each epoch.
+        go_on: Whether the others go on where the loss of a run is not a number: it has failed.
+            Else that is an error.
     """
     final = runs[0].seed == FINAL
     while not all(run.done(protocol) for run in runs):
@@ -245,15 +283,20 @@ def _fit(
         watched = [row.get("val_loss", -epoch) for row in rows]  # without one, later is better
         for i in going:
             if not isfinite(train_loss[i]) or not isfinite(watched[i]):
-                raise _not_finite(engine, runs, runs[i], epoch)
+                if not go_on:
+                    raise _not_finite(engine, runs, runs[i], epoch)
+                runs[i].failed = True
+        going = [i for i in going if not runs[i].failed]
         better = [i in going and watched[i] < run.best_loss for i, run in enumerate(runs)]
         engine.remember(torch.tensor(better))
+        if unseen is not None:
+            unseen.see(engine.validated(), torch.tensor([i in going for i in range(len(runs))]))
         for i in going:
             runs[i].history.append({**rows[i], "seconds": seconds})
             if better[i]:
                 runs[i].best_epoch, runs[i].best_loss = epoch, watched[i]
         engine.retire(torch.tensor([run.done(protocol) for run in runs]))
-        on_epoch(Progress(runs, engine))
+        on_epoch(Progress(runs, engine, unseen))
 
 
 def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> NotFinite:

@@ -1,0 +1,204 @@
+"""How a command works through a source of any size: reading, computing and writing side by side."""
+
+from __future__ import annotations
+
+import io
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.progress import TextColumn, TimeRemainingColumn
+
+from lookhops.cli.shared.printing import err, print_line, warn
+from lookhops.cli.shared.progress import QUIET, progress_bar
+from lookhops.cli.shared.reading import warnings_as_lines
+from lookhops.errors import LookHopsError
+from lookhops.options import MOLECULES
+from lookhops.words import counted
+
+if TYPE_CHECKING:
+    import torch
+
+    from lookhops.cli.shared.reading import GraphReader
+    from lookhops.datasets.parts import Part, Stream
+    from lookhops.models.predictor import Predictor
+    from lookhops.molecules.workers import ParsingPool
+    from lookhops.row_files import RowFile
+
+#: Rows of a part on the CPU, and on a GPU, where a step is recorded for each part anew.
+PART, GPU_PART = 4096, 131_072
+#: Nodes of a part at most, in the mean, where it is known how large graphs are.
+NODES = 4_000_000
+
+
+@dataclass(frozen=True)
+class Streaming:
+    """How a large input is worked through.
+
+    Args:
+        resume: Go on with the output that was begun.
+        processes: Processes that parse molecules; by default one for each core. 0: none but the
+            command's own.
+    """
+
+    resume: bool = False
+    processes: int | None = None
+
+
+@contextmanager
+def parsing_pool(source: str, processes: int | None) -> Iterator[ParsingPool]:
+    """Workers that parse molecules: where the source may hold some, the first is started now.
+
+    It loads RDKit while the command loads PyTorch.
+    """
+    from lookhops.molecules.parsing import Parsing
+    from lookhops.molecules.workers import ParsingPool
+
+    with ParsingPool(Parsing(), processes) as pool:
+        if source.lower().endswith(("-", ".smi", ".csv", ".tsv", ".gz", ".parquet")):
+            pool.warm_up()
+        yield pool
+
+
+def part_size(stream: Stream, device: torch.device) -> int:
+    """How many rows of a stream are worked on at a time."""
+    most = PART if device.type == "cpu" else GPU_PART
+    graphs = getattr(stream, "graphs", None)
+    return (
+        most
+        if graphs is None
+        else max(min(most, NODES * len(graphs) // max(graphs.num_nodes, 1)), 1)
+    )
+
+
+def open_stream(
+    reading: GraphReader, source: str, predictor: Predictor, pool: ParsingPool
+) -> Stream:
+    """A source in parts: molecules as they are read, packed graphs from their mapped file.
+
+    Rows that give no graph are left out with their reason, unless an error is asked for.
+
+    Args:
+        reading: How to read it.
+        source: As the user named it; ``-`` is standard input.
+        predictor: The model: how its graphs were read is how these are, where nothing is chosen.
+        pool: Parses molecules.
+    """
+    from lookhops.datasets import kind_of_source
+    from lookhops.datasets.molecule_streams import can_stream, stream_file, stream_lines, utf8_lines
+    from lookhops.datasets.molecules import parsing_of
+    from lookhops.datasets.parts import GraphStream
+
+    remembered = replace(predictor.checkpoint.reading, invalid="skip")
+    chosen = reading.or_remembered(remembered)
+    pool.how = parsing_of(chosen, canonical=False)
+    if source == "-":
+        lines = utf8_lines(io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig"))
+        return stream_lines(lines, "standard input", chosen, pool)
+    if not source.strip():
+        raise LookHopsError("Name the graphs: a file, a folder or a data set.")
+    kind, place = kind_of_source(source, reading, remembered, reading.data_dir)
+    if kind == MOLECULES and can_stream(place) and reading.duplicates != "merge":
+        return stream_file(place, chosen, remembered, pool)
+    stream = GraphStream(reading.load(source, remembered), source)
+    with warnings_as_lines():
+        stream.graphs = predictor.read(stream.graphs)
+    return stream
+
+
+def work_through(
+    stream: Stream,
+    size: int,
+    compute: Callable[[Part], Any],
+    write: Callable[[Part, Any], None],
+) -> int:
+    """Compute something for each part of a stream and write it, with a bar; the number of graphs.
+
+    Parts are written by a thread of their own, in order; no more than two wait for it.
+    """
+    done = 0
+    waiting: list[Future[None]] = []
+    with _display() as show, ThreadPoolExecutor(1) as writer:
+        try:
+            for part in stream.parts(size):
+                found = compute(part)
+                waiting.append(writer.submit(write, part, found))
+                if len(waiting) > 2:
+                    waiting.pop(0).result()
+                done += len(part.graphs)
+                show(done, part.share)
+        finally:
+            while waiting:
+                waiting.pop(0).result()
+    for remark in stream.remarks():
+        warn(remark)
+    return done
+
+
+@contextmanager
+def _display() -> Iterator[Callable[[int, float | None], None]]:
+    """A function that shows how far a stream is: in a bar on a terminal, else by a line at times.
+
+    It is told the number of graphs and the share of the source that has been read.
+    """
+    start = spoken = time.monotonic()
+
+    def show(graphs: int, share: float | None) -> None:
+        nonlocal spoken
+        now = time.monotonic()
+        rate = graphs / max(now - start, 1e-9)
+        said = f"{counted(graphs, 'graph')}, {rate:,.0f} a second"
+        bar.update(task, total=None if share is None else 1.0, completed=share or 0, said=said)
+        if not err.is_terminal and now - spoken > QUIET:
+            spoken = now
+            left = "" if not share else f", {(now - start) * (1 / share - 1):,.0f} s left"
+            print_line(said + left, err)
+
+    with progress_bar(TextColumn("{task.fields[said]}"), TimeRemainingColumn()) as bar:
+        task = bar.add_task("", total=None, said="")
+        yield show
+
+
+@contextmanager
+def growing(
+    path: Path | None, kinds: tuple[str, ...], stream: Stream, made_by: Any, resume: bool
+) -> Iterator[RowFile | None]:
+    """The file that answers go to, or none; where it is interrupted, what was done is kept.
+
+    Args:
+        path: Its name; the end says what kind it is.
+        kinds: The ends that are known.
+        stream: The input, of which what was answered before is passed over.
+        made_by: What the content follows from.
+        resume: Whether to go on with what was begun.
+    """
+    if path is None:
+        if resume:
+            raise LookHopsError("--resume goes on with a file: name it with -o.")
+        yield None
+        return
+    from lookhops.row_files import ROW_FILES
+
+    if path.suffix.lower() not in kinds:
+        raise LookHopsError(f"{path}: is written as {' or '.join(kinds)}; end its name so.")
+    file = ROW_FILES[path.suffix.lower()](path, made_by, len(stream.head))
+    try:
+        with file:
+            if resume:
+                file.resume(stream.skip(sys.maxsize))
+                if file.rows:
+                    print_line(f"going on after {counted(file.rows, 'row')} of {file.part}", err)
+            yield file
+    except KeyboardInterrupt:
+        if file.rows:
+            print_line(
+                f"{file.part} holds the first {counted(file.rows, 'row')}; the same command with "
+                "--resume goes on.",
+                err,
+            )
+        raise

@@ -1,0 +1,137 @@
+"""A source of graphs that comes in parts, so that no more than a part is held at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from lookhops.datasets.molecule_files import table_cells
+from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
+from lookhops.graphs import Graphs, in_input_order
+from lookhops.graphs.choosing import slice_of
+
+#: Rows that are written out at a time where they are passed over.
+BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some rows of a source that follow each other.
+
+    Args:
+        graphs: Their graphs; rows that gave none are ``skipped``, numbered within the part.
+        cells: What each row says, those that gave no graph too.
+        labels: What each row says of the one target, as text; empty where it says nothing.
+        share: How much of the source has been read, from 0 to 1; none where nobody knows.
+    """
+
+    graphs: Graphs
+    cells: Sequence[Sequence[str]]
+    labels: Sequence[str]
+    share: float | None
+
+
+class Stream(ABC):
+    """A source in parts.
+
+    Args:
+        name: What to call the graphs.
+        head: Names of the columns of its rows.
+    """
+
+    def __init__(self, name: str, head: list[str]) -> None:
+        self.name, self.head = name, head
+
+    @abstractmethod
+    def skip(self, count: int) -> Iterator[Sequence[str]]:
+        """Pass over rows, at most so many, as they are asked for; what each of them says."""
+
+    @abstractmethod
+    def parts(self, size: int) -> Iterator[Part]:
+        """The rows that follow, about so many at a time."""
+
+    def remarks(self) -> list[str]:
+        """What is to be said in the end; refuses a source that gave nothing."""
+        return []
+
+
+class GraphStream(Stream):
+    """Graphs that are all here, or mapped from a file, in parts.
+
+    Args:
+        graphs: The graphs.
+        source: Where they came from: of a table with molecules, rows are written as they stand
+            there.
+    """
+
+    def __init__(self, graphs: Graphs, source: Path | str = "") -> None:
+        self.graphs, self.start = graphs, 0
+        head, self.rows = given_rows(source, graphs)
+        super().__init__(graphs.name, head)
+        gone = np.array([row.row for row in graphs.skipped], dtype=np.int64)
+        #: The rows that gave no graph, and how many rows there are.
+        self.gone, self.total = gone, len(graphs) + len(gone)
+
+    def skip(self, count: int) -> Iterator[Sequence[str]]:
+        """Pass over as many rows as are asked for; what each of them says."""
+        end = min(self.start + count, self.total)
+        while self.start < end:
+            for row in self._cells(self.start, min(self.start + BLOCK, end)):
+                self.start += 1
+                yield row
+
+    def parts(self, size: int) -> Iterator[Part]:
+        """The rows that follow, so many at a time."""
+        while self.start < self.total:
+            first, after = self.start, min(self.start + size, self.total)
+            self.start = after
+            low, high = (int(i) for i in np.searchsorted(self.gone, (first, after)))
+            skipped = tuple(
+                one._replace(row=one.row - first) for one in self.graphs.skipped[low:high]
+            )
+            graphs = replace(slice_of(self.graphs, first - low, after - high), skipped=skipped)
+            yield Part(graphs, self._cells(first, after), _labels(graphs), after / self.total)
+
+    def _cells(self, first: int, after: int) -> Sequence[Sequence[str]]:
+        if self.rows is not None:
+            return self.rows[first:after]
+        low, high = (int(i) for i in np.searchsorted(self.gone, (first, after)))
+        graphs = slice(first - low, after - high)
+        ids = self.graphs.columns.get("id", np.arange(len(self.graphs)))[graphs]
+        others = [own[graphs] for key, own in self.graphs.columns.items() if key != "id"]
+        known = list(zip(*([str(v) for v in own.tolist()] for own in (ids, *others)), strict=True))
+        own = [one._replace(row=one.row - first) for one in self.graphs.skipped[low:high]]
+        blank = [""] * len(others)
+        return in_input_order(known, [(one.id, *blank) for one in own], own)
+
+
+def given_rows(
+    source: Path | str, graphs: Graphs
+) -> tuple[list[str], Sequence[Sequence[str]] | None]:
+    """Names of the columns of an input's rows, and the rows of a table with molecules.
+
+    Of other sources rows say what each graph is called, and what else is known of it.
+    """
+    path = Path(source)
+    of_molecules = graphs.featuriser.startswith("molecules") and bool(source) and path.is_file()
+    if of_molecules and suffix_of(path) in TABLE_SUFFIXES:
+        head, rows, _ = table_cells(path)
+        return head, rows
+    return ["id", *(key for key in graphs.columns if key != "id")], None
+
+
+def _labels(graphs: Graphs) -> list[str]:
+    """The one target of each row as text, where graphs have one; of skipped rows nothing."""
+    none = [""] * len(graphs.skipped)
+    if graphs.y is None or len(graphs.targets) != 1:
+        return [""] * len(graphs) + none
+    names, y = graphs.targets[0].classes, graphs.y.cpu()
+    if names:
+        known = [names[int(c)] if c >= 0 else "" for c in y.nan_to_num(-1).long().tolist()]
+    else:
+        known = ["" if value != value else repr(value) for value in y.tolist()]
+    return in_input_order(known, none, graphs.skipped)

@@ -1,0 +1,286 @@
+"""Each node's and edge's share of a model's answer, in the units of the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from lookhops.encoding.whole import WholeGraphs
+from lookhops.explanations.attribution import Attribution, paired
+from lookhops.explanations.average import average_edge, average_node
+from lookhops.explanations.path import Path, PathShares
+from lookhops.explanations.question import (
+    Question,
+    find_head,
+    together,
+    weights_of,
+)
+from lookhops.explanations.spreading import neighbourhood_shares, over_neighbourhoods
+from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import elements_of
+from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
+from lookhops.models.predictor import Predictor
+from lookhops.neighbourhoods.totals import spread_totals
+from lookhops.nn import GraphNetwork
+from lookhops.training.inputs import MemberInputs
+
+Array = NDArray[Any]
+
+#: Points on the two pieces of the path; more for graphs whose shares lack this much of the sum.
+POINTS, MORE_POINTS, TOLERANCE = (8, 24), (64, 64), 0.05
+#: Most graphs and nodes to look at at once.
+BATCH_GRAPHS, BATCH_NODES = 256, 20_000
+
+
+@dataclass(frozen=True, eq=False)
+class Attributions:
+    r"""Shares of the answers to :math:`g` graphs with :math:`n` nodes and :math:`e` edges in all.
+
+    For every graph
+
+    .. math::
+        \text{value} = \text{baseline} + \sum_i \text{node}_i + \sum_{ij} \text{edge}_{ij}
+        + \text{whole}.
+
+    Args:
+        graphs: The graphs as the model read them.
+        answers: What the model answers.
+        target: Number of the target that is explained.
+        value: The answer, shape (g): the log-odds of the class that is answered against all
+            others, or the number.
+        baseline: The answer to an average graph of as many nodes without edges, shape (g).
+        node: Shares of the nodes, shape (n).
+        edge: Shares of the edges in the order of ``graphs``, each direction its own, shape (e).
+        whole: What neither a node nor an edge carries, shape (g): the graph's size, and kinds of
+            nodes and edges that it lacks.
+        node_spread: Standard deviation over the networks of each node's share, shape (n).
+        edge_spread: The same of each edge's, shape (e).
+        networks: How many networks answered.
+        residual: What shares lacked to add up, shape (g): it was spread over the shares in
+            proportion to their size.
+    """
+
+    graphs: Graphs
+    answers: Predictions
+    target: int
+    value: Array
+    baseline: Array
+    node: Array
+    edge: Array
+    whole: Array
+    node_spread: Array
+    edge_spread: Array
+    networks: int
+    residual: Array
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, number: int) -> Attribution:
+        """What is said of one graph, its two directions of an edge as one."""
+        graphs = self._graphs
+        first, last = graphs.node_ptr[number : number + 2].tolist()
+        own = slice(*graphs.edge_ptr[number : number + 2].tolist())
+        ends = graphs.source[own].numpy() - first, graphs.target[own].numpy() - first
+        edges, shares, spread = paired(*ends, self.edge[own], self.edge_spread[own])
+        smiles = graphs.columns.get("smiles")
+        return Attribution(
+            id=self.answers.ids[number],
+            answer=self.answers.targets[self.target].said(number),
+            asked=self.asked(number),
+            in_log_odds=self.in_log_odds,
+            value=float(self.value[number]),
+            baseline=float(self.baseline[number]),
+            whole=float(self.whole[number]),
+            node=self.node[first:last],
+            node_spread=self.node_spread[first:last],
+            edges=edges,
+            edge=shares,
+            edge_spread=spread,
+            networks=self.networks,
+            smiles=None if smiles is None else str(smiles[number]),
+        )
+
+    @property
+    def in_log_odds(self) -> bool:
+        """Whether the shares are in log-odds of a class, and not in the units of a number."""
+        return isinstance(self.answers.targets[self.target], ClassAnswers)
+
+    def asked(self, number: int) -> str:
+        """The class or the number that is explained of a graph."""
+        own = self.answers.targets[self.target]
+        return own.classes[number] if isinstance(own, ClassAnswers) else own.name
+
+    @cached_property
+    def _graphs(self) -> Graphs:
+        return self.graphs.to("cpu")
+
+
+def attribute(predictor: Predictor, graphs: Graphs, target: str | None = None) -> Attributions:
+    r"""Each node's and edge's share of the answer to each graph.
+
+    What is shared out is what the model answers: the log-odds of the class that it answers against
+    all others, by the calibrated probability, or the predicted number. Each network's answer is
+    shared out by the three parts that add up to it:
+
+    - **Exact neighbourhoods** (the fingerprint) are linear: a neighbourhood's weight goes in equal
+      parts to the nodes in it, exactly (:func:`~.spreading.over_neighbourhoods`).
+    - **The network's layers**, by integrated gradients (:class:`~.path.Path`).
+    - **Totals**, by the same integral, each handed on to the nodes or edges that make it up
+      (:func:`~lookhops.neighbourhoods.totals.spread_totals`).
+
+    Of several networks, members and seeds, the shares are averaged as their probabilities are
+    (:func:`~.question.weights_of`), and their standard deviation is given beside. What shares lack
+    to add up, for want of points of the integral, is spread over them in proportion to their size.
+
+    Args:
+        predictor: The model.
+        graphs: The graphs.
+        target: Which target to explain, of a model that answers several.
+    """
+    number, head = find_head(predictor.checkpoint.task, target)
+    answers = predictor.predict(graphs)
+    whole = predictor.whole(graphs)
+    classes, own = None, answers.targets[number]
+    if isinstance(own, ClassAnswers):
+        classes = torch.from_numpy(own.numbers).long().to(predictor.device)
+    question = Question(predictor.checkpoint.task, head, classes)
+    found = [
+        _of_network(predictor, whole, seed, network, question)
+        for seed in predictor.checkpoint.answering
+        for network in predictor.members[seed]
+    ]
+    return _joined(whole.graphs, answers, number, found, classes is not None)
+
+
+@dataclass(frozen=True, eq=False)
+class _Shares:
+    """Shares of one network's answers to all graphs, float64."""
+
+    node: Tensor
+    edge: Tensor
+    whole: Tensor
+    start: Tensor
+    end: Tensor
+
+
+def _of_network(
+    predictor: Predictor,
+    whole: WholeGraphs,
+    seed: int,
+    network: GraphNetwork,
+    question: Question,
+) -> _Shares:
+    """The shares of all graphs."""
+    network.requires_grad_(False)  # gradients are wanted of inputs alone
+    learnt, encoding = predictor.checkpoint.learnt[seed], predictor.encoding
+    inputs, graphs = predictor.inputs(whole, seed), whole.graphs
+    ask = partial(_integrated, predictor, inputs, seed, network, question)
+    found = ask(torch.arange(len(graphs), device=graphs.device), POINTS)
+    again = _unfinished(found, graphs)
+    if len(again):
+        found = found.put(_places(graphs, again), ask(again, MORE_POINTS))
+    node, edge, left = found.node, found.edge, torch.zeros_like(found.start)
+    if found.totals.shape[1]:
+        assert learnt.whole.mean is not None
+        sizes = encoding.nodes.sizes, None if encoding.edges is None else encoding.edges.sizes
+        mean = learnt.whole.mean.to(found.totals)
+        of_nodes, of_edges, left = spread_totals(graphs, found.totals, mean, *sizes)
+        node, edge = node + of_nodes, edge + of_edges
+    if "fingerprint" in network.readings:
+        own = neighbourhood_shares(network, whole, learnt.whole, found)
+        node = node + over_neighbourhoods(graphs, own)
+    return _Shares(node, edge, left, found.start, found.end)
+
+
+def _integrated(
+    predictor: Predictor,
+    inputs: MemberInputs,
+    seed: int,
+    network: GraphNetwork,
+    question: Question,
+    index: Tensor,
+    points: tuple[int, int],
+) -> PathShares:
+    """The shares of the inputs of the graphs with these numbers."""
+    learnt, encoding = predictor.checkpoint.learnt[seed], predictor.encoding
+    node = average_node(encoding, learnt)
+    edge = average_edge(encoding, learnt) if network.edge_channels else None
+    found = []
+    for part in _batches(inputs.graphs, index):
+        asked = question.select(part)
+        units = partial(asked.of, predictor, seed)
+        path = Path(network, inputs.level(network, part), node, edge, units)
+        found.append(path.integrate(*points))
+    return PathShares.join(found)
+
+
+def _places(graphs: Graphs, index: Tensor) -> dict[str, Tensor]:
+    """Numbers of the nodes and edges of some graphs, and theirs."""
+    node, edge = (elements_of(ptr, index)[0].long() for ptr in (graphs.node_ptr, graphs.edge_ptr))
+    return {"graph": index, "node": node, "edge": edge}
+
+
+def _batches(graphs: Graphs, index: Tensor) -> list[Tensor]:
+    """Numbers of graphs in batches that fit in memory with all that is kept for gradients."""
+    size = graphs.nodes_per_graph.to(index.device).index_select(0, index).long()
+    before = size.cumsum(0) - size
+    number = torch.arange(len(index), device=index.device)
+    batch = torch.maximum(before // BATCH_NODES, number // BATCH_GRAPHS)
+    return list(index.split(batch.unique_consecutive(return_counts=True)[1].tolist()))
+
+
+def _unfinished(found: PathShares, graphs: Graphs) -> Tensor:
+    """The graphs whose shares do not add up yet."""
+    graph = graphs.batch.long()
+    missing = found.missing(graph, graph[graphs.target.long()])
+    wanted = (found.end - found.start).abs().clamp(min=0.1)
+    return (missing.abs() > TOLERANCE * wanted).nonzero().flatten()
+
+
+def _joined(
+    graphs: Graphs, answers: Predictions, target: int, found: list[_Shares], classes: bool
+) -> Attributions:
+    """The shares of the answer that several networks give together."""
+    start, end = torch.stack([s.start for s in found]), torch.stack([s.end for s in found])
+    weight = weights_of(start, end, classes)
+    graph = graphs.batch.long()
+    edge_graph = graph[graphs.target.long()]
+    node = sum(w[graph] * s.node for w, s in zip(weight, found, strict=True))
+    edge = sum(w[edge_graph] * s.edge for w, s in zip(weight, found, strict=True))
+    whole = sum(w * s.whole for w, s in zip(weight, found, strict=True))
+    assert isinstance(node, Tensor)
+    assert isinstance(edge, Tensor)
+    assert isinstance(whole, Tensor)
+    baseline, value = together(start, classes), _answered(answers, target, together(end, classes))
+    residual = value - baseline - whole
+    residual = residual.index_add(0, graph, -node).index_add(0, edge_graph, -edge)
+    size = whole.abs().index_add(0, graph, node.abs()).index_add(0, edge_graph, edge.abs())
+    rate = residual / size.clamp(min=1e-12)
+    parts = {
+        "node": node + rate[graph] * node.abs(),
+        "edge": edge + rate[edge_graph] * edge.abs(),
+        "whole": whole + rate * whole.abs(),
+        "node_spread": torch.stack([s.node for s in found]).std(0, correction=0),
+        "edge_spread": torch.stack([s.edge for s in found]).std(0, correction=0),
+    }
+    rest = {"value": value, "baseline": baseline, "residual": residual}
+    arrays = {name: part.cpu().numpy() for name, part in (parts | rest).items()}
+    return Attributions(graphs, answers, target, networks=len(found), **arrays)
+
+
+def _answered(answers: Predictions, target: int, otherwise: Tensor) -> Tensor:
+    """What was answered, in the units of the shares; where a probability is rounded to 1 or 0, the
+    log-odds that the networks say."""
+    own = answers.targets[target]
+    if isinstance(own, NumberAnswers):
+        return torch.from_numpy(np.asarray(own.values)).to(otherwise)
+    p = torch.from_numpy(own.probabilities[np.arange(len(own.numbers)), own.numbers])
+    said = p.logit().to(otherwise)
+    return torch.where(said.abs() < 20, said, otherwise)

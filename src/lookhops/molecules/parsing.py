@@ -1,0 +1,181 @@
+"""Texts of molecules to what RDKit says of them: those that parse, and why the others do not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from typing import Any
+
+import numpy as np
+
+from lookhops.errors import LookHopsError
+from lookhops.molecules.features import Rows, molecule_rows
+from lookhops.molecules.sizes import why_too_large
+
+
+@dataclass(frozen=True)
+class Parsing:
+    """How molecules are parsed.
+
+    Args:
+        mol_blocks: Whether they are mol blocks, not SMILES.
+        salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
+        max_atoms: Molecules with more are not parsed.
+        canonical: Whether canonical SMILES are wanted.
+        only_first_failure: Whether to stop at the first molecule that does not parse.
+    """
+
+    mol_blocks: bool = False
+    salts: str = "keep"
+    max_atoms: int = 1000
+    canonical: bool = True
+    only_first_failure: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """What RDKit says of some molecules.
+
+    Args:
+        count: How many molecules there were.
+        rows: The numbers of those that parse, shape (m).
+        smiles: The SMILES of these, whose atoms stand in the same order.
+        canonical: Their canonical SMILES, where wanted.
+        atom_counts: Their numbers of atoms, shape (m).
+        atoms: What :func:`~lookhops.molecules.features.molecule_rows` says of atoms, shape (n, 6).
+        bond_counts: Their numbers of bonds, shape (m).
+        bonds: What it says of bonds, shape (e, 6).
+        failures: The number of each of the others, and why it does not parse.
+    """
+
+    count: int
+    rows: np.ndarray
+    smiles: list[str]
+    canonical: list[str]
+    atom_counts: np.ndarray
+    atoms: np.ndarray
+    bond_counts: np.ndarray
+    bonds: np.ndarray
+    failures: list[tuple[int, str]]
+
+    @classmethod
+    def failed(cls, reason: str) -> Parsed:
+        """One molecule that does not parse."""
+        return _collect(1, [], [], [], [], [], [(0, reason)])
+
+    @classmethod
+    def join(cls, parts: Sequence[Parsed]) -> Parsed:
+        """The molecules of the first part, then those of the second, ..."""
+        if len(parts) == 1:
+            return parts[0]
+        before = [0, *accumulate(part.count for part in parts)]
+        shifted = list(zip(before[:-1], parts, strict=True))
+        return cls(
+            before[-1],
+            np.concatenate([start + part.rows for start, part in shifted]),
+            list(chain.from_iterable(part.smiles for part in parts)),
+            list(chain.from_iterable(part.canonical for part in parts)),
+            np.concatenate([part.atom_counts for part in parts]),
+            np.concatenate([part.atoms for part in parts]),
+            np.concatenate([part.bond_counts for part in parts]),
+            np.concatenate([part.bonds for part in parts]),
+            [(start + row, reason) for start, part in shifted for row, reason in part.failures],
+        )
+
+
+def parse(structures: Sequence[str], how: Parsing) -> Parsed:
+    """Parse molecules, here and now.
+
+    Args:
+        structures: SMILES, or mol blocks.
+        how: How to parse them.
+    """
+    try:
+        from rdkit import Chem, rdBase
+    except ImportError as error:
+        raise LookHopsError("Molecules are read with RDKit: pip install rdkit.") from error
+    rows: list[int] = []
+    found: list[str] = []
+    canonical: list[str] = []
+    atoms: list[Rows] = []
+    bonds: list[Rows] = []
+    failures: list[tuple[int, str]] = []
+    with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
+        for number, structure in enumerate(structures):
+            too_large = why_too_large(structure, how.mol_blocks, how.max_atoms)
+            smiles, molecule = "", None
+            if not too_large:
+                smiles, molecule = _read(structure, how.mol_blocks, how.salts)
+            if molecule is None or not molecule.GetNumAtoms():
+                failures.append((number, too_large or _reason(structure, how.mol_blocks)))
+                if how.only_first_failure:
+                    break
+                continue
+            of_atoms, of_bonds = molecule_rows(molecule, smiles)
+            rows.append(number)
+            found.append(smiles)
+            atoms.append(of_atoms)
+            bonds.append(of_bonds)
+            if how.canonical:
+                canonical.append(Chem.MolToSmiles(molecule))
+    return _collect(len(structures), rows, found, canonical, atoms, bonds, failures)
+
+
+def _collect(
+    count: int,
+    rows: list[int],
+    smiles: list[str],
+    canonical: list[str],
+    atoms: list[Rows],
+    bonds: list[Rows],
+    failures: list[tuple[int, str]],
+) -> Parsed:
+    """Lists as arrays."""
+
+    def flat(each: list[Rows]) -> tuple[np.ndarray, np.ndarray]:
+        counts = np.array([len(own) for own in each], dtype=np.int32)
+        values = np.fromiter(chain.from_iterable(chain.from_iterable(each)), np.int32)
+        return counts, values.reshape(-1, 6)
+
+    numbers = np.array(rows, dtype=np.int64)
+    return Parsed(count, numbers, smiles, canonical, *flat(atoms), *flat(bonds), failures)
+
+
+def _read(structure: str, mol_block: bool, salts: str) -> tuple[str, Any]:
+    """SMILES and molecule, whose atoms stand in the order of the SMILES: a mol block's may not."""
+    from rdkit import Chem
+
+    if mol_block:
+        molecule = Chem.MolFromMolBlock(structure)
+        structure = "" if molecule is None else Chem.MolToSmiles(molecule)
+    molecule = Chem.MolFromSmiles(structure)
+    if salts == "largest" and molecule is not None and "." in structure:
+        pieces = Chem.GetMolFrags(molecule, asMols=True)
+        structure = Chem.MolToSmiles(max(pieces, key=_size))
+        molecule = Chem.MolFromSmiles(structure)
+    return structure, molecule
+
+
+def _size(piece: Any) -> tuple[int, int, str]:
+    """What makes a piece of a molecule the largest: atoms, then their numbers; then the SMILES."""
+    from rdkit import Chem
+
+    numbers = [atom.GetAtomicNum() for atom in piece.GetAtoms()]
+    return len(numbers), sum(numbers), Chem.MolToSmiles(piece)
+
+
+def _reason(structure: str, mol_block: bool) -> str:
+    """Why a molecule does not parse: how it is written, or its chemistry."""
+    from rdkit import Chem
+
+    if not structure.strip():
+        return "it is empty"
+    read = Chem.MolFromMolBlock if mol_block else Chem.MolFromSmiles
+    molecule = read(structure, sanitize=False)
+    if molecule is None:
+        return "not a mol block" if mol_block else "not SMILES"
+    if not molecule.GetNumAtoms():
+        return "it has no atoms"
+    problems = Chem.DetectChemistryProblems(molecule)
+    return " ".join(problems[0].Message().split()) if problems else "RDKit refuses it"

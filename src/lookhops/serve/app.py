@@ -1,0 +1,109 @@
+"""The service as one ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Collection, Sequence
+from contextlib import asynccontextmanager
+from http import HTTPStatus
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.exceptions import HTTPException
+from starlette.responses import JSONResponse, Response
+
+from lookhops import __version__
+from lookhops.errors import LookHopsError
+from lookhops.options.limits import DEFAULT_LIMITS, Limits
+from lookhops.serve.api import routes
+from lookhops.serve.bodies import in_a_sentence
+from lookhops.serve.guard import LOOPBACK, Guard, answer_refused
+from lookhops.serve.jobs import Jobs
+from lookhops.serve.metrics import Metrics
+from lookhops.serve.models import Models
+from lookhops.serve.page import STATIC, Files, page_routes
+from lookhops.serve.refusals import Refused
+from lookhops.serve.service import Service
+from lookhops.words import counted
+
+log = logging.getLogger("lookhops.serve")
+
+
+def create_app(
+    folders: Sequence[Path],
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    token: str = "",
+    hosts: Collection[str] = LOOPBACK,
+    device: str = "auto",
+) -> FastAPI:
+    """The service of some models: the page, the API, health and metrics.
+
+    Args:
+        folders: The models; the first answers where none is named.
+        limits: What one request may ask for.
+        token: Without it nothing is answered; none is needed where it is empty.
+        hosts: Names that the service may be called by; any where there are none.
+        device: Where the models compute.
+    """
+    metrics = Metrics()
+    service = Service(Models(folders, device, metrics.batch), limits, metrics, Jobs(limits))
+    metrics.jobs.set_function(lambda: service.jobs.under_way)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        watching = asyncio.create_task(service.models.keep_fresh())
+        yield
+        watching.cancel()
+        await service.close()
+
+    app = FastAPI(
+        title="LookHops",
+        version=__version__,
+        description=f"Answers of {counted(len(folders), 'model')} about whole graphs.",
+        docs_url=None,  # they would load scripts from elsewhere
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.include_router(routes(service))
+    app.include_router(page_routes())
+    app.mount("/static", Files(directory=STATIC))
+
+    @app.get("/health", summary="Whether it answers")
+    async def health() -> Response:
+        return JSONResponse({"status": "ok", "models": len(service.models.by_name)})
+
+    @app.get("/metrics", summary="Counters for Prometheus")
+    async def counters() -> Response:
+        return Response(metrics.text(), media_type=CONTENT_TYPE_LATEST)
+
+    _errors(app)
+    app.add_middleware(Guard, token=token, hosts=tuple(hosts), metrics=metrics)
+    return app
+
+
+def _errors(app: FastAPI) -> None:
+    """Errors as one sentence each; those that nobody can cause are logged."""
+
+    @app.exception_handler(LookHopsError)
+    async def refused(request: Request, error: LookHopsError) -> Response:
+        if not isinstance(error, Refused):
+            error = Refused(HTTPStatus.BAD_REQUEST, " ".join(str(error).split()))
+        return answer_refused(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def unfit(request: Request, error: RequestValidationError) -> Response:
+        return answer_refused(Refused(HTTPStatus.BAD_REQUEST, in_a_sentence(error.errors()[0])))
+
+    @app.exception_handler(HTTPException)
+    async def unknown(request: Request, error: HTTPException) -> Response:
+        sentence = f"{request.method} {request.url.path}: {error.detail}."
+        return answer_refused(Refused(HTTPStatus(error.status_code), sentence))
+
+    @app.exception_handler(Exception)
+    async def fault(request: Request, error: Exception) -> Response:
+        said = "A fault of LookHops, which its log describes."
+        return answer_refused(Refused(HTTPStatus.INTERNAL_SERVER_ERROR, said))

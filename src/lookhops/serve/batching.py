@@ -1,0 +1,162 @@
+"""One thread a model: the graphs of all requests that have arrived are answered together."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import accumulate, pairwise
+from queue import SimpleQueue
+from threading import Thread
+from typing import Any
+
+from lookhops.graphs import Graphs, concatenate
+from lookhops.models.answers import Predictions
+from lookhops.models.evaluation import graph_ids
+from lookhops.models.predictor import Predictor
+
+#: Nodes that are answered in one batch, save where one request has more.
+BATCH_NODES = 20_000
+
+
+#: Is told of each batch: how many requests, and how many graphs.
+Watcher = Callable[[int, int], None]
+
+
+@dataclass(eq=False)
+class Question:
+    """Graphs that wait for their answers.
+
+    Args:
+        predictor: Who is to answer.
+        graphs: In the columns that it was trained on.
+        coverage: Of its sets and intervals.
+        answers: What is answered.
+    """
+
+    predictor: Predictor
+    graphs: Graphs
+    coverage: float
+    answers: Future[Predictions] = field(default_factory=Future)
+
+    @property
+    def company(self) -> tuple[int, float]:
+        """Questions with the same are answered together."""
+        return id(self.predictor), self.coverage
+
+
+@dataclass(eq=False)
+class Call:
+    """Any other work of the model: an explanation, an embedding."""
+
+    work: Callable[[], Any]
+    result: Future[Any] = field(default_factory=Future)
+
+
+class Batcher:
+    """A thread that does all work of one model, one batch after the other.
+
+    A batch is whatever has arrived while the one before was answered: nobody waits for company.
+
+    Args:
+        name: Of the thread.
+        watcher: Is told the size of each batch.
+    """
+
+    def __init__(self, name: str, watcher: Watcher = lambda requests, graphs: None) -> None:
+        self._queue: SimpleQueue[Question | Call | None] = SimpleQueue()
+        self._watcher = watcher
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    async def predict(self, predictor: Predictor, graphs: Graphs, coverage: float) -> Predictions:
+        """The answers to some graphs, in the columns that the predictor was trained on."""
+        question = Question(predictor, graphs, coverage)
+        self._queue.put(question)
+        return await asyncio.wrap_future(question.answers)
+
+    async def call(self, work: Callable[[], Any]) -> Any:
+        """What some other work gives, done in its turn."""
+        call = Call(work)
+        self._queue.put(call)
+        return await asyncio.wrap_future(call.result)
+
+    @property
+    def waiting(self) -> int:
+        """Requests that nobody has begun to answer."""
+        return self._queue.qsize()
+
+    def close(self) -> None:
+        """End the thread when all that was asked is answered."""
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        waiting: deque[Question | Call | None] = deque()
+        while True:
+            waiting.extend(self._arrived(wait=not waiting))
+            first = waiting.popleft()
+            if first is None:
+                return
+            if isinstance(first, Call):
+                if first.result.set_running_or_notify_cancel():
+                    _settle(first.result, first.work)
+                continue
+            batch, room = [first], BATCH_NODES - first.graphs.num_nodes
+            while waiting and isinstance(one := waiting[0], Question):
+                room -= one.graphs.num_nodes
+                if room < 0:
+                    break
+                batch.append(one)
+                waiting.popleft()
+            self._answer([one for one in batch if one.answers.set_running_or_notify_cancel()])
+
+    def _arrived(self, wait: bool) -> Iterator[Question | Call | None]:
+        """All that is in the queue; where nothing is and ``wait``, the next that comes."""
+        if wait:
+            yield self._queue.get()
+        while not self._queue.empty():
+            yield self._queue.get()
+
+    def _answer(self, batch: list[Question]) -> None:
+        """Answer some questions: together those of one model and coverage."""
+        companies: dict[tuple[int, float], list[Question]] = {}
+        for one in batch:
+            companies.setdefault(one.company, []).append(one)
+        for questions in companies.values():
+            self._watcher(len(questions), sum(len(one.graphs) for one in questions))
+            try:
+                answers = _together(questions)
+            except Exception:  # whose fault it is shows when each is asked alone
+                for one in questions:
+                    _settle(one.answers, partial(_alone, one))
+            else:
+                for one, own in zip(questions, answers, strict=True):
+                    one.answers.set_result(own)
+
+
+def _together(questions: Sequence[Question]) -> list[Predictions]:
+    """The answers to each question, its graphs asked as one set with those of the others."""
+    first = questions[0]
+    graphs = [one.graphs for one in questions]
+    asked = graphs[0] if len(graphs) == 1 else concatenate(graphs)
+    answers = first.predictor.predict(asked, first.coverage)
+    ends = list(accumulate(map(len, graphs), initial=0))
+    parts = (answers.part(slice(*ends)) for ends in pairwise(ends))
+    # A set that was joined does not know what its graphs are called.
+    return [replace(own, ids=graph_ids(one)) for own, one in zip(parts, graphs, strict=True)]
+
+
+def _alone(question: Question) -> Predictions:
+    return _together([question])[0]
+
+
+def _settle(future: Future[Any], work: Callable[[], Any]) -> None:
+    """Do some work, and let its result or its error be that of a future."""
+    try:
+        future.set_result(work())
+    except BaseException as error:
+        future.set_exception(error)

@@ -1,0 +1,149 @@
+"""A small client of the service, with nothing but Python's own library."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, urlencode, urlsplit
+
+from lookhops.errors import LookHopsError
+
+JSON, CSV = "application/json", "text/csv"
+
+
+class Client:
+    """Asks a service that ``lookhops serve`` runs.
+
+    What the service refuses is raised as a :class:`LookHopsError` with its sentence. A client keeps
+    one connection, so that each thread needs its own.
+
+    .. code-block:: python
+
+        with Client("http://127.0.0.1:8000") as client:
+            for answer in client.predict(smiles=["CCO", "c1ccccc1"]):
+                print(answer["class"], answer["probabilities"])
+
+    Args:
+        address: Where the service is.
+        token: What it asks for, if it does.
+        timeout: Seconds to wait for an answer.
+    """
+
+    def __init__(
+        self, address: str = "http://127.0.0.1:8000", token: str = "", timeout: float = 120.0
+    ) -> None:
+        parts = urlsplit(address)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise LookHopsError(f"{address}: not an address; one is http://127.0.0.1:8000.")
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        self._address, self._token = address, token
+        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
+    def models(self) -> list[dict[str, Any]]:
+        """What there is to know of each model."""
+        return self._json("GET", "/v1/models")
+
+    def predict(self, **question: Any) -> list[dict[str, Any]]:
+        """One answer for each graph, as ``lookhops predict --json`` gives them.
+
+        Args:
+            question: ``smiles`` (and ``ids``), ``graphs`` in node-link form or ``tables`` (the
+                texts of ``edges``, ``nodes`` and ``graphs`` as CSV); ``model`` and ``coverage``.
+        """
+        return self._json("POST", "/v1/predict", question)["answers"]
+
+    def explain(self, **question: Any) -> list[dict[str, Any]]:
+        """What spoke for each answer.
+
+        Args:
+            question: As for :meth:`predict`; also ``rows``, ``target`` and ``pictures``.
+        """
+        return self._json("POST", "/v1/explain", question)["explanations"]
+
+    def embed(self, **question: Any) -> dict[str, Any]:
+        """The graphs as vectors: their ``ids``, ``readout`` and ``fingerprint``.
+
+        Args:
+            question: As for :meth:`predict`, and ``bits``, the length of the fingerprint.
+        """
+        return self._json("POST", "/v1/embed", question)
+
+    def predict_file(
+        self,
+        path: Path | str,
+        *,
+        model: str | None = None,
+        coverage: float | None = None,
+        progress: Callable[[int, int | None], None] | None = None,
+        every: float = 0.5,
+    ) -> str:
+        """The answers to a file of any kind that ``lookhops predict`` takes, as CSV.
+
+        Args:
+            path: The file.
+            model: Who is asked; by default the first model.
+            coverage: Of sets and intervals.
+            progress: Is called with the graphs that are done and all, again and again.
+            every: Seconds between two such calls.
+        """
+        path = Path(path)
+        query = {"name": path.name, "model": model, "coverage": coverage}
+        given = urlencode({key: value for key, value in query.items() if value is not None})
+        with path.open("rb") as file:
+            size = {"Content-Length": str(path.stat().st_size)}
+            job = json.loads(self._ask("POST", f"/v1/jobs?{given}", file, size))
+        at = f"/v1/jobs/{quote(job['id'])}"
+        while progress is not None and job["state"] in ("reading", "answering"):
+            progress(job["done"], job["total"])
+            time.sleep(every)
+            job = self._json("GET", at)
+        result = self._ask("GET", f"{at}/result", headers={"Accept": CSV}).decode()
+        if progress is not None:
+            progress(job["done"], job["total"])
+        self._ask("DELETE", at)
+        return result
+
+    def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
+        headers = {"Accept": JSON, **({} if body is None else {"Content-Type": JSON})}
+        content = None if body is None else json.dumps(body).encode()
+        return json.loads(self._ask(method, path, content, headers))
+
+    def _ask(
+        self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None
+    ) -> bytes:
+        """The content of an answer; a refusal is raised."""
+        own = {"Authorization": f"Bearer {self._token}"} if self._token else {}
+        try:
+            self._connection.request(method, path, body, {**own, **(headers or {})})
+            answer = self._connection.getresponse()
+            content = answer.read()
+        except (OSError, HTTPException) as error:
+            self._connection.close()
+            raise LookHopsError(
+                f"{self._address}: no answer ({error or type(error).__name__})."
+            ) from error
+        if answer.status >= 400:
+            raise LookHopsError(_sentence(answer, content))
+        return content
+
+
+def _sentence(answer: HTTPResponse, content: bytes) -> str:
+    """Why a request was refused."""
+    try:
+        return str(json.loads(content)["error"])
+    except (ValueError, KeyError, TypeError):
+        return f"The service answered {answer.status} {answer.reason}."

@@ -1,0 +1,115 @@
+"""Who may ask, and what every answer carries: token, host, headers, counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from hmac import compare_digest
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import JSONResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from lookhops.serve.metrics import Metrics
+from lookhops.serve.refusals import Refused
+
+#: What a page may load and do: its own files, and questions to this service.
+POLICY = "; ".join(
+    (
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src-elem 'self'",
+        "style-src-attr 'unsafe-inline'",  # of pictures: the widths of lines
+        "img-src 'self' data: blob:",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    )
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+#: Names of this machine that nobody else can take.
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+#: What is shown to everybody: the page knows nothing until it has a token.
+OPEN = ("/", "/health", "/openapi.json")
+
+
+class Guard:
+    """The outermost layer of the service.
+
+    Args:
+        app: What it guards.
+        token: Without it nothing is answered; none is needed where it is empty.
+        hosts: Names that the service may be called by; any where there are none. A page elsewhere
+            whose name suddenly leads to this machine is refused.
+        metrics: Are told of each request.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, hosts: Collection[str], metrics: Metrics) -> None:
+        self._app, self._token, self._hosts, self._metrics = app, token, hosts, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began, status = time.perf_counter(), 500
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers.update(HEADERS)
+                headers.setdefault("cache-control", "no-store")
+            await send(message)
+
+        with self._metrics.under_way.track_inprogress():
+            try:
+                refusal = self._refusal(scope["path"], Headers(scope=scope))
+                app = self._app if refusal is None else answer_refused(refusal)
+                await app(scope, receive, send_with_headers)
+            finally:
+                route: Any = scope.get("route")
+                path = getattr(route, "path", "other")
+                self._metrics.answered(path, status, time.perf_counter() - began)
+
+    def _refusal(self, path: str, headers: Headers) -> Refused | None:
+        """Why a request is not even looked at."""
+        host = headers.get("host", "")
+        if self._hosts and _name_of(host) not in self._hosts:
+            known = ", ".join(self._hosts)
+            sentence = f"This service is called {known}, not {_name_of(host)!r}."
+            return Refused(HTTPStatus.MISDIRECTED_REQUEST, sentence)
+        origin = headers.get("origin")
+        if origin is not None and origin.partition("://")[2] != host:
+            return Refused(HTTPStatus.FORBIDDEN, "Pages of other sites may not ask here.")
+        given = headers.get("authorization", "").removeprefix("Bearer ")
+        is_open = not self._token or path in OPEN or path.startswith("/static/")
+        if not is_open and not compare_digest(given.encode(), self._token.encode()):
+            sentence = "A token is needed: send the header `Authorization: Bearer TOKEN`."
+            return Refused(HTTPStatus.UNAUTHORIZED, sentence)
+        return None
+
+
+def answer_refused(refusal: Refused) -> JSONResponse:
+    """The answer to a request that is refused."""
+    headers = {"www-authenticate": "Bearer"} if refusal.status == 401 else None
+    return JSONResponse({"error": str(refusal)}, int(refusal.status), headers)
+
+
+def _name_of(host: str) -> str:
+    """A host without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return host

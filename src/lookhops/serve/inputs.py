@@ -1,0 +1,120 @@
+"""What a request holds, as graphs: SMILES, node-link objects, tables, or a file of any kind.
+
+All but SMILES are written to a folder of their own and read as the command reads files, so that
+the service says what the command says, without the folder.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from lookhops.datasets import ENDINGS, load
+from lookhops.datasets.molecule_table import MoleculeTable
+from lookhops.datasets.molecules import featurise
+from lookhops.datasets.text_tables import suffix_of
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.models.predictor import Predictor
+from lookhops.options import AS_USUAL, Reading
+from lookhops.serve.notes import notes
+
+#: Files that a request can hold by the type of its content, and what they are called.
+FILES = {
+    "text/csv": "input.csv",
+    "text/tab-separated-values": "input.tsv",
+    "application/x-ndjson": "input.jsonl",
+    "chemical/x-daylight-smiles": "input.smi",
+    "chemical/x-mdl-sdfile": "input.sdf",
+}
+#: Archives of whole collections are no questions.
+SUFFIXES = tuple(ending for ending in ENDINGS if ending != ".zip")
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Graphs that a model is asked about.
+
+    Args:
+        predictor: The model.
+        given: The graphs with all that their source said.
+        graphs: The same in the columns that the model was trained on.
+        notes: What there is to say of how they were read.
+        source: The file that they were read from; empty where they came as SMILES.
+    """
+
+    predictor: Predictor
+    given: Graphs
+    graphs: Graphs
+    notes: list[str]
+    source: Path | str = ""
+
+
+def safe_name(name: str) -> str:
+    """The name of a file as it is kept, of a kind that holds graphs."""
+    kept = re.sub(r"[^\w.+-]+", "-", Path(name.replace("\\", "/")).name)[-80:].lstrip(".-")
+    if suffix_of(Path(kept)) not in SUFFIXES or kept.startswith(suffix_of(Path(kept))):
+        raise LookHopsError(
+            f"{kept or 'The file'}: not a kind of file that holds graphs; those end in "
+            f"{', '.join(SUFFIXES)}."
+        )
+    return kept
+
+
+def read_smiles(
+    predictor: Predictor, smiles: Sequence[str], ids: Sequence[str] | None = None
+) -> Asked:
+    """Molecules, read as those were that the model was trained on."""
+    if ids is not None and len(ids) != len(smiles):
+        raise LookHopsError(f"There are {len(smiles)} SMILES but {len(ids)} ids.")
+    numbers = [str(number) for number in range(1, len(smiles) + 1)]
+    where = [f"molecule {number}" for number in numbers]
+    table = MoleculeTable("", where, list(smiles), list(numbers if ids is None else ids))
+    with notes() as said:
+        given = featurise(table, AS_USUAL.or_remembered(_remembered(predictor)))
+        return Asked(predictor, given, predictor.read(given), said)
+
+
+def read_file(predictor: Predictor, path: Path) -> Asked:
+    """The graphs of a file, or of a folder of tables, read as the command reads them."""
+    with notes() as said, without_folder(path.parent):
+        given = load(path, remembered=_remembered(predictor))
+        if not len(given):
+            raise LookHopsError(f"{path}: there are no graphs.")
+        asked = Asked(predictor, given, predictor.read(given), said, path)
+    said[:] = [sentence.replace(f"{path.parent}/", "") for sentence in said]
+    return asked
+
+
+def write_node_link(folder: Path, graphs: Sequence[Mapping[str, Any]]) -> Path:
+    """A file with one graph a line."""
+    path = folder / "graphs.jsonl"
+    path.write_text("".join(json.dumps(graph) + "\n" for graph in graphs), encoding="utf-8")
+    return path
+
+
+def write_tables(folder: Path, tables: Mapping[str, str]) -> Path:
+    """A folder of tables: ``edges.csv``, and ``nodes.csv`` and ``graphs.csv`` where given."""
+    path = folder / "tables"
+    path.mkdir()
+    for name, text in tables.items():
+        (path / f"{name}.csv").write_text(text, encoding="utf-8", newline="")
+    return path
+
+
+@contextmanager
+def without_folder(folder: Path) -> Iterator[None]:
+    """Sentences of the block without the folder, which is ours and not the user's."""
+    try:
+        yield
+    except LookHopsError as error:
+        raise LookHopsError(str(error).replace(f"{folder}/", "")) from error
+
+
+def _remembered(predictor: Predictor) -> Reading:
+    return replace(predictor.checkpoint.reading, invalid="skip")

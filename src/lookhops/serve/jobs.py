@@ -1,0 +1,219 @@
+"""Large files: each is a job with progress, whose result waits for who asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from itertools import islice
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any
+
+import numpy as np
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.models.answer_table import answer_csv, answer_records
+from lookhops.models.answers import Predictions
+from lookhops.options.limits import Limits
+from lookhops.serve.inputs import Asked, read_file, without_folder
+from lookhops.serve.models import ServedModel
+from lookhops.serve.refusals import Refused, too_large
+
+#: Graphs of a job that are answered at a time: others get their turn between two such parts.
+PART = 256
+#: Seconds that a job is kept.
+KEPT = 3600.0
+#: Jobs that are answered at a time; the others wait.
+AT_ONCE = 2
+
+log = logging.getLogger("lookhops.serve")
+
+
+@dataclass(eq=False)
+class Job:
+    """A file whose graphs are answered.
+
+    Args:
+        id: By which it is asked for; nobody can guess it.
+        folder: Where its files are.
+        path: The file.
+        model: Who answers.
+        coverage: Of sets and intervals.
+    """
+
+    id: str
+    folder: Path
+    path: Path
+    model: ServedModel
+    coverage: float
+    state: str = "reading"
+    done: int = 0
+    asked: Asked | None = None
+    error: LookHopsError | None = None
+    began: float = field(default_factory=time.monotonic)
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    task: asyncio.Task[None] | None = None
+
+    def about(self) -> dict[str, Any]:
+        """How far it is, as JSON can hold it."""
+        return {
+            "id": self.id,
+            "model": self.model.name,
+            "name": self.path.name,
+            "state": self.state,
+            "done": self.done,
+            "total": None if self.asked is None else len(self.asked.graphs),
+            "error": None if self.error is None else str(self.error),
+            "notes": [] if self.asked is None else self.asked.notes,
+        }
+
+    @property
+    def csv(self) -> Path:
+        """The result as a table."""
+        return self.folder / "answers.csv"
+
+    def records(self, limit: int | None) -> list[Any]:
+        """The result as records, or the first of them."""
+        with (self.folder / "answers.jsonl").open(encoding="utf-8") as lines:
+            return [json.loads(line) for line in islice(lines, limit)]
+
+    async def finished(self) -> Job:
+        """The job when it is done; why it failed is raised."""
+        await self.ended.wait()
+        if self.error is not None:
+            raise self.error
+        return self
+
+
+class Jobs:
+    """All jobs of a service.
+
+    Args:
+        limits: How many are kept, and how large they may be.
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._folder = Path(mkdtemp(prefix="lookhops-jobs-"))
+        self._jobs: dict[str, Job] = {}
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        # Files are read and written beside the threads that read requests.
+        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="jobs")
+
+    def new(self, name: str, model: ServedModel, coverage: float) -> Job:
+        """A job whose file is still to come: write it to its ``path``, then :meth:`start`."""
+        self._forget()
+        key = secrets.token_urlsafe(12)
+        folder = self._folder / key
+        folder.mkdir()
+        job = self._jobs[key] = Job(key, folder, folder / name, model, coverage)
+        return job
+
+    def start(self, job: Job) -> None:
+        """Begin to answer."""
+        job.task = asyncio.create_task(self._run(job))
+
+    def named(self, key: str) -> Job:
+        """The job of an id."""
+        if key not in self._jobs:
+            raise Refused(
+                HTTPStatus.NOT_FOUND,
+                f"There is no job {key!r}: results are kept for an hour, and the oldest go first.",
+            )
+        return self._jobs[key]
+
+    def drop(self, key: str) -> None:
+        """Forget a job, done or not."""
+        job = self._jobs.pop(key)
+        if job.task is not None:
+            job.task.cancel()
+        shutil.rmtree(job.folder, ignore_errors=True)
+
+    @property
+    def under_way(self) -> int:
+        """How many are not done."""
+        return sum(not job.ended.is_set() for job in self._jobs.values())
+
+    def close(self) -> None:
+        """Forget all of them."""
+        for key in list(self._jobs):
+            self.drop(key)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _forget(self) -> None:
+        """Make room: jobs that are too old go, and the oldest that are done."""
+        now = time.monotonic()
+        done = [key for key, job in self._jobs.items() if job.ended.is_set()]
+        many = len(self._jobs) + 1 - self._limits.max_jobs
+        for number, key in enumerate(done):
+            if number < many or now - self._jobs[key].began > KEPT:
+                self.drop(key)
+        if len(self._jobs) >= self._limits.max_jobs:
+            raise Refused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"{len(self._jobs)} jobs are under way, as many as there may be; try again later.",
+            )
+
+    async def _run(self, job: Job) -> None:
+        try:
+            async with self._turns:
+                await self._answer(job)
+        except LookHopsError as error:
+            job.error, job.state = error, "failed"
+        except Exception:
+            log.exception("job %s", job.id)
+            said = "A fault of LookHops, which its log describes."
+            job.error = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, said)
+            job.state = "failed"
+        finally:
+            job.ended.set()
+
+    async def _answer(self, job: Job) -> None:
+        loop = asyncio.get_running_loop()
+        predictor = job.model.predictor
+        asked = await loop.run_in_executor(self._threads, read_file, predictor, job.path)
+        job.asked, job.state = asked, "answering"
+        found = []
+        for part in parts(asked.graphs, self._limits.max_nodes):
+            found.append(await job.model.predict(predictor, part, job.coverage))
+            job.done += len(part)
+        await loop.run_in_executor(self._threads, _write, job, Predictions.joined(found))
+        job.state = "done"
+
+
+def parts(graphs: Graphs, most_nodes: int) -> Iterator[Graphs]:
+    """Graphs in parts of at most so many nodes, in order."""
+    sizes = graphs.nodes_per_graph.cpu().numpy()
+    if len(sizes) and sizes.max() > most_nodes:
+        one, count = int(sizes.argmax()) + 1, int(sizes.max())
+        sentence = f"{graphs.name}: graph {one} has {count:,} nodes, more than {most_nodes:,}."
+        raise too_large(sentence)
+    ends, start = sizes.cumsum(), 0
+    while start < len(graphs):
+        before = ends[start] - sizes[start]
+        stop = int(np.searchsorted(ends, before + most_nodes, side="right"))
+        stop = min(stop, start + PART)
+        yield graphs.select(slice(start, stop))
+        start = stop
+
+
+def _write(job: Job, answers: Predictions) -> None:
+    """The result, as a table and as records."""
+    assert job.asked is not None
+    given = job.asked.given
+    with without_folder(job.folder):
+        table = answer_csv(job.path, given, answers, job.coverage)
+        job.csv.write_text(table, encoding="utf-8", newline="")
+    lines = (json.dumps(record) + "\n" for record in answer_records(given, answers))
+    with (job.folder / "answers.jsonl").open("w", encoding="utf-8") as file:
+        file.writelines(lines)

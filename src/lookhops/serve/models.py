@@ -1,0 +1,173 @@
+"""The models that are served: each is read anew when its folder changes, in one step."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any
+
+from lookhops.errors import LookHopsError
+from lookhops.files import current
+from lookhops.graphs import Graphs
+from lookhops.models.answers import Predictions
+from lookhops.models.folder import CONFIG
+from lookhops.models.predictor import Predictor
+from lookhops.serve.batching import Batcher, Watcher
+from lookhops.serve.refusals import Refused
+from lookhops.tasks import Classification
+from lookhops.words import counted
+
+#: Seconds between two looks at the folders.
+LOOK_EVERY = 1.0
+
+log = logging.getLogger("lookhops.serve")
+
+
+class ServedModel:
+    """A model folder, and the thread that answers with it.
+
+    Args:
+        folder: The model.
+        device: Where it computes.
+        watcher: Is told the size of each batch.
+    """
+
+    def __init__(self, folder: Path, device: str, watcher: Watcher) -> None:
+        self.folder, self.device = folder, device
+        self.name = folder.resolve().name
+        self._seen = self._look()
+        #: What answers now; who has begun with one stays with it.
+        self.predictor = Predictor(folder, device)
+        #: Why the folder as it is now could not be read, where it could not.
+        self.trouble = ""
+        self.batcher = Batcher(f"model {self.name}", watcher)
+
+    @property
+    def version(self) -> str:
+        """A short name for the weights."""
+        return version_of(self.predictor)
+
+    def reload(self) -> bool:
+        """Read the folder where it has changed; a folder that cannot be read changes nothing.
+
+        Returns:
+            Whether another model answers from now on.
+        """
+        seen = self._look()
+        if seen == self._seen and not self.trouble:
+            return False
+        try:
+            found = Predictor(self.folder, self.device)
+        except LookHopsError as error:
+            if self.trouble != str(error):
+                log.warning("%s; what was read before answers on", error)
+            self.trouble, self._seen = str(error), seen
+            return False
+        before = self.version
+        self.predictor, self.trouble, self._seen = found, "", seen
+        if self.version != before:
+            log.info("%s: read anew", self.name)
+        return self.version != before
+
+    def _look(self) -> tuple[int, ...]:
+        """What changes when the folder does."""
+        try:
+            found = current(self.folder / CONFIG).stat()
+        except OSError:
+            return ()
+        return found.st_mtime_ns, found.st_size, found.st_ino
+
+    async def predict(self, predictor: Predictor, graphs: Graphs, coverage: float) -> Predictions:
+        """The answers to some graphs, together with whoever asks at the same time."""
+        return await self.batcher.predict(predictor, graphs, coverage)
+
+    def about(self) -> dict[str, Any]:
+        """What there is to know of the model, as JSON can hold it."""
+        checkpoint = self.predictor.checkpoint
+        config = checkpoint.config
+        summary, task = config["metrics"]["summary"], checkpoint.task
+        heads = [
+            {
+                "name": head.name,
+                **(
+                    {"classes": list(head.task.class_names)}
+                    if isinstance(head.task, Classification)
+                    else {}
+                ),
+            }
+            for head in task.heads
+        ]
+        shown = (metric for metric in task.metrics if metric.shown and summary.get(metric.name))
+        return {
+            "name": self.name,
+            "version": self.version,
+            "trained_on": config["data"]["name"],
+            "graphs": config["data"]["graphs"],
+            "molecules": checkpoint.encoding.featuriser.startswith("molecules"),
+            "targets": heads,
+            "networks": sum(len(checkpoint.weights[seed]) for seed in checkpoint.answering),
+            "tested": {one.title: _tested(one, summary[one.name]) for one in shown},
+            "trouble": self.trouble or None,
+        }
+
+
+def version_of(predictor: Predictor) -> str:
+    """A short name for a model's weights."""
+    return str(predictor.checkpoint.config["weights_sha256"])[:12]
+
+
+def _tested(metric: Any, found: Mapping[str, Any]) -> str:
+    """A metric of the test parts in words: ``80.1 % (77.9 to 82.3 %)``."""
+    ends = found.get("interval")
+    interval = f" ({metric.written(*ends, joint=' to ')})" if ends else ""
+    return f"{metric.written(found['mean'])}{interval}"
+
+
+class Models:
+    """All models that are served, by their names: those of their folders.
+
+    Args:
+        folders: The models; the first answers where none is named.
+        device: Where they compute.
+        watcher: Is told the size of each batch.
+    """
+
+    def __init__(self, folders: Sequence[Path], device: str, watcher: Watcher) -> None:
+        names = [folder.resolve().name for folder in folders]
+        for name in names:
+            if names.count(name) > 1:
+                raise LookHopsError(
+                    f"Two models are called {name!r}: models are called as their folders; rename "
+                    "one."
+                )
+        made = (ServedModel(folder, device, watcher) for folder in folders)
+        self.by_name = {model.name: model for model in made}
+
+    def named(self, name: str | None) -> ServedModel:
+        """The model of a name; the first where none is given."""
+        if name is None:
+            return next(iter(self.by_name.values()))
+        if name not in self.by_name:
+            known = ", ".join(self.by_name)
+            sentence = f"No model is called {name!r}; there {_are(len(self.by_name))}: {known}."
+            raise Refused(HTTPStatus.NOT_FOUND, sentence)
+        return self.by_name[name]
+
+    async def keep_fresh(self) -> None:
+        """Look at the folders again and again."""
+        while True:
+            await asyncio.sleep(LOOK_EVERY)
+            for model in self.by_name.values():
+                await asyncio.to_thread(model.reload)
+
+    def close(self) -> None:
+        """End the threads when all that was asked is answered."""
+        for model in self.by_name.values():
+            model.batcher.close()
+
+
+def _are(count: int) -> str:
+    return f"{'is' if count == 1 else 'are'} {counted(count, 'model')}"

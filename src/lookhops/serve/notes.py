@@ -1,0 +1,33 @@
+"""Warnings as sentences for who asked: each thread's own.
+
+``warnings.catch_warnings`` changes what all threads do, so that a service cannot use it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import local
+from typing import Any
+
+_thread = local()
+
+
+@contextmanager
+def notes() -> Iterator[list[str]]:
+    """The warnings of this thread within the block, as they come."""
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = _show
+    said: list[str] = []
+    _thread.said = said
+    try:
+        yield said
+    finally:
+        del _thread.said
+
+
+def _show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+    said = getattr(_thread, "said", None)
+    if said is not None and issubclass(category, UserWarning):
+        said.append(str(message))

@@ -1,0 +1,170 @@
+"""What requests are answered with, and the way from a request to the graphs that it asks about."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Generic, TypeVar
+
+from starlette.requests import Request
+
+from lookhops.options.limits import Limits
+from lookhops.serve.bodies import Source, read_body
+from lookhops.serve.inputs import (
+    FILES,
+    Asked,
+    read_file,
+    read_smiles,
+    write_node_link,
+    write_tables,
+)
+from lookhops.serve.jobs import Jobs
+from lookhops.serve.metrics import Metrics
+from lookhops.serve.models import Models, ServedModel
+from lookhops.serve.refusals import Refused, too_large
+
+JSON, CSV = "application/json", "text/csv"
+#: Threads that read the graphs of requests.
+READERS = 2
+
+B = TypeVar("B", bound=Source)
+
+
+@dataclass(frozen=True, eq=False)
+class Received(Generic[B]):
+    """A request that was read.
+
+    Args:
+        kind: The type of its content.
+        body: What it says beside the graphs.
+        model: Who is asked.
+        asked: The graphs.
+    """
+
+    kind: str
+    body: B
+    model: ServedModel
+    asked: Asked
+
+
+@dataclass(eq=False)
+class Service:
+    """All that requests are answered with."""
+
+    models: Models
+    limits: Limits
+    metrics: Metrics
+    jobs: Jobs
+    readers: ThreadPoolExecutor = field(
+        default_factory=lambda: ThreadPoolExecutor(READERS, thread_name_prefix="reader")
+    )
+
+    @asynccontextmanager
+    async def receive(
+        self, request: Request, body: type[B], query: Mapping[str, Any]
+    ) -> AsyncIterator[Received[B]]:
+        """A request, while the file that it may be lies in a folder; given up after some time.
+
+        Args:
+            request: JSON, or a file of a type in ``FILES``.
+            body: What the JSON holds.
+            query: The same of a file: the parameters of its address.
+        """
+        try:
+            async with asyncio.timeout(self.limits.max_seconds):
+                kind = content_type(request)
+                content = [chunk async for chunk in chunks(request, self.limits.max_body)]
+                with TemporaryDirectory(prefix="lookhops-") as folder:
+                    yield await self._read(kind, b"".join(content), body, query, Path(folder))
+        except TimeoutError as error:
+            raise Refused(
+                HTTPStatus.SERVICE_UNAVAILABLE,
+                f"It took over {self.limits.max_seconds:g} s; send fewer graphs, or a job.",
+            ) from error
+
+    async def _read(
+        self, kind: str, content: bytes, body: type[B], query: Mapping[str, Any], folder: Path
+    ) -> Received[B]:
+        given = {name: value for name, value in query.items() if value is not None}
+        said = read_body(body, content if kind == JSON else given)
+        said.check(is_file=kind != JSON)
+        model = self.models.named(said.model)
+        predictor = model.predictor
+        if kind != JSON:
+            path = folder / FILES[kind]
+            path.write_bytes(content)
+            asked = await self._outside(read_file, predictor, path)
+        elif said.smiles is not None:
+            self._check_count(len(said.smiles))
+            asked = await self._outside(read_smiles, predictor, said.smiles, said.ids)
+        elif said.graphs is not None:
+            self._check_count(len(said.graphs))
+            asked = await self._outside(read_file, predictor, write_node_link(folder, said.graphs))
+        elif said.tables is not None:
+            tables = said.tables.model_dump(exclude_none=True)
+            asked = await self._outside(read_file, predictor, write_tables(folder, tables))
+        else:
+            job = await self.jobs.named(said.job or "").finished()
+            assert job.asked is not None
+            return Received(kind, said, job.model, job.asked)
+        self._check_count(len(asked.graphs))
+        if asked.graphs.num_nodes > self.limits.max_nodes:
+            raise too_large(
+                f"{asked.graphs.num_nodes:,} nodes are more than the {self.limits.max_nodes:,} of "
+                "one request; send fewer graphs at a time."
+            )
+        return Received(kind, said, model, asked)
+
+    async def _outside(self, work: Callable[..., Asked], *given: Any) -> Asked:
+        """What some reading gives, outside of the event loop."""
+        return await asyncio.get_running_loop().run_in_executor(self.readers, work, *given)
+
+    def _check_count(self, graphs: int) -> None:
+        if graphs > self.limits.max_graphs:
+            raise too_large(
+                f"{graphs:,} graphs are more than the {self.limits.max_graphs:,} of one request; "
+                "send them as a job."
+            )
+
+    async def close(self) -> None:
+        """End all threads, when what was asked is answered."""
+        self.jobs.close()
+        await asyncio.to_thread(self.models.close)
+        self.readers.shutdown(wait=False)
+
+
+async def chunks(request: Request, most: float) -> AsyncIterator[bytes]:
+    """The body of a request piece by piece; refused beyond so many MB."""
+    limit, size = int(most * 1e6), 0
+    refusal = too_large(f"The body has more than {most:g} MB; send less, or a file as a job.")
+    declared = request.headers.get("content-length", "")
+    if declared.isdecimal() and int(declared) > limit:
+        raise refusal
+    async for chunk in request.stream():
+        size += len(chunk)
+        if size > limit:
+            raise refusal
+        yield chunk
+
+
+def content_type(request: Request) -> str:
+    """The type of a request's content, one that is read here."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON and kind not in FILES:
+        sentence = f"Send the header `Content-Type`, one of {', '.join((JSON, *FILES))}."
+        raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, sentence)
+    return kind
+
+
+def wants_csv(request: Request, otherwise: bool) -> bool:
+    """Whether a table is asked for; ``otherwise`` where the request does not say."""
+    accepted = request.headers.get("accept", "*/*").lower()
+    if CSV in accepted:
+        return True
+    return otherwise and JSON not in accepted

@@ -1,0 +1,158 @@
+"""Candidates of one shape, trained together and judged by validation: nothing is tested."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
+from lookhops.graphs import Graphs
+from lookhops.options import Architecture, Protocol
+from lookhops.tasks import Task
+from lookhops.training.batches import number_of_batches
+from lookhops.training.eager import EagerEngine
+from lookhops.training.randomness import seeded_model
+from lookhops.training.rates import Rates
+from lookhops.training.stacked import StackedEngine, stackable
+from lookhops.training.trainer import Progress, Run, fit
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What validation says of a candidate on a split.
+
+    Args:
+        score: The task's main metric of the validation part; none where the loss stopped being a
+            number, or the metric is not defined there.
+        loss: The lowest validation loss.
+        epochs: That it was trained for.
+        seconds: Its share of the time.
+        pruned: Whether its training was ended early; the score is the best until then.
+    """
+
+    score: float | None
+    loss: float
+    epochs: int
+    seconds: float
+    pruned: bool = False
+
+
+#: A network to train: its rates, and the seed of its split and of all that is random in it.
+Wanted = tuple[Rates, int]
+#: Asked after each epoch whether a candidate, known by its rates, is not worth going on with.
+Hopeless = Callable[[Rates, Run], bool]
+
+
+@dataclass(frozen=True, eq=False)
+class CandidateTrainer:
+    """Trains candidates, those of one shape in one stack. Each is the same network as alone.
+
+    Args:
+        graphs: Graphs with targets.
+        task: What is asked.
+        protocol: How to train; neither its rates nor its seeds and splits are read.
+        device: Where.
+        stacked: Whether candidates are trained together, where their layers allow it.
+        on_epoch: Called after each epoch.
+    """
+
+    graphs: Graphs
+    task: Task
+    protocol: Protocol
+    device: torch.device
+    stacked: bool = True
+    on_epoch: Callable[[Progress], None] = lambda progress: None
+
+    def judge(
+        self,
+        architecture: Architecture,
+        rates: Sequence[Rates],
+        splits: Mapping[int, Split],
+        hopeless: Hopeless = lambda rates, run: False,
+    ) -> list[list[Judged]]:
+        """Train a network for each of the rates on each split.
+
+        Args:
+            architecture: The shape that they share; its dropout is not read.
+            rates: What they differ in.
+            splits: By their seeds; the test parts are not read.
+            hopeless: Asked after each epoch whether a network is to be pruned.
+
+        Returns:
+            For each of the rates, what validation says on each split.
+        """
+        wanted = dict.fromkeys((own, seed) for own in rates for seed in splits)
+        together = self.stacked and self._stackable(architecture)
+        stacks: dict[int, list[Wanted]] = {}
+        nodes = self.graphs.nodes_per_graph.cpu()
+        for i, one in enumerate(wanted):  # networks of a stack take equally many steps
+            steps = number_of_batches(splits[one[1]].train, nodes, self.protocol)
+            stacks.setdefault(steps if together else i, []).append(one)
+        found: dict[Wanted, Judged] = {}
+        for own in stacks.values():
+            found |= self._halved(architecture, own, splits, together, hopeless)
+        return [[found[own, seed] for seed in splits] for own in rates]
+
+    def _stackable(self, architecture: Architecture) -> bool:
+        told = Encoding.fit(self.graphs, architecture.reads_edges)
+        outputs = self.task.out_channels
+        return stackable(seeded_model(0, told.width, outputs, architecture, **told.sizes))
+
+    def _halved(
+        self,
+        architecture: Architecture,
+        wanted: Sequence[Wanted],
+        splits: Mapping[int, Split],
+        together: bool,
+        hopeless: Hopeless,
+    ) -> dict[Wanted, Judged]:
+        """A stack, or its halves one after the other where it does not fit the GPU's memory."""
+        try:
+            return self._train(architecture, wanted, splits, together, hopeless)
+        except torch.OutOfMemoryError:
+            if len(wanted) == 1:
+                raise
+        gc.collect()
+        torch.cuda.empty_cache()
+        half = len(wanted) // 2
+        rest = splits, together, hopeless
+        first = self._halved(architecture, wanted[:half], *rest)
+        return first | self._halved(architecture, wanted[half:], *rest)
+
+    def _train(
+        self,
+        architecture: Architecture,
+        wanted: Sequence[Wanted],
+        splits: Mapping[int, Split],
+        together: bool,
+        hopeless: Hopeless,
+    ) -> dict[Wanted, Judged]:
+        """Train one stack."""
+        nothing, task = torch.zeros(0, dtype=torch.long), self.task
+        rates, seeds = zip(*wanted, strict=True)
+        own = {seed: Split(splits[seed].train, splits[seed].val, nothing) for seed in seeds}
+        make = StackedEngine if together else EagerEngine
+        rest = [own[seed] for seed in seeds], seeds, architecture, self.protocol, self.device, rates
+        engine = make(self.graphs, task, *rest)
+        runs = [Run(seed, own[seed]) for seed in seeds]
+
+        def after_epoch(progress: Progress) -> None:
+            self.on_epoch(progress)
+            for (own_rates, _), run in zip(wanted, runs, strict=True):
+                if not run.done(self.protocol):
+                    run.pruned = hopeless(own_rates, run)
+
+        fit(engine, task, runs, self.protocol, after_epoch, go_on=True)
+        target, outputs = task.targets(self.graphs).cpu(), engine.predict("val")
+        found = {}
+        for one, run, output, fitted in zip(wanted, runs, outputs, engine.fitted_each, strict=True):
+            answers = task.in_units(output, None if fitted is None else fitted.cpu())
+            score = task.evaluate(answers, target[run.split.val])[task.main.name]
+            seconds = sum(row["seconds"] for row in run.history)
+            score = None if run.failed else score
+            found[one] = Judged(score, run.best_loss, len(run.history), seconds, run.pruned)
+        return found

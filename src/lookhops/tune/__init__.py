@@ -1,0 +1,1 @@
+"""Tuning: which configuration suits these graphs best, and how much that gains."""

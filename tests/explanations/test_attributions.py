@@ -1,0 +1,130 @@
+"""Shares add up to the answer, belong to their graph, and point at what a model can only know."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from lookhops import Graphs, LookHopsError
+from lookhops.datasets.hop_tasks import hop_task
+from lookhops.explanations import Attributions, attribute
+from lookhops.graphs.targets import Target, targets_of
+from lookhops.models.answers import ClassAnswers
+from lookhops.options import FINGERPRINT, RECOMMENDED, Architecture
+
+
+def sums(found: Attributions) -> np.ndarray:
+    """Baseline and all shares of each graph."""
+    graph = found.graphs.batch.numpy()
+    nodes = np.bincount(graph, found.node, len(found))
+    edges = np.bincount(graph[found.graphs.target.numpy()], found.edge, len(found))
+    return found.baseline + found.whole + nodes + edges
+
+
+def check(found: Attributions) -> None:
+    """Everything adds up to the answer, and did so within 5 % before the rest was spread."""
+    own = found.answers.targets[found.target]
+    if isinstance(own, ClassAnswers):
+        p = own.probabilities[np.arange(len(found)), own.numbers]
+        np.testing.assert_allclose(found.value, np.log(p) - np.log1p(-p), atol=1e-6)
+    else:
+        np.testing.assert_allclose(found.value, own.values)
+    np.testing.assert_allclose(sums(found), found.value, rtol=1e-9, atol=1e-9)
+    size = np.abs(found.value - found.baseline)
+    assert (np.abs(found.residual) <= 0.05 * np.maximum(size, 0.1)).mean() > 0.95
+    assert np.median(np.abs(found.residual) / np.maximum(size, 0.1)) < 0.01
+
+
+def test_shares_of_classes_add_up_over_seeds(of_classes, molecules):
+    found = attribute(of_classes, molecules)
+    check(found)
+    assert found.networks == 2
+    assert found.in_log_odds
+    assert (found.node_spread > 0).any()
+
+
+def test_shares_of_numbers_add_up(trained, molecules):
+    y = molecules.nodes_per_graph.double()
+    graphs = replace(molecules, y=y, targets=targets_of(y))
+    check(attribute(trained(graphs, members=2), graphs))
+
+
+def test_one_of_several_targets_is_explained(trained, molecules):
+    size = molecules.nodes_per_graph.double()
+    y = torch.stack((size, (size > size.median()).double()), 1)
+    graphs = replace(molecules, y=y, targets=(Target("atoms"), Target("large", ("no", "yes"))))
+    predictor = trained(graphs)
+    with pytest.raises(LookHopsError, match="several targets; name one of them: large, atoms"):
+        attribute(predictor, graphs)
+    with pytest.raises(LookHopsError, match="no target 'small'"):
+        attribute(predictor, graphs, "small")
+    for name in ("atoms", "large"):
+        check(attribute(predictor, graphs, name))
+
+
+@pytest.mark.parametrize(
+    "architecture",
+    [
+        Architecture(hidden=8, layers=2),
+        Architecture(conv="gcn", pool="topk", hidden=8, layers=3, ratio=0.6),
+        replace(RECOMMENDED, hidden=8, layers=3, edge_ratio=0.5, fingerprint=None, totals=False),
+        FINGERPRINT,
+    ],
+    ids=["licheb", "gcn-topk", "edge-ratio", "fingerprint"],
+)
+def test_every_architecture_adds_up(trained, architecture):
+    graphs = hop_task(1, 40)
+    check(attribute(trained(graphs, architecture), graphs[:20]))
+
+
+def test_an_explanation_belongs_to_its_graph(of_classes, molecules):
+    together = attribute(of_classes, molecules[:12])
+    alone = attribute(of_classes, molecules[5:6])
+    ptr = molecules.node_ptr
+    own = slice(int(ptr[5]), int(ptr[6]))
+    np.testing.assert_allclose(together.node[own], alone.node, atol=2e-4)
+    np.testing.assert_allclose(together[5].edge, alone[0].edge, atol=2e-4)
+
+
+def test_a_fingerprint_is_shared_out_exactly(trained):
+    """Without a network there is no integral: nothing is left to spread."""
+    graphs = hop_task(1, 40)
+    found = attribute(trained(graphs, FINGERPRINT), graphs)
+    np.testing.assert_allclose(found.residual, 0, atol=1e-5)
+    assert not found.edge.any()
+    assert not found.baseline.any()
+
+
+def test_the_node_that_tells_the_class_has_the_largest_share(trained):
+    """Stars whose class is the label of one leaf."""
+    torch.manual_seed(0)
+    size, leaves = 60, 6
+    y = torch.arange(size) % 2
+    labels = torch.zeros(size, leaves + 1, dtype=torch.long)
+    told = torch.randint(1, leaves + 1, (size,))
+    labels[torch.arange(size), told] = 1 + y
+    first = torch.arange(size).repeat_interleave(leaves) * (leaves + 1)
+    leaf = first + torch.arange(1, leaves + 1).repeat(size)
+    graphs = Graphs.from_edges(
+        torch.cat((first, leaf)),
+        torch.cat((leaf, first)),
+        torch.full((size,), leaves + 1),
+        labels=labels.view(-1, 1),
+        y=y,
+    )
+    predictor = trained(graphs, max_epochs=40)
+    found = attribute(predictor, graphs)
+    right = found.answers.numbers == y.numpy()
+    assert right.mean() > 0.9
+    largest = np.abs(found.node).reshape(size, -1).argmax(1)
+    assert (largest == told.numpy())[right].mean() > 0.9
+
+
+def test_one_graph_has_each_edge_once(of_classes, molecules):
+    found = attribute(of_classes, molecules[:3])
+    one = found[1]
+    assert one.smiles == molecules.columns["smiles"][1]
+    assert len(one.edges) * 2 == int(molecules.edge_ptr[2] - molecules.edge_ptr[1])
+    total = one.baseline + one.whole + one.node.sum() + one.edge.sum()
+    assert total == pytest.approx(one.value)

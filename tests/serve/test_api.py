@@ -1,0 +1,278 @@
+"""The API: what it answers is what the command answers, and what it refuses is refused alike."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from lookhops.datasets import load
+from lookhops.options.limits import Limits
+
+SMILES = ["CCO", "c1ccccc1", "CC(=O)Oc1ccccc1C(=O)O"]
+TABLE = "name,smiles,note\nethanol,CCO,x\nbroken,C1CC,y\nbenzene,c1ccccc1,\n"
+
+
+def node_link(graphs):
+    """Hop tasks as node-link objects, node by node."""
+    found = []
+    for number in range(len(graphs)):
+        one = graphs.select([number])
+        kinds = [one.label_values[0][label] for label in one.labels[:, 0].tolist()]
+        pairs = {tuple(sorted(pair)) for pair in one.edge_index.T.tolist()}
+        found.append(
+            {
+                "id": f"g{number}",
+                "nodes": [{"id": i, one.label_names[0]: kind} for i, kind in enumerate(kinds)],
+                "edges": [{"source": s, "target": t} for s, t in sorted(pairs)],
+            }
+        )
+    return found
+
+
+def csv_of(rows):
+    written = io.StringIO()
+    table = csv.DictWriter(written, list(rows[0]))
+    table.writeheader()
+    table.writerows(rows)
+    return written.getvalue()
+
+
+def numbers(answers):
+    return [[answer["probabilities"], answer["similarity"]] for answer in answers]
+
+
+def close(one, other):
+    return (
+        json.loads(json.dumps(one), parse_float=lambda x: pytest.approx(float(x), abs=1e-5))
+        == other
+    )
+
+
+@pytest.fixture(scope="module")
+def tasks():
+    return load("hops-1", size=60)[:6]
+
+
+def test_the_same_records_and_rows_as_the_command(service, molecule_model, lookhops, tmp_path):
+    source = tmp_path / "input.csv"
+    source.write_text(TABLE)
+    _, printed, _ = lookhops("predict", molecule_model, source, "--json", "--coverage", 0.8)
+    kind = {"content_type": "text/csv"}
+    asked = service.post("/v1/predict?coverage=0.8", TABLE, accept="application/json", **kind)
+    assert asked.status == 200
+    assert close(json.loads(printed), asked.json()["answers"])
+    assert asked.json()["answers"][1] == {
+        "id": "broken",
+        "skipped": json.loads(printed)[1]["skipped"],
+    }
+    assert "input.csv" in asked.json()["notes"][0]
+    assert "lookhops-" not in asked.json()["notes"][0]
+    _, printed, _ = lookhops("predict", molecule_model, source)
+    asked = service.post("/v1/predict", TABLE, **kind)
+    assert asked.headers["content-type"].startswith("text/csv")
+    assert list(csv.reader(io.StringIO(printed))) == list(
+        csv.reader(io.StringIO(asked.content.decode()))
+    )
+
+
+def test_every_form_gives_the_same_answers(service, tasks):
+    graphs = node_link(tasks)
+    name = tasks.label_names[0]
+    body = {"model": "tasks", "graphs": graphs}
+    first = service.post("/v1/predict", body)
+    assert first.status == 200, first.json()
+    assert [one["id"] for one in first.json()["answers"]] == [f"g{i}" for i in range(6)]
+    edges = csv_of([{"graph": g["id"], **edge} for g in graphs for edge in g["edges"]])
+    nodes = csv_of(
+        [{"graph": g["id"], "node": n["id"], name: n[name]} for g in graphs for n in g["nodes"]]
+    )
+    as_tables = service.post(
+        "/v1/predict", {"model": "tasks", "tables": {"edges": edges, "nodes": nodes}}
+    )
+    lines = "".join(json.dumps(graph) + "\n" for graph in graphs)
+    as_file = service.post(
+        "/v1/predict?model=tasks",
+        lines,
+        content_type="application/x-ndjson",
+        accept="application/json",
+    )
+    for other in (as_tables, as_file):
+        assert close(numbers(first.json()["answers"]), numbers(other.json()["answers"]))
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        ({"smiles": ["C1CC"]}, 400, "none of the 1 molecules parses: molecule 1 ("),
+        ({"smiles": []}, 400, "there are no molecules"),
+        ({"smiles": ["C"], "ids": ["a", "b"]}, 400, "There are 1 SMILES but 2 ids."),
+        ({"smiles": ["C"], "coverage": 1.5}, 400, "A coverage is between 0 and 1, not 1.5."),
+        ({"smiles": ["C"], "model": "other"}, 404, "No model is called 'other'; there are 2"),
+        ({"smiles": ["C"], "model": "tasks"}, 400, "the model was trained on hops-1"),
+        ({"smiles": ["C"], "graphs": []}, 400, "there is smiles and graphs"),
+        ({}, 400, "there is none of them"),
+        ({"smiles": "C"}, 400, "smiles: input should be a valid array"),
+        ({"smiles": ["C"], "colour": 1}, 400, "colour: extra inputs are not permitted"),
+        ({"graphs": [{"nodes": 3}], "model": "tasks"}, 400, "graphs.jsonl, line 1: each of its"),
+        ({"tables": {"edges": "a,b\n1,2\n"}, "model": "tasks"}, 400, "tables/edges.csv: "),
+        ({"job": "none"}, 404, "There is no job 'none'"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_said_in_a_sentence(service, body, status, said):
+    refused = service.post("/v1/predict", body)
+    assert refused.status == status
+    assert said in refused.json()["error"]
+    assert "/tmp" not in refused.json()["error"]
+
+
+def test_a_refusal_has_the_sentence_of_the_command(service, molecule_model, lookhops, tmp_path):
+    table = "name,color\na,b\n"
+    source = tmp_path / "input.csv"
+    source.write_text(table)
+    code, _, said = lookhops("predict", molecule_model, source)
+    refused = service.post("/v1/predict", table, content_type="text/csv")
+    assert (code, refused.status) == (2, 400)
+    assert said == f"lookhops: {tmp_path}/{refused.json()['error']}\n"
+
+
+def test_limits(make_service):
+    small = make_service(Limits(max_graphs=2, max_nodes=8, max_body=0.0005, max_file=0.0004))
+    many = small.post("/v1/predict", {"smiles": ["C"] * 3})
+    assert (many.status, many.json()["error"][:22]) == (413, "3 graphs are more than")
+    large = small.post("/v1/predict", {"smiles": ["CCCCC", "CCCCC"]})
+    assert (large.status, large.json()["error"][:9]) == (413, "10 nodes ")
+    long = small.post("/v1/predict", {"smiles": ["C" * 600]})
+    assert (long.status, "more than 0.0005 MB" in long.json()["error"]) == (413, True)
+    declared = small.post("/v1/predict", {"smiles": ["C"]}, content_length="999999")
+    assert declared.status == 413
+    assert small.post("/v1/jobs?name=a.smi", "C" * 600).status == 413
+    job = small.post("/v1/jobs?name=a.smi", "CCCCCCCCC nonane\n").json()
+    failed = small.get(f"/v1/jobs/{job['id']}/result")
+    assert (failed.status, failed.json()["error"]) == (413, "a: graph 1 has 9 nodes, more than 8.")
+    assert small.post("/v1/predict", {"smiles": ["CC", "CC"]}).status == 200
+    slow = make_service(Limits(max_seconds=1e-4)).post("/v1/predict", {"smiles": ["CC"]})
+    assert (slow.status, slow.json()["error"][:12]) == (503, "It took over")
+
+
+def test_who_may_ask(make_service, service):
+    assert service.get("/v1/models", host="evil.example").status == 421
+    assert service.get("/v1/models", host="localhost:8000").status == 200
+    assert service.get("/v1/models", host="[::1]:8000").status == 200
+    assert service.get("/v1/models", host="[").status == 421
+    assert (
+        service.post("/v1/predict", {"smiles": ["C"]}, origin="http://evil.example").status == 403
+    )
+    guarded = make_service(token="a long secret", hosts=())
+    for given in ({}, {"authorization": "Bearer a long secre"}, {"authorization": "Bearer \xe9"}):
+        refused = guarded.get("/v1/models", host="anything", **given)
+        assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert guarded.get("/metrics", **given).status == 401
+    assert guarded.get("/v1/models", authorization="Bearer a long secret").status == 200
+    for path in ("/", "/health", "/static/page.js", "/static/look.css", "/openapi.json"):
+        assert guarded.get(path).status == 200
+    assert b"molecules" not in guarded.get("/").content  # the page itself says nothing of models
+
+
+def test_every_answer_forbids_what_is_elsewhere(service):
+    for path in ("/", "/v1/models", "/nothing", "/static/openchemlib/openchemlib.js"):
+        headers = service.get(path).headers
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert headers["x-content-type-options"] == "nosniff"
+    assert b"://" not in service.get("/").content
+    assert service.get("/static/../app.py").status == 404
+
+
+def test_models_health_and_metrics(service):
+    found = service.get("/v1/models").json()
+    assert [one["name"] for one in found] == ["molecules", "tasks"]
+    assert found[0]["targets"] == [{"name": "", "classes": ["low", "medium", "high"]}]
+    assert (found[0]["molecules"], found[1]["molecules"], found[0]["networks"]) == (True, False, 2)
+    assert found[0]["tested"]["accuracy"].endswith("%")
+    assert service.get("/health").json() == {"status": "ok", "models": 2}
+    service.post("/v1/predict", {"smiles": SMILES})
+    text = service.get("/metrics").content.decode()
+    assert 'lookhops_requests_total{path="/v1/predict",status="200"}' in text
+    assert "lookhops_batch_requests_bucket" in text
+    assert service.get("/v1/nothing").json() == {"error": "GET /v1/nothing: Not Found."}
+    assert service.get("/v1/predict").status == 405
+
+
+def test_jobs(service, molecule_model, lookhops, tmp_path):
+    source = tmp_path / "my file.csv"
+    rows = [f"m{number},{'C' * (1 + number % 30)}O" for number in range(300)]
+    source.write_text("\n".join(["id,smiles", *rows, "bad,C1"]) + "\n")
+    begun = service.post("/v1/jobs?name=my%20file.csv&coverage=0.8", source.read_bytes())
+    assert begun.status == 202
+    assert (begun.json()["state"], begun.json()["name"]) == ("reading", "my-file.csv")
+    at = f"/v1/jobs/{begun.json()['id']}"
+    table = service.get(f"{at}/result")
+    _, printed, _ = lookhops("predict", molecule_model, source, "--coverage", 0.8)
+    assert table.content.decode().splitlines() == printed.splitlines()
+    assert "my-file-answers.csv" in table.headers["content-disposition"]
+    state = service.get(at).json()
+    assert (state["state"], state["done"], state["total"]) == ("done", 300, 300)
+    records = service.get(f"{at}/result?limit=3", accept="application/json").json()["answers"]
+    alone = service.post("/v1/predict", {"smiles": ["CO", "CCO", "CCCO"], "coverage": 0.8})
+    assert close(numbers(alone.json()["answers"]), numbers(records))
+    assert service.ask("DELETE", at).status == 204
+    assert service.get(at).status == service.get(f"{at}/result").status == 404
+
+
+def test_jobs_that_fail_and_jobs_that_are_too_many(make_service):
+    small = make_service(Limits(max_jobs=2))
+    assert (
+        small.post("/v1/jobs?name=../../x.zip", b"").json()["error"].startswith("x.zip: not a kind")
+    )
+    assert small.post("/v1/jobs?name=.csv", b"").status == 400
+    assert small.post("/v1/jobs?name=a.csv&coverage=2", b"").status == 400
+    assert small.post("/v1/jobs", b"").json()["error"].endswith("query.name: field required.")
+    keys = []
+    for _ in range(4):
+        keys.append(small.post("/v1/jobs?name=a.csv", "x,y\n1,2\n").json()["id"])
+        failed = small.get(f"/v1/jobs/{keys[-1]}/result")
+        assert (failed.status, failed.json()["error"][:6]) == (400, "a.csv:")
+        assert small.get(f"/v1/jobs/{keys[-1]}").json()["error"] == failed.json()["error"]
+    kept = [small.get(f"/v1/jobs/{key}").status for key in keys]
+    assert kept == [404, 404, 200, 200]
+
+
+def test_packed_graphs_and_sdf_as_jobs(service, tasks, tmp_path):
+    from rdkit import Chem
+
+    tasks.save(tmp_path / "some.graphs")
+    job = service.post(
+        "/v1/jobs?name=some.graphs&model=tasks", (tmp_path / "some.graphs").read_bytes()
+    )
+    assert len(service.get(f"/v1/jobs/{job.json()['id']}/result").content.splitlines()) == 7
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles("CCO"))
+    sdf = service.post("/v1/predict", f"{block}$$$$\n", content_type="chemical/x-mdl-sdfile")
+    assert (sdf.status, len(sdf.content.splitlines())) == (200, 2)
+
+
+def test_embeddings(service, molecule_model):
+    from lookhops.datasets.molecules import from_smiles
+    from lookhops.models.predictor import Predictor
+
+    found = service.post("/v1/embed", {"smiles": [*SMILES, "C1"], "bits": 64}).json()
+    direct = Predictor(molecule_model, "cpu").embed(from_smiles(SMILES), bits=64)
+    assert found["fingerprint"] == direct.fingerprint.tolist()
+    for one, other in zip(found["readout"], direct.readout.tolist(), strict=True):
+        assert one == pytest.approx(other, abs=1e-5)
+    assert [one["id"] for one in found["skipped"]] == ["4"]
+    assert service.post("/v1/embed?bits=-1", TABLE, content_type="text/csv").status == 400
+
+
+def test_the_description_has_examples_that_work(service):
+    described = service.get("/openapi.json").json()
+    assert {"/v1/models", "/v1/predict", "/v1/embed", "/v1/jobs", "/health"} <= set(
+        described["paths"]
+    )
+    content = described["paths"]["/v1/predict"]["post"]["requestBody"]["content"]
+    examples = content["application/json"]["examples"]
+    assert set(examples) == {"smiles", "node-link", "tables"}
+    assert service.post("/v1/predict", examples["smiles"]["value"]).status == 200
+    table = content["text/csv"]["examples"]["molecules"]["value"]
+    assert service.post("/v1/predict", table, content_type="text/csv").status == 200
+    schema = content["application/json"]["schema"]
+    assert "coverage" in schema["properties"]

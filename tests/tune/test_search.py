@@ -1,0 +1,154 @@
+"""A search: what it tries, what it prunes, that it goes on as if it had not been stopped."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from lookhops.datasets import SplitPlan
+from lookhops.errors import LookHopsError
+from lookhops.options import Protocol
+from lookhops.tasks import task_of
+from lookhops.training.candidates import CandidateTrainer, Judged
+from lookhops.training.trainer import Run
+from lookhops.tune.inner import inner_splits
+from lookhops.tune.search import Search
+from lookhops.tune.space import Space
+from lookhops.tune.study import StudyFile, finished, is_complete
+
+optuna = pytest.importorskip("optuna")
+PROTOCOL = Protocol(seeds=(11,), split="stratified")
+
+
+class Oracle(CandidateTrainer):
+    """Judges by a formula: wide networks with a rate near 0.001 are good; every split is noisy."""
+
+    def judge(self, architecture, rates, splits, hopeless):
+        self.__dict__.setdefault("asked", []).append((architecture, len(rates), list(splits)))
+        return [
+            [Judged(self.score(architecture, own, seed), 0.5, 3, 0.1) for seed in splits]
+            for own in rates
+        ]
+
+    def score(self, architecture, own, seed):
+        if own.weight_decay == 1e-3:
+            return None  # as if its loss had stopped being a number
+        rate = abs(torch.tensor(own.learning_rate / 1e-3).log().item())
+        return architecture.hidden / 1000 - rate / 10 + seed % 7 / 100
+
+
+@pytest.fixture
+def make(tasks, tmp_path):
+    def make(name="study.sqlite", trainer=Oracle, **settings):
+        task = task_of(tasks)
+        file = StudyFile.open(tmp_path / name, "seed 11", task.main, {"k": 1, **settings})
+        plan = SplitPlan.of(tasks, PROTOCOL)
+        made = trainer(tasks, task, PROTOCOL, torch.device("cpu"))
+        return Search(file, Space.parse(None), made, inner_splits(tasks, plan, 11, 3), 4)
+
+    return make
+
+
+def tried(search):
+    return [(t.params, t.user_attrs, t.state, t.value) for t in finished(search.study)]
+
+
+def kept(search):
+    trials = finished(search.file.study)
+    return [(t.params, t.user_attrs, t.state, t.value) for t in trials]
+
+
+def test_stacks_of_one_shape_the_recommended_model_first(make):
+    search = make()
+    search.run(20)
+    assert search.space.candidate(finished(search.study)[0].params).name == "recommended"
+    asked = search.trainer.asked
+    firsts = [one for one in asked if one[2] == [11]]
+    assert [count for _, count, _ in firsts] == [4] * 5
+    later = [one for one in asked if one[2] != [11]]
+    assert all(len(seeds) == 2 and 11 not in seeds for _, _, seeds in later)
+    assert sum(count for _, count, _ in later) < 20  # some were pruned
+    for trial in finished(search.study):
+        judged = len(trial.user_attrs["scores"])
+        assert judged == (3 if is_complete(trial) else judged % 3)
+    record = search.record(11)
+    best = record.chosen
+    assert best.value == max(t.value for t in finished(search.study) if is_complete(t))
+    assert best.value >= finished(search.study)[0].value
+
+
+def test_one_that_diverged_is_never_the_best(make):
+    search = make()
+    search.run(24)
+    lost = [t for t in finished(search.study) if t.params["weight_decay"] == 1e-3]
+    assert lost
+    assert all(not t.user_attrs["scores"] and not is_complete(t) for t in lost)
+
+
+def test_a_search_that_was_killed_goes_on_to_the_same_end(make, monkeypatch):
+    whole, broken = make("whole.sqlite"), make("broken.sqlite")
+    whole.run(16)
+    broken.run(8)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Oracle, "judge", killed)
+        with pytest.raises(KeyboardInterrupt):
+            broken.run(16)
+    again = make("broken.sqlite")
+    again.run(16)
+    assert tried(again) == tried(whole) == kept(again)
+    again.run(16)
+    assert len(again.trainer.asked) == len(whole.trainer.asked) - 4
+
+
+class Slow(Oracle):
+    """As the others, but tells of epochs, in which the score rises to what it is in the end."""
+
+    def judge(self, architecture, rates, splits, hopeless):
+        found = []
+        for own in rates:
+            found.append([])
+            for seed in splits:
+                run, score = Run(seed, None), self.score(architecture, own, seed) or 0.0
+                for epoch in range(1, 41):
+                    run.best_epoch = epoch
+                    run.history.append({"val_accuracy": score * epoch / 40})
+                    run.pruned = hopeless(own, run)
+                    if run.pruned:
+                        break
+                found[-1].append(Judged(score * epoch / 40, 0.5, epoch, 0.1, run.pruned))
+        return found
+
+
+def test_what_lags_behind_the_median_of_its_epoch_is_pruned_there(make):
+    search = make(trainer=Slow)
+    search.run(24)
+    trials = finished(search.study)
+    assert all(is_complete(t) for t in trials[:4])  # nothing to compare with yet
+    epochs = {t.user_attrs["epochs"] for t in trials if not is_complete(t)}
+    assert 20 in epochs
+    assert epochs <= {20, 30, 40}  # the last: at the end of the first inner split
+    for trial in trials:
+        if not is_complete(trial):
+            assert len(trial.user_attrs["scores"]) == 1
+
+
+def test_time_that_is_up_leaves_one_stack(make):
+    search = make()
+    search.run(100, until=0.0)
+    assert len(finished(search.study)) == 4
+
+
+def test_other_settings_are_refused(make):
+    make()
+    with pytest.raises(LookHopsError, match=r"other settings \(k\).*--overwrite"):
+        make(k=2)
+
+
+def test_a_file_that_is_no_study_is_refused(make, tmp_path):
+    Path(tmp_path / "study.sqlite").write_text("not a database, but long enough for a header" * 9)
+    with pytest.raises(LookHopsError, match=r"cannot be used as a study.*--overwrite"):
+        make()
