@@ -25,6 +25,7 @@ from lookhops.training.engine import Engine
 from lookhops.training.randomness import FINAL, member_seed, seeded_model
 from lookhops.training.stacked import StackedEngine, stackable
 from lookhops.training.unseen import Unseen
+from lookhops.training.workers import ALONE, Workers
 
 
 @dataclass
@@ -131,6 +132,7 @@ def train(
     stacked: bool | None = None,
     resume: Resume | None = None,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
+    workers: Workers = ALONE,
 ) -> list[Run]:
     """Train one model for each seed of the protocol, of one network or several; test it once.
 
@@ -145,6 +147,7 @@ def train(
             GPU, since on the CPU it is slower. The numbers are the same within rounding.
         resume: Gives, for the runs of a stack, what an earlier :class:`Progress` held of it.
         on_epoch: Called after each epoch.
+        workers: The processes that make this call together, each for its share of every batch.
     """
     architecture = architecture or Architecture()
     protocol = protocol or Protocol()
@@ -157,7 +160,7 @@ def train(
         for seed, part in parts.items()
         for member in range(protocol.members)
     ]
-    engines = _engines(graphs, task, begun, architecture, protocol, chosen, stacked)
+    engines = _engines(graphs, task, begun, architecture, protocol, chosen, stacked, workers)
     runs = _train_all(engines, task, protocol, resume, on_epoch)
     return sorted(runs, key=lambda run: protocol.seeds.index(run.seed))
 
@@ -172,12 +175,13 @@ def train_on_all(
     device: str | torch.device = "auto",
     resume: Resume | None = None,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
+    workers: Workers = ALONE,
 ) -> Run:
     """Train on all graphs that have a target, for so many epochs: nothing is left to test on.
 
     Args:
-        graphs, architecture, protocol, task, device, resume, on_epoch: As for :func:`train`; of the
-            protocol, neither seeds nor splits.
+        graphs, architecture, protocol, task, device, resume, on_epoch, workers: As for
+            :func:`train`; of the protocol, neither seeds nor splits.
         epochs: How many.
     """
     none = torch.zeros(0, dtype=torch.long)
@@ -185,7 +189,7 @@ def train_on_all(
     chosen, fixed = choose_device(device), replace(protocol, max_epochs=epochs, patience=epochs)
     begun = [Run(FINAL, everything, member=member) for member in range(protocol.members)]
     together = chosen.type == "cuda"
-    engines = _engines(graphs, task, begun, architecture, fixed, chosen, together)
+    engines = _engines(graphs, task, begun, architecture, fixed, chosen, together, workers)
     [run] = _train_all(engines, task, fixed, resume, on_epoch)
     return run
 
@@ -327,6 +331,7 @@ def _engines(
     protocol: Protocol,
     device: torch.device,
     stacked: bool,
+    workers: Workers,
 ) -> Iterator[tuple[Engine, list[Run]]]:
     """One engine for all runs that can be stacked, else one for each; with its runs."""
     encoding = Encoding.fit(graphs, architecture.reads_edges)
@@ -341,7 +346,8 @@ def _engines(
     for own in stacks.values():
         splits = [run.split for run in own]
         seeds = [member_seed(run.seed, run.member) for run in own]
-        yield engine(graphs, task, splits, seeds, architecture, protocol, device), own
+        options = architecture, protocol, device
+        yield engine(graphs, task, splits, seeds, *options, workers=workers), own
 
 
 def choose_device(device: str | torch.device) -> torch.device:
