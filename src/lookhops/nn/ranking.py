@@ -88,8 +88,8 @@ def _on_cpu(x: Tensor) -> bool:
 
 def ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, Tensor]:
     """The elements by segment and falling score: where each segment starts, and that order."""
-    bits = max(score.numel() - 1, 1).bit_length()
     on_cpu = _on_cpu(score)
+    bits = max(score.numel() - 1, 1).bit_length() if on_cpu else 0
     if on_cpu and score.dtype == torch.float32 and bits + num_segments.bit_length() <= 31:
         # Segment, score and place packed into one number: sorting those is many times as fast as
         # sorting places by their scores, and no two are equal. Floats order as the integers of the
