@@ -72,21 +72,8 @@ def sketch(num_nodes: int, edges: Array, smiles: str | None, width: int, height:
         for (i, j), ((x1, y1), (x2, y2)) in zip(edges.tolist(), place[edges].tolist(), strict=True)
     ]
     radius = float(np.clip(0.36 * _length(place, edges, width), 1.5, width * 9 / 320))
-    return Sketch(place, radius, _plain_names(num_nodes), lines)
-
-
-def node_names(num_nodes: int, smiles: str | None) -> list[str]:
-    """What each node is called: ``O (atom 2)`` in a molecule, else ``node 2``."""
-    molecule = None if smiles is None else _molecule(smiles, num_nodes)
-    return _plain_names(num_nodes) if molecule is None else _atom_names(molecule)
-
-
-def _plain_names(num_nodes: int) -> list[str]:
-    return [f"node {i}" for i in range(num_nodes)]
-
-
-def _atom_names(molecule: Any) -> list[str]:
-    return [f"{atom.GetSymbol()} (atom {atom.GetIdx()})" for atom in molecule.GetAtoms()]
+    names = [f"node {i}" for i in range(num_nodes)]
+    return Sketch(place, radius, names, lines)
 
 
 def _length(place: Array, edges: Array, otherwise: float) -> float:
@@ -131,9 +118,8 @@ def _sketch_molecule(molecule: Any, width: int, height: int) -> Sketch:
     # Less than half of a bond: the discs of neighbours do not overlap.
     length = _length(place, np.array(bonds, dtype=int).reshape(-1, 2), width / 11.2)
     radius = float(np.clip(0.42 * length, 3, width * 14 / 320))
-    return Sketch(
-        place, radius, _atom_names(molecule), _shapes(drawer.GetDrawingText()), molecule=True
-    )
+    names = [f"{atom.GetSymbol()} (atom {atom.GetIdx()})" for atom in molecule.GetAtoms()]
+    return Sketch(place, radius, names, _shapes(drawer.GetDrawingText()), molecule=True)
 
 
 def _shapes(text: str) -> list[Shape]:

@@ -113,7 +113,7 @@ def _render(template: str, graph: LayeredGraph, size: tuple[int, int], **texts: 
 
 @cache
 def templates() -> Environment:
-    """The pictures, whose names and words are escaped where they say so."""
+    """The pictures' templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     found = Environment(

@@ -126,9 +126,9 @@ class Explanations(BaseModel):
     model: str
     version: str
     explanations: list[dict[str, Any]] = Field(
-        description="For each graph the `value` that is explained, in its `unit`: that of an "
-        "average graph (`baseline`), and the shares of `nodes`, of `edges` (`edges_share`) and of "
-        "the graph as a `whole`, which add up to it; a sentence (`said`) and a `picture` (SVG)."
+        description="As `lookhops explain` gives them: the `value` that is explained, that of an "
+        "average graph (`baseline`), and the shares of `nodes`, of `edges` (`edge_shares`) and of "
+        "the graph as a `whole`, which add up to it; a `sentence`; and a `picture` (SVG)."
     )
     notes: list[str]
 

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-
-from lookhops.drawing.shares import coloured
-from lookhops.drawing.sketch import node_names
+from lookhops.drawing.shares import draw_shares
 from lookhops.errors import LookHopsError
-from lookhops.explanations import Attribution, attribute
+from lookhops.explanations import attribute
+from lookhops.explanations.attribution import common_limit
 from lookhops.serve.inputs import Asked
-from lookhops.words import MINUS, joined
-
-#: Nodes that a sentence names on each side.
-NAMED = 3
 
 
 def graphs_of(asked: Asked, rows: Sequence[int] | None) -> list[int]:
@@ -42,48 +36,11 @@ def graphs_of(asked: Asked, rows: Sequence[int] | None) -> list[int]:
 
 
 def explanations(asked: Asked, chosen: Sequence[int], target: str | None) -> list[dict[str, Any]]:
-    """Each graph's shares, a sentence and a picture, as JSON can hold them."""
+    """Each graph's shares as ``lookhops explain`` gives them, with a picture (SVG)."""
     found = attribute(asked.predictor, asked.graphs.select(chosen), target)
-    return [_record(found[number]) for number in range(len(found))]
-
-
-def _record(one: Attribution) -> dict[str, Any]:
-    said = sentence(one)
-    return {
-        "id": one.id,
-        "answer": one.answer,
-        "unit": one.unit,
-        "value": one.value,
-        "baseline": one.baseline,
-        "whole": one.whole,
-        "nodes": one.node.tolist(),
-        "nodes_spread": one.node_spread.tolist(),
-        "edges": one.edges.tolist(),
-        "edges_share": one.edge.tolist(),
-        "edges_spread": one.edge_spread.tolist(),
-        "said": said,
-        "picture": coloured(one.edges, one.node, one.edge, f"{one.id}: {said}", one.smiles),
-    }
-
-
-def sentence(one: Attribution) -> str:
-    """The nodes that spoke most for and against an answer, with half of their edges' shares."""
-    shares = one.node.copy()
-    for end in one.edges.T:
-        np.add.at(shares, end, one.edge / 2)
-    names = node_names(len(shares), one.smiles)
-    order = np.argsort(-np.abs(shares), kind="stable")
-    largest = float(np.abs(shares).max(initial=0.0))
-    parts = []
-    sides = ("for it", "against it") if one.in_log_odds else ("raised by", "lowered by")
-    for side, sign in zip(sides, (1, -1), strict=True):
-        chosen = [i for i in order if sign * shares[i] > 0.2 * largest][:NAMED]
-        if chosen:
-            named = [f"{names[i]} {_share(shares[i])}" for i in chosen]
-            parts.append(f"{side} {joined(named)}")
-    told = f"{one.unit} {_share(one.value)}"
-    return f"{told}: {'; '.join(parts)}." if parts else f"{told}: no node speaks for or against it."
-
-
-def _share(value: float) -> str:
-    return f"{value:+.2g}".replace("-", MINUS)
+    each = [found[number] for number in range(len(found))]
+    limit = common_limit(each)
+    pictures = (draw_shares(one.graph, limit, one.unit) for one in each)
+    return [
+        {**one.as_json(), "picture": picture} for one, picture in zip(each, pictures, strict=True)
+    ]

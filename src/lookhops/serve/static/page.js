@@ -251,7 +251,6 @@ function showAnswers(mine) {
   byId("target").replaceChildren(...targets.map(({ name }) => element("option", { text: name })));
   byId("explained").hidden = targets.length < 2;
   byId("cards").replaceChildren();
-  byId("key").hidden = true;
   byId("results").hidden = false;
   mine.shown = 0;
   showMore(mine);
@@ -324,10 +323,11 @@ async function explain(mine, rows) {
     explanations.forEach((one, i) => {
       const own = place(rows[i]);
       const picture = new DOMParser().parseFromString(one.picture, "image/svg+xml").documentElement;
+      picture.querySelector("style")?.remove(); // the page's own style has its colours
+      picture.setAttribute("aria-label", `${one.id}: ${one.sentence}`);
       own.querySelector(".picture").replaceChildren(document.importNode(picture, true));
-      own.querySelector(".because").textContent = one.said;
+      own.querySelector(".because").textContent = one.sentence;
     });
-    byId("key").hidden = false;
   } catch (error) {
     if (error.name === "AbortError" || mine !== current) return;
     for (const row of rows) place(row).querySelector(".picture").textContent = error.message;
