@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import pickle
 from collections.abc import Iterator, Sequence
@@ -119,9 +118,9 @@ class RayAnswers(Stream):
 
 def _import_quietly() -> ModuleType:
     """Ray, whose remarks on how it works are not for our users."""
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
+    for name, level in (("RAY_BACKEND_LOG_LEVEL", "fatal"), ("RAY_DATA_LOG_LEVEL", "ERROR")):
+        os.environ.setdefault(name, level)
     ray = import_ray()
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
     import_module("ray.data").DataContext.get_current().enable_progress_bars = False
     return ray
 
