@@ -57,8 +57,7 @@ def routes(service: Service) -> APIRouter:
             asked, said = got.asked, got.body
             chosen = graphs_of(asked, said.rows)
             service.check_explained(asked.graphs, chosen)
-            work = partial(explanations, asked, chosen, said.target)
-            found = await got.model.batcher.call(work)
+            found = await explanations(got.model, asked, chosen, said.target)
         return JSONResponse(
             {
                 "model": got.model.name,

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from lookhops.drawing.shares import draw_shares
 from lookhops.errors import LookHopsError
-from lookhops.explanations import attribute
+from lookhops.explanations import Attribution, attribute
 from lookhops.explanations.attribution import common_limit
 from lookhops.serve.inputs import Asked
+from lookhops.serve.models import ServedModel
+
+#: Graphs that are explained at a time.
+AT_A_TIME = 4
 
 
 def graphs_of(asked: Asked, rows: Sequence[int] | None) -> list[int]:
@@ -35,12 +41,21 @@ def graphs_of(asked: Asked, rows: Sequence[int] | None) -> list[int]:
     return found
 
 
-def explanations(asked: Asked, chosen: Sequence[int], target: str | None) -> list[dict[str, Any]]:
-    """Each graph's shares as ``lookhops explain`` gives them, with a picture (SVG)."""
-    found = attribute(asked.predictor, asked.graphs.select(chosen), target)
-    each = [found[number] for number in range(len(found))]
-    limit = common_limit(each)
-    pictures = (draw_shares(one.graph, limit, one.unit) for one in each)
-    return [
-        {**one.as_json(), "picture": picture} for one, picture in zip(each, pictures, strict=True)
-    ]
+async def explanations(
+    model: ServedModel, asked: Asked, chosen: Sequence[int], target: str | None
+) -> list[dict[str, Any]]:
+    """Each graph's shares as ``lookhops explain`` gives them, with a picture (SVG).
+
+    Few graphs at a time: others get their turn between them.
+    """
+    found: list[Attribution] = []
+    for start in range(0, len(chosen), AT_A_TIME):
+        part = asked.graphs.select(chosen[start : start + AT_A_TIME])
+        shares = await model.batcher.call(partial(attribute, asked.predictor, part, target))
+        found += [shares[number] for number in range(len(shares))]
+    return await asyncio.to_thread(_records, found)
+
+
+def _records(found: Sequence[Attribution]) -> list[dict[str, Any]]:
+    limit = common_limit(found)
+    return [{**one.as_json(), "picture": draw_shares(one.graph, limit, one.unit)} for one in found]

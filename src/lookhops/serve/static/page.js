@@ -3,6 +3,7 @@
 
 const byId = (id) => document.getElementById(id);
 const PAGE_SIZE = 12; // cards that are shown at a time
+const AT_A_TIME = 3; // cards whose pictures are asked for together
 const MOST_ROWS = 600; // rows that are shown at all; the CSV has every one
 const MINUS = "\u2212";
 
@@ -263,7 +264,7 @@ function showMore(mine) {
   byId("cards").append(...rows.map(([row, answer]) => card(mine, row, answer)));
   mine.shown += rows.length;
   byId("more").hidden = mine.shown >= mine.answers.length;
-  explain(mine, rows.filter(([, answer]) => !answer.skipped).map(([row]) => row));
+  explainAll(mine, rows.filter(([, answer]) => !answer.skipped).map(([row]) => row));
 }
 
 function card(mine, row, answer) {
@@ -277,7 +278,7 @@ function card(mine, row, answer) {
   if (answer.unlike) made.firstChild.append(element("span", { class: "badge unlike", text: "unlike the training set" }));
   const each = answer.targets ? Object.entries(answer.targets) : [["", answer]];
   made.append(
-    element("div", { class: "picture", text: "…" }),
+    element("div", { class: "picture", text: "what speaks for it …" }),
     element("div", { class: "targets" }, ...each.map(([name, own]) => target(mine, name, own))),
     element("p", { class: "said because", text: "" }),
   );
@@ -309,9 +310,13 @@ function target(mine, name, own) {
   return made;
 }
 
+// A few at a time, so that the first pictures come soon.
+async function explainAll(mine, rows) {
+  for (let i = 0; i < rows.length && mine === current; i += AT_A_TIME) await explain(mine, rows.slice(i, i + AT_A_TIME));
+}
+
 // What spoke for the answers of some rows: pictures, and a sentence each.
 async function explain(mine, rows) {
-  if (!rows.length) return;
   const target = mine.model.targets.length > 1 ? byId("target").value : null;
   const place = (row) => byId("cards").querySelector(`[data-row="${row}"]`);
   try {
@@ -360,7 +365,7 @@ byId("stop").addEventListener("click", () => {
 byId("more").addEventListener("click", () => showMore(current));
 byId("target").addEventListener("change", () => {
   const rows = [...byId("cards").querySelectorAll(".card")].filter((one) => one.querySelector(".picture")).map((one) => Number(one.dataset.row));
-  for (let i = 0; i < rows.length; i += PAGE_SIZE) explain(current, rows.slice(i, i + PAGE_SIZE));
+  explainAll(current, rows);
 });
 byId("download").addEventListener("click", () => download().catch((error) => showError(error.message)));
 
