@@ -179,15 +179,17 @@ class Contest:
         protocol = self.plan.protocol
         drawn = splits_in_words(protocol.split, protocol.folds)
         stop = (
-            f"Training stops after {protocol.patience} epochs without a lower validation loss, at "
-            f"{protocol.max_epochs} at the latest."
+            f"Training stops after {counted(protocol.patience, 'epoch')} without a lower "
+            f"validation loss, at {protocol.max_epochs} at the latest."
         )
         if self.name != "fair":
             paper = "The paper's protocol: " if self.name == "paper" else ""
             return f"{paper}{counted(len(protocol.seeds), 'split')}, {drawn}. {stop}"
         among = ""
         if self.grid:
-            sizes = [f"{len(values)} values of {name}" for name, values in self.grid.items()]
+            sizes = [
+                f"{counted(len(values), 'value')} of {name}" for name, values in self.grid.items()
+            ]
             among = f" and to choose among {joined(sizes)}"
         members = counted(protocol.members, "initialisation")
         of_members = f"means over {members}" if protocol.members > 1 else f"of {members}"
