@@ -105,7 +105,7 @@ def test_every_form_gives_the_same_answers(service, tasks):
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        ({"smiles": ["C1CC"]}, 400, "none of the 1 molecules parses: molecule 1 ("),
+        ({"smiles": ["C1CC"]}, 400, "none of 1 molecule parses: molecule 1 ("),
         ({"smiles": []}, 400, "there are no molecules"),
         ({"smiles": ["C"], "ids": ["a", "b"]}, 400, "There are 1 SMILES but 2 ids."),
         ({"smiles": ["C"], "coverage": 1.5}, 400, "A coverage is between 0 and 1, not 1.5."),

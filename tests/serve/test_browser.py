@@ -192,7 +192,7 @@ def test_what_is_wrong_is_said_and_the_next_question_is_answered(page):
     one(page, "#go").click()
     assert error(page) == "Paste something to ask about first."
     paste(page, "C1CC\n")
-    assert "none of the 1 molecules parses" in error(page)
+    assert "none of 1 molecule parses" in error(page)
     drop(page, "x.docx", b"?")
     until(page, lambda: "not a kind of file that holds graphs" in one(page, "#error").text)
     one(page, "#tab-text").click()

@@ -4,6 +4,7 @@
 const byId = (id) => document.getElementById(id);
 const PAGE_SIZE = 12; // cards that are shown at a time
 const AT_A_TIME = 3; // cards whose pictures are asked for together
+const LEGEND = 30; // height of a picture's legend
 const MOST_ROWS = 600; // rows that are shown at all; the CSV has every one
 const MINUS = "\u2212";
 
@@ -315,6 +316,17 @@ async function explainAll(mine, rows) {
   for (let i = 0; i < rows.length && mine === current; i += AT_A_TIME) await explain(mine, rows.slice(i, i + AT_A_TIME));
 }
 
+// A picture without its own style (the page's has the page's colours) and without its legend, for
+// which a card has no room.
+function drawing(text) {
+  const plain = text.replace(/<style>[^]*?<\/style>/, "");
+  const picture = new DOMParser().parseFromString(plain, "image/svg+xml").documentElement;
+  const [x, y, width, height] = picture.getAttribute("viewBox").split(" ").map(Number);
+  picture.setAttribute("viewBox", [x, y, width, height - LEGEND].join(" "));
+  for (const name of ["width", "height"]) picture.removeAttribute(name);
+  return picture;
+}
+
 // What spoke for the answers of some rows: pictures, and a sentence each.
 async function explain(mine, rows) {
   const target = mine.model.targets.length > 1 ? byId("target").value : null;
@@ -327,8 +339,7 @@ async function explain(mine, rows) {
     if (mine !== current) return;
     explanations.forEach((one, i) => {
       const own = place(rows[i]);
-      const picture = new DOMParser().parseFromString(one.picture, "image/svg+xml").documentElement;
-      picture.querySelector("style")?.remove(); // the page's own style has its colours
+      const picture = drawing(one.picture);
       picture.setAttribute("aria-label", `${one.id}: ${one.sentence}`);
       own.querySelector(".picture").replaceChildren(document.importNode(picture, true));
       own.querySelector(".because").textContent = one.sentence;
