@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs
     from lookhops.information import HopInformation
     from lookhops.training.trainer import Progress
+    from lookhops.training.workers import Workers
 
 #: Hops where the hop information cannot say: the paper's.
 FALLBACK_K = 2
@@ -78,6 +79,9 @@ def train(
     Ctrl-C stops after the epoch and keeps the state (exit code 130); `--resume` goes on from it,
     or from where a kill or a power cut left it, to the same result.
 
+    `torchrun --nproc-per-node N -m lookhops train ...` trains on N GPUs, or in N processes, each on
+    its share of every batch: the answer is the same within rounding.
+
     Args:
         output: Folder for the model.
         k: Hops that each layer looks: a number, or ``auto``, which measures.
@@ -86,12 +90,15 @@ def train(
     """
     if run.resume and run.overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
-    graphs = reading.load_to_learn(source)
-    _say_molecules(graphs)
-    graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
-    chosen_k, information = hops(k, graphs)
-    network = replace(network, k=chosen_k)
-    config = _train(output, graphs, network, plan, run, reading, information)
+    with _workers(run.device) as workers:
+        graphs = reading.load_to_learn(source)
+        _say_molecules(graphs)
+        graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
+        chosen_k, information = hops(k, graphs)
+        network = replace(network, k=chosen_k)
+        config = _train(output, graphs, network, plan, run, reading, information, workers)
+    if not workers.is_first:
+        return
     if as_json:
         print_json(config)
     else:
@@ -100,6 +107,19 @@ def train(
         from lookhops.report.build import report_on
 
         write_page(report_on(output, graphs), report, quiet=as_json)
+
+
+@contextmanager
+def _workers(device: str) -> Iterator[Workers]:
+    """The processes that train together, of which the first speaks."""
+    from lookhops.training.workers import SaidByFirst, joining
+
+    try:
+        with joining(device) as workers:
+            out.quiet = err.quiet = not workers.is_first
+            yield workers
+    except SaidByFirst:
+        sys.exit(2)
 
 
 def _say_molecules(graphs: Graphs) -> None:
@@ -144,6 +164,7 @@ def _train(
     run: TrainingRun,
     reading: Reading,
     information: HopInformation | None,
+    workers: Workers,
 ) -> dict[str, Any]:
     """Train, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.cli.shared.progress import epoch_display, stoppable
@@ -162,12 +183,13 @@ def _train(
                 log(progress)
                 check()
 
-            options |= {"splits": plan, "on_epoch": on_epoch}
+            options |= {"splits": plan, "on_epoch": on_epoch, "workers": workers}
             options |= {"command": command_line(), "reading": reading}
             options["information"] = information and information.to_dict()
             return train_into(output, graphs, network, plan.protocol, **options)
     except KeyboardInterrupt as stop:
-        print_line(f"lookhops: interrupted; go on with: {command_line()} --resume", err)
+        again = f"{command_line()} --resume" if workers.alone else "the same command and --resume"
+        print_line(f"lookhops: interrupted; go on with: {again}", err)
         sys.exit(128 + (stop.args[0] if stop.args else signal.SIGINT))
 
 

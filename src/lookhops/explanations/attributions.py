@@ -34,6 +34,8 @@ Array = NDArray[Any]
 
 #: Points on the two pieces of the path; more for graphs whose shares lack this much of the sum.
 POINTS, MORE_POINTS, TOLERANCE = (8, 24), (64, 64), 0.05
+#: Probabilities beyond these log-odds are not told apart from 0 and 1.
+MOST_LOG_ODDS = 20.0
 #: Most graphs and nodes to look at at once.
 BATCH_GRAPHS, BATCH_NODES = 256, 20_000
 
@@ -93,11 +95,13 @@ class Attributions:
         return Attribution(
             id=self.answers.ids[number],
             answer=self.answers.targets[self.target].said(number),
+            record=self.answers.record(number),
             asked=self.asked(number),
             in_log_odds=self.in_log_odds,
             value=float(self.value[number]),
             baseline=float(self.baseline[number]),
             whole=float(self.whole[number]),
+            names=_names(graphs, first, last, smiles is not None),
             node=self.node[first:last],
             node_spread=self.node_spread[first:last],
             edges=edges,
@@ -122,7 +126,20 @@ class Attributions:
         return self.graphs.to("cpu")
 
 
-def attribute(predictor: Predictor, graphs: Graphs, target: str | None = None) -> Attributions:
+def _names(graphs: Graphs, first: int, last: int, molecule: bool) -> list[str]:
+    """What the nodes of a graph are called: by their first label, and their number."""
+    word = "atom" if molecule else "node"
+    plain = [f"{word} {number}" for number in range(last - first)]
+    if graphs.labels is None:
+        return plain
+    values = graphs.label_values[0]
+    codes = graphs.labels[first:last, 0].tolist()
+    return [f"{values[code]} ({name})" for code, name in zip(codes, plain, strict=True)]
+
+
+def attribute(
+    predictor: Predictor, graphs: Graphs, target: str | None = None, seed: int | None = None
+) -> Attributions:
     r"""Each node's and edge's share of the answer to each graph.
 
     What is shared out is what the model answers: the log-odds of the class that it answers against
@@ -143,6 +160,7 @@ def attribute(predictor: Predictor, graphs: Graphs, target: str | None = None) -
         predictor: The model.
         graphs: The graphs.
         target: Which target to explain, of a model that answers several.
+        seed: Share out the answer of this seed's networks alone; by default that of all.
     """
     number, head = find_head(predictor.checkpoint.task, target)
     answers = predictor.predict(graphs)
@@ -151,12 +169,14 @@ def attribute(predictor: Predictor, graphs: Graphs, target: str | None = None) -
     if isinstance(own, ClassAnswers):
         classes = torch.from_numpy(own.numbers).long().to(predictor.device)
     question = Question(predictor.checkpoint.task, head, classes)
+    seeds = predictor.checkpoint.answering if seed is None else (predictor.known_seed(seed),)
     found = [
-        _of_network(predictor, whole, seed, network, question)
-        for seed in predictor.checkpoint.answering
-        for network in predictor.members[seed]
+        _of_network(predictor, whole, own_seed, network, question)
+        for own_seed in seeds
+        for network in predictor.members[own_seed]
     ]
-    return _joined(whole.graphs, answers, number, found, classes is not None)
+    values = None if seed is not None else _answered(own)
+    return _joined(whole.graphs, answers, number, found, classes is not None, values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,7 +265,12 @@ def _unfinished(found: PathShares, graphs: Graphs) -> Tensor:
 
 
 def _joined(
-    graphs: Graphs, answers: Predictions, target: int, found: list[_Shares], classes: bool
+    graphs: Graphs,
+    answers: Predictions,
+    target: int,
+    found: list[_Shares],
+    classes: bool,
+    answered: Tensor | None,
 ) -> Attributions:
     """The shares of the answer that several networks give together."""
     start, end = torch.stack([s.start for s in found]), torch.stack([s.end for s in found])
@@ -258,7 +283,10 @@ def _joined(
     assert isinstance(node, Tensor)
     assert isinstance(edge, Tensor)
     assert isinstance(whole, Tensor)
-    baseline, value = together(start, classes), _answered(answers, target, together(end, classes))
+    baseline, value = together(start, classes), together(end, classes)
+    if answered is not None:  # a probability that is rounded to 1 or 0 has no log-odds
+        answered = answered.to(value)
+        value = value.where((answered.abs() > MOST_LOG_ODDS) & classes, answered)
     residual = value - baseline - whole
     residual = residual.index_add(0, graph, -node).index_add(0, edge_graph, -edge)
     size = whole.abs().index_add(0, graph, node.abs()).index_add(0, edge_graph, edge.abs())
@@ -275,12 +303,9 @@ def _joined(
     return Attributions(graphs, answers, target, networks=len(found), **arrays)
 
 
-def _answered(answers: Predictions, target: int, otherwise: Tensor) -> Tensor:
-    """What was answered, in the units of the shares; where a probability is rounded to 1 or 0, the
-    log-odds that the networks say."""
-    own = answers.targets[target]
+def _answered(own: ClassAnswers | NumberAnswers) -> Tensor:
+    """What was answered, in the units of the shares, shape (g)."""
     if isinstance(own, NumberAnswers):
-        return torch.from_numpy(np.asarray(own.values)).to(otherwise)
-    p = torch.from_numpy(own.probabilities[np.arange(len(own.numbers)), own.numbers])
-    said = p.logit().to(otherwise)
-    return torch.where(said.abs() < 20, said, otherwise)
+        return torch.from_numpy(np.asarray(own.values))
+    p = own.probabilities[np.arange(len(own.numbers)), own.numbers]
+    return torch.from_numpy(np.asarray(p)).double().logit()

@@ -45,6 +45,10 @@ class TruthTask:
         nodes = [torch.arange(int(ptr[i]), int(ptr[i + 1])) for i in index.tolist()]
         return TruthTask(self.graphs.select(index), self.truth[torch.cat(nodes)])
 
+    def parts(self) -> tuple[Tensor, ...]:
+        """The truth of each graph."""
+        return self.truth.split(self.graphs.nodes_per_graph.tolist())
+
 
 def hops_truth(k: int, size: int = 1000, seed: int = 0) -> TruthTask:
     """The hop task ``hops-K``: the painted ends of the arms decide.

@@ -39,6 +39,7 @@ from lookhops.training.trainer import (
     train,
     train_on_all,
 )
+from lookhops.training.workers import ALONE, Workers
 
 BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))
 _FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
@@ -61,6 +62,7 @@ def train_into(
     reading: Reading = AS_USUAL,
     information: Mapping[str, Any] | None = None,
     final: bool = False,
+    workers: Workers = ALONE,
 ) -> dict[str, Any]:
     """Train as :func:`~lookhops.training.train` does, and keep the models in a folder.
 
@@ -80,6 +82,8 @@ def train_into(
         information: The hop information that chose k, kept with the model.
         final: Whether to train on all graphs in the end, for the median of the best numbers of
             epochs: that model answers, and the metrics are those of the others.
+        workers: The processes that make this call together, each for its share of every batch; the
+            first of them writes.
 
     Returns:
         What ``config.json`` holds: settings, metrics and all.
@@ -93,15 +97,17 @@ def train_into(
     told = Encoding.fit(graphs, architecture.reads_edges)
     GraphNetwork.from_architecture(told.width, task.out_channels, architecture, **told.sizes)
     settings = settings_of(graphs, architecture, protocol, parts) | {"final": final}
+    _check_same(settings, workers)
     state = ResumeState(folder, settings, save_every)
-    if (config := state.prepare(resume, overwrite)) is not None:
+    if (config := workers.from_first(lambda: state.prepare(resume, overwrite))) is not None:
         return config
 
     stopped: NotFinite | None = None
     last: Run | None = None
     options: dict[str, Any] = {
-        **{"task": task, "device": chosen, "resume": state.load},
-        "on_epoch": lambda progress: state.after_epoch(progress, on_epoch),
+        **{"task": task, "device": chosen, "workers": workers},
+        "resume": lambda stack: workers.from_first(lambda: state.load(stack)),
+        "on_epoch": _after_epoch(state, on_epoch, workers),
     }
     runs: list[Run] = []
     try:
@@ -110,23 +116,48 @@ def train_into(
             last = train_on_all(graphs, architecture, protocol, median_epoch(runs), **options)
     except NotFinite as error:
         runs, stopped = runs or error.runs, error
-    config = save_model(
-        folder,
-        runs,
-        settings,
-        graphs,
-        task,
-        chosen,
-        stopped=str(stopped) if stopped else None,
-        command=command,
-        reading=reading,
-        information=information,
-        final=last,
-    )
-    state.clear()
+    said: dict[str, Any] = {"stopped": str(stopped) if stopped else None, "command": command}
+    said |= {"reading": reading, "information": information, "final": last}
+
+    def save() -> dict[str, Any]:
+        config = save_model(folder, runs, settings, graphs, task, chosen, **said)
+        state.clear()
+        return config
+
+    config = workers.from_first(save)
     if stopped:
         raise stopped
     return config
+
+
+def _check_same(settings: Mapping[str, Any], workers: Workers) -> None:
+    """Refuse to train where a worker has other graphs or other options than the first."""
+    different = difference(workers.from_first(lambda: settings), settings)
+    if workers.any(bool(different)):
+        raise LookHopsError(
+            f"Worker {workers.rank} was started with other settings than the first ({different})."
+            if different
+            else "Another worker was started with other settings; all must have the same."
+        )
+
+
+def _after_epoch(
+    state: ResumeState, on_epoch: Callable[[Progress], None], workers: Workers
+) -> Callable[[Progress], None]:
+    """What is done after each epoch: all workers stop together, and the first keeps the state."""
+
+    def stop_together(progress: Progress) -> None:
+        stop: KeyboardInterrupt | None = None
+        try:
+            on_epoch(progress)
+        except KeyboardInterrupt as asked:
+            stop = asked
+        if workers.any(stop is not None):
+            raise stop or KeyboardInterrupt
+
+    if workers.is_first:
+        return lambda progress: state.after_epoch(progress, stop_together)
+    return stop_together
 
 
 def median_epoch(runs: Sequence[Run]) -> int:

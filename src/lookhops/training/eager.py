@@ -47,14 +47,28 @@ class EagerEngine(Engine):
         ):
             for index in self.batches(order):
                 self.optimizer.zero_grad(set_to_none=True)
-                level, target = self.batch(index)
-                output, added = self.forward(level, {}, key)
-                loss, _ = self.task.losses(output, target, self.fitted)
-                loss = with_layers(loss, added)
+                loss = self._loss(index, key)
                 loss.backward()
+                self.workers.add_gradients(self.model.parameters())
                 self.optimizer.step()
                 losses.append(loss.detach() * len(index))
-        return torch.stack(losses).sum().div(len(order)).cpu().view(1)
+        total = torch.stack(losses).sum()
+        self.workers.add(total)
+        return total.div(len(order)).cpu().view(1)
+
+    def _loss(self, index: Tensor, key: Tensor) -> Tensor:
+        """The training loss of a batch; of several workers, this one's part of it."""
+        own = self.workers.share(index)
+        counts = len(own) > 0
+        if not counts:  # a batch with fewer graphs than workers: its gradient is zero here
+            own = index[:1]
+        level, target = self.batch(own)
+        output, added = self.forward(level, {}, key)
+        if self.workers.alone:
+            loss, _ = self.task.losses(output, target, self.fitted)
+            return with_layers(loss, added)
+        real = torch.full((len(own),), counts, device=self.device)
+        return self.loss(output, target, self.fitted, added, real)[0]
 
     def validate(self) -> tuple[Tensor, Tensor]:
         """Validation loss and main metric."""
@@ -76,13 +90,18 @@ class EagerEngine(Engine):
     def _outputs(self, part: Tensor, weights: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Outputs and targets of the graphs with these numbers; no weights: the present ones."""
         self.model.eval()
-        outputs, targets = [], []
+        outputs, batches, workers = [], self.batches(part), self.workers
         with dense_products(self.protocol.precision):
-            for index in self.batches(part):
-                level, target = self.batch(index)
-                outputs.append(self.forward(level, weights)[0])
-                targets.append(target)
-        return torch.cat(outputs), torch.cat(targets)
+            for number, index in enumerate(batches):
+                if number % workers.count == workers.rank:
+                    outputs.append(self.forward(self.inputs.level(self.model, index), weights)[0])
+                else:  # another worker's: all are added up
+                    width = self.task.out_channels
+                    none = torch.zeros(len(index), width, dtype=self.dtype, device=self.device)
+                    outputs.append(none)
+        output = torch.cat(outputs)
+        workers.add(output)
+        return output, self.target[part.to(self.device)]
 
     def remember(self, better: Tensor) -> None:
         """Keep the present weights."""

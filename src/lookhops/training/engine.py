@@ -25,6 +25,7 @@ from lookhops.training.precision import dtype_of, layers
 from lookhops.training.randomness import seeded_model
 from lookhops.training.rates import MemberAdam, Rates
 from lookhops.training.windows import Windows, should_stream
+from lookhops.training.workers import ALONE, Workers
 
 #: What Adam remembers of each parameter.
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
@@ -46,6 +47,7 @@ class Engine(ABC):
         device: Where.
         rates: Learning rate, weight decay and dropout of each member; by default those of protocol
             and architecture.
+        workers: The processes that train these members together, this one among them.
     """
 
     model: GraphNetwork
@@ -60,8 +62,10 @@ class Engine(ABC):
         protocol: Protocol,
         device: torch.device,
         rates: Sequence[Rates] | None = None,
+        workers: Workers = ALONE,
     ) -> None:
         self.task = task
+        self.workers = workers
         self.splits = tuple(splits)
         self.seeds = tuple(seeds)
         self.rates = tuple(rates or [Rates.of(architecture, protocol)] * len(self.seeds))
@@ -157,6 +161,32 @@ class Engine(ABC):
     def batches(self, order: Tensor) -> list[Tensor]:
         """The graphs of each batch, in this order."""
         return batches(order, self.nodes, self.protocol)
+
+    def loss(
+        self,
+        output: Tensor,
+        target: Tensor,
+        fitted: Tensor | None,
+        added: Tensor | None,
+        real: Tensor,
+    ) -> tuple[Tensor, Tensor]:
+        """This worker's part of the training loss of a batch, and the graphs of the whole batch.
+
+        The parts of all workers add up to the loss, shape (...), as their graphs do.
+
+        Args:
+            output, target, fitted: As for :meth:`~lookhops.tasks.Task.losses`.
+            added: What layers add to each graph's, shape (..., g); none adds nothing.
+            real: Which places hold a graph that counts, shape (..., g).
+        """
+        mean, weight = self.task.losses(output, target, fitted, real)
+        graphs = real.sum(-1).to(weight.dtype)
+        all_weight, all_graphs = weight.detach().clone(), graphs.clone()
+        self.workers.add(all_weight, all_graphs)
+        part = mean * weight / all_weight.clamp(min=1e-12)
+        if added is not None:
+            part = part + (added * real).sum(-1) / all_graphs.clamp(min=1)
+        return part, all_graphs
 
     def forward(
         self, level: Level, weights: Mapping[str, Tensor], key: Tensor | None = None

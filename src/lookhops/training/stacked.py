@@ -102,13 +102,19 @@ class StackedEngine(Engine):
         self.taken = torch.zeros(1, dtype=torch.long, device=self.device)  # steps of past rounds
         self.key = torch.zeros(len(self.members), dtype=torch.long, device=self.device)
         self.sums = torch.zeros(4, len(self.members), dtype=torch.float64, device=self.device)
-        self.recorder = Recorder(self.optimizer, self.sums, self.fixed_shapes)
+        fixed = self.fixed_shapes and self.workers.recordable
+        self.recorder = Recorder(self.optimizer, self.sums, fixed)
         self.ahead: tuple[int, Tensor] | None = None  # the next epoch and its batches
 
     def _plan(self, part: str, members: Sequence[int]) -> Tensor:
         """The batches of a part, in order."""
         parts = [self.batches(getattr(self.splits[member], part)) for member in members]
-        return plan_of(parts, self.protocol)
+        return self._own_share(plan_of(parts, self.protocol))
+
+    def _own_share(self, plan: Tensor) -> Tensor:
+        """This worker's share of every batch; all workers' are of one size."""
+        lacking = -plan.shape[-1] % self.workers.count
+        return self.workers.share(torch.nn.functional.pad(plan, (0, lacking), value=-1))
 
     def retire(self, done: Tensor) -> None:
         """Take finished members out of the stack once they are half of it."""
@@ -141,12 +147,16 @@ class StackedEngine(Engine):
         output, target, real, added = self._outputs(
             index, self.capacity, self.now, self.feed, self.key
         )
-        losses, _ = self.task.losses(output, target, self.fitted, real)
-        losses = with_layers(losses, added, real)
+        if self.workers.alone:
+            losses, _ = self.task.losses(output, target, self.fitted, real)
+            losses, graphs = with_layers(losses, added, real), real.sum(1)
+        else:
+            losses, graphs = self.loss(output, target, self.fitted, added, real)
         losses.sum().backward()
+        self.workers.add_gradients(self.now.values())
         self.optimizer.step()
         self.optimizer.zero_grad(set_to_none=True)
-        self._add(0, losses.detach(), real.sum(1))
+        self._add(0, losses.detach(), graphs)
 
     @torch.no_grad()
     def _val_step(self, number: Tensor) -> None:
@@ -207,19 +217,26 @@ class StackedEngine(Engine):
             sums = self._run("train", self._train_step, plan)
         self.ahead = number + 1, self._shuffled(number + 1)  # while the device is busy
         loss, weight, *_ = sums.cpu()
-        return self._spread(loss / weight)
+        # Of several workers each has its part of the losses, and counted all graphs.
+        return self._spread(self._added(loss) / weight)
+
+    def _added(self, sums: Tensor) -> Tensor:
+        """What steps added up, over all workers."""
+        sums = sums.to(self.device, copy=True)
+        self.workers.add(sums)
+        return sums.cpu()
 
     def _shuffled(self, number: int) -> Tensor:
         """The batches of an epoch."""
         orders = [shuffled(self.splits[m].train, self.seeds[m], number) for m in self.members]
-        return plan_of([self.batches(order) for order in orders], self.protocol)
+        return self._own_share(plan_of([self.batches(order) for order in orders], self.protocol))
 
     def validate(self) -> tuple[Tensor, Tensor]:
         """Validation loss and main metric of each member."""
         self._reserve(self.plans["val"])
         with dense_products(self.protocol.precision):
             sums = self._run("val", self._val_step, self.plans["val"])
-        loss, loss_weight, score, score_weight = sums.cpu()
+        loss, loss_weight, score, score_weight = self._added(sums).cpu()
         return self._spread(loss / loss_weight), self._spread(score / score_weight)
 
     def validated(self) -> Tensor:
@@ -228,7 +245,7 @@ class StackedEngine(Engine):
         most = max(len(split.val) for split in self.splits)
         found = outputs.new_zeros(len(self.seeds), most, outputs.shape[-1])
         for member, own, plan in zip(self.members, outputs, self.plans["val"], strict=True):
-            real = own[plan >= 0]
+            real = self._of_all("val", member, own[plan >= 0])
             found[member, : len(real)] = real
         return found
 
@@ -250,7 +267,20 @@ class StackedEngine(Engine):
                     output, _, real, _ = self._outputs(index, capacity, weights, feed)
                     for member in everybody:
                         found[member].append(output[member][real[member]].cpu())
-        return [torch.cat(outputs) for outputs in found]
+        return [self._of_all(part, m, torch.cat(outputs)) for m, outputs in enumerate(found)]
+
+    def _of_all(self, part: str, member: int, outputs: Tensor) -> Tensor:
+        """Outputs of a part from those that this worker and the others have."""
+        if self.workers.alone:
+            return outputs
+        lengths = [len(batch) for batch in self.batches(getattr(self.splits[member], part))]
+        places = torch.arange(sum(lengths)).split(lengths)
+        own = self._own_share(plan_of([places], self.protocol))
+        found = outputs.new_zeros(sum(lengths), outputs.shape[1])
+        found[own[own >= 0]] = outputs
+        found = found.to(self.device)
+        self.workers.add(found)
+        return found.cpu()
 
     def _spread(self, values: Tensor) -> Tensor:
         """Values of the members in the stack, in a place for every member; else NaN."""

@@ -1,0 +1,156 @@
+"""Prediction: packed graphs through all seeds of a model, and the command from call to file.
+
+    python benchmarks/predict.py [--device cuda] [--graphs 102750] [--seeds 10]
+    python benchmarks/predict.py --smiles 1000000 [--seeds 3]   (rate and peak memory of a stream)
+
+Ours asks all networks at once; its peer is what a PyG user writes: the same layers as operators of
+MessagePassing, network after network, over the batches of PyG's DataLoader. Both have the same
+weights (the network without what is read of whole graphs, which PyG has nothing for), and must give
+the same answers. The command runs in a process of its own, with the recommended model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import torch
+from torch_geometric.loader import DataLoader
+
+from lookhops.datasets import load
+from lookhops.encoding import Encoding
+from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.whole import WholeGraphs
+from lookhops.graphs import Graphs
+from lookhops.models import Predictor, train_into
+from lookhops.nn import Architecture
+from lookhops.options import RECOMMENDED, Protocol, parse_seeds
+from lookhops.training.inference import Ensemble
+from lookhops.training.randomness import seeded_model
+from repeated import repeated
+from training import PlainNetwork
+
+#: Graphs that PyG's side is timed on: it takes the same time for each.
+PEER = 2048
+
+
+def seconds(run, device: str, times: int = 3) -> float:
+    """The fastest of a few runs, after one to get ready."""
+    found = []
+    for _ in range(times + 1):
+        start = time.perf_counter()
+        run()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        found.append(time.perf_counter() - start)
+    return min(found[1:])
+
+
+@torch.no_grad()
+def inside(graphs: Graphs, seeds: int, device: str) -> None:
+    """The networks alone, against plain PyG."""
+    for pool in ("none", "lookhops"):
+        architecture = Architecture(pool=pool)
+        encoding = Encoding.fit(graphs, edges=False)
+        networks = [
+            seeded_model(seed, encoding.width, 2, architecture, **encoding.sizes).to(device).eval()
+            for seed in range(seeds)
+        ]
+        whole = WholeGraphs.of(graphs.to(device), architecture, encoding)
+        ensemble = Ensemble(networks, [Learnt()] * seeds, encoding)
+        plain = PlainNetwork(encoding.width, 2, architecture).to(device).eval()
+        plain.copy_weights(networks[0])
+        data = graphs[:PEER].to_pyg()
+
+        def loop(plain=plain, data=data) -> torch.Tensor:
+            return torch.cat([plain(b.to(device)) for b in DataLoader(data, batch_size=256)])
+
+        ours = ensemble.outputs(whole)[0][:PEER].log_softmax(-1)
+        close = torch.isclose(ours, loop().cpu(), rtol=1e-3, atol=1e-3).all(1)
+        assert close.float().mean() > 0.98  # nodes with nearly equal scores may be kept or not
+        times = 3 if device == "cuda" else 1
+        own = seconds(lambda e=ensemble, w=whole: e.outputs(w), device, times)
+        rate = len(graphs) * seeds / own
+        theirs = len(data) / seconds(loop, device, times)
+        print(
+            f"LiCheb, pooling {pool}: {rate:,.0f} graphs a second and model "
+            f"({own:.2f} s for {len(graphs):,} graphs and {seeds} seeds); PyG {theirs:,.0f}; "
+            f"ratio {rate / theirs:.1f}"
+        )
+
+
+def command(model: Path, source: Path, output: Path, device: str, *more: str) -> float:
+    """Seconds from the command to the file; its peak memory is printed by the system's time."""
+    start = time.perf_counter()
+    words = ["predict", str(model), str(source), "-o", str(output), "--device", device, *more]
+    subprocess.run([sys.executable, "-m", "lookhops", *words], check=True)
+    return time.perf_counter() - start
+
+
+def packed(graphs: Graphs, few: Graphs, seeds: int, device: str, folder: Path) -> None:
+    """The recommended model on packed graphs: the command twice, and its parts once it runs."""
+    protocol = Protocol(parse_seeds(seeds), max_epochs=2)
+    train_into(folder / "model", few, RECOMMENDED, protocol, device=device)
+    graphs.save(folder / "many.graphs")
+    for which in ("first", "second"):
+        took = command(folder / "model", folder / "many.graphs", folder / "x.csv", device)
+        print(f"command to file, {which} run: {took:.2f} s for {len(graphs):,} graphs")
+    predictor = Predictor(folder / "model", device)
+    took = seconds(lambda: predictor.predict(graphs), device, 1)
+    rate = len(graphs) * seeds / took
+    print(f"Predictor.predict: {took:.2f} s, {rate:,.0f} graphs a second and model")
+    whole = predictor.whole(graphs)
+    took = seconds(lambda: predictor.outputs_of(whole, predictor.checkpoint.answering), device, 1)
+    print(f"of it networks: {took:.2f} s, {len(graphs) * seeds / took:,.0f}")
+    reference = predictor.checkpoint.reference
+    assert reference is not None
+    took = seconds(lambda: reference.index.nearest(whole.graphs), device, 1)
+    print(f"of it similarity to {len(reference.index):,} training graphs: {took:.2f} s")
+
+
+def smiles(count: int, seeds: int, device: str, folder: Path) -> None:
+    """A stream of SMILES: rate, and peak memory of the command at a tenth and at all of them."""
+    few = load("solubility")
+    protocol = Protocol(parse_seeds(seeds), max_epochs=2)
+    train_into(folder / "model", few, RECOMMENDED, protocol, device=device)
+    texts = few.columns["smiles"].tolist()
+    code = "import resource, runpy, sys; sys.argv[0] = 'lookhops'\n"
+    code += "try: runpy.run_module('lookhops', run_name='__main__')\n"
+    code += (
+        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, 'MiB at most')"
+    )
+    for total in (count // 10, count):
+        with (folder / "many.smi").open("w") as file:
+            file.writelines(f"{texts[i % len(texts)]} m{i}\n" for i in range(total))
+        words = ["predict", folder / "model", folder / "many.smi", "-o", folder / "x.csv"]
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", code, *words, "--device", device], check=True)
+        took = time.perf_counter() - start
+        print(f"{total:,} SMILES: {took:.1f} s, {total / took:,.0f} a second")
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    parser.add_argument("--graphs", type=int, default=102_750)
+    parser.add_argument("--seeds", type=int, default=10)
+    parser.add_argument("--smiles", type=int, default=0)
+    given = parser.parse_args()
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        if given.smiles:
+            smiles(given.smiles, given.seeds, given.device, folder)
+            return
+        few = load("NCI1")
+        graphs = repeated(few, given.graphs)
+        packed(graphs, few, given.seeds, given.device, folder)
+        inside(graphs, given.seeds, given.device)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,66 @@
+"""Start-up: ``lookhops --help``, and from the command to the first epoch.
+
+    python benchmarks/startup.py [--device cuda] [--data NCI1]
+
+Each runs in a process of its own, twice: kernels that the first run compiles lie on disk for the
+second. The peer of ``--help`` is Python that imports typer and rich and does nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+#: Trains, and says when the first epoch is over.
+FIRST_EPOCH = """
+import sys, time
+start = float(sys.argv[1])
+from lookhops.cli.shared import progress
+import lookhops.training.trainer as trainer
+show = trainer._fit
+def timed(engine, task, runs, protocol, on_epoch):
+    def told(now):
+        if max(len(run.history) for run in now.runs) == 1:
+            print(f"first epoch after {time.time() - start:.2f} s")
+        on_epoch(now)
+    return show(engine, task, runs, protocol, told)
+trainer._fit = timed
+sys.argv[1:] = sys.argv[2:]
+from lookhops.cli import main
+main()
+"""
+
+
+def seconds(*words: str) -> float:
+    """The fastest of three runs of Python."""
+    found = []
+    for _ in range(3):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *words], check=True, stdout=subprocess.DEVNULL)
+        found.append(time.perf_counter() - start)
+    return min(found)
+
+
+def main() -> None:
+    """Run all."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--device", default="auto")
+    parser.add_argument("--data", default="NCI1")
+    given = parser.parse_args()
+    peer = seconds("-c", "import typer, rich.console, rich.table, rich.markdown")
+    print(f"lookhops --help: {seconds('-m', 'lookhops', '--help'):.2f} s; its imports {peer:.2f} s")
+    print(f"import torch: {seconds('-c', 'import torch'):.2f} s")
+    with TemporaryDirectory() as name:
+        for _ in range(2):
+            words = ["train", given.data, "--epochs", "2", "-o", str(Path(name) / "model")]
+            words += ["--overwrite", "--device", given.device]
+            begin = [sys.executable, "-c", FIRST_EPOCH, str(time.time())]
+            subprocess.run([*begin, *words], check=True)
+
+
+if __name__ == "__main__":
+    main()
