@@ -19,7 +19,7 @@ help:
 $(SETUP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt torch
-	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,ray]"
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable ".[dev,export,ray]"
 	touch $@
 
 $(SETUP_DOCS): $(SETUP)

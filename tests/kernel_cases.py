@@ -24,7 +24,7 @@ from lookhops.hops.recurrences import alternate_sums
 from lookhops.nn import Level, kernels
 from lookhops.nn.activate import activate
 from lookhops.nn.dropout import dropout
-from lookhops.nn.level import keep_top
+from lookhops.nn.ranking import keep_top, nearness
 from lookhops.nn.readout import readout
 from lookhops.nn.segments import neighbour_max
 
@@ -192,10 +192,12 @@ def reading(device: str, sizes: tuple[int, ...], masked: bool) -> None:
 def ranking(device: str, sizes: tuple[int, ...], masked: bool, ties: bool, ratio: float) -> None:
     graph, alive = random_graphs(sizes, masked)
     score = torch.rand(len(graph))
-    score = (score * 4).round() if ties else score
+    score = (score * 4).round() + score * 1e-6 if ties else score  # equal but for rounding
     level = Level(score[:, None], random_adjacency(len(graph), 0), graph, len(sizes), alive)
-    where = [move(t, device) for t in (score, graph, *level.bounds, alive)]
-    assert torch.equal(kernels.keep_top(*where, ratio).cpu(), keep_top(level, score, ratio))
+    for size in (None, 5 * torch.rand(len(graph))):
+        where = [move(t, device) for t in (score, size, graph, *level.bounds, alive)]
+        found = kernels.keep_top(*where, ratio, nearness(score.dtype)).cpu()
+        assert torch.equal(found, keep_top(level, score, ratio, size))
 
 
 def maximum(device: str, nodes: int, edges: int) -> None:

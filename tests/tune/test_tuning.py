@@ -11,6 +11,7 @@ from lookhops.experiments.plan import parse_entry
 from lookhops.graphs import Target
 from lookhops.models.checkpoint import load_model
 from lookhops.options import Protocol, SearchOptions
+from lookhops.report.build import report_on
 from lookhops.training import train
 from lookhops.tune.record import SearchRecord, Tried, Tuning, read_tuning
 from lookhops.tune.tuning import tune_into
@@ -42,6 +43,14 @@ def test_the_folder_holds_the_first_splits_choice(tuned, tasks):
     assert list(model.config["metrics"]["seeds"]) == ["11"]
     assert model.config["metrics"]["seeds"]["11"]["accuracy"] == found.tuned[0]
     assert read_tuning(folder) == found
+
+
+def test_the_report_has_a_section_on_it(tuned):
+    folder, found, _ = tuned
+    report = report_on(folder)
+    assert [one.name for one in report.sections][:2] == ["data", "tuning"]
+    assert report.sections[1].lead.startswith(found.said())
+    assert [tile.label for tile in report.tiles][1] == "gain by tuning"
 
 
 def test_outer_scores_are_those_of_train(tuned, tasks):

@@ -24,15 +24,29 @@ from lookhops.cli.shared.streaming import (
     work_through,
 )
 from lookhops.errors import LookHopsError
+from lookhops.options import option
 from lookhops.words import counted, visible
 
 if TYPE_CHECKING:
-    from lookhops.datasets.parts import Part
+    from lookhops.datasets.parts import Part, Stream
     from lookhops.models.predictor import Predictions, Predictor
     from lookhops.row_files import RowFile
 
 #: Ends of the names of files that answers are written to; any other end is CSV too.
 KINDS = (".csv", ".parquet", "")
+
+
+@dataclass(frozen=True)
+class Prediction(Streaming):
+    """How a large input is answered.
+
+    Args:
+        ray: Workers of a Ray cluster that answer; by default this process does.
+        address: ray: the cluster (``auto``, HOST:PORT); by default one on this machine.
+    """
+
+    ray: int | None = option(None, least=1)
+    address: str | None = None
 
 
 @with_options
@@ -45,7 +59,7 @@ def predict(
     plugin: Plugins = None,
     as_json: Json = False,
     *,
-    streaming: Annotated[Streaming, "Large inputs"],
+    streaming: Annotated[Prediction, "Large inputs"],
     reading: Reading,
 ) -> None:
     """Answer for new graphs: classes or numbers, and how sure they are.
@@ -79,14 +93,32 @@ def predict(
         begun = growing(output, KINDS, stream, made_by, streaming.resume) if output else None
         with begun or nullcontext() as file, warnings_as_lines():
             told = Told(stream.head, coverage, file, as_json, Tally(predictor))
-            answer = partial(predictor.predict, coverage=coverage)
-            size = part_size(stream, predictor.device)
-            work_through(stream, size, lambda part: answer(part.graphs), told.write)
+            _answer(stream, predictor, device, streaming, told)
         if as_json:
             print_json(told.records)
         if file is not None:
             print_line(f"{output}: {counted(told.tally.graphs, 'graph')}", err)
         told.tally.tell()
+
+
+def _answer(
+    stream: Stream, predictor: Predictor, device: str, streaming: Prediction, told: Told
+) -> None:
+    """Answer all parts of a stream, here or on a cluster."""
+    size = part_size(stream, predictor.device)
+    if streaming.ray is None:
+        answer = partial(_answer_part, predictor, told.coverage)
+        work_through(stream, size, answer, told.write)
+        return
+    from lookhops.experiments.ray_prediction import RayAnswers
+
+    folder, cluster = predictor.checkpoint.folder, (streaming.ray, streaming.address)
+    answered = RayAnswers(stream, folder, device, told.coverage, *cluster)
+    work_through(answered, size, answered.answer, told.write)
+
+
+def _answer_part(predictor: Predictor, coverage: float, part: Part) -> Predictions:
+    return predictor.predict(part.graphs, coverage)
 
 
 @dataclass

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lookhops.cli.shared.parameters import with_options
+from lookhops.cli.shared.parameters import Plugins, with_options
 from lookhops.cli.shared.printing import err, print_line
 from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes
@@ -28,6 +28,7 @@ def serve(
     port: int = 8000,
     token_file: Path | None = None,
     device: str = "auto",
+    plugin: Plugins = None,
     *,
     limits: Annotated[Limits, "Limits"],
 ) -> None:

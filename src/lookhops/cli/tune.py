@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 from rich.markup import escape
 from rich.progress import MofNCompleteColumn
 
-from lookhops.cli.shared.parameters import AUTO, Json, Training, with_options
+from lookhops.cli.shared.parameters import AUTO, Json, Plugins, Training, with_options
 from lookhops.cli.shared.printing import err, grid, out, print_json, print_line
 from lookhops.cli.shared.progress import progress_bar, stoppable
 from lookhops.cli.shared.reading import Reading, Source
@@ -40,6 +40,7 @@ def tune(
     device: str = "auto",
     overwrite: bool = False,
     report: ReportFile = None,
+    plugin: Plugins = None,
     as_json: Json = False,
     *,
     search: Annotated[SearchOptions, "The search"],

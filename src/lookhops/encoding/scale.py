@@ -87,7 +87,11 @@ class Scale:
     def _interpolated(self, values: Tensor) -> Tensor:
         """Scores between those of the knots on either side."""
         x = values.transpose(-1, -2).contiguous()
-        right = torch.searchsorted(self.knots, x).clamp(1, self.knots.shape[-1] - 1)
+        if torch.compiler.is_exporting():
+            right = (self.knots[..., None, :] < x[..., None]).sum(-1)
+        else:
+            right = torch.searchsorted(self.knots, x)
+        right = right.clamp(1, self.knots.shape[-1] - 1)
         low, high = self.knots.gather(-1, right - 1), self.knots.gather(-1, right)
         share = ((x - low) / (high - low)).nan_to_num(1.0).clamp(0, 1)  # equal knots: 0 / 0
         below, above = self.scores.gather(-1, right - 1), self.scores.gather(-1, right)

@@ -36,6 +36,8 @@ def feature_columns(
     assert given is not None
     if dtype is None:
         dtype = given.dtype if given.is_floating_point() else torch.get_default_dtype()
+    if torch.compiler.is_exporting():
+        return _compared_columns(attributes, labels, sizes, dtype)
     start = width(attributes)
     rows, columns = len(given), start + sum(sizes)
     out = torch.zeros(rows, columns, dtype=dtype, device=given.device)
@@ -47,6 +49,16 @@ def feature_columns(
             out.view(-1).index_fill_(0, row.add_(label), 1.0)
             start += size
     return out
+
+
+def _compared_columns(
+    attributes: Tensor | None, labels: Tensor | None, sizes: Sequence[int], dtype: torch.dtype
+) -> Tensor:
+    """The same by comparisons, which other runtimes have; labels that are too large are zeros."""
+    parts = [] if attributes is None else [attributes.to(dtype)]
+    for size, label in zip(sizes, () if labels is None else labels.unbind(1), strict=True):
+        parts.append((label[:, None] == torch.arange(size, device=label.device)).to(dtype))
+    return torch.cat(parts, 1)
 
 
 def node_columns(

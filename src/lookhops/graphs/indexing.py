@@ -1,4 +1,8 @@
-"""Index arithmetic over flat tensors."""
+"""Index arithmetic over flat tensors.
+
+Some of it is written twice: with PyTorch's kernels, and, for a model that is exported, with what
+other runtimes have too (ONNX knows no searchsorted, no bincount and no running maximum).
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,8 @@ def to_offsets(counts: Tensor) -> Tensor:
 
 def spread(values: Tensor, ptr: Tensor, total: int) -> Tensor:
     """Each segment's value, once for every one of the ``total`` elements of the segments."""
+    if torch.compiler.is_exporting():
+        return values.index_select(0, counts_of(ptr[:-1], total + 1).cumsum(0)[:-1] - 1)
     return torch.repeat_interleave(values, ptr.diff(), output_size=total)
 
 
@@ -46,9 +52,62 @@ def pair_keys(source: Tensor, target: Tensor, num_nodes: int) -> Tensor:
 
 def stable_argsort(keys: Tensor) -> Tensor:
     """A stable argsort: on the CPU NumPy's, which is several times as fast as PyTorch's."""
-    if keys.device.type == "cpu":
+    if keys.device.type == "cpu" and not torch.compiler.is_exporting():
         return torch.from_numpy(np.argsort(keys.numpy(), kind="stable"))
     return keys.argsort(stable=True)
+
+
+def running_sum(values: Tensor) -> Tensor:
+    """As :func:`to_offsets`, of whole numbers that may wrap around."""
+    if torch.compiler.is_exporting():
+        return torch.cat((values.new_zeros(1), values.cumsum(0)))
+    running = values.new_zeros(values.numel() + 1)
+    torch.cumsum(values, 0, out=running[1:])
+    return running
+
+
+def counts_of(index: Tensor, size: int) -> Tensor:
+    """How often each of the numbers below ``size`` stands in ``index``, int64, shape (size)."""
+    if torch.compiler.is_exporting():
+        index = index.long()
+        return index.new_zeros(size).index_add(0, index, torch.ones_like(index))
+    return index.bincount(minlength=size)
+
+
+def run_begins(ordered: Tensor) -> Tensor:
+    """Where a value differs from the one before it; the first does. Shape (n)."""
+    if torch.compiler.is_exporting():  # a slice without its end would ask for two values or more
+        place = torch.arange(ordered.numel(), device=ordered.device)
+        return (ordered != ordered.index_select(0, (place - 1).clamp(min=0))) | (place == 0)
+    begins = torch.ones_like(ordered, dtype=torch.bool)
+    begins[1:] = ordered[1:] != ordered[:-1]
+    return begins
+
+
+def last_begin(begins: Tensor) -> Tensor:
+    """The nearest place at or before each one where ``begins`` is true, shape (n)."""
+    place = torch.arange(begins.numel(), device=begins.device)
+    place = torch.where(begins, place, 0)
+    if not torch.compiler.is_exporting():
+        return place.cummax(0).values
+    run = begins.cumsum(0) - 1  # one place of each run is not zero
+    return torch.zeros_like(place).index_add(0, run, place).index_select(0, run)
+
+
+def insertion(ordered: Tensor, values: Tensor) -> Tensor:
+    """How many of the numbers ``ordered``, which rise, are below each value."""
+    if not torch.compiler.is_exporting():
+        return torch.searchsorted(ordered, values)
+    place = torch.zeros_like(values, dtype=torch.int64)
+    if not ordered.numel():
+        return place
+    step = 1 << (ordered.numel().bit_length() - 1)
+    while step:  # bisection, every value at once
+        last = place + (step - 1)
+        inside = ordered[last.clamp(max=ordered.numel() - 1)] < values
+        place = torch.where(inside & (last < ordered.numel()), place + step, place)
+        step //= 2
+    return place
 
 
 def row_offsets(target: Tensor, num_nodes: int) -> Tensor:

@@ -9,6 +9,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import last_begin, run_begins
 from lookhops.hops.cached import cached, outside_inference
 from lookhops.hops.product import Pattern, SparseMatrix, group
 
@@ -270,11 +271,9 @@ class Adjacency:
         """
         low, high = torch.minimum(self.source, self.target), torch.maximum(self.source, self.target)
         key, order = (low.long() * self.num_nodes + high).sort(stable=True)
-        first = torch.ones_like(key, dtype=torch.bool)
-        first[1:] = key[1:] != key[:-1]
         # Edges of one pair are neighbours now; each takes the number of the run's first edge.
-        start = torch.where(first, torch.arange(key.numel(), device=key.device), 0).cummax(0).values
-        return torch.empty_like(order).scatter_(0, order, order[start])
+        first = last_begin(run_begins(key))
+        return torch.empty_like(order).scatter_(0, order, order[first])
 
     def masked(self, keep_edge: Tensor) -> Adjacency:
         """The same shapes with the other edges at weight zero; both directions go together."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from lookhops.errors import LookHopsError
+from lookhops.graphs.indexing import counts_of, segment_of, to_offsets
 from lookhops.hops import entry_kernels, kernels
 from lookhops.hops.cached import cached
 
@@ -52,6 +54,8 @@ class Pattern:
             entry = torch.arange(self.column.numel(), device=self.column.device).to(self.column)
             row = torch.searchsorted(self.row_ptr[1:], entry, out_int32=True, right=True)
             return row.clamp(max=self.size - 1).to(self.column.dtype)
+        if torch.compiler.is_exporting():
+            return segment_of(self.row_ptr, self.column.numel())
         number = torch.arange(self.size, dtype=self.column.dtype, device=self.column.device)
         count = self.row_ptr.diff()
         count[-1:] += self.column.numel() - self.row_ptr[-1]  # padding
@@ -103,6 +107,8 @@ def group(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
         grouped = csr_array(entries, shape=(index.numel(), size)).tocsc()
         return torch.from_numpy(grouped.indptr).int(), torch.from_numpy(grouped.indices).int()
     order = index.argsort(stable=True)
+    if torch.compiler.is_exporting():
+        return to_offsets(counts_of(index, size)).int(), order.int()
     numbers = torch.arange(size + 1, device=index.device, dtype=index.dtype)
     row_ptr = torch.searchsorted(index.index_select(0, order), numbers, out_int32=True)
     return row_ptr, order.int()
@@ -166,6 +172,11 @@ def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -
     A bag of rows of ``x``, weighted and summed, is what PyTorch's embedding kernels compute; they
     are the fastest product it has for matrices as sparse as graphs.
     """
+    if torch.compiler.is_exporting():  # what every runtime has
+        messages = x.index_select(0, column)
+        messages = messages if value is None else messages * value[:, None]
+        row = segment_of(row_ptr, column.numel()).long()
+        return x.new_zeros(row_ptr.numel() - 1, x.shape[1]).index_add(0, row, messages)
     if column.numel() == 0 or x.numel() == 0:
         return x.new_zeros(row_ptr.numel() - 1, x.shape[1])
     if kernels.can_run_on(x):
@@ -239,11 +250,12 @@ class _Product(torch.autograd.Function):
 def as_matrix(x: Tensor, size: int):  # type: ignore[no-untyped-def]
     """``x`` as a matrix of ``size`` rows, and how to give the product its leading axes back."""
     shape = x.shape
-    if size not in (shape[-2], shape[:-1].numel()):
+    every = prod(shape[:-1])  # Size.numel() would fix the shape of an exported model
+    if size not in (shape[-2], every):
         raise LookHopsError(f"The edges join {size} nodes, but x has shape {tuple(shape)}.")
     if x.dim() == 2:
         return x.contiguous(), lambda y: y
-    if size == shape[:-1].numel():
+    if size == every:
         return x.reshape(size, shape[-1]), lambda y: y.view(shape)
     wide = x.movedim(-2, 0)
     return wide.reshape(size, -1), lambda y: y.view(wide.shape).movedim(0, -2)

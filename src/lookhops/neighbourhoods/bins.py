@@ -41,7 +41,7 @@ class Bins:
         """The bin of each value, int64, same shape (n, a)."""
         columns = []
         for column, edges in zip(attributes.T.contiguous(), self.edges, strict=True):
-            number = torch.bucketize(column, edges.to(column), right=True)
+            number = _not_above(edges.to(column), column)
             columns.append(torch.where(column.isnan(), len(edges) + 1, number))
         return torch.stack(columns, 1) if columns else attributes.long()
 
@@ -54,3 +54,10 @@ class Bins:
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Bins:
         """The bins that :meth:`tensors` gave."""
         return cls(tensors["edges"].split(tensors["sizes"].tolist()))
+
+
+def _not_above(edges: Tensor, column: Tensor) -> Tensor:
+    """How many edges are not above each value."""
+    if torch.compiler.is_exporting():
+        return (edges <= column[:, None]).sum(1)
+    return torch.bucketize(column, edges, right=True)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import elements_of, stable_argsort
+from lookhops.graphs.indexing import elements_of, insertion, last_begin, run_begins, stable_argsort
 from lookhops.hashing import combine
 
 if TYPE_CHECKING:
@@ -35,12 +35,9 @@ def unary_codes(graphs: Graphs, identity: Tensor) -> Tensor:
     graph = graphs.batch.long().repeat_interleave(identity.shape[1])
     key = combine(flat, graph)
     order = stable_argsort(key)
-    place = torch.arange(len(flat), device=flat.device)
-    begins = torch.ones_like(flat, dtype=torch.bool)
-    torch.ne(key[order[1:]], key[order[:-1]], out=begins[1:])
-    first = torch.where(begins, place, 0).cummax(0).values
+    place = torch.arange(flat.numel(), device=flat.device)
     rank = torch.empty_like(flat)
-    rank[order] = place - first
+    rank[order] = place - last_begin(run_begins(key[order]))
     return combine(flat, rank).view_as(identity)
 
 
@@ -164,7 +161,7 @@ class Vocabulary:
         """Where each code stands in the vocabulary, and whether it does; both of its shape."""
         if not len(self):
             return torch.zeros_like(codes), torch.zeros_like(codes, dtype=torch.bool)
-        place = torch.searchsorted(self.codes, codes.contiguous()).clamp(max=len(self) - 1)
+        place = insertion(self.codes, codes.contiguous()).clamp(max=len(self) - 1)
         return place, self.codes[place] == codes
 
     def names(self) -> list[str]:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import running_sum
 from lookhops.hashing import combine, hash_rows
 
 
@@ -67,6 +68,4 @@ def sum_rows(values: Tensor, row_ptr: Tensor) -> Tensor:
 
     Differences of one running sum are exact here, since int64 wraps around; they need no atomics.
     """
-    running = values.new_zeros(values.numel() + 1)
-    torch.cumsum(values, 0, out=running[1:])
-    return running.index_select(0, row_ptr).diff()
+    return running_sum(values).index_select(0, row_ptr).diff()

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import counts_of
 
 #: Degrees that are told apart: 0, 1, ..., and all from the last on.
 DEGREES = 7
@@ -34,6 +35,7 @@ def graph_totals(
     node_sizes = graphs.label_sizes if label_sizes is None else label_sizes
     edge_sizes = graphs.edge_label_sizes if edge_label_sizes is None else edge_label_sizes
     nodes, edges = graphs.nodes_per_graph.double(), graphs.edge_ptr.diff().double()
+    count = nodes.numel()  # of graphs
     columns = [nodes.log1p()[:, None], edges.log1p()[:, None]]
     node_graph = graphs.batch.long()
     degree = graphs.row_ptr.diff().long().clamp(max=DEGREES - 1)[:, None]
@@ -47,8 +49,8 @@ def graph_totals(
         for column, size in zip(() if values is None else values.unbind(1), sizes, strict=True):
             # One cell more a graph, for what is not counted.
             cell = graph_of * (size + 1) + column.long().clamp(max=size)
-            cells = cell.bincount(minlength=len(graphs) * (size + 1))
-            counts = cells.view(len(graphs), size + 1)[:, :size].double()
+            cells = counts_of(cell, count * (size + 1))
+            counts = cells.view(count, size + 1)[:, :size].double()
             columns += [counts.log1p(), counts / whole]
         if attributes is not None:
             columns.append(_means(attributes.double(), graph_of, whole))
@@ -57,9 +59,9 @@ def graph_totals(
 
 def _means(values: Tensor, graph_of: Tensor, count: Tensor) -> Tensor:
     """Means of rows of each graph, of which there are ``count``, shape (g, 1)."""
-    sums = values.new_zeros(len(count), values.shape[1])
+    sums = values.new_zeros(count.shape[0], values.shape[1])
     blank = values.isnan()
-    if not bool(blank.any()):
+    if not torch.compiler.is_exporting() and not bool(blank.any()):
         return sums.index_add_(0, graph_of, values) / count
     known = torch.zeros_like(sums).index_add_(0, graph_of, (~blank).double())
     means = sums.index_add_(0, graph_of, values.nan_to_num(0.0)) / known.clamp(min=1)

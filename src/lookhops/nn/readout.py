@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lookhops.graphs.indexing import counts_of, to_offsets
 from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import multiply
 from lookhops.nn import kernels
@@ -59,5 +60,8 @@ class _Readout(torch.autograd.Function):
 
 def _membership(graph: Tensor, num_graphs: int) -> tuple[Tensor, Tensor]:
     """The 0/1 matrix of graphs by nodes, as CSR."""
-    rows = torch.arange(num_graphs + 1, device=graph.device)
-    return torch.searchsorted(graph, rows), torch.arange(graph.numel(), device=graph.device)
+    if torch.compiler.is_exporting():
+        offsets = to_offsets(counts_of(graph, num_graphs))
+    else:
+        offsets = torch.searchsorted(graph, torch.arange(num_graphs + 1, device=graph.device))
+    return offsets, torch.arange(graph.numel(), device=graph.device)

@@ -32,6 +32,7 @@ from lookhops.report.sections.reproduce import (
     reproduce_section,
 )
 from lookhops.report.sections.training import training_section
+from lookhops.report.sections.tuning import tuning_section, tuning_tile
 from lookhops.report.snapshot import Snapshot, read_store
 from lookhops.tasks import Classification
 from lookhops.words import counted, joined
@@ -162,6 +163,8 @@ def _model_sections(
     """All that there is to say of a model; where it is one of several, titles say of which."""
     facts = model.config.get("facts")
     own = [training_section(model), performance_section(model), gallery_section(model, graphs)]
+    if model.tuning is not None:
+        own = [tuning_section(model.tuning), *own]
     if compared is not None:
         own = [one and replace(one, title=f"{one.title}: {model.path.name}") for one in own]
     found = [
@@ -180,6 +183,7 @@ def _model_tiles(
     """The key figures of a model, with others in their midst."""
     config, task, tiles = model.config, model.task, []
     more = [*more, *([information_tile(information)] if information else [])]
+    more = [*([tuning_tile(model.tuning)] if model.tuning else []), *more]
     if score := model.score(task.main):
         count = len(model.seeds)
         seeds = f"mean of {counted(count, 'seed')}" if count > 1 else "one seed"

@@ -6,6 +6,7 @@ import hashlib
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from lookhops.report.answers import Answers, columns_of, read_answers
 from lookhops.schema import located
 from lookhops.tables import with_formula
 from lookhops.tasks import Classification, Metric, Task, task_from_dict
+from lookhops.tune.record import Tuning, read_tuning
 
 COLUMNS = ("epoch", "train_loss", "val_loss")
 
@@ -45,6 +47,11 @@ class ModelFolder:
     config: Mapping[str, Any]
     history: Mapping[int, Mapping[str, list[float]]]
     answers: Answers | None
+
+    @cached_property
+    def tuning(self) -> Tuning | None:
+        """The tuning that the model came from, if it did."""
+        return read_tuning(self.path)
 
     @property
     def seeds(self) -> list[int]:

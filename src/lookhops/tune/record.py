@@ -12,7 +12,7 @@ from lookhops.files import current, read_json, write_json
 from lookhops.paired import Estimate, corrected_t
 from lookhops.schema import located, read
 from lookhops.tasks import TASKS, Metric
-from lookhops.words import counted, p_said
+from lookhops.words import counted, p_said, signed
 
 FORMAT = "lookhops-tuning-1"
 #: The file in a model's folder.
@@ -122,6 +122,11 @@ class Tuning:
         """Their mean with its interval; none of a single outer split."""
         return corrected_t(self.gains, self.test_to_train) if len(self.gains) > 1 else None
 
+    @property
+    def gain_digits(self) -> int:
+        """Digits after the point of a gain."""
+        return self.main.digits(self.recommended[0])
+
     def said(self) -> str:
         """What tuning gained, in a sentence."""
         main, unit = self.main, " points" if self.main.share else ""
@@ -132,9 +137,8 @@ class Tuning:
                 f"{main.written(self.recommended[0])} with the recommended model: one split says "
                 "nothing about a gain; it takes two or more."
             )
-        digits = 1 if main.share else main.digits(self.recommended[0])
         mean, low, high = (
-            f"{value:+.{digits}f}".replace("-", "\N{MINUS SIGN}")
+            signed(value, self.gain_digits)
             for value in (self.gain.mean, self.gain.low, self.gain.high)
         )
         test = f"95% interval {low} to {high}, {p_said(self.gain.p)}"

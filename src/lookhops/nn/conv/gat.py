@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
@@ -72,7 +74,7 @@ def _attend(z: Tensor, attention: Tensor, adjacency: Adjacency) -> Tensor:
     """One head: z (..., n, d') and its a_s, a_t (..., 2, d')."""
     pattern, counted = adjacency.with_loops, adjacency.counted_with_loops
     # Slices that share the adjacency differ in attention: each takes its own product.
-    shape = (z.shape[:-1].numel() // pattern.size if pattern.size else 1, pattern.size)
+    shape = (prod(z.shape[:-1]) // pattern.size if pattern.size else 1, pattern.size)
     source, target = (end.reshape(shape) for end in linear_scores(z, attention).unbind(-2))
     slices, value = [], adjacency.values_with_loops(torch.promote_types(z.dtype, torch.float32))
     for number, part in enumerate(z.reshape(*shape, z.shape[-1])):

@@ -11,7 +11,7 @@ from lookhops.report.content import Block, Chart, Note, Section
 from lookhops.report.folders import ModelFolder
 from lookhops.tables import Table
 from lookhops.tasks import TASKS, Metric
-from lookhops.words import counted, duration
+from lookhops.words import agreeing, counted, duration
 
 #: Of each seed, the columns of its epochs.
 History = Mapping[int, Mapping[str, Sequence[float]]]
@@ -28,8 +28,9 @@ def training_section(model: ModelFolder) -> Section | None:
     full = sum(length >= protocol["max_epochs"] for length in lengths)
     seeds = counted(len(history), "seed")
     lead = (
-        f"{seeds.capitalize()} trained for {epochs} epochs. Training stops after "
-        f"{protocol['patience']} epochs without a lower validation loss, or at "
+        f"{seeds.capitalize()} trained for {epochs} {agreeing(max(lengths), 'epoch', 'epochs')}. "
+        f"Training stops after "
+        f"{counted(protocol['patience'], 'epoch')} without a lower validation loss, or at "
         f"{protocol['max_epochs']}"
         + (" (as here)" if full == len(lengths) else "")
         + (f" ({full} of {seeds} went that far)" if 0 < full < len(lengths) else "")

@@ -1,0 +1,66 @@
+"""``lookhops export``: a model as one file that runs without LookHops."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from lookhops.cli.shared.parameters import Json, Plugins, with_options
+from lookhops.cli.shared.printing import print_json, print_line
+from lookhops.cli.shared.reading import Model, Reading, warnings_as_lines
+from lookhops.errors import LookHopsError
+from lookhops.words import counted, memory
+
+#: Graphs that are recorded with, and that the file is checked on.
+RECORDED, CHECKED = 5, 1000
+#: A share of the graphs that may differ by more than rounding: near-ties in a pooling.
+FEW = 0.05
+
+
+@with_options
+def export(
+    model: Model,
+    output: Path,
+    check: str | None = None,
+    plugin: Plugins = None,
+    as_json: Json = False,
+    *,
+    reading: Reading,
+) -> None:
+    """Write a trained model as one file, `.onnx` or `.pt2`, that runs without LookHops.
+
+    It takes arrays of labels, numbers and edges of any number of graphs and gives calibrated
+    probabilities or numbers, as `predict` does, from all networks together. The file is then run
+    beside the model on 1,000 graphs, and the largest difference is printed.
+
+    Args:
+        output: The file: .onnx for ONNX runtimes, .pt2 for PyTorch.
+        check: Graphs to check it on, as for `train`, the first 1,000; by default made-up ones.
+    """
+    from lookhops.export import compare, export_model, load_exported, made_up
+    from lookhops.models import Predictor
+
+    predictor = Predictor(model, "cpu")
+    checkpoint = predictor.checkpoint
+    graphs = made_up(checkpoint, CHECKED)
+    example = predictor.read(graphs[:RECORDED])
+    if check is not None:
+        with warnings_as_lines():
+            graphs = predictor.read(reading.load_input(check, checkpoint.reading)[:CHECKED])
+        if not len(graphs):
+            raise LookHopsError(f"{check}: there are no graphs to check the file on.")
+    about = export_model(checkpoint, output, example)
+    found = compare(predictor, load_exported(output), predictor.read(graphs))
+    if as_json:
+        print_json({"file": str(output), **about, "check": {"data": graphs.name, **asdict(found)}})
+    else:
+        print_line(
+            f"{output}: {memory(output.stat().st_size)}, inputs {', '.join(about['inputs'])}"
+        )
+        more = f"; {counted(found.notable, 'graph')} above 0.0001" if found.notable else ""
+        on = f"{counted(found.graphs, 'graph')} ({graphs.name})"
+        print_line(f"largest difference from our own answers in {on}: {found.largest:.1e}{more}")
+    if found.notable > FEW * found.graphs:
+        raise typer.Exit(1)

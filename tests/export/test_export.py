@@ -1,0 +1,163 @@
+"""Models as files that run without LookHops."""
+
+import json
+import runpy
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch.export import Dim
+
+from lookhops import Graphs, LookHopsError, Predictor, load
+from lookhops.datasets.transfers import write_transfers
+from lookhops.export import compare, export_model, load_exported, made_up
+from lookhops.export.module import ExportedModel
+from lookhops.graphs.indexing import counts_of, insertion, last_begin, run_begins, spread
+from lookhops.models import train_into
+from lookhops.nn import Architecture, LiChebConv
+from lookhops.training import Protocol
+
+PROTOCOL = Protocol(seeds=(11,), max_epochs=1, batch_size=64)
+SMALL = Architecture(hidden=4, layers=2, k=1)
+EXAMPLE = Path(__file__).parents[2] / "examples" / "predict_onnx.py"
+
+
+@pytest.fixture
+def exporting(monkeypatch):
+    """The lines for other runtimes, run by PyTorch."""
+    monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+    monkeypatch.setattr(torch.compiler, "is_compiling", lambda: True)
+
+
+def test_a_light_layer_is_exported_with_any_number_of_nodes_and_edges():
+    layer = LiChebConv(3, 5, k=2)
+    x, edge_index = torch.randn(9, 3), torch.randint(9, (2, 20))
+    shapes = ({0: Dim("n")}, {1: Dim("e")})
+    module = torch.export.export(layer, (x, edge_index), dynamic_shapes=shapes).module()
+    for nodes, edges in ((30, 100), (2, 2), (5000, 9000)):
+        x, edge_index = torch.randn(nodes, 3), torch.randint(nodes, (2, edges))
+        torch.testing.assert_close(module(x, edge_index), layer(x, edge_index))
+
+
+def tiny(tmp_path, graphs, architecture, protocol=PROTOCOL):
+    train_into(tmp_path / "model", graphs, architecture, protocol, device="cpu")
+    return Predictor(tmp_path / "model", "cpu")
+
+
+def with_numbers() -> Graphs:
+    """Graphs with labels, blank numbers, heavy tails, weights and kinds of edges."""
+    graphs, draw = load("hops-1", size=60), np.random.default_rng(0)
+    numbers = draw.standard_t(1, (graphs.num_nodes, 2)) * [1, 30]
+    numbers[::7, 0] = np.nan
+    ends = graphs.edge_index.sum(0)  # the same in both directions
+    return replace(
+        graphs,
+        attributes=torch.from_numpy(numbers).float(),
+        attribute_names=("size", "age"),
+        edge_attributes=torch.stack(((ends % 5).float(), (ends % 3).float()), 1),
+        edge_attribute_names=("weight", "length"),
+        edge_labels=(ends % 2)[:, None].byte(),
+        edge_label_names=("kind",),
+        edge_label_values=(("a", "b"),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("architecture", "protocol"),
+    [
+        (replace(SMALL, pool="lookhops", edge_ratio=0.6, ratio=0.6), PROTOCOL),
+        (replace(SMALL, conv="limixhop", pool="topk", edges="use", scale="quantiles"), PROTOCOL),
+        (replace(SMALL, conv="gat", pool="sag"), PROTOCOL),
+        (
+            replace(SMALL, pool="lookhops", fingerprint=2, totals=True, edges="use", bins=3),
+            replace(PROTOCOL, seeds=(11, 22), members=2),
+        ),
+        (Architecture(conv="none", fingerprint=1), PROTOCOL),
+    ],
+)
+def test_what_is_exported_answers_as_the_model(tmp_path, exporting, architecture, protocol):
+    with pytest.MonkeyPatch.context() as training:
+        for name in ("is_exporting", "is_compiling"):
+            training.setattr(torch.compiler, name, lambda: False)
+        predictor = tiny(tmp_path, with_numbers(), architecture, protocol)
+        graphs = predictor.read(made_up(predictor.checkpoint, 50))
+        model = ExportedModel(predictor.checkpoint).eval()
+        own = predictor.predict(graphs).probabilities
+    given = {name: torch.from_numpy(own) for name, own in model.inputs.arrays(graphs).items()}
+    with torch.no_grad():
+        found = model(**given)
+    np.testing.assert_allclose(found.numpy(), own, atol=2e-5)
+
+
+def test_a_program_for_any_number_of_graphs(lookhops, tmp_path):
+    predictor = tiny(tmp_path, load("hops-1", size=40), replace(SMALL, layers=1, pool="topk"))
+    file = tmp_path / "model.pt2"
+    code, out, err = lookhops("export", tmp_path / "model", "-o", file)
+    assert code == 0, err
+    assert "inputs graph_sizes, edge_index, node_labels" in out
+    assert "largest difference from our own answers in 1,000 graphs (made-up graphs): " in out
+    extra = {"lookhops.json": ""}
+    torch.export.load(file, extra_files=extra)
+    about = json.loads(extra["lookhops.json"])
+    assert about["answers"][0]["classes"] == ["different", "same"]
+    run, graphs = load_exported(file), predictor.read(load("hops-1", size=7))
+    for count in (1, 7):
+        assert compare(predictor, run, graphs[:count]).largest < 1e-6
+
+
+def test_onnx_and_the_example_that_needs_nothing_else(tmp_path, monkeypatch, capsys):
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name, reason='needs ONNX: pip install "lookhops[export]"')
+    graphs = load("transfers")[:40]
+    network = replace(SMALL, layers=1, pool="lookhops", fingerprint=1, edges="use")
+    predictor = tiny(tmp_path, graphs, network)
+    file = tmp_path / "model.onnx"
+    graphs = predictor.read(graphs)
+    export_model(predictor.checkpoint, file, graphs[:5])
+    found = compare(predictor, load_exported(file), graphs)
+    assert found.graphs == 40
+    assert found.notable <= 1
+    write_transfers(tmp_path / "transfers", cases=40)
+    monkeypatch.setattr(sys, "argv", ["predict_onnx.py", str(file), str(tmp_path / "transfers")])
+    runpy.run_path(str(EXAMPLE))
+    lines = capsys.readouterr().out.splitlines()
+    answers = predictor.predict(graphs)
+    said = [line.split() for line in lines]
+    assert [name for name, *_ in said] == answers.ids
+    p = [float(number) for *_, number in said]
+    assert np.sort(np.abs(p - answers.probabilities.max(1)))[:-1].max() < 1e-3
+
+
+def test_index_arithmetic_is_the_same_for_other_runtimes(exporting):
+    draw = torch.Generator().manual_seed(0)
+    keys = torch.randint(5, (40,), generator=draw).sort().values
+    begins = run_begins(keys)
+    assert begins.tolist() == [i == 0 or keys[i] != keys[i - 1] for i in range(40)]
+    place = torch.where(begins, torch.arange(40), 0)
+    assert torch.equal(last_begin(begins), place.cummax(0).values)
+    assert torch.equal(counts_of(keys, 9), keys.bincount(minlength=9))
+    values = torch.randint(-3, 9, (30,), generator=draw)
+    for size in (0, 1, 2, 3, 40):
+        assert torch.equal(insertion(keys[:size], values), torch.searchsorted(keys[:size], values))
+    ptr = torch.tensor([0, 0, 3, 3, 7, 7])
+    assert spread(torch.arange(5), ptr, 7).tolist() == [1, 1, 1, 3, 3, 3, 3]
+
+
+def test_what_cannot_be_exported_is_a_sentence(lookhops, tmp_path):
+    tiny(tmp_path, load("hops-1", size=40), replace(SMALL, pool="asap"))
+    code, _, err = lookhops("export", tmp_path / "model", "-o", tmp_path / "model.onnx")
+    assert code == 2
+    assert "its layer 'asap' cannot be exported" in err
+    code, _, err = lookhops("export", tmp_path / "model", "-o", tmp_path / "model.bin")
+    assert code == 2
+    assert "an exported model is a file that ends in .onnx or .pt2" in err
+    assert not list(tmp_path.glob("model.*"))
+
+
+def test_without_onnx_there_is_a_sentence(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    with pytest.raises(LookHopsError, match=r'pip install "lookhops\[export\]"'):
+        load_exported(tmp_path / "model.onnx")
