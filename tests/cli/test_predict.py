@@ -220,7 +220,7 @@ def test_parts_make_no_difference_and_parquet_has_the_same_answers(
 ):
     code, out, err = lookhops("predict", model, many)
     assert code == 0, err
-    assert "1 of 1300 molecules do not parse and are left out: line 3 (not SMILES)" in err
+    assert "1 of 1,300 molecules does not parse and is left out: line 3 (not SMILES)" in err
     monkeypatch.setattr("lookhops.cli.shared.streaming.PART", 100)
     code, again, _ = lookhops("predict", model, many, "--processes", "0")
     assert again == out

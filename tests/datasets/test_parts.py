@@ -80,7 +80,7 @@ def test_a_file_in_parts_is_the_file_read_at_once(tmp_path, kind, size):
     elif kind == ".smi":
         rows = (line.split(",") for line in TABLE.splitlines())
         path.write_text("\n".join(f"{smiles} {name}" for name, smiles, *_ in rows))
-    with pytest.warns(UserWarning, match="1 of 1100 molecules"):
+    with pytest.warns(UserWarning, match="1 of 1,100 molecules"):
         whole = load(path, SKIP)
     stream = stream_file(path, SKIP, Reading(), HERE)
     parts = list(stream.parts(size))
@@ -101,7 +101,7 @@ def test_a_file_in_parts_is_the_file_read_at_once(tmp_path, kind, size):
         assert stream.head == ["name", "smiles", "class", "note"]
         assert list(cells[3]) == ["m3", "CCCCO", "b", "n, 3"]
         assert [label for part in parts for label in part.labels][:3] == ["a", "b", "a"]
-    assert stream.remarks()[0].startswith(f"{path}: 1 of 1100 molecules do not parse")
+    assert stream.remarks()[0].startswith(f"{path}: 1 of 1,100 molecules does not parse")
     assert parts[-1].share > 0.9
 
 
