@@ -108,7 +108,7 @@ def test_a_file_in_parts_is_the_file_read_at_once(tmp_path, kind, size):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("smiles\nC(\n", "none of the 1 molecules parses"),
+        ("smiles\nC(\n", "none of 1 molecule parses"),
         ("smiles,x\nCC\n", "line 2: 1 fields, where the header has 2"),
         ("smiles\n", "there are no molecules"),
         ("a,b\n1,2\n", "no column of SMILES"),
