@@ -10,7 +10,11 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs, Target
     from lookhops.information import look, look_labels
     from lookhops.models import Predictor, train_into
-    from lookhops.models.estimator import LookHopsClassifier, LookHopsRegressor
+    from lookhops.models.estimators import (
+        LookHopsClassifier,
+        LookHopsMultitask,
+        LookHopsRegressor,
+    )
     from lookhops.nn import Architecture, GraphNetwork
     from lookhops.training import Protocol, train
 
@@ -21,9 +25,10 @@ _HOMES = {
     "GraphNetwork": "lookhops.nn",
     "Graphs": "lookhops.graphs",
     "HopFingerprint": "lookhops.classical.hop_fingerprint",
-    "LookHopsClassifier": "lookhops.models.estimator",
+    "LookHopsClassifier": "lookhops.models.estimators",
     "LookHopsError": "lookhops.errors",
-    "LookHopsRegressor": "lookhops.models.estimator",
+    "LookHopsMultitask": "lookhops.models.estimators",
+    "LookHopsRegressor": "lookhops.models.estimators",
     "Predictor": "lookhops.models",
     "Protocol": "lookhops.training",
     "Target": "lookhops.graphs",
@@ -41,6 +46,7 @@ __all__ = [
     "HopFingerprint",
     "LookHopsClassifier",
     "LookHopsError",
+    "LookHopsMultitask",
     "LookHopsRegressor",
     "Predictor",
     "Protocol",

@@ -18,6 +18,11 @@ def counted(count: int, thing: str, things: str | None = None) -> str:
     return f"{count:,} {thing if count == 1 else things or thing + 's'}"
 
 
+def agreeing(count: int, one: str, several: str) -> str:
+    """The words that go with a count: ``1 of 4 runs is``, ``2 of 4 runs are``."""
+    return one if count == 1 else several
+
+
 def percent(share: float | None, digits: int = 1) -> str:
     """``77.5 %``; a dash where there is none."""
     return NONE if share is None else f"{100 * share:.{digits}f} %"
@@ -65,9 +70,9 @@ def p_said(p: float) -> str:
     return f"p {text if text.startswith('<') else '= ' + text}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
-def joined(words: Sequence[str]) -> str:
+def joined(words: Sequence[str], by: str = "and") -> str:
     """``a``, ``a and b``, ``a, b and c``."""
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+    return f" {by} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 #: Control characters, and those that turn the direction of text: terminals, tables and pictures

@@ -1,11 +1,15 @@
 """Tables of numbers: read exactly, and refused as plain Python would refuse them."""
 
+from io import BytesIO
+
 import numpy as np
-from hypothesis import given
+import pytest
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lookhops import LookHopsError
-from lookhops.datasets.number_files import parse_table
+from lookhops.datasets import number_files
+from lookhops.datasets.number_files import read_table
 
 
 @given(
@@ -17,9 +21,11 @@ from lookhops.datasets.number_files import parse_table
 )
 def test_numbers_are_read_exactly(rows: list, comma: str, end: str):
     text = "".join(comma.join(map(repr, row)) + end for row in rows).encode()
-    assert np.array_equal(parse_table(text, "here", np.float64), np.array(rows))
+    assert np.array_equal(read_table(BytesIO(text), "here", np.float64), np.array(rows))
 
 
+@example(b"+")
+@example(b"1\n-\n2")
 @given(st.binary(max_size=12) | st.text("0123456789-,. \n\rea", max_size=12).map(str.encode))
 def test_both_passes_agree_on_any_text(text: bytes):
     """What the fast pass accepts, plain Python accepts, with the same numbers."""
@@ -31,9 +37,43 @@ def test_both_passes_agree_on_any_text(text: bytes):
         except (ValueError, OverflowError):
             fine = False
         try:
-            found = parse_table(text, "here", kind)
+            found = read_table(BytesIO(text), "here", kind)
         except LookHopsError:
             assert not fine
         else:
             assert fine
             assert np.array_equal(found, expected)
+
+
+@given(st.lists(st.integers(-9, 9) | st.none(), max_size=40), st.integers(1, 30))
+def test_pieces_change_nothing(lines: list, piece: int):
+    """Blank lines at the end are left out, others are refused, wherever a piece ends."""
+    text = "".join(f"{'' if line is None else line}\n" for line in lines).encode()
+    while lines and lines[-1] is None:
+        lines.pop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(number_files, "PIECE", piece)
+        if lines and None not in lines:
+            found = read_table(BytesIO(text), "here", np.int64)
+            assert found[:, 0].tolist() == lines
+        else:
+            with pytest.raises(LookHopsError, match="here"):
+                read_table(BytesIO(text), "here", np.int64)
+
+
+def test_no_more_is_read_than_may_be():
+    """The rest of an endless file is left alone; so are blanks and lines without an end."""
+
+    class Endless:
+        def __init__(self, content: bytes) -> None:
+            self.content, self.given = content, 0
+
+        def read(self, size: int) -> bytes:
+            self.given += size
+            assert self.given <= 10 * number_files.PIECE
+            return self.content * (size // len(self.content))
+
+    assert len(read_table(Endless(b"1\n"), "here", np.int64, most=5)) > 5
+    for content in (b"\n", b"1", b" ", b"1,"):
+        with pytest.raises(LookHopsError, match=r"here, line 1: .*bytes are no row"):
+            read_table(Endless(content), "here", np.int64)

@@ -123,16 +123,16 @@ BROKEN: dict[str, tuple[str, str | None, str]] = {
         r"line 4: graph 3 follows graph 1",
     ),
     "indicator out of order": ("graph_indicator", "1\n2\n1\n2\n2\n", r"line 3: graph 1 follows"),
-    "too few classes": ("graph_labels", "1\n", r"_graph_labels.txt, line 2: 1 lines, but 2 graphs"),
-    "too many classes": ("graph_labels", "1\n0\n1\n", r"line 3: 3 lines, but 2 graphs"),
+    "too few classes": ("graph_labels", "1\n", r"_graph_labels.txt, line 2: 1 line, but 2 graphs"),
+    "too many classes": ("graph_labels", "1\n0\n1\n", r"line 3: a line more, but 2 graphs"),
     "class by word": ("graph_labels", "1\nyes\n", r"_graph_labels.txt, line 2: 'yes'"),
     "too few labels": ("node_labels", "3\n4\n", r"_node_labels.txt, line 3: 2 lines, but 5 nodes"),
     "labels too far apart": ("node_labels", "3\n4\n5\n6\n9999999999\n", r"too far apart"),
-    "too few attributes": ("node_attributes", "1\n", r"_attributes.txt, line 2: 1 lines, but 5"),
+    "too few attributes": ("node_attributes", "1\n", r"_attributes.txt, line 2: 1 line, but 5"),
     "too few edge labels": (
         "edge_labels",
         "1\n",
-        r"_edge_labels.txt, line 2: 1 lines, but 9 edges",
+        r"_edge_labels.txt, line 2: 1 line, but 9 edges",
     ),
     "NaN": ("node_attributes", "1\n2\nnan\n4\n5\n", r"line 3: 'nan' is not a finite number"),
     "infinite": ("node_attributes", "1\n2\n3\n-inf\n5\n", r"line 4: '-inf' is not a finite number"),
@@ -210,6 +210,12 @@ def test_archives_that_are_attacks(lookhops: Run, tmp_path: Path):
     bomb = {**TINY, "node_labels": "0\n" * (20 << 20)}
     write_zip(path, bomb)
     check(lookhops, path, r"TINY\.zip: its files would have .* bytes")
+    for part, sentence in (
+        ("node_labels", r"node_labels\.txt, line 6: a line more, but 5 nodes"),
+        ("A", r"TINY_A\.txt, line 27: 26 lines are all there can be"),
+    ):
+        write_zip(path, {**TINY, part: "1, 1\n" * 200_000 if part == "A" else "0\n" * 500_000})
+        check(lookhops, path, sentence)
     for method in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2):
         with zipfile.ZipFile(path, "w", method) as archive:
             for part, text in TINY.items():

@@ -28,6 +28,8 @@ def test_names_of_protocols():
     fair = named_protocol("fair", Protocol(split="auto"))
     assert (fair.folds, fair.members, fair.split) == (10, 3, "auto")
     assert named_protocol("fair", Protocol(folds=5, members=2)).folds == 5
+    assert named_protocol("fair", Protocol(), members=1).members == 1
+    assert named_protocol(None, Protocol(), members=4).members == 4
     assert named_protocol(None, QUICK) is QUICK
     for name, given, sentence in (
         ("paper", Protocol(folds=5), "leave out --split"),

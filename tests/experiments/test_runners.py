@@ -1,15 +1,12 @@
 """The runner of this machine."""
 
-from dataclasses import replace
-
 import pytest
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments import runners
 from lookhops.experiments.runners import run_local
 from lookhops.experiments.store import Store
-from lookhops.models.records import RunRecord
-from lookhops.training import Protocol, train
+from lookhops.training import train
 
 
 def test_what_is_stored_is_what_training_gives(run, cells, graphs):
@@ -92,22 +89,3 @@ def test_a_stack_that_fails_is_tried_seed_by_seed(
         outcome = run_local(cells[:1], lambda name: graphs, store, device="cpu")
     assert calls == [[1, 2, 3], [1], [2], [3]]
     assert (outcome.trained, outcome.left, len(outcome.failures)) == (2, 1, 1)
-
-
-def test_a_stack_too_large_for_the_memory_is_halved(graphs, cells, monkeypatch):
-    import torch
-
-    sizes = []
-
-    def train_some(graphs, architecture, protocol, splits, device):
-        sizes.append(len(protocol.seeds))
-        if len(protocol.seeds) > 2:
-            raise torch.cuda.OutOfMemoryError
-        return train(graphs, architecture, protocol, device=device)
-
-    monkeypatch.setattr(runners, "train", train_some)
-    cell = replace(cells[0], protocol=Protocol(max_epochs=1))
-    found = runners.train_records(graphs, cell, [5, 6, 7, 8, 9], "cpu")
-    assert [record.seed for record in found] == [5, 6, 7, 8, 9]
-    assert sizes == [5, 2, 3, 1, 2]
-    assert all(isinstance(record, RunRecord) for record in found)

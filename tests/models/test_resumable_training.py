@@ -9,9 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from lookhops.datasets import Split, load
 from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.models.checkpoint import load_model
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
@@ -31,7 +34,14 @@ class Halt(Exception):
 
 
 def same(first: Path, second: Path, graphs) -> None:
-    """Weights, history (without the seconds) and predictions, bit for bit."""
+    """What models are, and their predictions, bit for bit."""
+    same_models(first, second)
+    answers = [Predictor(folder, "cpu").predict(graphs).probabilities for folder in (first, second)]
+    assert (answers[0] == answers[1]).all()
+
+
+def same_models(first: Path, second: Path) -> None:
+    """Weights, history (without the seconds), metrics and nonconformity, bit for bit."""
     one, two = load_model(first), load_model(second)
     assert one.seeds == two.seeds
     for seed in one.seeds:
@@ -46,8 +56,8 @@ def same(first: Path, second: Path, graphs) -> None:
         for metrics in (c.config["metrics"]["seeds"][str(seed)] for c in (one, two)):
             del metrics["seconds"], metrics["seconds_per_epoch"]
     assert one.config["metrics"] == two.config["metrics"]
-    answers = [Predictor(folder, "cpu").predict(graphs).probabilities for folder in (first, second)]
-    assert (answers[0] == answers[1]).all()
+    mine, other = (load_file(folder / "reference.safetensors") for folder in (first, second))
+    assert all(torch.equal(mine[k], other[k]) for k in mine | other)
 
 
 @pytest.fixture(scope="module")
@@ -240,6 +250,45 @@ def test_killed_at_random_moments(tmp_path):
     assert done.returncode == 0, done.stderr
     assert not (folder / "resume").exists()
     same(folder, alone, load("hops-1", size=60))
+
+
+def asked(graphs: Graphs, *columns: str) -> Graphs:
+    """The graphs with a number, or a number with blanks and a class, to be learnt."""
+    sizes = [float(n) for n in graphs.nodes_per_graph]
+    blanks = [None if i % 4 == 0 else size for i, size in enumerate(sizes)]
+    values = {"size": sizes, "some": blanks, "kind": [f"kind {y}" for y in graphs.y.tolist()]}
+    return replace(graphs, **pack_targets([read_target(name, values[name]) for name in columns]))
+
+
+@pytest.mark.parametrize("columns", [("size",), ("some", "kind")])
+def test_numbers_and_several_targets_are_resumed(tasks, tmp_path, columns):
+    graphs, seen = asked(tasks, *columns), []
+
+    def stop(progress):
+        seen.append(1)
+        if len(seen) in (2, 7):
+            raise Halt
+
+    train_into(tmp_path / "alone", graphs, SMALL, PROTOCOL, device="cpu")
+    for _ in range(2):
+        with pytest.raises(Halt):
+            train_into(
+                tmp_path / "m", graphs, SMALL, PROTOCOL, device="cpu", resume=True, on_epoch=stop
+            )
+    train_into(tmp_path / "m", graphs, SMALL, PROTOCOL, device="cpu", resume=True)
+    same_models(tmp_path / "m", tmp_path / "alone")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs a system that can fork")
+def test_killed_while_several_targets_are_learnt(tmp_path):
+    asked(load("hops-1", size=60), "some", "kind").save(tmp_path / "mixed.graphs")
+    folder, alone = tmp_path / "killed", tmp_path / "alone"
+    options = [tmp_path / "mixed.graphs", *OPTIONS[3:], "--epochs", "6", "--seeds", "1"]
+    command = [sys.executable, "-c", KILLER, folder, alone, "1", *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    same_models(folder, alone)
 
 
 def test_other_settings_are_not_resumed(tasks, tmp_path):

@@ -14,7 +14,7 @@ from lookhops import LookHopsError
 from lookhops.hops import Pattern
 from lookhops.hops.product import group
 from lookhops.nn import HGPSL, DiffPool, GraphNetwork, IPool, Level
-from lookhops.nn.level import top_of_each
+from lookhops.nn.ranking import top_of_each
 from lookhops.nn.segments import graph_products, places_in_graphs, sparsemax
 
 CHANNELS = 4

@@ -1,6 +1,6 @@
 """Which elements are the best of their segment, against a sorted list."""
 
-from math import ceil
+from math import ceil, isfinite
 
 import torch
 from hypothesis import given
@@ -8,13 +8,32 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
 from batches import make_batch
-from lookhops.nn.level import top_of_each
+from lookhops.nn.ranking import nearness, top_of_each
 
 #: Few values, so that there are ties; both zeros, both infinities, and floats of every size.
 SCORES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, float("inf"), -float("inf")])
 ELEMENTS = st.tuples(
     st.integers(0, 4), SCORES | st.floats(width=32, allow_nan=False), st.booleans()
 )
+
+
+def best(members: list[int], score: list[float], ratio: float, near: float) -> list[int]:
+    """The highest; those within rounding of the last of them are equal, and the earlier go first.
+
+    Args:
+        members: Who is asked, in order.
+        score: Of everybody.
+        ratio: The fraction that is kept.
+        near: What is rounding, as a share of the largest finite score.
+    """
+    wanted = ceil(len(members) * ratio - 1e-7)
+    if not wanted:
+        return []
+    cut = sorted((score[i] for i in members), reverse=True)[wanted - 1]
+    reach = near * max((abs(score[i]) for i in members if isfinite(score[i])), default=0)
+    same = [i for i in members if cut - reach <= score[i] <= cut + reach]
+    above = [i for i in members if score[i] > cut + reach]
+    return above + same[: wanted - len(above)]
 
 
 @given(st.lists(ELEMENTS, max_size=20), st.floats(0.1, 1), st.booleans())
@@ -30,11 +49,8 @@ def test_top_of_each_equals_a_sorted_list(elements, ratio, masked):
             members = [
                 i for i, (s, _, a) in enumerate(elements) if s == number and (a or not masked)
             ]
-            members.sort(key=lambda i: -elements[i][1])
-            expected += members[: ceil(len(members) * ratio - 1e-7)]
-        dead_infinite = masked and any(v == -float("inf") for _, v, _ in elements)
-        if not dead_infinite:  # a living node of score -inf ties with the dead
-            assert found == sorted(expected)
+            expected += best(members, score.tolist(), ratio, nearness(dtype))
+        assert found == sorted(expected)
         assert sorted(order.tolist()) == list(range(len(elements)))
 
 

@@ -14,6 +14,7 @@ from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import RECOMMENDED, parse_seeds
 from lookhops.training import PAPER_SEEDS, Protocol, train
 from lookhops.training.eager import EagerEngine
+from lookhops.training.stacked import StackedEngine
 from lookhops.training.trainer import NotFinite, choose_device
 
 SMALL = Architecture(hidden=8, layers=2)
@@ -283,3 +284,28 @@ def test_a_telling_number_of_small_scale_is_read_beside_a_large_one():
         right[scale] = float(hits.double().mean())
     assert right["none"] < 0.8
     assert right["standard"] >= 0.95
+
+
+def test_a_stack_that_does_not_fit_is_halved(tasks, monkeypatch):
+    """Members of one seed too: each trains the same in any company."""
+    protocol = Protocol((7,), members=5, max_epochs=2, batch_size=16)
+    [want] = train(tasks, SMALL, protocol, stacked=True)
+    sizes = []
+
+    class Small(StackedEngine):
+        def epoch(self, number):
+            sizes.append(len(self.seeds))
+            if len(self.seeds) > 2 and number == 2:
+                raise torch.OutOfMemoryError
+            return super().epoch(number)
+
+    monkeypatch.setattr("lookhops.training.trainer.StackedEngine", Small)
+    [found] = train(tasks, SMALL, protocol, stacked=True)
+    assert sizes == [5, 5, 2, 2, 3, 3, 1, 1, 2, 2]
+    assert [one.together for one in found.members] == [2, 2, 1, 2, 2]
+    assert [one.member for one in found.members] == [0, 1, 2, 3, 4]
+    for part, output in want.predictions.items():
+        torch.testing.assert_close(found.predictions[part], output, atol=1e-5, rtol=0)
+    monkeypatch.setattr(Small, "epoch", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError))
+    with pytest.raises(torch.OutOfMemoryError):
+        train(tasks, SMALL, protocol, stacked=True)

@@ -46,6 +46,7 @@ def compare(
     protocol: str | None = None,
     grid: str | None = None,
     seeds: str | None = None,
+    members: int | None = None,
     plot: Path | None = None,
     report: ReportFile = None,
     plugin: Plugins = None,
@@ -72,6 +73,8 @@ def compare(
             ten splits, classes in proportion.
         grid: fair: options among which validation chooses, such as hidden=64,128/k=1,2.
         seeds: How many splits, or which seeds (11,22). By default 10, or one a fold.
+        members: Networks for each split, with other initial weights each, whose answers are
+            averaged; by default 1. fair: their scores are averaged, by default of 3.
         store: SQLite file of finished runs; by default comparison.sqlite, in the output folder or
             the working folder.
         output: Folder for tables and the plots of ranks and costs.
@@ -83,7 +86,7 @@ def compare(
     from lookhops.experiments.fair import Contest, named_protocol, parse_grid
     from lookhops.experiments.plan import parse_models
 
-    training = named_protocol(protocol, training, splitting.splits is not None)
+    training = named_protocol(protocol, training, splitting.splits is not None, members)
     drawn = None if training.folds or splitting.splits else SEEDS
     entries = parse_models(models)
     graphs, plan = splitting.plan(graphs, training, seeds or drawn, reading)

@@ -277,7 +277,7 @@ def convert(
     if as_json:
         print_json({"path": str(target), "graphs": len(packed), "bytes": size})
     else:
-        print_line(f"{target}: {len(packed):,} graphs, {size:,} bytes")
+        print_line(f"{target}: {counted(len(packed), 'graph')}, {size:,} bytes")
 
 
 @app.command()

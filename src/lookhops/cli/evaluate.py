@@ -13,6 +13,7 @@ from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import grid, out, panel, print_json, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.cli.shared.writing import check_page, command_line, write_page
+from lookhops.words import agreeing, counted
 
 if TYPE_CHECKING:
     from rich.panel import Panel
@@ -65,7 +66,10 @@ def evaluate(
     else:
         out.print(_panel(found, str(model)))
     if unlike := int(found.answers.unlike.sum()):
-        warn(f"{unlike:,} of {len(graphs):,} graphs are unlike all that the model was trained on")
+        warn(
+            f"{unlike:,} of {counted(len(graphs), 'graph')} {agreeing(unlike, 'is', 'are')} unlike "
+            "all that the model was trained on"
+        )
     if output is not None:
         from lookhops.report.evaluation import evaluation_report
 

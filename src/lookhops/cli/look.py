@@ -15,7 +15,7 @@ from lookhops.cli.shared.progress import progress_bar
 from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.writing import ReportFile, check_picture, command_line, write_page
 from lookhops.files import replacing
-from lookhops.words import compact_percent, counted, plus_minus, visible
+from lookhops.words import agreeing, compact_percent, counted, plus_minus, visible
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -125,10 +125,13 @@ def _draw(found: HopInformation, path: Path) -> None:
 def _print(found: HopInformation) -> None:
     from lookhops.information.sentences import classes_sentence
 
-    constant = f" ({found.constant_channels} more are constant)" if found.constant_channels else ""
+    constant = ""
+    if same := found.constant_channels:
+        constant = f" ({same} more {agreeing(same, 'is', 'are')} constant)"
+    sizes = {"graph": found.graphs, "node": found.nodes, "feature": found.channels.size}
+    said = ", ".join(counted(size, thing) for thing, size in sizes.items())
     out.print(
-        f"[bold]{escape(found.name)}[/]: {found.graphs:,} graphs, {found.nodes:,} nodes, "
-        f"{found.channels.size:,} features{constant}\n",
+        f"[bold]{escape(found.name)}[/]: {said}{constant}\n",
         soft_wrap=True,
     )
     out.print(_gains(found))

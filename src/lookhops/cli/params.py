@@ -12,6 +12,7 @@ from lookhops.cli.shared.parameters import Json, Network, Plugins, with_options
 from lookhops.cli.shared.printing import grid, out, print_json
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.options import RECOMMENDED
+from lookhops.words import counted
 
 if TYPE_CHECKING:
     from torch import nn
@@ -82,6 +83,7 @@ def _print(result: dict[str, Any]) -> None:
         (part["part"], escape(part["layer"]), f"{part['parameters']:,}") for part in result["parts"]
     ]
     rows.append(("[bold]in all[/]", "", f"[bold]{result['parameters']:,}[/]"))
-    title = f"{result['source']}: {result['features']} features, {result['classes']} classes"
+    title = f"{result['source']}: {counted(result['features'], 'feature')}, "
+    title += counted(result["classes"], "class", "classes")
     head = ("part", "layer", "parameters")
     out.print(grid(rows, head, ("", "left wrap"), title=escape(title)))

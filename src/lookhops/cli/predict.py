@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -20,11 +21,25 @@ from lookhops.cli.shared.streaming import (
     part_size,
     work_through,
 )
+from lookhops.options import option
 from lookhops.words import counted, visible
 
 if TYPE_CHECKING:
     from lookhops.datasets.parts import Part
     from lookhops.models.predictor import Predictions, Predictor
+
+
+@dataclass(frozen=True)
+class Prediction(Streaming):
+    """How a large input is answered.
+
+    Args:
+        ray: Workers of a Ray cluster that answer; by default this process does.
+        address: ray: the cluster (``auto``, HOST:PORT); by default one on this machine.
+    """
+
+    ray: int | None = option(None, least=1)
+    address: str | None = None
 
 
 @with_options
@@ -37,7 +52,7 @@ def predict(
     plugin: Plugins = None,
     as_json: Json = False,
     *,
-    streaming: Annotated[Streaming, "Large inputs"],
+    streaming: Annotated[Prediction, "Large inputs"],
     reading: Reading,
 ) -> None:
     """Answer for new graphs: classes or numbers, and how sure they are.
@@ -87,9 +102,16 @@ def predict(
         with growing(output, (".csv", ".parquet"), stream, made_by, streaming.resume) as file:
             size = part_size(stream, predictor.device)
             with warnings_as_lines():
-                work_through(
-                    stream, size, lambda part: predictor.predict(part.graphs, coverage), write
-                )
+                if streaming.ray is None:
+                    work_through(
+                        stream, size, lambda part: predictor.predict(part.graphs, coverage), write
+                    )
+                else:
+                    from lookhops.experiments.ray_prediction import RayAnswers
+
+                    told = device, coverage, streaming.ray, streaming.address
+                    answered = RayAnswers(stream, model, *told)
+                    work_through(answered, size, answered.answer, write)
         if as_json:
             print_json(records)
         if file is not None:

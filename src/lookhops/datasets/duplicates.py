@@ -12,6 +12,7 @@ import numpy as np
 from lookhops.datasets.splits.groups import SAME
 from lookhops.graphs import Graphs, Skipped
 from lookhops.graphs.targets import pack_targets, target_columns
+from lookhops.words import agreeing, counted
 
 
 def first_of_each(names: Sequence[str]) -> np.ndarray:
@@ -49,9 +50,12 @@ def merge(graphs: Graphs) -> Graphs:
         for number, same in enumerate(first[group].tolist())
         if number != same
     ]
-    said = f"{graphs.name}: {len(gone):,} rows are merged with others of the same molecule"
+    said = f"{graphs.name}: {counted(len(gone), 'row')} {agreeing(len(gone), 'is', 'are')} "
+    said += "merged with others of the same molecule"
     if disagreeing := int(contradicting(graphs)[first].sum()):
-        said += f"; of {disagreeing:,} molecules the rows contradict each other (numbers are "
+        said += (
+            f"; of {counted(disagreeing, 'molecule')} the rows contradict each other (numbers are "
+        )
         said += "averaged, classes blanked)"
     warnings.warn(f"{said}.", stacklevel=4)
     skipped = tuple(sorted((*graphs.skipped, *gone)))

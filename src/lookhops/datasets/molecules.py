@@ -27,6 +27,7 @@ from lookhops.graphs.targets import is_blank
 from lookhops.molecules.parsing import Parsed, Parsing
 from lookhops.molecules.workers import ParsingPool
 from lookhops.options import AS_USUAL, Reading
+from lookhops.words import agreeing, counted
 
 __all__ = ["SUFFIXES", "SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
 SUFFIXES = (".smi", ".sdf", *TABLE_SUFFIXES)
@@ -220,5 +221,6 @@ def skipped_sentence(origin: str, places: Sequence[str], skipped: int, total: in
     listed += f" and {skipped - SHOWN} more" if skipped > SHOWN else ""
     origin = f"{origin}: " if origin else ""
     if skipped == total:
-        raise LookHopsError(f"{origin}none of the {total} molecules parses: {listed}.")
-    return f"{origin}{skipped} of {total} molecules do not parse and are left out: {listed}."
+        raise LookHopsError(f"{origin}none of {counted(total, 'molecule')} parses: {listed}.")
+    verbs = agreeing(skipped, "does not parse and is", "do not parse and are")
+    return f"{origin}{skipped:,} of {counted(total, 'molecule')} {verbs} left out: {listed}."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -12,56 +13,72 @@ from lookhops.errors import LookHopsError
 
 # Everything a row of numbers may hold besides its commas and its end.
 _NUMBER_BYTES = b"0123456789+-.eE \t\r"
+#: NumPy takes a sign without a number for 0.
+_LONE_SIGN = re.compile(rb"[+-](?!\.?[0-9])")
 MOST_COLUMNS = 100_000
-#: Bytes that are parsed at once where not all is well.
-PIECE = 1 << 18
+#: Bytes that are read and parsed at once; a line may have some more, blank lines so many together.
+PIECE, LONGEST_LINE = 1 << 20, 1 << 22
 
 
-def parse_table(text: bytes, where: object, kind: type[np.generic]) -> np.ndarray:
+def read_table(
+    file: IO[bytes], where: object, kind: type[np.generic], most: int | None = None
+) -> np.ndarray:
     """Rows of finite numbers, shape (rows, columns).
 
-    The whole text is parsed in one call; only where that fails, or rows differ in length, a second
-    pass finds the piece, and a slow one the line to blame.
+    The file is read as a stream, of which no more than a piece is held as text. A piece is parsed
+    in one call; only where that fails, or rows differ in length, a slow pass finds the line to
+    blame.
 
     Args:
-        text: The file's content; blank lines at its end are left out.
-        where: What to call the file in an error.
-        kind: ``np.int64`` or ``np.float64``.
+        file: The file; blank lines at its end are left out.
+        where: What to call it in an error.
+        kind: ``np.int64``, ``np.float64``, or ``np.float32`` for numbers that are kept as such.
+        most: How many rows are wanted: where there are more, one more at least is returned, and the
+            rest is not read.
     """
-    text = text.rstrip()
-    if not text:
-        raise LookHopsError(f"{where}: the file is empty.")
-    columns = text.partition(b"\n")[0].count(b",") + 1
-    if columns > MOST_COLUMNS:
-        raise LookHopsError(f"{where}, line 1: {columns:,} values are too many for a row.")
-    values = _parse_fast(text, kind, columns)
-    if values is not None:
-        return values
-    parts, line = [], 1
-    for piece in _pieces(text):
-        values = _parse_fast(piece, kind, columns)
+    parts: list[np.ndarray] = []
+    rows = columns = 0
+    parsed = np.int64 if issubclass(kind, np.integer) else np.float64
+    for piece in _pieces(file, where):
+        columns = columns or piece.partition(b"\n")[0].count(b",") + 1
+        if columns > MOST_COLUMNS:
+            raise LookHopsError(f"{where}, line 1: {columns:,} values are too many for a row.")
+        values = _parse_fast(piece, parsed, columns)
         if values is None:
-            values = _parse_slowly(piece, where, kind, columns, line)
-        parts.append(values)
-        line += piece.count(b"\n") + 1
+            values = _parse_slowly(piece, where, parsed, columns, rows + 1)
+        with np.errstate(over="ignore"):
+            parts.append(values.astype(kind, copy=False))
+        rows += len(values)
+        if most is not None and rows > most:
+            break
+    if not parts:
+        raise LookHopsError(f"{where}: the file is empty.")
     return np.concatenate(parts)
 
 
-def _pieces(text: bytes) -> Iterator[bytes]:
-    """The text in pieces of whole lines."""
-    start = 0
-    while start <= len(text):
-        end = text.find(b"\n", start + PIECE)
-        end = len(text) if end < 0 else end
-        yield text[start:end]
-        start = end + 1
+def _pieces(file: IO[bytes], where: object) -> Iterator[bytes]:
+    """The content in pieces of whole lines, without the last line end and blank lines behind it."""
+    rest, line = b"", 1
+    while more := file.read(PIECE):
+        whole, end, rest = (rest + more).rpartition(b"\n")
+        piece = whole.rstrip()
+        if piece:
+            rest = whole[len(piece) + 1 :] + end + rest if len(piece) < len(whole) else rest
+            yield piece
+            line += piece.count(b"\n") + 1
+        else:
+            rest = whole + end + rest
+        if len(rest) > LONGEST_LINE:
+            raise LookHopsError(f"{where}, line {line}: {len(rest):,} bytes are no row of numbers.")
+    if rest := rest.rstrip():
+        yield rest
 
 
 def _parse_fast(text: bytes, kind: type[np.generic], columns: int) -> np.ndarray | None:
     """The numbers in one call; none where a row is not as it should be."""
     separators = text.translate(None, _NUMBER_BYTES) + b"\n"
     rows = len(separators) // columns
-    if separators != (b"," * (columns - 1) + b"\n") * rows:
+    if separators != (b"," * (columns - 1) + b"\n") * rows or _LONE_SIGN.search(text):
         return None
     try:
         with warnings.catch_warnings():

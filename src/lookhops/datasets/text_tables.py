@@ -13,11 +13,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-from lookhops.datasets.tu_files import MOST_BYTES, MOST_TIMES
 from lookhops.errors import LookHopsError
 from lookhops.files import check_regular, explained
 
 PARQUET, NODE_LINK = ".parquet", ".jsonl"
+#: A packed file may hold so many bytes, or so many times its own size: columns that say the same in
+#: every row take next to nothing.
+MOST_BYTES, MOST_TIMES = 32 << 20, 100
 TABLE_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", PARQUET)
 
 

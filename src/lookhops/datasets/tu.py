@@ -15,12 +15,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from lookhops.datasets.tu_files import open_tu
+from lookhops.datasets.tu_files import TuFiles, open_tu
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import column_names
 from lookhops.graphs.indexing import row_offsets, take
 
+MOST_NODES = 50_000_000
 VERSION = 2  # of what `read_tu` makes of the files: packed copies of another version are not used
 
 
@@ -34,22 +35,30 @@ def read_tu(path: Path | str) -> Graphs:
     Graph attributes are kept as columns ``graph_attribute`` (or ``graph_attribute_0``, ...); a set
     without classes has them as its targets.
     """
-    files = open_tu(Path(path))
-    indicator = files.numbers("graph_indicator", columns=1)[:, 0]
+    with open_tu(Path(path)) as files:
+        return _merge_repeated(_read(files))
+
+
+def _read(files: TuFiles) -> Graphs:
+    """The graphs of a set, counts first: they bound what is read of the other files."""
+    indicator = files.numbers("graph_indicator", columns=1, most=MOST_NODES)[:, 0]
     _check_indicator(indicator, files.where("graph_indicator"))
-    ends = np.ascontiguousarray(files.numbers("A", columns=2).T) - 1
+    sizes = np.bincount(indicator - 1)
+    # Every pair of a graph's nodes in both directions, and as many again that repeat others.
+    most = int(2 * np.square(sizes, dtype=np.float64).sum())
+    ends = np.ascontiguousarray(files.numbers("A", columns=2, most=most).T) - 1
     _check_edges(ends, indicator, files.where("A"))
-    if "graph_attributes" not in files.texts:
+    if "graph_attributes" not in files.parts:
         files.require("graph_labels")
-    files.rows.update(node=len(indicator), edge=ends.shape[1], graph=int(indicator[-1]))
+    files.rows.update(node=len(indicator), edge=ends.shape[1], graph=len(sizes))
     labels, label_values = files.labels("node_labels")
     edge_labels, edge_label_values = files.labels("edge_labels")
     source, target = torch.from_numpy(ends)
     kept = (source != target).nonzero().flatten()
-    packed = Graphs.from_edges(
+    return Graphs.from_edges(
         source[kept],
         target[kept],
-        torch.from_numpy(np.bincount(indicator - 1)),
+        torch.from_numpy(sizes),
         attributes=files.attributes("node_attributes"),
         labels=labels,
         label_values=label_values,
@@ -61,7 +70,6 @@ def read_tu(path: Path | str) -> Graphs:
         name=files.name,
         featuriser="tu",
     )
-    return _merge_repeated(packed)
 
 
 # -------------------------------------------------------------------- checks, and repeated edges

@@ -6,9 +6,10 @@ import lzma
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import IO, Any, NamedTuple
 
@@ -16,37 +17,45 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.datasets.number_files import parse_table
+from lookhops.datasets.number_files import read_table
 from lookhops.errors import LookHopsError
 from lookhops.files import check_regular
 from lookhops.graphs.targets import Target, pack_targets
+from lookhops.words import counted
 
 MOST_LABELS = 1_000_000  # that all columns of labels may span: each is a feature of its own
-#: An archive may hold so many bytes, or so many times its own size: text shrinks to a fifth or a
-#: tenth, and a thousandth is an attack.
-MOST_BYTES, MOST_TIMES = 32 << 20, 100
+#: An archive may hold so many bytes, or so many times its own size: those of the collection hold
+#: five or six times theirs, and a thousand times is an attack.
+MOST_BYTES, MOST_TIMES = 32 << 20, 30
 PARTS = (
     *("A", "graph_indicator", "graph_labels", "graph_attributes"),
     *("node_labels", "node_attributes", "edge_labels", "edge_attributes"),
 )
+#: Files that do not hold whole numbers.
+_KINDS: dict[str, type[np.generic]] = {
+    **dict.fromkeys(("node_attributes", "edge_attributes"), np.float32),
+    "graph_attributes": np.float64,
+}
 #: All that Python's zipfile raises of archives that are damaged.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, struct.error)
 
 
 @dataclass(frozen=True)
 class TuFiles:
-    """The texts of one set, read into memory whole and never unpacked to disk.
+    """The files of one set, read as streams and never unpacked to disk.
 
     Args:
         name: Of the set.
+        source: The archive or the folder, for messages.
         folder: Where its files are, for messages.
-        texts: The content of each part that is there.
-        rows: How many nodes, edges and graphs there are, once that is known.
+        parts: What opens the file of each part that is there.
+        rows: How many nodes, edges and graphs there are, once that is known. No more is read.
     """
 
     name: str
+    source: Path
     folder: Path
-    texts: dict[str, bytes]
+    parts: Mapping[str, Callable[[], IO[bytes]]]
     rows: dict[str, int] = field(default_factory=dict)
 
     def where(self, part: str) -> Path:
@@ -55,36 +64,40 @@ class TuFiles:
 
     def require(self, part: str) -> None:
         """Refuse a set without this part."""
-        if part not in self.texts:
+        if part not in self.parts:
             raise LookHopsError(f"{self.where(part)}: this file of the set is missing.")
 
-    def numbers(self, part: str, columns: int | None = None) -> np.ndarray:
-        """The numbers of one file, checked to have as many rows and columns as must be."""
+    def numbers(self, part: str, columns: int | None = None, most: int | None = None) -> np.ndarray:
+        """The numbers of one file, checked to have as many rows and columns as must be.
+
+        Args:
+            part: Which file.
+            columns: How many values a row has, where that is known.
+            most: How many rows there may be, where their number is not known.
+        """
         self.require(part)
-        kind = np.float64 if part.endswith("attributes") else np.int64
-        values = parse_table(self.texts[part], self.where(part), kind)
+        where, of = self.where(part), part.partition("_")[0]
+        kind = _KINDS.get(part, np.int64)
+        wanted = self.rows.get(of)
+        with _explained(self.source), self.parts[part]() as file:
+            values = read_table(file, where, kind, most if wanted is None else wanted)
         if columns not in (None, values.shape[1]):
-            raise LookHopsError(
-                f"{self.where(part)}, line 1: {values.shape[1]} values, expected {columns}."
-            )
-        of = part.partition("_")[0]
-        rows = self.rows.get(of, len(values))
-        if len(values) != rows:
-            line = min(len(values), rows) + 1
-            raise LookHopsError(
-                f"{self.where(part)}, line {line}: {len(values)} lines, but {rows} {of}s."
-            )
+            raise LookHopsError(f"{where}, line 1: {values.shape[1]} values, expected {columns}.")
+        if most is not None and len(values) > most:
+            raise LookHopsError(f"{where}, line {most + 1}: {most:,} lines are all there can be.")
+        if wanted is not None and len(values) != wanted:
+            line, found = min(len(values), wanted) + 1, counted(len(values), "line")
+            found = found if line > len(values) else "a line more"
+            raise LookHopsError(f"{where}, line {line}: {found}, but {counted(wanted, of)}.")
         return values
 
     def attributes(self, part: str) -> Tensor | None:
         """Attributes, where there are any."""
-        if part not in self.texts:
-            return None
-        return torch.from_numpy(self.numbers(part).astype(np.float32))
+        return torch.from_numpy(self.numbers(part)) if part in self.parts else None
 
     def labels(self, part: str) -> tuple[Tensor | None, list[list[str]] | None]:
         """Labels, each column counted from its smallest value, and the values that it spans."""
-        if part not in self.texts:
+        if part not in self.parts:
             return None, None
         values = self.numbers(part)
         low = values.min(0)
@@ -95,14 +108,14 @@ class TuFiles:
 
     def targets(self) -> dict[str, Any]:
         """The classes of the graphs; of a set without, the numbers that it has of each graph."""
-        if "graph_labels" not in self.texts:
+        if "graph_labels" not in self.parts:
             return pack_targets([(Target(name), v) for name, v in self.columns().items()])
         names, y = np.unique(self.numbers("graph_labels", columns=1)[:, 0], return_inverse=True)
         return {"y": torch.from_numpy(y), "class_names": [str(name) for name in names]}
 
     def columns(self) -> dict[str, np.ndarray]:
         """The attributes of the graphs, as columns."""
-        if "graph_attributes" not in self.texts:
+        if "graph_attributes" not in self.parts:
             return {}
         values = self.numbers("graph_attributes")
         if values.shape[1] == 1:
@@ -113,23 +126,30 @@ class TuFiles:
 # -------------------------------------------------------------------- finding and reading them
 
 
-def open_tu(path: Path) -> TuFiles:
-    """The files of the set in an archive or a folder."""
-    with _explained(path):
-        if path.is_dir():
-            # PyG keeps the files of a set one folder deeper.
-            folder = path / "raw" if (path / "raw").is_dir() else path
-            name, entries = _choose(path, (entry.name for entry in folder.iterdir()))
-            for entry in entries.values():
-                check_regular(folder / entry)
-            return TuFiles(
-                name, folder, {p: (folder / entry).read_bytes() for p, entry in entries.items()}
-            )
-        check_regular(path)
-        with zipfile.ZipFile(path) as archive:
-            name, entries = _entries(path, archive)
-            folder = path / PurePosixPath(entries["A"]).parent
-            return TuFiles(name, folder, {p: archive.read(entry) for p, entry in entries.items()})
+@contextmanager
+def open_tu(path: Path) -> Iterator[TuFiles]:
+    """The files of the set in an archive or a folder, to be read within the block."""
+    parts: dict[str, Callable[[], IO[bytes]]]
+    with ExitStack() as open_files:
+        with _explained(path):
+            if path.is_dir():
+                # PyG keeps the files of a set one folder deeper.
+                folder = path / "raw" if (path / "raw").is_dir() else path
+                name, entries = _choose(path, (entry.name for entry in folder.iterdir()))
+                for entry in entries.values():
+                    check_regular(folder / entry)
+                parts = {p: partial(_open, folder / e) for p, e in entries.items()}
+            else:
+                check_regular(path)
+                archive = open_files.enter_context(zipfile.ZipFile(path))
+                name, entries = _entries(path, archive)
+                folder = path / PurePosixPath(entries["A"]).parent
+                parts = {p: partial(archive.open, e) for p, e in entries.items()}
+        yield TuFiles(name, path, folder, parts)
+
+
+def _open(path: Path) -> IO[bytes]:
+    return path.open("rb")
 
 
 class Rows(NamedTuple):

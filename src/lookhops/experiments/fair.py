@@ -26,7 +26,9 @@ NAMES = ("paper", "fair")
 Grid = Mapping[str, Sequence[str]]
 
 
-def named_protocol(name: str | None, given: Protocol, folds_given: bool = False) -> Protocol:
+def named_protocol(
+    name: str | None, given: Protocol, folds_given: bool = False, members: int | None = None
+) -> Protocol:
     """The protocol of this name, with the other options as they were given.
 
     Args:
@@ -35,7 +37,11 @@ def named_protocol(name: str | None, given: Protocol, folds_given: bool = False)
             whose scores are averaged. None: as given.
         given: The options.
         folds_given: Whether the folds are read from a file.
+        members: Networks for each split, 1 too; by default those of ``given``, and where it has
+            one, of the fair protocol 3.
     """
+    if members is not None:
+        given = replace(given, members=members)
     if name is None:
         return given
     if name == "paper":
@@ -47,7 +53,8 @@ def named_protocol(name: str | None, given: Protocol, folds_given: bool = False)
         return replace(given, split="random")
     if name == "fair":
         folds = None if folds_given else given.folds or FOLDS
-        return replace(given, folds=folds, members=given.members if given.members > 1 else MEMBERS)
+        several = given.members > 1 or members is not None
+        return replace(given, folds=folds, members=given.members if several else MEMBERS)
     raise LookHopsError(f"There is no protocol {name!r}; known are {' and '.join(NAMES)}.")
 
 
@@ -172,19 +179,23 @@ class Contest:
         protocol = self.plan.protocol
         drawn = splits_in_words(protocol.split, protocol.folds)
         stop = (
-            f"Training stops after {protocol.patience} epochs without a lower validation loss, at "
-            f"{protocol.max_epochs} at the latest."
+            f"Training stops after {counted(protocol.patience, 'epoch')} without a lower "
+            f"validation loss, at {protocol.max_epochs} at the latest."
         )
         if self.name != "fair":
             paper = "The paper's protocol: " if self.name == "paper" else ""
             return f"{paper}{counted(len(protocol.seeds), 'split')}, {drawn}. {stop}"
         among = ""
         if self.grid:
-            sizes = [f"{len(values)} values of {name}" for name, values in self.grid.items()]
+            sizes = [
+                f"{counted(len(values), 'value')} of {name}" for name, values in self.grid.items()
+            ]
             among = f" and to choose among {joined(sizes)}"
+        members = counted(protocol.members, "initialisation")
+        of_members = f"means over {members}" if protocol.members > 1 else f"of {members}"
         return (
             f"The fair protocol of Errica et al. (2020): {drawn}; a part of the rest is held out "
-            f"to stop{among}. Scores are means over {protocol.members} initialisations. {stop}"
+            f"to stop{among}. Scores are {of_members}. {stop}"
         )
 
 

@@ -21,12 +21,9 @@ from lookhops.experiments.plan import Cell
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
 from lookhops.models.records import RunRecord, record_run
-from lookhops.nn import Architecture, GraphNetwork
-from lookhops.nn.others import is_other
 from lookhops.options import Classical
 from lookhops.tasks import task_of
 from lookhops.training import train
-from lookhops.training.stacked import stackable
 from lookhops.training.trainer import choose_device
 from lookhops.words import counted
 
@@ -234,48 +231,27 @@ def train_records(
 ) -> list[RunRecord]:
     """Train a cell's model with these seeds, all at once where the device can; a record of each.
 
-    Where a stack of seeds does not fit the GPU's memory, its halves are trained one after the
-    other. A classical model is fitted on the CPU.
+    A classical model is fitted on the CPU.
     """
     protocol = replace(cell.protocol, seeds=tuple(seeds))
     if isinstance(cell.architecture, Classical):
         with peak_memory(torch.device("cpu")) as peak:
             records = fit_records(graphs, cell.architecture, protocol, cell.splits)
         return [_with_memory(record, peak.size) for record in records]
-    chosen = choose_device(device)
+    chosen, task = choose_device(device), task_of(graphs)
     start = time.perf_counter()
-    try:
-        with peak_memory(chosen) as peak:
-            runs = train(graphs, cell.architecture, protocol, splits=cell.splits, device=chosen)
-    except torch.cuda.OutOfMemoryError:
-        if len(seeds) == 1:
-            raise
-        runs = []
-    if chosen.type == "cuda":  # what this cell held is for the next one, or for the halves
+    with peak_memory(chosen) as peak:
+        runs = train(graphs, cell.architecture, protocol, splits=cell.splits, device=chosen)
+    if chosen.type == "cuda":  # what this cell held is for the next one
         gc.collect()
         torch.cuda.empty_cache()
-    if not runs:  # outside the handler, which would keep the failed attempt's memory alive
-        half = len(seeds) // 2
-        parts = (seeds[:half], seeds[half:])
-        halves = [train_records(graphs, cell, part, device) for part in parts]
-        return [*halves[0], *halves[1]]
     share = (time.perf_counter() - start) / len(runs)
-    stacked, task = _at_once(cell, len(seeds), chosen), task_of(graphs)
-    records = [record_run(run, graphs, task, chosen, share, stacked=stacked) for run in runs]
-    each = None if peak.size is None else peak.size // stacked
-    return [_with_memory(record, each) for record in records]
-
-
-def _at_once(cell: Cell, seeds: int, device: torch.device) -> int:
-    """How many seeds are trained together: all on a GPU, where the layers allow it."""
-    assert isinstance(cell.architecture, Architecture)
-    if (
-        device.type != "cuda"
-        or is_other(cell.architecture.conv)
-        or is_other(cell.architecture.pool)
-    ):
-        return 1
-    return seeds if stackable(GraphNetwork.from_architecture(1, 2, cell.architecture)) else 1
+    records = []
+    for run in runs:
+        stacked = max(run.together // protocol.members, 1)
+        record = record_run(run, graphs, task, chosen, share, stacked=stacked)
+        records.append(_with_memory(record, peak.size and peak.size // stacked))
+    return records
 
 
 def _with_memory(record: RunRecord, size: int | None) -> RunRecord:

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency
-from lookhops.hops.kernels import can_run_on
-from lookhops.hops.product import group, multiply
-from lookhops.nn import kernels
+from lookhops.hops.product import multiply
 from lookhops.nn.edges import EdgeInputs
 from lookhops.nn.whole import WholeInputs
 
@@ -200,67 +197,3 @@ class Pooled:
     cluster: Tensor | None = None
     loss: Tensor | None = None
     edge_cluster: Tensor | None = None
-
-
-def top_of_each(
-    score: Tensor, segment: Tensor, num_segments: int, ratio: float, alive: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    r"""The :math:`\lceil \rho m \rceil` highest scores among the :math:`m` of each segment.
-
-    Of equal scores the earlier one ranks higher. Nothing depends on other segments.
-
-    Args:
-        score: Shape :math:`(n)`.
-        segment: Segment of each element, shape :math:`(n)`.
-        num_segments: How many segments there are.
-        ratio: The fraction :math:`\rho` to keep.
-        alive: Which elements count at all; none means all.
-
-    Returns:
-        The elements by segment and falling score, and which places of that order are kept.
-    """
-    score = score.detach()
-    if alive is not None:
-        score = torch.where(alive, score, -torch.inf)
-    start, order = ranked(score, segment, num_segments)
-    segment = segment.index_select(0, order)
-    count = start.diff().long()
-    if alive is not None:
-        count = torch.zeros_like(count).index_add(0, segment, alive.index_select(0, order).long())
-    # Forgive the rounding of ratio * n: 0.7 of 10 is 7, not 7.000000000000001.
-    wanted = (count.double() * ratio - 1e-7).ceil().int()
-    end = start[:-1] + wanted
-    place = torch.arange(segment.numel(), device=segment.device)
-    return order, place < end.index_select(0, segment)
-
-
-def ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, Tensor]:
-    """The elements by segment and falling score: where each segment starts, and that order."""
-    on_cpu = score.device.type == "cpu" and not torch.compiler.is_compiling()
-    bits = max(score.numel() - 1, 1).bit_length() if on_cpu else 0
-    if on_cpu and score.dtype == torch.float32 and bits + num_segments.bit_length() <= 31:
-        # Segment, score and place packed into one number: sorting those is many times as fast as
-        # sorting places by their scores, and no two are equal. Floats order as the integers of the
-        # same bits do, those below zero backwards; -0.0 is made 0.0 first, and every NaN the one
-        # above all numbers.
-        score = torch.where(score.isnan(), torch.nan, score + 0.0).view(torch.int32)
-        rising = score ^ ((score >> 31) & 0x7FFFFFFF)
-        key = (segment.long() << 32) | (0x7FFFFFFF - rising.long())
-        key = (key << bits) | torch.arange(score.numel(), device=score.device)
-        key = torch.from_numpy(np.sort(key.numpy()))
-        numbers = torch.arange(num_segments + 1, device=score.device) << (32 + bits)
-        start = torch.searchsorted(key, numbers, out_int32=True)
-        return start, key & ((1 << bits) - 1)
-    order = score.argsort(descending=True, stable=True)
-    start, by_segment = group(segment.index_select(0, order), num_segments)
-    return start, order.index_select(0, by_segment)
-
-
-def keep_top(level: Level, score: Tensor, ratio: float) -> Tensor:
-    """Which nodes are among the best of their graph by :func:`top_of_each`, shape (n)."""
-    score = score.detach()
-    if can_run_on(score):
-        start, end = level.bounds
-        return kernels.keep_top(score, level.graph, start, end, level.alive, ratio)
-    order, kept = top_of_each(score, level.graph, level.num_graphs, ratio, level.alive)
-    return torch.zeros_like(kept).scatter(0, order, kept)

@@ -11,7 +11,8 @@ from lookhops.hops import Pattern
 from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import group, multiply
 from lookhops.nn import kernels
-from lookhops.nn.level import Level, ranked
+from lookhops.nn.level import Level
+from lookhops.nn.ranking import ranked
 
 #: Nodes of one graph that are multiplied at once.
 _PIECE = 64

@@ -147,7 +147,7 @@ def _training_section(groups: Sequence[Group], snapshot: Snapshot) -> Section | 
         return None
     lead = (
         "How the best model trained. Training stops when the validation loss has not fallen for "
-        f"{groups[0].best.protocol.patience} epochs; the weights of its lowest value, marked by a "
-        "diamond, are kept and tested."
+        f"{counted(groups[0].best.protocol.patience, 'epoch')}; the weights of its lowest "
+        "value, marked by a diamond, are kept and tested."
     )
     return Section("training", "Training", lead, blocks)

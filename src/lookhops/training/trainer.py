@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from typing import Any
@@ -48,6 +50,7 @@ class Run:
         member: Which of several networks on this split, from 0.
         members: Where this stands for several networks, all of them: ``predictions`` are of their
             average, all else is of the first.
+        together: How many networks were trained at once.
         failed: Whether its loss stopped being a number, and others went on without it.
         pruned: Whether it was ended early, as not worth going on with.
     """
@@ -63,6 +66,7 @@ class Run:
     fitted: Tensor | None = None
     member: int = 0
     members: tuple[Run, ...] = ()
+    together: int = 1
     failed: bool = False
     pruned: bool = False
 
@@ -160,8 +164,8 @@ def train(
         for seed, part in parts.items()
         for member in range(protocol.members)
     ]
-    engines = _engines(graphs, task, begun, architecture, protocol, chosen, stacked, workers)
-    runs = _train_all(engines, task, protocol, resume, on_epoch)
+    stacks = _stacks(graphs, task, begun, architecture, protocol, chosen, stacked, workers)
+    runs = _train_all(*stacks, task, protocol, resume, on_epoch)
     return sorted(runs, key=lambda run: protocol.seeds.index(run.seed))
 
 
@@ -189,43 +193,76 @@ def train_on_all(
     chosen, fixed = choose_device(device), replace(protocol, max_epochs=epochs, patience=epochs)
     begun = [Run(FINAL, everything, member=member) for member in range(protocol.members)]
     together = chosen.type == "cuda"
-    engines = _engines(graphs, task, begun, architecture, fixed, chosen, together, workers)
-    [run] = _train_all(engines, task, fixed, resume, on_epoch)
+    stacks = _stacks(graphs, task, begun, architecture, fixed, chosen, together, workers)
+    [run] = _train_all(*stacks, task, fixed, resume, on_epoch)
     return run
 
 
+#: Makes the engine that trains these runs together.
+MakeEngine = Callable[[Sequence[Run]], Engine]
+
+
 def _train_all(
-    engines: Iterable[tuple[Engine, list[Run]]],
+    make: MakeEngine,
+    stacks: Iterable[list[Run]],
     task: Task,
     protocol: Protocol,
     resume: Resume | None,
     on_epoch: Callable[[Progress], None],
 ) -> list[Run]:
-    """Train the runs of each engine and test them once; one run for each split."""
+    """Train the runs of each stack and test them once; one run for each split.
+
+    A stack that does not fit the GPU's memory is trained in halves, one after the other.
+    """
     finished: list[Run] = []
-    for engine, runs in engines:
-        final = runs[0].seed == FINAL
-        unseen = None if final else _unseen(engine, task)
-        earlier = resume(runs) if resume else None
-        if earlier is not None:
-            runs, state = earlier
-            engine.restore(state)
-            if unseen is not None:
-                unseen.restore(state)
+    left = deque(stacks)
+    while left:
+        begun = left.popleft()
+        fresh = [replace(run, history=[], predictions={}) for run in begun]
         try:
-            fit(engine, task, runs, protocol, on_epoch, unseen=unseen)
+            finished += _train_stack(make(begun), task, begun, protocol, resume, on_epoch)
+            continue
         except NotFinite as error:
             error.runs = _by_split(finished + error.runs, task)
             raise
-        _take_weights(engine, runs)
-        if unseen is not None:
-            found = {part: engine.predict(part) for part in ("val", "test")}
-            found["unseen"] = unseen.each() or found["val"]
-            for part, outputs in found.items():
-                for run, output in zip(runs, outputs, strict=True):
-                    run.predictions[part] = task.in_units(output, run.fitted)
-        finished += runs
+        except torch.OutOfMemoryError:
+            if len(begun) == 1 or not Workers.joined().alone:  # the others know nothing of it
+                raise
+        # Outside the handler, which would keep the failed attempt's memory alive.
+        gc.collect()
+        torch.cuda.empty_cache()
+        half = len(fresh) // 2
+        left.extendleft((fresh[half:], fresh[:half]))
     return _by_split(finished, task)
+
+
+def _train_stack(
+    engine: Engine,
+    task: Task,
+    runs: list[Run],
+    protocol: Protocol,
+    resume: Resume | None,
+    on_epoch: Callable[[Progress], None],
+) -> list[Run]:
+    """Train the runs of an engine and test them once."""
+    unseen = None if runs[0].seed == FINAL else _unseen(engine, task)
+    earlier = resume(runs) if resume else None
+    if earlier is not None:
+        runs, state = earlier
+        engine.restore(state)
+        if unseen is not None:
+            unseen.restore(state)
+    fit(engine, task, runs, protocol, on_epoch, unseen=unseen)
+    _take_weights(engine, runs)
+    for run in runs:
+        run.together = len(runs)
+    if unseen is not None:
+        found = {part: engine.predict(part) for part in ("val", "test")}
+        found["unseen"] = unseen.each() or found["val"]
+        for part, outputs in found.items():
+            for run, output in zip(runs, outputs, strict=True):
+                run.predictions[part] = task.in_units(output, run.fitted)
+    return runs
 
 
 def _unseen(engine: Engine, task: Task) -> Unseen:
@@ -323,7 +360,7 @@ def _take_weights(engine: Engine, runs: list[Run]) -> None:
         run.fitted = None if fitted is None else fitted.cpu()
 
 
-def _engines(
+def _stacks(
     graphs: Graphs,
     task: Task,
     runs: Sequence[Run],
@@ -332,8 +369,8 @@ def _engines(
     device: torch.device,
     stacked: bool,
     workers: Workers,
-) -> Iterator[tuple[Engine, list[Run]]]:
-    """One engine for all runs that can be stacked, else one for each; with its runs."""
+) -> tuple[MakeEngine, list[list[Run]]]:
+    """The runs that are trained together, all that can be stacked; and what makes their engine."""
     encoding = Encoding.fit(graphs, architecture.reads_edges)
     probe = seeded_model(0, encoding.width, task.out_channels, architecture, **encoding.sizes)
     together = stacked and stackable(probe)
@@ -342,12 +379,15 @@ def _engines(
     for run in runs:  # networks of a stack take equally many steps
         steps = number_of_batches(run.split.train, nodes, protocol)
         stacks.setdefault(steps if together else run.key, []).append(run)
-    engine = StackedEngine if together else EagerEngine
-    for own in stacks.values():
+
+    def make(own: Sequence[Run]) -> Engine:
+        engine = StackedEngine if together else EagerEngine
         splits = [run.split for run in own]
         seeds = [member_seed(run.seed, run.member) for run in own]
         options = architecture, protocol, device
-        yield engine(graphs, task, splits, seeds, *options, workers=workers), own
+        return engine(graphs, task, splits, seeds, *options, workers=workers)
+
+    return make, list(stacks.values())
 
 
 def choose_device(device: str | torch.device) -> torch.device:

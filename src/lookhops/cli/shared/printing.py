@@ -30,6 +30,10 @@ out = PlainConsole(highlight=False, soft_wrap=False)
 err = PlainConsole(stderr=True, highlight=False)
 
 
+#: Columns that the corners of a box take, with what is around its title.
+BORDER = 6
+
+
 def warn(text: str) -> None:
     """Print a remark on stderr."""
     err.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
@@ -105,7 +109,13 @@ def print_table(table: Table) -> None:
 
 
 def panel(title: str, *parts: RenderableType) -> Panel:
-    """Parts below one another, a blank line between, in a box with a title."""
-    spaced = [line for part in parts for line in (Text(), part)][1:]
-    shown = f"[bold cyan]{escape(title)}[/]"
-    return Panel.fit(Group(*spaced), title=shown, title_align="left", padding=(1, 2))
+    """Parts below one another, a blank line between, in a box with a title.
+
+    A title that the upper line of the box has no room for stands inside, whole.
+    """
+    shown = out.render_str(f"[bold cyan]{escape(title)}[/]")
+    fits = shown.cell_len <= out.width - BORDER
+    inside = parts if fits else (shown, *parts)
+    spaced = [line for part in inside for line in (Text(), part)][1:]
+    above = shown if fits else None
+    return Panel.fit(Group(*spaced), title=above, title_align="left", padding=(1, 2))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 from lookhops.cli.shared.printing import err, print_line
+from lookhops.words import counted
 
 if TYPE_CHECKING:
     from lookhops.training import Protocol
@@ -89,8 +90,8 @@ def _ending(run: Run) -> str:
         if (name := f"val_{task.main.name}") in best
     )
     return (
-        f"{len(run.history)} epochs, lowest validation loss {run.best_loss:.3f} in epoch "
-        f"{run.best_epoch}{''.join(said)}"
+        f"{counted(len(run.history), 'epoch')}, lowest validation loss {run.best_loss:.3f} in "
+        f"epoch {run.best_epoch}{''.join(said)}"
     )
 
 

@@ -67,7 +67,8 @@ class GraphReader(options.Reading):
         if not source.strip():
             raise LookHopsError("Name the graphs: a file, a folder or a data set.")
         with warnings_as_lines():
-            return load(source, self, remembered=remembered, data_dir=self.data_dir)
+            folder = self.data_dir
+            return load(source, self, remembered=remembered, data_dir=folder, processes=None)
 
     def load_to_learn(self, source: str) -> Graphs:
         """The graphs of a source; what their targets were taken for is said on stderr."""

@@ -15,6 +15,7 @@ from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.progress import progress_bar
 from lookhops.errors import LookHopsError
 from lookhops.options import option
+from lookhops.words import agreeing, counted
 
 if TYPE_CHECKING:
     from lookhops.experiments.plan import Cell
@@ -94,11 +95,14 @@ def run_plan(
 
         def tell(text: str, finished: int) -> None:
             bar.advance(task, finished)
-            print_line(f"{text} ({bar.tasks[0].completed:.0f} of {total} runs)", err)
+            print_line(f"{text} ({bar.tasks[0].completed:.0f} of {counted(total, 'run')})", err)
 
         done = run(cells, source, store, device=options.device, time_limit=limit, tell=tell)
     said = list(done.failures)
     if done.left > len(said):
         again = "without --time-limit it trains" if limit == 0 else "the same command goes on with"
-        said.append(f"{done.left} of {total} runs are missing; {again} them")
+        said.append(
+            f"{done.left} of {counted(total, 'run')} {agreeing(done.left, 'is', 'are')} missing; "
+            f"{again} {agreeing(done.left, 'it', 'them')}"
+        )
     return Left(said, failed=bool(done.failures))

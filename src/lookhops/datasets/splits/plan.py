@@ -141,7 +141,11 @@ class SplitPlan:
             said += [f"{name!r} ({', '.join(few)})"] if few else []
         if not said:
             return []
-        more = f" and {len(said) - SHOWN} classes more" if len(said) > SHOWN else ""
+        more = (
+            f" and {counted(len(said) - SHOWN, 'class', 'classes')} more"
+            if len(said) > SHOWN
+            else ""
+        )
         least = ", the least of all splits" if len(self.splits) > 1 else ""
         what = f"fewer than five graphs of a class in a part{least}: "
         return [what + ", ".join(said[:SHOWN]) + more]

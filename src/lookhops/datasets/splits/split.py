@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.words import counted
 
 PARTS = ("train", "val", "test")
 
@@ -114,11 +115,11 @@ def divide(
     parts = list(order.tensor_split(torch.from_numpy(ends)))
     for part, name, fraction in zip(parts, names, fractions, strict=True):
         if fraction > 0 and not part.numel():
-            what = f"{count} graphs"
+            what = counted(count, "graph")
             if groups is not None:
                 kinds = len(groups[order].unique())
-                what = f"{kinds} groups of {count} graphs that stay together"
-            raise LookHopsError(f"{what} are too few: the {name} part would be empty.")
+                what = f"{counted(kinds, 'group')} of {count} graphs that stay together"
+            raise LookHopsError(f"{what}: too few, the {name} part would be empty.")
     return parts
 
 

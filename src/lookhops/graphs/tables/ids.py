@@ -12,6 +12,7 @@ import pandas as pd
 from lookhops.errors import LookHopsError
 from lookhops.graphs.tables.columns import IdColumns, Tables
 from lookhops.graphs.tables.table import Table
+from lookhops.words import agreeing, counted
 
 
 def numbered(columns: Sequence[pd.Series | None]) -> tuple[list[np.ndarray | None], pd.Index]:
@@ -100,8 +101,9 @@ class Nodes:
         _refuse_unknown(tables, table, row[nodes.ends], ends, ids)
         if unused := len(own) - len(np.unique(row)):
             warnings.warn(
-                f"{table.origin}: {unused:,} of its {len(own):,} nodes have no edge, and nothing "
-                "says which graph they are of; they are left out.",
+                f"{table.origin}: {unused:,} of its {counted(len(own), 'node')} "
+                f"{agreeing(unused, 'has', 'have')} no edge, and nothing says of which graph "
+                f"{agreeing(unused, 'it is; it is', 'they are; they are')} left out.",
                 stacklevel=2,
             )
         return cls(nodes.graph, row, nodes.ends)

@@ -19,7 +19,7 @@ from lookhops.graphs.tables.ids import GraphNumbers, Nodes
 from lookhops.graphs.tables.table import Table
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
 from lookhops.options import names_in
-from lookhops.words import counted
+from lookhops.words import agreeing, counted
 
 LABEL_NAMES = ("class", "label", "y", "target")
 #: The same in a table of nodes or edges, where a target is something else.
@@ -105,7 +105,8 @@ def _without_empty(
             "nodes or of edges, or leave such graphs out with invalid='skip' (--invalid skip)."
         )
     warnings.warn(
-        f"{table.origin}: {len(empty)} of {len(counts)} graphs have no nodes and are left out: "
+        f"{table.origin}: {len(empty):,} of {counted(len(counts), 'graph')} "
+        f"{agreeing(len(empty), 'has no nodes and is', 'have no nodes and are')} left out: "
         f"{listed([table.where(int(row)) for row in empty])}.",
         stacklevel=3,
     )

@@ -3,7 +3,7 @@
 - :mod:`~lookhops.nn.kernels.dropout`: for :mod:`lookhops.nn.dropout`;
 - :mod:`~lookhops.nn.kernels.layer`: activation and readout, for :mod:`lookhops.nn.activate` and
   :mod:`lookhops.nn.readout`;
-- :mod:`~lookhops.nn.kernels.ranking`: which nodes stay, for :func:`lookhops.nn.level.top_of_each`;
+- :mod:`~lookhops.nn.kernels.ranking`: which nodes stay, for :mod:`lookhops.nn.ranking`;
 - :mod:`~lookhops.nn.kernels.neighbours`: the maximum over neighbours, for
   :mod:`lookhops.nn.segments`.
 """

@@ -12,30 +12,108 @@ BLOCK = 128  # nodes a program ranks
 
 
 def keep_top(
-    score: Tensor, graph: Tensor, start: Tensor, end: Tensor, alive: Tensor | None, ratio: float
+    score: Tensor,
+    size: Tensor | None,
+    graph: Tensor,
+    start: Tensor,
+    end: Tensor,
+    alive: Tensor | None,
+    ratio: float,
+    near: float,
 ) -> Tensor:
     """Which nodes are among the ceil(ratio n) best of their graph's n living ones.
 
-    A node's rank is the number of nodes of its graph that beat it: counted, nothing is sorted.
+    A node's rank is the number of nodes of its graph that beat it: counted, nothing is sorted. The
+    first pass finds the lowest score that is kept, the second ranks with scores near it as equal.
+
+    Args:
+        score: Shape (n).
+        size: How large the numbers are from which each was computed; none means the scores.
+        graph: Graph of each node.
+        start: First node of each graph.
+        end: The one after its last.
+        alive: Which nodes count; none means all.
+        ratio: The fraction to keep.
+        near: How far apart scores count as equal, as a share of the graph's largest size.
     """
+    score = score.contiguous()
     keep = torch.empty_like(score, dtype=torch.bool)
-    _keep_kernel[(triton.cdiv(score.numel(), BLOCK),)](
-        score.contiguous(),
-        graph,
-        start,
-        end,
-        score if alive is None else alive,
-        keep,
+    cut = torch.empty(2, start.numel(), dtype=torch.float32, device=score.device)
+    wanted = torch.empty(start.numel(), dtype=torch.int32, device=score.device)
+    grid = (triton.cdiv(score.numel(), BLOCK),)
+    every = score if alive is None else alive
+    nodes = (score, graph, start, end, every)
+    options = {"HAS_ALIVE": alive is not None, "BLOCK": BLOCK, "num_warps": 4}
+    _cut_kernel[grid](
+        *nodes,
+        score if size is None else size.contiguous(),
+        cut[0],
+        cut[1],
+        wanted,
         score.numel(),
         RATIO=float(ratio),
-        HAS_ALIVE=alive is not None,
-        BLOCK=BLOCK,
-        num_warps=4,
+        NEAR=near,
+        **options,
     )
+    _keep_kernel[grid](*nodes, cut[0], cut[1], wanted, keep, score.numel(), **options)
     return keep
 
 
 if triton is not None:
+
+    @triton.jit
+    def _load(score, place, mask):
+        """Scores in single precision; NaN is above all."""
+        value = tl.load(score + place, mask=mask, other=0.0).to(tl.float32)
+        return tl.where(value != value, float("inf"), value)
+
+    @triton.jit
+    def _cut_kernel(
+        score,
+        graph,
+        start,
+        end,
+        alive,
+        size,
+        low,
+        high,
+        wanted,
+        nodes,
+        RATIO: tl.constexpr,
+        NEAR: tl.constexpr,
+        HAS_ALIVE: tl.constexpr,
+        BLOCK: tl.constexpr,
+    ):
+        """Of each graph wanted = ceil(ratio n), and what counts as equal to its last kept score."""
+        node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        counts = node < nodes
+        if HAS_ALIVE:
+            counts = counts & (tl.load(alive + node, mask=counts, other=0) != 0)
+        own = _load(score, node, counts)
+        where = tl.load(graph + node, mask=counts, other=0)
+        first = tl.load(start + where, mask=counts, other=0)
+        last = tl.load(end + where, mask=counts, other=0)
+        length = tl.where(counts, last - first, 0)
+        rank = tl.zeros((BLOCK,), tl.int32)
+        total = tl.zeros((BLOCK,), tl.int32)
+        largest = tl.zeros((BLOCK,), tl.float32)
+        for i in range(0, tl.max(length, axis=0)):
+            there = first + i
+            rival = there < last
+            if HAS_ALIVE:
+                rival = rival & (tl.load(alive + there, mask=rival, other=0) != 0)
+            other = _load(score, there, rival)
+            beats = (other > own) | ((other == own) & (there < node))
+            rank += (rival & beats).to(tl.int32)
+            total += rival.to(tl.int32)
+            extent = tl.abs(_load(size, there, rival))
+            largest = tl.maximum(largest, tl.where(rival & (extent < float("inf")), extent, 0.0))
+        # In double precision, as the plain version: 0.7 of 10 is 7.
+        kept = tl.ceil(total.to(tl.float64) * RATIO - 1e-7).to(tl.int32)
+        lowest = counts & (rank == kept - 1)  # one node of each graph
+        tl.store(wanted + where, kept, mask=lowest)
+        tl.store(low + where, own - NEAR * largest, mask=lowest)
+        tl.store(high + where, own + NEAR * largest, mask=lowest)
 
     @triton.jit
     def _keep_kernel(
@@ -44,34 +122,37 @@ if triton is not None:
         start,
         end,
         alive,
+        low,
+        high,
+        wanted,
         keep,
         nodes,
-        RATIO: tl.constexpr,
         HAS_ALIVE: tl.constexpr,
         BLOCK: tl.constexpr,
     ):
-        """keep = rank < ceil(ratio n); of equal scores the earlier node ranks higher."""
+        """keep = above, or rank < wanted; of equal scores the earlier node ranks higher."""
         node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         inside = node < nodes
         counts = inside
         if HAS_ALIVE:
             counts = counts & (tl.load(alive + node, mask=inside, other=0) != 0)
-        own = tl.load(score + node, mask=inside, other=0.0).to(tl.float32)
+        own = _load(score, node, counts)
         where = tl.load(graph + node, mask=counts, other=0)
-        first = tl.load(start + where, mask=counts, other=0)
-        last = tl.load(end + where, mask=counts, other=0)
-        length = tl.where(counts, last - first, 0)
+        below = tl.load(low + where, mask=counts, other=0.0)
+        above = tl.load(high + where, mask=counts, other=0.0)
+        near = counts & (own >= below) & (own <= above)
+        first = tl.load(start + where, mask=near, other=0)
+        last = tl.load(end + where, mask=near, other=0)
+        length = tl.where(near, last - first, 0)
         rank = tl.zeros((BLOCK,), tl.int32)
-        total = tl.zeros((BLOCK,), tl.int32)
         for i in range(0, tl.max(length, axis=0)):
             there = first + i
             rival = there < last
             if HAS_ALIVE:
                 rival = rival & (tl.load(alive + there, mask=rival, other=0) != 0)
-            other = tl.load(score + there, mask=rival, other=0.0).to(tl.float32)
-            beats = (other > own) | ((other == own) & (there < node))
+            other = _load(score, there, rival)
+            beats = (other > above) | ((other >= below) & (there < node))
             rank += (rival & beats).to(tl.int32)
-            total += rival.to(tl.int32)
-        # In double precision, as the plain version: 0.7 of 10 is 7.
-        wanted = tl.ceil(total.to(tl.float64) * RATIO - 1e-7)
-        tl.store(keep + node, counts & (rank.to(tl.float64) < wanted), mask=inside)
+        places = tl.load(wanted + where, mask=near, other=0)
+        chosen = tl.where(near, rank < places, own > above)
+        tl.store(keep + node, counts & chosen, mask=inside)

@@ -8,11 +8,12 @@ from torch.nn.functional import leaky_relu
 
 from lookhops.hops import Anchors, Pattern, SparseMatrix
 from lookhops.hops.dense import linear_scores
-from lookhops.nn.level import Level, Pooled, top_of_each
+from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
 from lookhops.nn.pool.clusters import links_between
 from lookhops.nn.pool.topk import Direction
+from lookhops.nn.ranking import top_of_each
 from lookhops.nn.segments import edge_scores, neighbour_max, softmax
 
 

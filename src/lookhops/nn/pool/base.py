@@ -10,7 +10,8 @@ from torch import Tensor, nn
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency, Anchors
 from lookhops.nn.gate import gate
-from lookhops.nn.level import Level, Pooled, keep_top, top_of_each
+from lookhops.nn.level import Level, Pooled
+from lookhops.nn.ranking import keep_top, top_of_each
 
 #: Edges as PyG gives them, or in order already.
 Edges = Tensor | Adjacency
@@ -145,6 +146,13 @@ class NodePooling(Pooling):
         """Select: the score of each node, shape (..., n)."""
         raise NotImplementedError
 
+    def size(self, x: Tensor) -> Tensor | None:
+        """How large the numbers are that each score was computed from, flat, as its rounding is.
+
+        None means as large as the score, which is so where nothing large cancels.
+        """
+        return None
+
     def reduce(self, x: Tensor, score: Tensor, rows: Tensor | None = None) -> Tensor:
         """Reduce: what each node, or those of ``rows``, carries on: features times score."""
         return gate(x, score, self.normalize, rows)
@@ -188,7 +196,8 @@ class NodePooling(Pooling):
         """
         level = self._level(x, edge_index, batch)
         score = self.score(x, level.adjacency, anchors)
-        order, kept = top_of_each(score, level.graph, level.num_graphs, self.ratio)
+        size = self.size(x)
+        order, kept = top_of_each(score, level.graph, level.num_graphs, self.ratio, size=size)
         perm = order.index_select(0, kept.nonzero().flatten())
         pooled = self.decide(level, score, torch.zeros_like(kept).scatter(0, order, kept))
         keep_edge = pooled.edge
@@ -212,5 +221,5 @@ class NodePooling(Pooling):
         """Which nodes and edges stay, given the scores, and the nodes where they are known."""
         flat = score.flatten()
         if node is None:
-            node = keep_top(level, flat, self.ratio)
+            node = keep_top(level, flat, self.ratio, self.size(level.x))
         return Pooled(flat, node, self.connect(level, score, node))

@@ -14,6 +14,7 @@ from lookhops.hops.product import entry_products, group, multiply
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
+from lookhops.nn.ranking import nearness
 from lookhops.nn.segments import softmax
 
 
@@ -27,10 +28,10 @@ class Edge(Pooling):
     Edges are taken by falling score, each unless one of its ends is taken already, and the two ends
     become one node; a self-loop takes its node alone, and a node that no edge takes keeps its
     features. Edges between two merged nodes become one, and those inside one a self-loop: PyG's
-    ``EdgePooling``. Of equal scores the edge that was given first goes first. An edge of weight
-    zero is no edge, and a weight or factor multiplies the exponential in the softmax; where edges
-    that become one have weights or features, these are summed, and of their factors the mean goes
-    on.
+    ``EdgePooling``. Of scores that are equal but for rounding the edge that was given first goes
+    first. An edge of weight zero is no edge, and a weight or factor multiplies the exponential in
+    the softmax; where edges that become one have weights or features, these are summed, and of
+    their factors the mean goes on.
 
     The parts of :math:`x_i` and :math:`t` are the same for all edges into a node, and cancel: they
     are parameters as in PyG, but nothing is computed from them. So nodes with the same neighbours
@@ -144,40 +145,50 @@ def greedy_matching(score: Tensor, adjacency: Adjacency) -> Tensor:
     """The edges that are taken one by one by falling score, each unless an end is taken already.
 
     Computed in rounds: an edge that beats all its neighbours is taken whatever happens elsewhere,
-    and then they are out. Few rounds are needed, since they shrink everywhere at once.
+    and then they are out. Few rounds are needed, since they shrink everywhere at once. Scores
+    within rounding (:func:`~lookhops.nn.ranking.nearness`) of the highest at a node count as equal
+    there, and the edge that was given first is the best; where that leads in a circle, and no edge
+    is the best at both of its ends, the scores decide as they are.
     """
     edge = torch.arange(adjacency.num_edges, device=score.device)
     source, target = adjacency.source.long(), adjacency.target.long()
-    priority = _priority(score, edge if adjacency.order is None else adjacency.order)
+    given = edge if adjacency.order is None else adjacency.order
+    score = torch.where(score.isnan(), torch.inf, score)
+    reach, nodes = nearness(score.dtype), adjacency.num_nodes
     if adjacency.present is not None:
         edge = adjacency.present.nonzero().flatten()
-        source, target, priority = source[edge], target[edge], priority[edge]
+        source, target, given, score = source[edge], target[edge], given[edge], score[edge]
     taken = [edge[:0]]
     while edge.numel():
-        best = priority.new_full((adjacency.num_nodes,), -1)
-        best.scatter_reduce_(0, source, priority, "amax")
-        best.scatter_reduce_(0, target, priority, "amax")
-        wins = best.index_select(0, source) == priority
-        wins &= best.index_select(0, target) == priority
-        wins = wins.nonzero().flatten()
+        wins = _best_at_both_ends(score, given, source, target, nodes, reach)
+        if not wins.numel():
+            wins = _best_at_both_ends(score, given, source, target, nodes, 0.0)
         taken.append(edge.index_select(0, wins))
-        free = torch.ones_like(best, dtype=torch.bool)
+        free = torch.ones(nodes, dtype=torch.bool, device=score.device)
         free.index_fill_(0, source.index_select(0, wins), False)
         free.index_fill_(0, target.index_select(0, wins), False)
         left = (free.index_select(0, source) & free.index_select(0, target)).nonzero().flatten()
-        edge, source, target, priority = (
-            part.index_select(0, left) for part in (edge, source, target, priority)
+        edge, source, target, given, score = (
+            part.index_select(0, left) for part in (edge, source, target, given, score)
         )
     return torch.cat(taken)
 
 
-def _priority(score: Tensor, given: Tensor) -> Tensor:
-    """A whole number for each edge, higher for a higher score, then for being given earlier."""
-    if score.dtype == torch.float32:  # the bits of positive floats are in the floats' own order
-        return (score.view(torch.int32).long() << 32) - given
-    first = given.argsort()
-    rising = first[score[first].argsort(descending=True, stable=True)].flip(0)
-    return torch.empty_like(rising).scatter(0, rising, torch.arange(len(rising)).to(rising))
+def _best_at_both_ends(
+    score: Tensor, given: Tensor, source: Tensor, target: Tensor, nodes: int, reach: float
+) -> Tensor:
+    """The edges that were given first among those within ``reach`` of the highest, at both ends."""
+    lowest = score.new_full((nodes,), -torch.inf)
+    for end in (source, target):
+        lowest.scatter_reduce_(0, end, score, "amax")
+    lowest -= reach
+    none = torch.iinfo(given.dtype).max
+    first = given.new_full((nodes,), none)
+    for end in (source, target):
+        place = torch.where(score >= lowest.index_select(0, end), given, none)
+        first.scatter_reduce_(0, end, place, "amin")
+    wins = first.index_select(0, source) == given
+    return (wins & (first.index_select(0, target) == given)).nonzero().flatten()
 
 
 def merge_edges(

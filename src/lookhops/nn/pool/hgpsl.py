@@ -8,10 +8,11 @@ from torch.nn.functional import leaky_relu
 
 from lookhops.hops import Adjacency, Anchors, SparseMatrix
 from lookhops.hops.dense import linear_scores
-from lookhops.nn.level import Level, Pooled, keep_top
+from lookhops.nn.level import Level, Pooled
 from lookhops.nn.pool.base import Pooling
 from lookhops.nn.pool.clusters import links_between
 from lookhops.nn.pool.ipool import information_score
+from lookhops.nn.ranking import keep_top, nearness
 from lookhops.nn.segments import edge_scores, sparsemax
 
 
@@ -58,7 +59,7 @@ class HGPSL(Pooling):
         """Nodes by their information, as they are, and the edges that were learnt."""
         x, adjacency = level.x, level.adjacency
         score = information_score(x, adjacency).flatten()
-        node = keep_top(level, score, self.ratio)
+        node = keep_top(level, score, self.ratio, x.detach().abs().sum(-1).flatten())
         source, target = adjacency.source, adjacency.target
         stays = node.index_select(0, source) & node.index_select(0, target)
         stays = stays if adjacency.present is None else stays & adjacency.present
@@ -73,7 +74,7 @@ class HGPSL(Pooling):
         to_target, to_source = linear_scores(level.x, self.attention).unbind(-2)
         score = edge_scores(to_source.flatten(), to_target.flatten(), near)
         share = sparsemax(leaky_relu(score, 0.2) + self.strength * start, near)
-        there = share.detach() > 0
+        there = share.detach() > nearness(share.dtype)  # what rounding leaves of zero is no edge
         return Adjacency(near.select(there), share.index_select(0, there.nonzero().flatten()))
 
 

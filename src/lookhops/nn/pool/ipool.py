@@ -33,6 +33,10 @@ class IPool(NodePooling):
         """The score w of each node: what its neighbours do not tell of it."""
         return information_score(x, adjacency)
 
+    def size(self, x: Tensor) -> Tensor:
+        """A node may be close to its neighbours however large they all are."""
+        return x.detach().abs().sum(-1).flatten()
+
     def reduce(self, x: Tensor, score: Tensor, rows: Tensor | None = None) -> Tensor:
         """What each node, or those of ``rows``, carries on: its features as they are."""
         return x if rows is None else x.index_select(0, rows)

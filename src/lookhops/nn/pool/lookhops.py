@@ -10,8 +10,9 @@ from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency, Anchors, chebyshev
-from lookhops.nn.level import Level, top_of_each
+from lookhops.nn.level import Level
 from lookhops.nn.pool.base import NodePooling, check_ratio
+from lookhops.nn.ranking import top_of_each
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,
@@ -123,6 +124,7 @@ class LookHopsPooling(NodePooling):
             level.num_graphs,
             self.edge_ratio,
             between & speaks,
+            torch.linalg.vector_norm(flat, dim=-1).index_select(0, adjacency.target),
         )
         chosen = torch.zeros_like(kept).scatter(0, order, kept)
         return chosen[adjacency.pair] & between

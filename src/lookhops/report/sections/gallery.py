@@ -67,7 +67,7 @@ def check_same(model: ModelFolder, graphs: Graphs) -> None:
     if graphs.fingerprint != data["fingerprint"]:
         raise LookHopsError(
             f"{graphs.name}: not the graphs that {model.path} was trained on ({data['name']}, "
-            f"{data['graphs']:,} graphs, fingerprint {data['fingerprint']}; these are "
+            f"{counted(data['graphs'], 'graph')}, fingerprint {data['fingerprint']}; these are "
             f"{len(graphs):,} with {graphs.fingerprint}). Give the same source and options as in "
             "training."
         )

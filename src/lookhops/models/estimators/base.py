@@ -1,0 +1,155 @@
+"""What the estimators share: their options, how they are fitted, what their networks answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, make_dataclass, replace
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
+from lookhops.encoding.inputs import Packer
+from lookhops.encoding.whole import WholeGraphs
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.models.estimators.columns import ONE
+from lookhops.nn import GraphNetwork
+from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
+from lookhops.tasks import task_of
+from lookhops.training.inference import Ensemble
+from lookhops.training.trainer import choose_device, train
+
+Array = NDArray[Any]
+T = TypeVar("T")
+
+#: The options of the network and of the training, with the defaults that they have here. The
+#: held-out part has a share of each class in any case.
+_NETWORK = options_of(RECOMMENDED)
+_TRAINING = options_of(Protocol(max_epochs=200, batch_size=64))
+_TRAINING = [option for option in _TRAINING if option.name not in ("split", "folds")]
+#: Those that only one of the estimators has.
+_OWN = ("class_weights", "loss")
+_SHARED = [own[:3] for own in (*_NETWORK, *_TRAINING) if own.name not in _OWN]
+_Options: Any = make_dataclass("_Options", _SHARED, eq=False)
+
+
+@dataclass(eq=False, repr=False)
+class GraphEstimator(BaseEstimator, _Options):
+    """How estimators are fitted, and what their networks answer."""
+
+    validation_fraction: float = 0.1
+    random_state: int | np.random.RandomState | None = 0
+    device: str = "auto"
+
+    def _fit(self, packer: Packer, graphs: Graphs, codes: Array) -> None:
+        """Train on graphs that carry their targets.
+
+        Args:
+            packer: How the graphs were packed.
+            graphs: The graphs.
+            codes: Graphs with one number are held out in proportion; those with -1 are left out.
+        """
+        generator = check_random_state(self.random_state)
+        train_part, val_part = _hold_out(codes, self.validation_fraction, generator)
+        seed = int(generator.randint(2**31 - 1))
+        architecture = self._architecture()
+        chosen = {own.name: getattr(self, own.name) for own in _TRAINING if hasattr(self, own.name)}
+        protocol = Protocol((seed,), **chosen)
+        part = Split(train_part, val_part, val_part)
+        encoding = Encoding.fit(graphs, architecture.reads_edges)
+        task = task_of(graphs, protocol.class_weights, protocol.loss)
+        [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
+        self.models_ = []
+        sizes = {**run.learnt.sizes, **encoding.sizes}
+        for member in run.networks:
+            model = GraphNetwork.from_architecture(
+                encoding.width, task.out_channels, architecture, **sizes
+            )
+            model.load_state_dict(member.weights)
+            self.models_.append(model.eval())
+        self.n_features_in_ = graphs.num_features
+        self.model_ = self.models_[0]
+        target = task.targets(graphs).cpu()[val_part]
+        unseen = run.predictions["unseen"]
+        self.calibration_ = dict(task.calibrate(run.predictions["val"], target, unseen))
+        answers = task.answers(unseen, self.calibration_)
+        self._nonconformity = {
+            head.name or ONE: head.task.nonconformity(
+                answers[:, head.channels], head.target(target)
+            )
+            for head in task.heads
+        }
+        self.history_ = run.history
+        self.n_iter_ = len(run.history)
+        self._packer, self._encoding, self._learnt = packer, encoding, run.learnt
+        self._task, self._fitted = task, run.fitted
+
+    @torch.inference_mode()
+    def _answers(self, X: Any) -> dict[str, Array]:
+        """The calibrated answers to each target, by name, shape (graphs, channels)."""
+        check_is_fitted(self)
+        graphs, device = self._encoding.read(self._packer.pack(X)), choose_device(self.device)
+        whole = WholeGraphs.of(graphs.to(device), self.model_.architecture, self._encoding)
+        models, task = [model.to(device) for model in self.models_], self._task
+        ensemble = Ensemble(models, [self._learnt] * len(models), self._encoding)
+        each = [task.in_units(output, self._fitted) for output in ensemble.outputs(whole)]
+        outputs = each[0] if len(each) == 1 else task.average(each)
+        answers = task.answers(outputs, self.calibration_).numpy()
+        return {head.name or ONE: answers[:, head.channels] for head in task.heads}
+
+    def _regions(self, X: Any, coverage: float) -> dict[str, Array]:
+        """The conformal sets or intervals of each target, by name."""
+        if not 0 < coverage < 1:
+            raise LookHopsError(f"coverage is a probability between 0 and 1, not {coverage}.")
+        answers = self._answers(X)
+        return {
+            (name := head.name or ONE): head.task.regions(
+                answers[name][None], [self._nonconformity[name]], coverage
+            )
+            for head in self._task.heads
+        }
+
+    def _architecture(self) -> Architecture:
+        return replace(RECOMMENDED, **{own.name: getattr(self, own.name) for own in _NETWORK})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.target_tags.multi_output = True
+        return tags
+
+
+def with_options(kind: type[T]) -> type[T]:
+    """An estimator whose docstring says what the options of networks and training are."""
+    texts = [f"        {own.name}: {own.help}\n" for own in (*_NETWORK, *_TRAINING)]
+    names = [own.name for own in (*_NETWORK, *_TRAINING)]
+    own = "".join(text for name, text in zip(names, texts, strict=True) if hasattr(kind, name))
+    kind.__doc__ = (kind.__doc__ or "").replace("Args:\n", "Args:\n" + own, 1)
+    return kind
+
+
+def _hold_out(
+    codes: Array, fraction: float, generator: np.random.RandomState
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Numbers of the training and validation graphs: a share of each class, but never all of it.
+
+    Graphs with the code -1 are in neither.
+    """
+    if not 0 < fraction < 1:
+        raise LookHopsError(f"validation_fraction is between 0 and 1, not {fraction!r}.")
+    order = generator.permutation(len(codes))
+    members = [order[codes[order] == c] for c in range(codes.max(initial=-1) + 1)]
+    held = [own[: min(round(fraction * len(own)), len(own) - 1)] for own in members]
+    if not sum(map(len, held)):
+        largest = max(members, key=len)
+        held = [largest[: min(1, len(largest) - 1)]]
+    val = np.sort(np.concatenate(held)).astype(np.int64)
+    train_part = np.setdiff1d(np.flatnonzero(codes >= 0), val)
+    return torch.from_numpy(train_part), torch.from_numpy(val)

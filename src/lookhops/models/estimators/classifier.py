@@ -1,0 +1,136 @@
+"""The network as scikit-learn's classifiers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils.validation import check_is_fitted
+
+from lookhops.encoding.inputs import Packer, classes_in
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs, Target
+from lookhops.graphs.targets import pack_targets
+from lookhops.models.estimators.base import GraphEstimator, with_options
+from lookhops.models.estimators.columns import classes_of, columns_of, mean_score, names_of
+from lookhops.tasks.conformal import COVERAGE
+
+Array = NDArray[Any]
+
+
+@with_options
+@dataclass(eq=False, repr=False)
+class LookHopsClassifier(ClassifierMixin, GraphEstimator):
+    """Classify whole graphs, as scikit-learn's classifiers do.
+
+    ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
+    SMILES; ``y`` any labels, numbers or text, or a table of them with a column for each of several
+    targets. None, NaN and the like are blanks: such a graph is left out of training on that target,
+    and of :meth:`score`. Where ``y`` is left out, the graphs' own classes are used. Works in
+    ``cross_val_score``, ``GridSearchCV`` and pipelines.
+
+    A part of the training graphs is held out to stop by and to calibrate the probabilities.
+
+    Its parameters are the fields of :class:`~lookhops.Architecture`, by default the recommended
+    network; those of :class:`~lookhops.Protocol` that are not about splits and seeds, by default
+    with at most 200 epochs and batches of 64 graphs; and these:
+
+    Args:
+        validation_fraction: Of the training graphs, to stop by.
+        random_state: Seed of the initial weights, the held-out part and the batches.
+        device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
+
+    Attributes:
+        classes_: The labels, sorted; of several targets, a list with those of each.
+        n_features_in_: Features of a node.
+        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member.
+        model_: The first of them.
+        calibration_: What calibrates the probabilities.
+        temperature_: Of one target: the temperature in it.
+        history_: One row an epoch: losses, accuracy and seconds.
+        n_iter_: Epochs that were trained.
+
+    Example:
+        >>> from lookhops import LookHopsClassifier
+        >>> LookHopsClassifier().fit(["CCO", "CCN", "CCC", "CCCC"], ["yes", "yes", "no", "no"])
+        LookHopsClassifier()
+    """
+
+    class_weights: bool = False
+
+    def fit(self, X: Any, y: Any = None) -> LookHopsClassifier:
+        """Train on graphs ``X`` with labels ``y``, shape (graphs) or (graphs, targets)."""
+        packer = Packer.learn(X)
+        graphs = packer.pack(X)
+        columns = self._labels(X, y, graphs)
+        found = [classes_of(column) for column in columns]
+        targets = [
+            (Target(name, tuple(str(one) for one in classes)), codes)
+            for name, (classes, codes) in zip(names_of(columns), found, strict=True)
+        ]
+        graphs = replace(graphs, **pack_targets(targets)).to(graphs.device)
+        one = len(columns) == 1
+        known = ~np.isnan(np.stack([codes for _, codes in found])).all(0)
+        codes = np.nan_to_num(found[0][1], nan=-1) if one else known - 1
+        self._fit(packer, graphs, codes.astype(int))
+        classes = [own for own, _ in found]
+        self.classes_ = classes[0] if one else classes
+        if one:
+            self.temperature_ = self.calibration_["temperature"]
+        return self
+
+    def predict_proba(self, X: Any) -> Any:
+        """Calibrated probabilities, shape (graphs, classes), columns as in ``classes_``.
+
+        Of several targets, a list with one such table for each, as scikit-learn has it.
+        """
+        answers = self._answers(X)
+        each = [answers[name] for name in names_of(range(len(answers)))]
+        return each[0] if len(each) == 1 else each
+
+    def predict(self, X: Any) -> Array:
+        """The likeliest label of each graph, shape (graphs), or (graphs, targets)."""
+        probabilities = self.predict_proba(X)  # first: it says when nothing was fitted
+        if isinstance(probabilities, list):
+            pairs = zip(self.classes_, probabilities, strict=True)
+            each = [classes[p.argmax(1)] for classes, p in pairs]
+            mixed = len({own.dtype.kind for own in each}) > 1  # numbers stay numbers beside text
+            return np.stack([own.astype(object) if mixed else own for own in each], axis=1)
+        return self.classes_[probabilities.argmax(1)]
+
+    def predict_set(self, X: Any, coverage: float = COVERAGE) -> Any:
+        """Which classes may be the true one, shape (graphs, classes), booleans.
+
+        Conformal: the sets hold the true class with the probability ``coverage``, whatever the
+        network, as long as graphs come from where those of ``fit`` came; with fewer than nine
+        held-out graphs a set of 90 % has all classes in it. Of several targets, a list with one
+        such table for each.
+        """
+        sets = self._regions(X, coverage)
+        each = [sets[name] for name in names_of(range(len(sets)))]
+        return each[0] if len(each) == 1 else each
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """Accuracy on graphs ``X`` with labels ``y``, by default their own; the mean over targets.
+
+        Graphs without a label are left out.
+        """
+        check_is_fitted(self)
+        true = self._labels(X, y, self._packer.pack(X) if y is None else None)
+        return mean_score(accuracy_score, true, self.predict(X), sample_weight)
+
+    def _labels(self, X: Any, y: Any, graphs: Graphs | None) -> list[Array]:
+        """The labels as given, a column for each target; by default those of the graphs."""
+        if y is None:
+            assert graphs is not None
+            own = classes_in(X, graphs)
+            if own is None:
+                raise LookHopsError(
+                    "requires y to be passed: the graphs carry no classes themselves."
+                )
+            return [own]
+        return columns_of(y, None if graphs is None else len(graphs))

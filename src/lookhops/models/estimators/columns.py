@@ -1,0 +1,64 @@
+"""What is to be learnt, as scikit-learn's users give it: lists, arrays, Series and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
+
+from lookhops.errors import LookHopsError
+from lookhops.graphs.targets import is_blank
+
+Array = NDArray[Any]
+#: What the only target is called inside.
+ONE = "y"
+
+
+def names_of(columns: Sequence[Any]) -> list[str]:
+    """What the targets are called inside: none is known by its name."""
+    if len(columns) == 1:
+        return [ONE]
+    return [f"y{number}" for number in range(len(columns))]
+
+
+def columns_of(y: Any, count: int | None) -> list[Array]:
+    """A list, an array, a Series or a table as its columns, each of as many as there are graphs."""
+    table = np.asarray(y)
+    if table.ndim > 2:
+        raise LookHopsError(f"y has a column for each target, not the shape {table.shape}.")
+    if table.ndim < 2 or table.shape[1] == 1:
+        table = column_or_1d(table, warn=True)[:, None]
+    if count is not None and len(table) != count:
+        raise LookHopsError(f"There are {count} graphs but {len(table)} labels in y.")
+    return list(table.T)
+
+
+def classes_of(column: Array) -> tuple[Array, Array]:
+    """The labels of a column, sorted, and the place of each graph's among them; NaN where blank."""
+    known = np.array([not is_blank(value) for value in column.tolist()], dtype=bool)
+    values = np.asarray(column[known].tolist())
+    if not len(values):
+        raise LookHopsError("No graph has a label (Found array with 0 sample(s)).")
+    check_classification_targets(values)
+    classes, places = np.unique(values, return_inverse=True)
+    codes = np.full(len(column), np.nan)
+    codes[known] = places.reshape(-1)
+    return classes, codes
+
+
+def mean_score(score: Any, true: Sequence[Array], answers: Array, sample_weight: Any) -> float:
+    """The mean over targets of a score on the graphs that have them."""
+    each = zip(true, answers.reshape(len(answers), -1).T, strict=True)
+    return float(np.mean([score_of(score, *pair, sample_weight) for pair in each]))
+
+
+def score_of(score: Any, true: Array, answers: Array, sample_weight: Any) -> float:
+    """A score on the graphs that have the target."""
+    known = np.array([not is_blank(value) for value in true.tolist()], dtype=bool)
+    weight = None if sample_weight is None else np.asarray(sample_weight)[known]
+    pair = (np.asarray(values[known].tolist()) for values in (true, answers))
+    return float(score(*pair, sample_weight=weight))

@@ -1,0 +1,155 @@
+"""One network for several targets of any kind, in the manner of scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from lookhops.datasets.targets import parse_task
+from lookhops.encoding.inputs import Packer
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Target
+from lookhops.graphs.targets import pack_targets, read_target
+from lookhops.models.estimators.base import GraphEstimator, with_options
+from lookhops.models.estimators.columns import ONE, classes_of, columns_of, score_of
+from lookhops.tasks.conformal import COVERAGE
+
+Array = NDArray[Any]
+
+
+@with_options
+@dataclass(eq=False, repr=False)
+class LookHopsMultitask(GraphEstimator):
+    """Tell several things of whole graphs with one network: classes and numbers, with blanks.
+
+    ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
+    SMILES; ``y`` a pandas frame, a mapping of names to columns, or an array with a column for each
+    target. None, NaN and the like are blanks: such a graph is left out of training on that target,
+    and of :meth:`score`. Targets of one kind go to :class:`~lookhops.LookHopsClassifier` or
+    :class:`~lookhops.LookHopsRegressor` as well, which answer as scikit-learn's own do.
+
+    Its parameters are the fields of :class:`~lookhops.Architecture`, by default the recommended
+    network; those of :class:`~lookhops.Protocol` that are not about splits and seeds, by default
+    with at most 200 epochs and batches of 64 graphs; and these:
+
+    Args:
+        task: Whether targets are ``classes`` or ``numbers``; ``auto``: few different values are
+            classes. For each by name: ``logS=numbers,active=classes``.
+        validation_fraction: Of the training graphs, to stop by and to calibrate on.
+        random_state: Seed of the initial weights, the held-out part and the batches.
+        device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
+
+    Attributes:
+        classes_: The labels of each target, sorted, by its name; none of a number.
+        n_features_in_: Features of a node.
+        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member.
+        model_: The first of them.
+        calibration_: What calibrates the probabilities.
+        history_: One row an epoch: losses, the watched metric and seconds.
+        n_iter_: Epochs that were trained.
+
+    Example:
+        >>> from lookhops import LookHopsMultitask
+        >>> y = {"logS": [0.5, 0.25, 1.0, 2.0], "active": ["yes", None, "no", "no"]}
+        >>> LookHopsMultitask(task="logS=numbers").fit(["CCO", "CCN", "CCC", "CCCC"], y)
+        LookHopsMultitask(task='logS=numbers')
+    """
+
+    class_weights: bool = False
+    loss: str = "mse"
+    task: str = "auto"
+
+    def fit(self, X: Any, y: Any) -> LookHopsMultitask:
+        """Train on graphs ``X`` with a table ``y`` of targets."""
+        packer = Packer.learn(X)
+        graphs = packer.pack(X)
+        table, kinds = named_columns(y, len(graphs)), parse_task(self.task)
+        if strange := [name for name in kinds if name and name not in table]:
+            raise LookHopsError(f"task names {strange[0]!r}, which is no column of y.")
+        self.classes_: dict[str, Array | None] = {}
+        targets = []
+        for name, column in table.items():
+            target, values = read_target(name, column.tolist(), kinds.get(name, kinds[""]))
+            classes = None
+            if target.classes:
+                classes, values = classes_of(column)
+                target = Target(name, tuple(map(str, classes)))
+            self.classes_[name] = classes
+            targets.append((target, values))
+        graphs = replace(graphs, **pack_targets(targets)).to(graphs.device)
+        known = ~np.isnan(np.stack([values for _, values in targets])).all(0)
+        self._fit(packer, graphs, known.astype(int) - 1)
+        return self
+
+    def predict(self, X: Any) -> pd.DataFrame:
+        """The likeliest label, or the number, of each graph: a column for each target."""
+        return pd.DataFrame(
+            {
+                name: p[:, 0] if (classes := self.classes_[name]) is None else classes[p.argmax(1)]
+                for name, p in self._by_target(X).items()
+            }
+        )
+
+    def predict_proba(self, X: Any) -> dict[str, Array]:
+        """Of each target of classes, calibrated probabilities, shape (graphs, classes)."""
+        return {n: p for n, p in self._by_target(X).items() if self.classes_[n] is not None}
+
+    def predict_set(self, X: Any, coverage: float = COVERAGE) -> dict[str, Array]:
+        """Of each target of classes, which may be true, shape (graphs, classes), booleans.
+
+        As :meth:`LookHopsClassifier.predict_set` has them.
+        """
+        found = self._by_target(X, coverage)
+        return {name: own for name, own in found.items() if self.classes_[name] is not None}
+
+    def predict_interval(self, X: Any, coverage: float = COVERAGE) -> dict[str, Array]:
+        """Of each target of numbers, lower and upper ends, shape (graphs, 2).
+
+        As :meth:`LookHopsRegressor.predict_interval` has them.
+        """
+        found = self._by_target(X, coverage)
+        return {name: own for name, own in found.items() if self.classes_[name] is None}
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The mean over targets of accuracy or R², on the graphs that have them."""
+        answers = self.predict(X)
+        true = named_columns(y, len(answers))
+        if missing := [name for name in self.classes_ if name not in true]:
+            raise LookHopsError(f"y has no column {missing[0]!r}, which was learnt.")
+        scores = [
+            score_of(
+                r2_score if classes is None else accuracy_score,
+                true[name],
+                answers[name].to_numpy(),
+                sample_weight,
+            )
+            for name, classes in self.classes_.items()
+        ]
+        return float(np.mean(scores))
+
+    def _by_target(self, X: Any, coverage: float | None = None) -> dict[str, Array]:
+        """Answers, or with a coverage regions, of each target under the name that it was given."""
+        check_is_fitted(self)
+        found = self._answers(X) if coverage is None else self._regions(X, coverage)
+        return {name: found[ONE if len(found) == 1 else name] for name in self.classes_}
+
+
+def named_columns(y: Any, count: int) -> dict[str, Array]:
+    """The columns of a frame, a mapping or an array, by name; of an array ``y0``, ``y1``, ..."""
+    if isinstance(y, pd.DataFrame | Mapping):
+        named = {str(name): np.asarray(y[name], dtype=object) for name in y}
+        if strange := [name for name, column in named.items() if len(column) != count]:
+            length = len(named[strange[0]])
+            raise LookHopsError(f"There are {count} graphs but {length} values of {strange[0]!r}.")
+    else:
+        named = {f"y{number}": own for number, own in enumerate(columns_of(y, count))}
+    if not named:
+        raise LookHopsError("y has no column: there is nothing to learn.")
+    return named

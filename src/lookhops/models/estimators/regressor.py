@@ -1,0 +1,112 @@
+"""The network as scikit-learn's regressors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
+from sklearn.utils.validation import check_is_fitted
+
+from lookhops.encoding.inputs import Packer
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs, Target
+from lookhops.graphs.targets import pack_targets, read_target, target_columns
+from lookhops.models.estimators.base import GraphEstimator, with_options
+from lookhops.models.estimators.columns import columns_of, mean_score, names_of
+from lookhops.tasks.conformal import COVERAGE
+
+Array = NDArray[Any]
+
+
+@with_options
+@dataclass(eq=False, repr=False)
+class LookHopsRegressor(RegressorMixin, GraphEstimator):
+    """Tell a number, or several, of whole graphs, as scikit-learn's regressors do.
+
+    ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
+    SMILES; ``y`` one number a graph, or a row of several. None, NaN and the like are blanks: such a
+    graph is left out of training on that number, and of :meth:`score`. Where ``y`` is left out, the
+    graphs' own numbers are used. Works in ``cross_val_score``, ``GridSearchCV`` and pipelines.
+
+    A part of the training graphs is held out to stop by. Targets are standardised by the others.
+
+    Its parameters are the fields of :class:`~lookhops.Architecture`, by default the recommended
+    network; those of :class:`~lookhops.Protocol` that are not about splits and seeds, by default
+    with at most 200 epochs and batches of 64 graphs; and these:
+
+    Args:
+        validation_fraction: Of the training graphs, to stop by.
+        random_state: Seed of the initial weights, the held-out part and the batches.
+        device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
+
+    Attributes:
+        n_features_in_: Features of a node.
+        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member.
+        model_: The first of them.
+        history_: One row an epoch: losses, MAE and seconds.
+        n_iter_: Epochs that were trained.
+
+    Example:
+        >>> from lookhops import LookHopsRegressor
+        >>> LookHopsRegressor().fit(["CCO", "CCN", "CCC", "CCCC"], [0.5, 0.25, 1.0, 2.0])
+        LookHopsRegressor()
+    """
+
+    loss: str = "mse"
+
+    def fit(self, X: Any, y: Any = None) -> LookHopsRegressor:
+        """Train on graphs ``X`` with numbers ``y``, shape (graphs) or (graphs, targets)."""
+        packer = Packer.learn(X)
+        graphs = packer.pack(X)
+        columns = self._numbers(y, graphs)
+        targets = [(Target(n), own) for n, own in zip(names_of(columns), columns, strict=True)]
+        graphs = replace(graphs, **pack_targets(targets)).to(graphs.device)
+        known = ~np.isnan(np.stack(columns)).all(0)
+        if known.sum() < 2:
+            raise LookHopsError(
+                f"Two graphs with a number at least are needed (n_samples={known.sum()})."
+            )
+        self._fit(packer, graphs, known.astype(int) - 1)
+        return self
+
+    def predict(self, X: Any) -> Array:
+        """The number of each graph, shape (graphs), or (graphs, targets)."""
+        answers = self._answers(X)
+        each = [answers[name][:, 0] for name in names_of(range(len(answers)))]
+        return each[0] if len(each) == 1 else np.stack(each, axis=1)
+
+    def predict_interval(self, X: Any, coverage: float = COVERAGE) -> Array:
+        """Lower and upper ends, shape (graphs, 2), or of several targets (graphs, targets, 2).
+
+        Conformal: the intervals hold the number with the probability ``coverage``, whatever the
+        network, as long as graphs come from where those of ``fit`` came; with fewer than nine
+        held-out graphs the ends of 90 % are infinite.
+        """
+        intervals = self._regions(X, coverage)
+        each = [intervals[name] for name in names_of(range(len(intervals)))]
+        return each[0] if len(each) == 1 else np.stack(each, axis=1)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """R² on graphs ``X`` with numbers ``y``, by default their own; the mean over targets.
+
+        Graphs without a number are left out.
+        """
+        check_is_fitted(self)
+        true = self._numbers(y, self._packer.pack(X) if y is None else None)
+        return mean_score(r2_score, true, self.predict(X), sample_weight)
+
+    def _numbers(self, y: Any, graphs: Graphs | None) -> list[Array]:
+        """The numbers, NaN where they are blank, a column for each target."""
+        if y is None:
+            assert graphs is not None
+            if graphs.y is None or any(target.classes for target in graphs.targets):
+                raise LookHopsError(
+                    "requires y to be passed: the graphs carry no numbers themselves."
+                )
+            return [values for _, values in target_columns(graphs.y, graphs.targets)]
+        columns = columns_of(y, None if graphs is None else len(graphs))
+        return [read_target("y", column.tolist(), "numbers")[1] for column in columns]
