@@ -80,7 +80,12 @@ class SharedGraph:
 
 
 def draw_shares(
-    graph: SharedGraph, limit: float, unit: str, head: str = "", lines: Sequence[str] = ()
+    graph: SharedGraph,
+    limit: float,
+    unit: str,
+    head: str = "",
+    lines: Sequence[str] = (),
+    styled: bool = True,
 ) -> str:
     """An SVG with every part coloured by its share: orange towards the answer, blue away from it.
 
@@ -93,6 +98,7 @@ def draw_shares(
         unit: What shares are counted in, for the legend.
         head: Written above.
         lines: Written below.
+        styled: Whether it brings its own colours; a page that shows it may have them.
     """
     limit = limit if limit > 0 else 1.0
     shown, overview = graph, None
@@ -105,6 +111,7 @@ def draw_shares(
         .get_template("shares.svg")
         .render(
             size=SIZE,
+            styled=styled,
             page=PAGE,
             head=short(head, HEAD),
             full_head=head,
