@@ -86,6 +86,7 @@ def draw_shares(
     head: str = "",
     lines: Sequence[str] = (),
     styled: bool = True,
+    words: str = "",
 ) -> str:
     """An SVG with every part coloured by its share: orange towards the answer, blue away from it.
 
@@ -99,6 +100,7 @@ def draw_shares(
         head: Written above.
         lines: Written below.
         styled: Whether it brings its own colours; a page that shows it may have them.
+        words: The picture in words, where nothing is written in it, for who does not see it.
     """
     limit = limit if limit > 0 else 1.0
     shown, overview = graph, None
@@ -112,6 +114,7 @@ def draw_shares(
         .render(
             size=SIZE,
             styled=styled,
+            words=words or " ".join((head, *lines)),
             page=PAGE,
             head=short(head, HEAD),
             full_head=head,
