@@ -46,8 +46,9 @@ class TextFile:
     @property
     def share(self) -> float:
         """How much of the file has been read, from 0 to 1."""
-        place = 0 if self._file is None or self._file.closed else self._file.tell()
-        return place / max(self.size, 1)
+        if self._file is None:
+            return 0.0
+        return 1.0 if self._file.closed else self._file.tell() / max(self.size, 1)
 
     @contextmanager
     def bytes(self) -> Iterator[BinaryIO]:
