@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from math import isnan
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ from lookhops.explanations.truths import TRUTHS, TruthTask, truth_task
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
 from lookhops.options import RECOMMENDED, Architecture, Protocol
+from lookhops.words import NONE
 
 #: A row of its own: what pooling keeps in a model that is trained with a ratio of 0.5.
 POOLING, STRICT = "kept by pooling", "kept by pooling, ratio 0.5"
@@ -186,7 +188,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.explainer,
         f"{row.accuracy:.1%}",
         str(row.graphs),
-        *(f"{number + 0.0:.3f}".replace("-0.000", "0.000") for number in numbers),
+        *(NONE if isnan(number) else f"{round(number, 3) + 0.0:.3f}" for number in numbers),
         f"{row.seconds:.1f}",
     )
 
