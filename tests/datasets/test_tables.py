@@ -190,6 +190,10 @@ def test_bad_files(tmp_path: Path, text: str | bytes, sentence: str):
 def test_files_that_are_not_what_they_are_called(tmp_path: Path):
     (tmp_path / "a.csv.gz").write_bytes(b"graph,source\n")
     assert "a.csv.gz: not a whole gzip file" in message(tmp_path / "a.csv.gz")
+    bomb = gzip.compress(EDGES.encode() + b"1,1,2\n" * (7 << 20), 1)
+    assert len(bomb) < 1 << 20
+    (tmp_path / "bomb.csv.gz").write_bytes(bomb)
+    assert "bomb.csv.gz: would have over 33,554,432 bytes" in message(tmp_path / "bomb.csv.gz")
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(EDGES.encode())[:-9])
     assert "b.csv.gz: not a whole gzip file" in message(tmp_path / "b.csv.gz")
     (tmp_path / "c.parquet").write_bytes(b"graph,source\n")
