@@ -18,7 +18,8 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 CASES = int(os.environ.get("LOOKHOPS_FUZZ", "2000"))
-SECONDS, MEMORY = 10, 1 << 30
+#: Seconds of a core, and bytes beyond what there was; and seconds without an end, on busy machines.
+SECONDS, MEMORY, HANGS = 10, 1 << 30, 120
 #: Of all cases; those that often end in a training are few.
 SHARES = {
     **{"results": 0.17, "archive": 0.15, "packed graphs": 0.13, "model": 0.13, "store": 0.1},
@@ -51,13 +52,13 @@ def attempt(name: str, seed: int) -> None:
     path.write_bytes(damage(path.read_bytes(), random))
     commands = [line for line in kind.commands if path.name in line] or list(kind.commands)
     line = random.choice(commands).replace("FOLDER", str(folder))
-    before, start_time = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    before, start_time = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.alarm(60)
+    signal.alarm(HANGS)
     code = run(line)
     signal.alarm(0)
     assert code in (0, 2), f"exit code {code}: {line}"
-    assert time.monotonic() - start_time < SECONDS, line
+    assert time.process_time() - start_time < SECONDS, line
     grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert grown < MEMORY, line
 
