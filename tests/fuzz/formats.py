@@ -5,7 +5,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -143,7 +143,8 @@ def damaged_store(content: bytes, random: Random) -> bytes:
             db.execute(f"UPDATE {table} SET {column} = ?", (text,))
         else:
             value = random.choice((0, -1, 1.5, "text", b"\0\1", 2**62, ""))
-            db.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))
+            with suppress(sqlite3.IntegrityError):  # a column that takes whole numbers alone
+                db.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))
         db.commit()
         db.close()
         return path.read_bytes()

@@ -80,7 +80,9 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         try:
             line = json.loads(text.decode("utf-8-sig"))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            if b"\\u" in text:  # half of a surrogate pair is JSON, but no character
+                json.dumps(line, ensure_ascii=False).encode()
+        except (UnicodeError, json.JSONDecodeError, RecursionError) as error:
             raise LookHopsError(f"{path}, line {number}: not JSON ({error}).") from error
         if not isinstance(line, dict) or "nodes" not in line:
             raise LookHopsError(
