@@ -1,6 +1,7 @@
 """``lookhops explain`` by running it."""
 
 import json
+import math
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -16,8 +17,31 @@ def model(lookhops, tmp_path):
     return folder
 
 
-def test_json_and_pictures(lookhops, model, tmp_path):
+def test_shares_add_up_and_are_drawn(lookhops, model, tmp_path):
     source = ["hops-1", "--task-size", "4", "--task-seed", "9"]
+    code, out, err = lookhops("explain", model, *source, "-o", tmp_path / "e")
+    assert code == 0, err
+    assert "explanations.json and 4 pictures" in out
+    content = json.loads((tmp_path / "e" / "explanations.json").read_text())
+    assert content["view"] == "shares"
+    for graph in content["graphs"]:
+        p = graph["probabilities"][graph["explained"]]
+        assert graph["unit"] == "log-odds"
+        assert graph["value"] == pytest.approx(math.log(p / (1 - p)), abs=1e-4)
+        parts = graph["baseline"] + graph["whole"] + sum(graph["nodes"])
+        assert parts + sum(graph["edge_shares"]) == pytest.approx(graph["value"], abs=1e-3)
+        assert len(graph["node_spread"]) == len(graph["nodes"])
+        picture = (tmp_path / "e" / graph["picture"]).read_text()
+        words = " ".join("".join(ET.fromstring(picture).itertext()).split())
+        assert graph["sentence"] in words
+    code, out, _ = lookhops("explain", model, *source, "--seed", "22", "--json")
+    assert code == 0
+    assert json.loads(out)["seed"] == 22
+    assert "picture" not in json.loads(out)["graphs"][0]
+
+
+def test_what_pooling_kept_is_a_view_of_its_own(lookhops, model, tmp_path):
+    source = ["hops-1", "--task-size", "4", "--task-seed", "9", "--view", "kept"]
     code, out, err = lookhops("explain", model, *source, "-o", tmp_path / "e")
     assert code == 0, err
     assert "explanations.json and 4 pictures" in out
@@ -78,6 +102,11 @@ def test_sentences(lookhops, model, tmp_path):
     assert "made by 'molecules-2'" in err
     plain = ["--pool", "none", "--task-size", "60"]
     assert lookhops("train", "hops-1", *SMALL, *plain, "-o", tmp_path / "p")[0] == 0
-    code, _, err = lookhops("explain", tmp_path / "p", "hops-1", "-o", tmp_path / "e")
+    few = ["hops-1", "--task-size", "2"]
+    code, _, err = lookhops("explain", tmp_path / "p", *few, "--view", "kept", "--json")
     assert code == 2
     assert "no pooling" in err
+    assert lookhops("explain", tmp_path / "p", *few, "--json")[0] == 0
+    code, _, err = lookhops("explain", model, *few, "--of", "colour", "--json")
+    assert code == 2
+    assert "no target 'colour'" in err

@@ -4,14 +4,22 @@ import sys
 import time
 from dataclasses import replace
 
+import numpy as np
 import pytest
+import torch
 
+from lookhops.datasets.hop_tasks import hop_task
+from lookhops.datasets.parts import GraphStream
 from lookhops.errors import LookHopsError
 from lookhops.experiments.plan import Cell, parse_model
+from lookhops.experiments.ray_prediction import RayAnswers
 from lookhops.experiments.ray_runner import run_ray
+from lookhops.experiments.ray_training import train_on_ray
 from lookhops.experiments.results import collect
 from lookhops.experiments.store import Store
-from lookhops.options import Classical
+from lookhops.models import Predictor
+from lookhops.models.checkpoint import load_model
+from lookhops.options import Architecture, Classical
 from lookhops.training import Protocol, train
 
 MODELS = [f"{conv}/hidden=4/layers={n}" for n in (1, 2, 3) for conv in ("gcn", "licheb")]
@@ -62,6 +70,37 @@ def busy_one(cluster):
                 return worker
         time.sleep(0.05)
     raise AssertionError("no worker was ever busy")
+
+
+@pytest.fixture(scope="module")
+def model(cluster, tmp_path_factory):
+    """A model that two workers trained together."""
+    graphs, folder = hop_task(1, size=60, seed=1), tmp_path_factory.mktemp("ray") / "model"
+    network = Architecture(hidden=8, layers=2, dropout=0.2)
+    protocol = Protocol(seeds=(1,), batch_size=16, max_epochs=3, precision="float64")
+    config = train_on_ray(folder, graphs, network, protocol, workers=2, device="cpu")
+    return graphs, network, protocol, folder, config
+
+
+def test_workers_train_one_model_as_one_process_does(model):
+    graphs, network, protocol, folder, config = model
+    [alone] = train(graphs, network, protocol, device="cpu")
+    assert config["epochs"] == {"1": 3}
+    [found] = load_model(folder).weights[1]
+    for name, value in alone.weights.items():
+        torch.testing.assert_close(found[name], value, rtol=1e-7, atol=1e-9)
+    with pytest.raises(LookHopsError, match="70 workers"):
+        train_on_ray(folder, graphs, network, protocol, workers=70, device="cpu")
+
+
+def test_workers_answer_a_stream_in_its_order(model):
+    graphs, *_, folder, _ = model
+    answers = RayAnswers(GraphStream(graphs), folder, "cpu", 0.9, workers=2)
+    found = [(len(part.graphs), answers.answer(part)) for part in answers.parts(25)]
+    here = Predictor(folder, "cpu").predict(graphs)
+    assert [size for size, _ in found] == [25, 25, 10]
+    given = np.concatenate([own.probabilities for _, own in found])
+    np.testing.assert_allclose(given, here.probabilities, atol=1e-9)
 
 
 def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):

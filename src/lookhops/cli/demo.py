@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rich.markup import escape
 from rich.table import Table
 
-from lookhops.cli.explain import with_pictures
+from lookhops.cli.explain import shared, with_pictures
 from lookhops.cli.shared.parameters import with_options
 from lookhops.cli.shared.printing import grid, out, print_line
 from lookhops.cli.shared.writing import command_line, write_page
@@ -63,7 +63,6 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     from lookhops.datasets.molecules import from_smiles
     from lookhops.information import look
     from lookhops.models import Predictor
-    from lookhops.models.explain import explain
 
     start = time.perf_counter()
     protocol = Protocol(parse_seeds(seeds), max_epochs=epochs, patience=PATIENCE)
@@ -93,8 +92,8 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     numbers = Predictor(output / NUMBERS / "lookhops").predict(molecules)
     out.print(_answers(predictor.predict(molecules), numbers))
 
-    _heading(5, "Explain: what did the pooling layers keep?")
-    for record in with_pictures(explain(predictor, molecules), output / "pictures"):
+    _heading(5, "Explain: which atoms and bonds make the answer?")
+    for record in with_pictures(shared(predictor, molecules), output / "pictures"):
         print_line(f"  {output / 'pictures' / record['picture']}")
 
     _heading(6, "Report: all of it on one page, to look at and to send")

@@ -1,4 +1,4 @@
-"""``lookhops explain``: what a model looked at, as JSON and as pictures."""
+"""``lookhops explain``: what an answer rests on, as JSON and as pictures."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
+from dataclasses import replace
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
@@ -20,7 +22,32 @@ from lookhops.files import changing, write_text
 from lookhops.words import counted
 
 if TYPE_CHECKING:
-    from lookhops.models.explain import Explanation
+    from lookhops.graphs import Graphs
+    from lookhops.models.predictor import Predictor
+
+#: Graphs that are explained between two steps of the progress bar.
+PIECE = 64
+
+
+class View(StrEnum):
+    """What to show."""
+
+    shares = "shares"
+    kept = "kept"
+
+
+class Pictured(Protocol):
+    """An explanation of one graph."""
+
+    @property
+    def id(self) -> str:
+        """What the graph is called."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The explanation as JSON can hold it."""
+
+    def picture(self) -> str:
+        """The explanation as SVG."""
 
 
 @with_options
@@ -28,12 +55,23 @@ def explain(
     model: Model,
     source: Input,
     output: Path | None = None,
+    view: Annotated[
+        View,
+        typer.Option(
+            help="`shares`: each node's and edge's share of the answer; `kept`: which nodes each "
+            "pooling layer kept, which says little about what matters.",
+        ),
+    ] = View.shares,
+    of_target: Annotated[
+        str | None,
+        typer.Option("--of", help="Which target to explain, of a model that answers several."),
+    ] = None,
     of_seed: Annotated[
         int | None,
         typer.Option(
             "--seed",
-            help="Which of the model's seeds to look into; by default its first, or the model of "
-            "all graphs where there is one.",
+            help="Which of the model's seeds to look into; by default shares are those of all, and "
+            "what was kept of the first.",
         ),
     ] = None,
     pictures: Annotated[
@@ -45,34 +83,37 @@ def explain(
     *,
     reading: Reading,
 ) -> None:
-    """Show which nodes each pooling layer kept, and with what score.
+    """Show each node's and edge's share of the answer.
 
-    Writes `explanations.json` and one picture a graph, with a panel for each pooling layer: nodes
-    shaded by score, dropped ones faded. Nodes are numbered from 0; an atom's number is its place
-    in the SMILES. A row of the input that gives no graph is there with its reason.
+    Shares are in the units of the answer: log-odds of the class that is answered against the
+    others, or the predicted number. With those of an average graph and of the graph as a whole they
+    add up to it. Writes `explanations.json` and one picture a graph, all with the same colours.
+    Nodes are numbered from 0; an atom's number is its place in the SMILES. A row of the input that
+    gives no graph is there with its reason.
 
     Args:
         output: Folder for explanations.json and the pictures.
     """
     from lookhops.graphs import in_input_order
-    from lookhops.models.explain import explain as explain_graphs
     from lookhops.models.predictor import Predictor
-    from lookhops.training.randomness import FINAL
 
     if output is None and not as_json:
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
     predictor = Predictor(model, device)
     graphs = reading.load_input(source, predictor.checkpoint.reading)
-    first = predictor.checkpoint.answering[0]
-    chosen = of_seed if of_seed is not None else "final" if first == FINAL else first
     folder = changing(output) if output else nullcontext()
     with warnings_as_lines(), progress_bar() as bar, folder as new:
-        explained = explain_graphs(predictor, graphs, of_seed)
+        explained = (
+            shared(predictor, graphs, of_target, of_seed, new is not None and pictures)
+            if view is View.shares
+            else kept(predictor, graphs, of_seed)
+        )
         found = bar.track(explained, len(graphs), description="explaining")
         records = list(with_pictures(found, new if pictures else None))
         skipped = [row.record() for row in graphs.skipped]
         rows = in_input_order(records, skipped, graphs.skipped)
-        content = {"model": str(model), "seed": chosen, "graphs": rows}
+        content = {"model": str(model), "view": view.value, **_seed(predictor, view, of_seed)}
+        content["graphs"] = rows
         if new is not None:
             write_text(new / "explanations.json", json.dumps(content, ensure_ascii=False) + "\n")
     if as_json:
@@ -82,7 +123,48 @@ def explain(
         print_line(f"{output}: explanations.json{drawn}")
 
 
-def with_pictures(found: Iterable[Explanation], folder: Path | None) -> Iterator[dict[str, Any]]:
+def shared(
+    predictor: Predictor,
+    graphs: Graphs,
+    target: str | None = None,
+    seed: int | None = None,
+    drawn: bool = True,
+) -> Iterator[Pictured]:
+    """The shares of each graph; where they are drawn, all with the same colours."""
+    from lookhops.explanations import attribute
+    from lookhops.explanations.attribution import common_limit
+
+    def pieces() -> Iterator[Any]:
+        for start in range(0, len(graphs), PIECE):
+            found = attribute(predictor, graphs[start : start + PIECE], target, seed)
+            yield from (found[number] for number in range(len(found)))
+
+    if not drawn:
+        yield from pieces()
+        return
+    every = list(pieces())
+    limit = common_limit(every)
+    yield from (replace(one, limit=limit) for one in every)
+
+
+def kept(predictor: Predictor, graphs: Graphs, seed: int | None) -> Iterator[Pictured]:
+    """What the pooling layers of one seed kept of each graph."""
+    from lookhops.models.explain import explain as explain_graphs
+
+    return explain_graphs(predictor, graphs, seed)
+
+
+def _seed(predictor: Predictor, view: View, seed: int | None) -> dict[str, Any]:
+    """Whose networks were looked into, where it is not all of them."""
+    from lookhops.training.randomness import FINAL
+
+    if view is View.shares:
+        return {} if seed is None else {"seed": seed}
+    first = predictor.checkpoint.answering[0]
+    return {"seed": seed if seed is not None else "final" if first == FINAL else first}
+
+
+def with_pictures(found: Iterable[Pictured], folder: Path | None) -> Iterator[dict[str, Any]]:
     """Explanations as JSON can hold them; where there is a folder, with a ``picture`` in it."""
     taken: set[str] = set()
     for explanation in found:

@@ -47,6 +47,9 @@ class TrainingRun:
         threshold: Two classes: the probability from which the second is answered, such as 0.3, or
             chosen on the validation part for the highest ``f1``, or for ``youden``, the recall of
             both classes. By default the likelier class is answered.
+        workers: Processes of a Ray cluster that train together, each on its share of every batch;
+            by default this one alone.
+        address: workers: the cluster (``auto``, HOST:PORT); by default one on this machine.
     """
 
     device: str = "auto"
@@ -56,6 +59,8 @@ class TrainingRun:
     tensorboard: Path | None = None
     final: bool = False
     threshold: str | None = None
+    workers: int = option(1, least=1)
+    address: str | None = None
 
 
 @with_options
@@ -172,6 +177,14 @@ def _train(
 
     options = asdict(run)
     logs = _tensorboard(options.pop("tensorboard"))
+    cluster = {name: options.pop(name) for name in ("workers", "address")}
+    options |= {"splits": plan, "command": command_line(), "reading": reading}
+    options["information"] = information and information.to_dict()
+    if run.workers > 1:
+        from lookhops.experiments.ray_training import train_on_ray
+
+        print_line(f"training on {run.workers} workers of a Ray cluster", err)
+        return train_on_ray(output, graphs, network, plan.protocol, **cluster, **options)
     try:
         with logs as log, stoppable() as check, epoch_display(plan.protocol) as show:
             before = [partial(tell_remarks, graphs, plan)]  # what cannot be trained says that first
@@ -183,9 +196,7 @@ def _train(
                 log(progress)
                 check()
 
-            options |= {"splits": plan, "on_epoch": on_epoch, "workers": workers}
-            options |= {"command": command_line(), "reading": reading}
-            options["information"] = information and information.to_dict()
+            options |= {"on_epoch": on_epoch, "workers": workers}
             return train_into(output, graphs, network, plan.protocol, **options)
     except KeyboardInterrupt as stop:
         again = f"{command_line()} --resume" if workers.alone else "the same command and --resume"

@@ -95,7 +95,7 @@ def _render(template: str, graph: LayeredGraph, size: tuple[int, int], **texts: 
         for number, (x, y) in enumerate(drawn.place.tolist())
     ]
     made = (
-        _templates()
+        templates()
         .get_template(template)
         .render(
             width=size[0],
@@ -112,7 +112,8 @@ def _render(template: str, graph: LayeredGraph, size: tuple[int, int], **texts: 
 
 
 @cache
-def _templates() -> Environment:
+def templates() -> Environment:
+    """The pictures' templates."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     found = Environment(

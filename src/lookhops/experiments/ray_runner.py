@@ -52,7 +52,7 @@ def run_ray(
         cpus_per_task, gpus_per_task: What a task takes of the cluster.
         device: What a task trains on.
     """
-    ray = _import_ray()
+    ray = import_ray()
     shared: dict[str, Any] = {}  # each data set goes to the cluster once
     plugins = {path.name: source for path, source in LOADED.items()}
 
@@ -61,7 +61,7 @@ def run_ray(
             shared[cell.dataset] = ray.put(graphs)
         return task.remote(plugins, shared[cell.dataset], cell, seeds, device).future()
 
-    with _connected(ray, address):
+    with connected(ray, address):
         _check_resources(ray, cpus_per_task, gpus_per_task)
         task = ray.remote(_train).options(
             num_cpus=cpus_per_task, num_gpus=gpus_per_task, max_retries=RETRIES
@@ -87,19 +87,20 @@ def _train(
         return train_records(graphs, cell, seeds, device)
 
 
-def _import_ray() -> ModuleType:
+def import_ray() -> ModuleType:
+    """Ray, or a sentence that says how to get it."""
     try:
         import ray
         import ray.exceptions
     except ImportError as error:
         raise LookHopsError(
-            'The runner ray needs Ray, which is not installed: pip install "lookhops[ray]".'
+            'This needs Ray, which is not installed: pip install "lookhops[ray]".'
         ) from error
     return ray
 
 
 @contextmanager
-def _connected(ray: ModuleType, address: str | None) -> Iterator[None]:
+def connected(ray: ModuleType, address: str | None) -> Iterator[None]:
     """A connection to the cluster; one that was there before stays."""
     if ray.is_initialized():
         yield

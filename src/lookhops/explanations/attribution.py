@@ -1,14 +1,22 @@
-"""One graph's shares: in numbers, in a sentence, as JSON."""
+"""One graph's shares: in numbers, in a sentence, as JSON, as a picture."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from lookhops.drawing.shares import SharedGraph, draw_shares
+from lookhops.words import joined, signed
+
 Array = NDArray[Any]
+
+#: How many parts the sentence names.
+NAMED = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,11 +26,13 @@ class Attribution:
     Args:
         id: What the graph is called.
         answer: What the model answers, in words.
+        record: The same as JSON can hold it.
         asked: The class or the number that is explained.
         in_log_odds: Whether shares are in log-odds of that class, and not in the number's units.
         value: The answer in these units: ``baseline``, ``whole`` and all shares together.
         baseline: The answer to an average graph.
         whole: What neither a node nor an edge carries.
+        names: What each node is called, n of them.
         node: Share of each node, shape (n).
         node_spread: Its standard deviation over the networks, shape (n).
         edges: Each edge once, the smaller node first, shape (e, 2).
@@ -30,15 +40,18 @@ class Attribution:
         edge_spread: Its standard deviation over the networks, at most, shape (e).
         networks: How many networks answered.
         smiles: The molecule, if it is one.
+        limit: The share with the full colour in a picture; by default the largest of this graph.
     """
 
     id: str
     answer: str
+    record: dict[str, Any]
     asked: str
     in_log_odds: bool
     value: float
     baseline: float
     whole: float
+    names: Sequence[str]
     node: Array
     node_spread: Array
     edges: Array
@@ -46,11 +59,73 @@ class Attribution:
     edge_spread: Array
     networks: int = 1
     smiles: str | None = None
+    limit: float | None = None
 
     @property
     def unit(self) -> str:
         """What shares are counted in."""
-        return f"log-odds of {self.asked}" if self.in_log_odds else self.asked
+        return f"log-odds of '{self.asked}'" if self.in_log_odds else self.asked
+
+    @cached_property
+    def graph(self) -> SharedGraph:
+        """The graph with its shares, for drawing."""
+        return SharedGraph(self.names, self.edges, self.node, self.edge, self.smiles)
+
+    @property
+    def sentence(self) -> str:
+        """The answer, the three parts that matter most, and what it is made of."""
+        shares = np.concatenate((self.node, self.edge))
+        order = np.argsort(-np.abs(shares), kind="stable")[:NAMED]
+        parts = [f"{self._called(number)} {_signed(shares[number])}" for number in order.tolist()]
+        rest = float(shares.sum() - shares[order].sum())
+        said = f"{self.unit[0].upper()}{self.unit[1:]} {_signed(self.value)}"
+        most = f", most of it by {joined(parts)}" if parts else ""
+        return (
+            f"{said}{most}; all other parts together {_signed(rest)}, the graph as a whole "
+            f"{_signed(self.whole)}, an average graph {_signed(self.baseline)}."
+        )
+
+    def _called(self, part: int) -> str:
+        """What a part is called: nodes first, then edges."""
+        if part < len(self.node):
+            return self.names[part]
+        i, j = self.edges[part - len(self.node)].tolist()
+        if self.smiles is None:
+            return f"the edge {i}-{j}"
+        ends = (f"{self.names[end].split()[0]}{end}" for end in (i, j))
+        return f"the bond {'-'.join(ends)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as JSON can hold it."""
+        several = self.networks > 1
+        return {
+            "id": self.id,
+            **({} if self.smiles is None else {"smiles": self.smiles}),
+            **self.record,
+            "explained": self.asked,
+            "unit": "log-odds" if self.in_log_odds else self.asked,
+            "value": _rounded(self.value),
+            "baseline": _rounded(self.baseline),
+            "whole": _rounded(self.whole),
+            "nodes": _list(self.node),
+            **({"node_spread": _list(self.node_spread)} if several else {}),
+            "edges": self.edges.tolist(),
+            "edge_shares": _list(self.edge),
+            **({"edge_spread": _list(self.edge_spread)} if several else {}),
+            "sentence": self.sentence,
+        }
+
+    def picture(self) -> str:
+        """An SVG of the graph, its parts coloured by their shares, with the sentence below."""
+        limit = self.graph.largest if self.limit is None else self.limit
+        head = f"{self.id}: {self.answer}"
+        return draw_shares(self.graph, limit, self.unit, head, [self.sentence])
+
+
+def common_limit(graphs: Sequence[Attribution]) -> float:
+    """A share for the full colour in pictures side by side: few graphs have a larger one."""
+    largest = [one.graph.largest for one in graphs]
+    return float(np.quantile(largest, 0.9)) if largest else 1.0
 
 
 def paired(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
@@ -64,3 +139,17 @@ def paired(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
     pairs, place = np.unique(ends, axis=0, return_inverse=True)
     sums = (np.bincount(place.ravel(), value, minlength=len(pairs)) for value in values)
     return (pairs.reshape(-1, 2), *sums)
+
+
+def _signed(value: float) -> str:
+    """``+0.91``, ``−1,230``: two digits after the point, of large numbers none."""
+    digits = 2 if abs(value) < 100 else 0
+    return signed(value, digits) if round(value, digits) else "0.00"
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _list(values: Array) -> list[float]:
+    return [_rounded(value) for value in values.tolist()]

@@ -95,11 +95,13 @@ class Attributions:
         return Attribution(
             id=self.answers.ids[number],
             answer=self.answers.targets[self.target].said(number),
+            record=self.answers.record(number),
             asked=self.asked(number),
             in_log_odds=self.in_log_odds,
             value=float(self.value[number]),
             baseline=float(self.baseline[number]),
             whole=float(self.whole[number]),
+            names=_names(graphs, first, last, smiles is not None),
             node=self.node[first:last],
             node_spread=self.node_spread[first:last],
             edges=edges,
@@ -122,6 +124,17 @@ class Attributions:
     @cached_property
     def _graphs(self) -> Graphs:
         return self.graphs.to("cpu")
+
+
+def _names(graphs: Graphs, first: int, last: int, molecule: bool) -> list[str]:
+    """What the nodes of a graph are called: by their first label, and their number."""
+    word = "atom" if molecule else "node"
+    plain = [f"{word} {number}" for number in range(last - first)]
+    if graphs.labels is None:
+        return plain
+    values = graphs.label_values[0]
+    codes = graphs.labels[first:last, 0].tolist()
+    return [f"{values[code]} ({name})" for code, name in zip(codes, plain, strict=True)]
 
 
 def attribute(

@@ -1,0 +1,186 @@
+"""Shares of an answer as SVG: what pulls towards it and what pulls away, in two colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import coo_array
+
+from lookhops.drawing.layout import fit, layout
+from lookhops.drawing.palette import PAGE
+from lookhops.drawing.sketch import Sketch, sketch
+from lookhops.drawing.svg import templates
+from lookhops.words import counted, short, signed, visible
+
+Array = NDArray[Any]
+
+#: Width and height of a picture, and of the small one of a whole large graph.
+SIZE, OVERVIEW = (480, 320), (150, 110)
+#: Larger graphs are drawn in part: so many nodes at most; of the whole so many edges and nodes.
+MOST_NODES, MOST_EDGES = 250, 4000
+#: Characters for which there is room in a line, in the head and in the legend.
+LINE, HEAD, UNIT = 68, 50, 40
+#: Weaker colours than this cannot be seen.
+FAINTEST = 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class SharedGraph:
+    """A graph, and what each part of it has of an answer.
+
+    Args:
+        names: What each node is called, n of them.
+        edges: Each edge once, the smaller node first, shape (e, 2).
+        node: Share of each node, shape (n).
+        edge: Share of each edge, shape (e).
+        smiles: The molecule, if it is one.
+    """
+
+    names: Sequence[str]
+    edges: Array
+    node: Array
+    edge: Array
+    smiles: str | None = None
+
+    @property
+    def largest(self) -> float:
+        """The largest share of any part, whichever way it pulls."""
+        return float(max(np.abs(self.node).max(initial=0), np.abs(self.edge).max(initial=0)))
+
+    def part(self, nodes: Array) -> SharedGraph:
+        """The graph of some nodes, numbered in their order, and the edges between them."""
+        number = np.full(len(self.node), -1)
+        number[nodes] = np.arange(len(nodes))
+        edges = number[self.edges].reshape(-1, 2)
+        inside = (edges >= 0).all(1)
+        names = [self.names[node] for node in nodes.tolist()]
+        return SharedGraph(names, edges[inside], self.node[nodes], self.edge[inside])
+
+    def what_matters(self, most: int = MOST_NODES) -> Array:
+        """Numbers of at most so many nodes, ascending: those with the largest shares, in the
+        company of their neighbours."""
+        weight = np.abs(self.node)
+        for end in (0, 1):
+            np.add.at(weight, self.edges[:, end], np.abs(self.edge) / 2)
+        n, ones = len(weight), np.ones(len(self.edges))
+        links = coo_array((ones, (self.edges[:, 0], self.edges[:, 1])), shape=(n, n)).tocsr()
+        links = (links + links.T).tocsr()
+        chosen: dict[int, None] = {}
+        for node in np.argsort(-weight, kind="stable").tolist():
+            around = links.indices[links.indptr[node] : links.indptr[node + 1]]
+            wanted = [one for one in (node, *around.tolist()) if one not in chosen]
+            if len(chosen) + len(wanted) > most:
+                break
+            chosen.update(dict.fromkeys(wanted))
+        return np.array(sorted(chosen), dtype=int)
+
+
+def draw_shares(
+    graph: SharedGraph, limit: float, unit: str, head: str = "", lines: Sequence[str] = ()
+) -> str:
+    """An SVG with every part coloured by its share: orange towards the answer, blue away from it.
+
+    The stronger the colour, the larger the share; ``limit`` has the full colour. Graphs of more
+    than 250 nodes are drawn in part, what matters with its surroundings, beside the whole in small.
+
+    Args:
+        graph: The graph.
+        limit: The share with the full colour: the same for pictures that are shown side by side.
+        unit: What shares are counted in, for the legend.
+        head: Written above.
+        lines: Written below.
+    """
+    limit = limit if limit > 0 else 1.0
+    shown, overview = graph, None
+    if len(graph.node) > MOST_NODES:
+        nodes = graph.what_matters()
+        shown, overview = graph.part(nodes), _overview(graph, nodes, limit)
+    drawn = sketch(len(shown.node), shown.edges, shown.smiles, *SIZE)
+    made = (
+        templates()
+        .get_template("shares.svg")
+        .render(
+            size=SIZE,
+            page=PAGE,
+            head=short(head, HEAD),
+            full_head=head,
+            lines=[line for text in lines for line in wrapped(text)],
+            unit=short(unit, UNIT),
+            ends=(signed(-limit, 2), signed(limit, 2)),
+            drawn=drawn,
+            radius=f"{drawn.radius:.1f}",
+            nodes=_nodes(shown, drawn, limit),
+            edges=_edges(shown, drawn, limit),
+            overview=overview,
+            overview_size=OVERVIEW,
+        )
+    )
+    return visible(made)  # names with control characters would make it no XML
+
+
+def wrapped(text: str, width: int = LINE) -> list[str]:
+    """A text in lines of at most so many characters, broken between words."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and len(lines[-1]) + 1 + len(word) <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
+
+
+def _nodes(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, Any]]:
+    return [
+        {
+            "x": f"{x:.1f}",
+            "y": f"{y:.1f}",
+            "name": f"{name}: {signed(share, 2)}",
+            **_colour(share, limit),
+        }
+        for (x, y), name, share in zip(drawn.place.tolist(), graph.names, graph.node, strict=True)
+    ]
+
+
+def _edges(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, Any]]:
+    """The edges whose colour can be seen, the strongest last."""
+    order = np.argsort(np.abs(graph.edge), kind="stable")
+    found = []
+    for number in order.tolist():
+        colour = _colour(graph.edge[number], limit)
+        if colour["opacity"] is None:
+            continue
+        i, j = graph.edges[number].tolist()
+        places = (*drawn.place[i].tolist(), *drawn.place[j].tolist())
+        ends = dict(zip(("x1", "y1", "x2", "y2"), (f"{v:.1f}" for v in places), strict=True))
+        name = f"{graph.names[i]}, {graph.names[j]}: {signed(graph.edge[number], 2)}"
+        found.append({**ends, "name": name, **colour})
+    return found
+
+
+def _colour(share: float, limit: float) -> dict[str, Any]:
+    """Which colour a share has, and how strong it is; no strength where it cannot be seen."""
+    strength = min(abs(float(share)) / limit, 1.0)
+    side = "for" if share >= 0 else "against"
+    return {"side": side, "opacity": f"{strength:.2f}" if strength >= FAINTEST else None}
+
+
+def _overview(graph: SharedGraph, nodes: Array, limit: float) -> dict[str, Any]:
+    """The whole graph in small: its edges as one line, the nodes that are shown large as dots."""
+    place = fit(layout(len(graph.node), graph.edges), *OVERVIEW)
+    edges = graph.edges
+    if len(edges) > MOST_EDGES:
+        edges = edges[np.linspace(0, len(edges) - 1, MOST_EDGES).astype(int)]
+    ends = place[edges].round(0).astype(int).tolist()
+    dots = []
+    for node in nodes.tolist():
+        colour = _colour(graph.node[node], limit)
+        dots.append({"x": f"{place[node, 0]:.0f}", "y": f"{place[node, 1]:.0f}", **colour})
+    return {
+        "path": "".join(f"M{x1} {y1}L{x2} {y2}" for (x1, y1), (x2, y2) in ends),
+        "dots": dots,
+        "words": f"{counted(len(nodes), 'node')} of {len(graph.node):,}",
+    }

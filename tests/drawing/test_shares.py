@@ -1,0 +1,67 @@
+"""Pictures of shares: small, whole where they can be, and readable as XML."""
+
+import re
+import xml.etree.ElementTree as ET
+
+import networkx as nx
+import numpy as np
+import pytest
+
+from lookhops.drawing.shares import FAINTEST, MOST_NODES, SharedGraph, draw_shares, wrapped
+
+
+def of(graph: nx.Graph, seed: int = 0) -> SharedGraph:
+    rng = np.random.default_rng(seed)
+    edges = np.array([sorted(edge) for edge in graph.edges], dtype=int).reshape(-1, 2)
+    names = [f"node {i}" for i in graph]
+    return SharedGraph(names, edges, rng.normal(size=len(graph)), rng.normal(size=len(edges)))
+
+
+def test_every_node_and_every_visible_edge_has_its_colour():
+    graph = of(nx.cycle_graph(6))
+    limit = graph.largest
+    root = ET.fromstring(draw_shares(graph, limit, "log-odds", "a <b> & c", ["What it says."]))
+    assert "a <b> & c" in "".join(root.itertext())
+    titles = [e for e in root.iter() if e.tag.endswith("circle") and "fill-opacity" in e.attrib]
+    assert len(titles) == 6
+    for circle, share in zip(titles, graph.node, strict=True):
+        assert circle.attrib["class"] == ("for" if share >= 0 else "against")
+        strength = min(abs(share) / limit, 1)
+        wanted = strength if strength >= FAINTEST else 0
+        assert float(circle.attrib["fill-opacity"]) == pytest.approx(wanted, abs=0.006)
+
+
+@pytest.mark.parametrize("nodes", [260, 2000])
+def test_a_large_graph_is_drawn_in_part_and_stays_small(nodes):
+    graph = of(nx.barabasi_albert_graph(nodes, 3, seed=1))
+    text = draw_shares(graph, 2.0, "log-odds")
+    assert len(text.encode()) < 300_000
+    part = graph.what_matters()
+    assert 0 < len(part) <= MOST_NODES
+    assert int(np.abs(graph.node).argmax()) in part or len(part) == 0 or nodes > 260
+    assert f"{len(part)} nodes of {nodes:,}" in text
+    ET.fromstring(text)
+
+
+def test_what_matters_stands_with_its_neighbours():
+    graph = nx.path_graph(400)
+    edges = np.array(graph.edges)
+    node = np.zeros(400)
+    node[200] = 5
+    shared = SharedGraph([str(i) for i in graph], edges, node, np.zeros(len(edges)))
+    assert {199, 200, 201} <= set(shared.what_matters(10).tolist())
+    part = shared.part(np.array([199, 200, 201]))
+    assert part.edges.tolist() == [[0, 1], [1, 2]]
+    assert part.names == ["199", "200", "201"]
+
+
+def test_a_graph_without_edges_or_shares_is_drawn():
+    empty = SharedGraph(["node 0"], np.zeros((0, 2), int), np.zeros(1), np.zeros(0))
+    ET.fromstring(draw_shares(empty, empty.largest, "log-odds"))
+
+
+def test_lines_break_between_words():
+    lines = wrapped("one two three " * 20, 30)
+    assert all(len(line) <= 30 for line in lines)
+    assert " ".join(lines).split() == ("one two three " * 20).split()
+    assert not re.search(r"\s$", "".join(lines))
