@@ -134,9 +134,12 @@ def test_node_link_as_networkx_writes_it(tmp_path: Path):
     [
         ("", "the file is empty"),
         ("{", "line 1: not JSON"),
-        ('{"nodes": [{"id": 1}]}\n[]', "line 2: not a graph; one is"),
-        ('{"nodes": [{"name": 1}], "edges": []}', "line 1: each of its nodes must be an object"),
-        ('{"nodes": [{"id": 1}], "edges": [{"source": 1}]}', "must be an object with source and"),
+        (
+            '{"nodes": [{"id": 1}]}\n[]',
+            "not a graph (the content is [], not an object); one is",
+        ),
+        ('{"nodes": [{"name": 1}], "edges": []}', "line 1: not a graph (nodes[0].id is missing)"),
+        ('{"nodes": [{"id": 1}], "edges": [{"source": 1}]}', "(edges[0].target is missing)"),
         (
             '{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}',
             "line 1, edge 1: node '2' of graph '1' is in no row",
