@@ -145,7 +145,7 @@ def roofline(graphs: Graphs, precision: str) -> None:
     with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as record:
         engine.epoch(1)
         torch.cuda.synchronize()
-    steps = engine.order.shape[1]
+    steps = engine.orders["train"].shape[1]
     copy = copy_bandwidth()
     # Bytes that must move, a step: T is one tensor of all nodes' features; x of the first layer is
     # narrower. Each kernel reads its inputs once and writes its outputs once.
