@@ -4,9 +4,9 @@
     python benchmarks/growth.py --device cuda    # seconds, on a GPU
 
 Prints, for each, the time of an epoch and the memory that it took, and the slope of both: the
-exponent b of cost = a * size^b between the last two doublings, where what is constant matters
-least. 1 is proportional, 0 is free. Times on the CPU are of the processor, not of the clock, so
-that other programs matter little.
+exponent b of cost = a * size^b, by least squares over the last four sizes, where what is constant
+matters least. 1 is proportional, 0 is free. Times on the CPU are of the processor, not of the
+clock, so that other programs matter little.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import argparse
 import ctypes
 import multiprocessing
 import time
-from math import log2
 
+import numpy as np
 import torch
 
 from lookhops.datasets.splits import Split
@@ -26,7 +26,7 @@ from lookhops.options import Architecture, Protocol
 from lookhops.tasks import task_of
 from lookhops.training.stacked import StackedEngine
 
-DOUBLINGS = 5
+DOUBLINGS, FITTED = 5, 4
 LABELS, BATCH = 16, 256
 SMALLEST = {"graphs": 16, "nodes": 8, "hops": 1, "channels": 16, "seeds": 1}
 
@@ -125,7 +125,7 @@ def main() -> None:
             ("", memory, "memory, MiB", 1),
         ):
             cells = " | ".join(f"{scale * value:,.1f}" for value in values)
-            slope = log2(max(values[-1], 1e-9) / max(values[-3], 1e-9)) / 2
+            slope = np.polyfit(range(FITTED), np.log2(values[-FITTED:]), 1)[0]
             print(f"| {name} | {unit} | {cells} | {slope:.2f} |", flush=True)
 
 
