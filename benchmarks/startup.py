@@ -15,22 +15,25 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-#: Trains, and says when the first epoch is over.
+#: Runs the command, and says when its first epoch is over.
 FIRST_EPOCH = """
 import sys, time
-start = float(sys.argv[1])
-from lookhops.cli.shared import progress
-import lookhops.training.trainer as trainer
-show = trainer._fit
-def timed(engine, task, runs, protocol, on_epoch):
-    def told(now):
-        if max(len(run.history) for run in now.runs) == 1:
-            print(f"first epoch after {time.time() - start:.2f} s")
-        on_epoch(now)
-    return show(engine, task, runs, protocol, told)
-trainer._fit = timed
-sys.argv[1:] = sys.argv[2:]
+from contextlib import contextmanager
+start = float(sys.argv.pop(1))
 from lookhops.cli import main
+from lookhops.cli.shared import progress
+stoppable, over = progress.stoppable, []
+
+@contextmanager
+def timed():
+    with stoppable() as check:
+        def after_epoch():
+            if not over:
+                print(f"first epoch over after {time.time() - start:.2f} s")
+            over.append(check())
+        yield after_epoch
+
+progress.stoppable = timed
 main()
 """
 
@@ -59,7 +62,8 @@ def main() -> None:
             words = ["train", given.data, "--epochs", "2", "-o", str(Path(name) / "model")]
             words += ["--overwrite", "--device", given.device]
             begin = [sys.executable, "-c", FIRST_EPOCH, str(time.time())]
-            subprocess.run([*begin, *words], check=True)
+            done = subprocess.run([*begin, *words], check=True, capture_output=True, text=True)
+            print(next(line for line in done.stdout.splitlines() if "first epoch" in line))
 
 
 if __name__ == "__main__":

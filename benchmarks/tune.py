@@ -32,22 +32,21 @@ SEED = 11
 
 
 class Timed(CandidateTrainer):
-    """Tells what each stack took, and what of that was not spent in epochs."""
+    """Tells what each stack took."""
 
-    def judge(self, architecture, rates, splits, *hopeless):
+    def judge(self, architecture, rates, splits, *prune):
         start = time.perf_counter()
-        found = super().judge(architecture, rates, splits, *hopeless)
+        found = super().judge(architecture, rates, splits, *prune)
         if self.device.type == "cuda":
             torch.cuda.synchronize()
         wall = time.perf_counter() - start
         judged = [one for each in found for one in each]
         epochs = [one.epochs for one in judged]
-        beside = wall - sum(one.seconds for one in judged)
         a = architecture
         shape = f"{a.conv}+{a.pool} k{a.k} {a.layers}x{a.hidden} fp {a.fingerprint}"
         print(
-            f"{shape:36}{len(judged):4} networks{wall:8.1f} s, {beside:.1f} of it beside epochs; "
-            f"{min(epochs)} to {max(epochs)} epochs",
+            f"{shape:36}{len(judged):4} networks{wall:8.1f} s, {min(epochs)} to {max(epochs)} "
+            f"epochs, {1000 * wall / sum(epochs):.1f} ms an epoch of one",
             flush=True,
         )
         return found

@@ -270,6 +270,7 @@ class NumpyFile(RowFile):
 
 #: The kinds of tables, by the ends of their names.
 ROW_FILES: dict[str, type[RowFile]] = {
+    "": CsvFile,
     ".csv": CsvFile,
     ".parquet": ParquetFile,
     ".npy": NumpyFile,

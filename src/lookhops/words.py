@@ -70,9 +70,9 @@ def p_said(p: float) -> str:
     return f"p {text if text.startswith('<') else '= ' + text}".replace(" ", "\N{NO-BREAK SPACE}")
 
 
-def joined(words: Sequence[str]) -> str:
+def joined(words: Sequence[str], by: str = "and") -> str:
     """``a``, ``a and b``, ``a, b and c``."""
-    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+    return f" {by} ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
 #: Control characters, and those that turn the direction of text: terminals, tables and pictures

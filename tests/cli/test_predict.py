@@ -8,7 +8,10 @@ import shutil
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
+
+from deadly import Deadly
 
 
 @pytest.fixture(scope="module")
@@ -198,3 +201,95 @@ def test_tables_are_read_as_they_were_for_training(lookhops, tmp_path):
     code, out, err = lookhops("predict", tmp_path / "m", tmp_path / "new.csv")
     assert code == 0, err
     assert [line.split(",")[0] for line in out.splitlines()] == ["id", "x", "y"]
+
+
+# -------------------------------------------------------------------- large inputs
+
+
+@pytest.fixture
+def many(tmp_path):
+    """More molecules than one part takes, the second of them bad; and a row with a comma."""
+    texts = [f'{"C" * (1 + i % 9)}O,m{i},"a, {i}"' for i in range(1300)]
+    texts[1] = "C(,m1,x"
+    (tmp_path / "many.csv").write_text("smiles,id,note\n" + "\n".join(texts) + "\n")
+    return tmp_path / "many.csv"
+
+
+def test_parts_make_no_difference_and_parquet_has_the_same_answers(
+    lookhops, model, many, tmp_path, monkeypatch
+):
+    code, out, err = lookhops("predict", model, many)
+    assert code == 0, err
+    assert "1 of 1,300 molecules does not parse and is left out: line 3 (not SMILES)" in err
+    monkeypatch.setattr("lookhops.cli.shared.streaming.PART", 100)
+    code, again, _ = lookhops("predict", model, many, "--processes", "0")
+    assert again == out
+    found = rows(out)
+    assert [row["id"] for row in found] == [f"m{i}" for i in range(1300)]
+    assert found[5]["note"] == "a, 5"
+    assert found[1]["warning"] == "skipped: not SMILES"
+    code, _, err = lookhops("predict", model, many, "-o", tmp_path / "x.parquet")
+    assert code == 0, err
+    frame = pd.read_parquet(tmp_path / "x.parquet")
+    assert list(frame) == list(found[0])
+    assert frame["p_low"].dtype == float
+    assert frame["p_low"].isna().tolist() == [i == 1 for i in range(1300)]
+    told = [float(row["p_low"] or "nan") for row in found]
+    assert frame["p_low"].tolist() == pytest.approx(told, abs=1e-4, nan_ok=True)
+    assert frame["set_90"].fillna("").tolist() == [row["set_90"] for row in found]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_interrupted_prediction_goes_on(lookhops, model, many, tmp_path, monkeypatch, kind):
+    from lookhops.models.predictor import Predictor
+
+    whole, output = tmp_path / f"whole.{kind}", tmp_path / f"x.{kind}"
+    code, *_ = lookhops("predict", model, many, "-o", whole)
+    assert code == 0
+    monkeypatch.setattr("lookhops.cli.shared.streaming.PART", 100)
+    answer, asked = Predictor.predict, []
+
+    def interrupted(self, graphs, coverage):
+        asked.append(len(graphs))
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return answer(self, graphs, coverage)
+
+    monkeypatch.setattr(Predictor, "predict", interrupted)
+    code, _, err = lookhops("predict", model, many, "-o", output)
+    assert code == 130
+    assert "holds the first 1,024 rows; the same command with --resume goes on" in err
+    [part] = tmp_path.glob("x.part-*")
+    assert not output.exists()
+    code, _, err = lookhops("predict", model, many, "-o", output, "--resume")
+    assert code == 0, err
+    assert "going on after 1,024 rows" in err
+    assert sum(asked[3:]) == 1300 - 1024
+    assert not part.exists()
+    if kind == "csv":
+        assert output.read_text() == whole.read_text()
+    else:
+        pd.testing.assert_frame_equal(pd.read_parquet(output), pd.read_parquet(whole))
+
+
+def test_a_molecule_that_crashes_rdkit_costs_its_own_row(lookhops, model, many, monkeypatch):
+    from lookhops.datasets import molecule_streams
+
+    row = molecule_streams.MoleculeRow
+
+    def deadly(where, smiles, *rest):
+        return row(where, Deadly(smiles) if where == "line 5" else smiles, *rest)
+
+    monkeypatch.setattr(molecule_streams, "MoleculeRow", deadly)
+    code, out, err = lookhops("predict", model, many, "--processes", "1")
+    assert code == 0, err
+    found = rows(out)
+    assert found[3]["warning"] == "skipped: RDKit crashes on it"
+    assert sum(bool(row["predicted"]) for row in found) == 1298
+    assert "line 5 (RDKit crashes on it)" in err
+
+
+def test_resume_needs_a_file(lookhops, model, many):
+    code, _, err = lookhops("predict", model, many, "--resume")
+    assert code == 2
+    assert "--resume goes on with a file" in err

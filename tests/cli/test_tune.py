@@ -5,9 +5,17 @@ import sys
 
 import pytest
 
+from lookhops.options import Architecture
+
 pytest.importorskip("optuna")
 SMALL = ("--task-size", 80, "--epochs", 2, "--seeds", 2, "--trials", 2, "--stack", 2, "--inner", 1)
 SPACE = ("--space", "hidden=4/layers=1/conv=licheb/pool=none/fingerprint=none/k=1,2")
+
+
+@pytest.fixture(autouse=True)
+def small_recommended(monkeypatch):
+    """These tests need not wait for the training of a large network."""
+    monkeypatch.setattr("lookhops.tune.nested.RECOMMENDED", Architecture(hidden=8, layers=1))
 
 
 def test_what_is_printed(lookhops, tmp_path):

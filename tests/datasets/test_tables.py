@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import sys
 from pathlib import Path
 
 import networkx as nx
@@ -210,3 +211,9 @@ def test_blank_lines_are_left_out_and_counted(tmp_path: Path, blank: str):
         read_tables(path)
     path.write_text("\n".join(lines[:-1]))
     assert read_tables(path).num_edges == 4
+
+
+def test_parquet_without_pyarrow(tmp_path: Path, monkeypatch):
+    pd.DataFrame({"graph": [1], "source": [1], "target": [2]}).to_parquet(tmp_path / "e.parquet")
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert "e.parquet: Parquet files are read with pyarrow: pip" in message(tmp_path / "e.parquet")

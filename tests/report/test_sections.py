@@ -26,6 +26,7 @@ from lookhops.report.build import look_report, model_report, report_on
 from lookhops.report.content import Chart, Gallery, Note, Subheading
 from lookhops.report.folders import Answers, read_folder
 from lookhops.report.sections.gallery import choose, steps
+from lookhops.report.sections.training import training_section
 from lookhops.tables import Table
 from lookhops.tasks.metrics import confusion_matrix, rates
 from lookhops.training import Protocol
@@ -174,6 +175,21 @@ def test_a_network_without_pooling_has_no_gallery(tasks, tmp_path):
     protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=64)
     train_into(tmp_path / "m", tasks, Architecture(hidden=8, layers=2), protocol, device="cpu")
     assert section(report_on(tmp_path / "m", tasks), "looked") is None
+
+
+def test_every_member_has_its_curves(tasks, tmp_path):
+    protocol = Protocol((11, 22), members=3, max_epochs=2, batch_size=16)
+    train_into(tmp_path / "m", tasks, Architecture(hidden=4, layers=1), protocol, device="cpu")
+    model = read_folder(tmp_path / "m")
+    assert list(model.history) == [11, 22]
+    assert list(model.others) == [(11, 1), (11, 2), (22, 1), (22, 2)]
+    losses, accuracy = (block for block in training_section(model).blocks)
+    lines = [one for one in losses.figure["data"] if one["mode"] == "lines"]
+    assert [one["opacity"] for one in lines] == 2 * ([0.3] * 4 + [0.85] * 2)
+    assert len({tuple(one["y"]) for one in lines}) == 12
+    assert sum(one["showlegend"] for one in lines) == 2
+    assert len(accuracy.figure["data"]) == 7
+    assert "seed 22, member 3" in lines[3]["hovertemplate"]
 
 
 def test_a_training_that_failed_still_has_a_report(tasks, tmp_path):

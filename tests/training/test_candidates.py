@@ -100,15 +100,17 @@ def test_numbers_are_judged_in_their_units(tasks):
 def test_one_that_is_pruned_ends_and_the_others_go_on(tasks):
     asked = []
 
-    def hopeless(rates, run):
-        asked.append((rates, run.seed, len(run.history)))
-        return rates == RATES[1] and run.seed == 22 and len(run.history) == 2
+    def prune(going):
+        asked.extend(len(run.history) for _, run in going)
+        return [
+            rates == RATES[1] and run.seed == 22 and len(run.history) == 2 for rates, run in going
+        ]
 
     trainer = CandidateTrainer(tasks, task_of(tasks), PROTOCOL, torch.device("cpu"))
     splits = {seed: split(tasks, seed) for seed in (11, 22)}
-    judged = trainer.judge(SHAPE, RATES, splits, hopeless)
+    judged = trainer.judge(SHAPE, RATES, splits, prune)
     assert [[one.epochs for one in own] for own in judged] == [[4, 4], [4, 2]]
     assert [[one.pruned for one in own] for own in judged] == [[False, False], [False, True]]
     want = trainer.judge(SHAPE, RATES, splits)
     assert judged[0][1].loss == pytest.approx(want[0][1].loss, abs=1e-9)
-    assert max(epoch for *_, epoch in asked) == 3  # the last epoch ends by itself
+    assert max(asked) == 3  # the last epoch ends by itself

@@ -10,7 +10,7 @@ from lookhops.errors import LookHopsError
 from lookhops.experiments.plan import parse_entry
 from lookhops.graphs import Target
 from lookhops.models.checkpoint import load_model
-from lookhops.options import Protocol, SearchOptions
+from lookhops.options import Architecture, Protocol, SearchOptions
 from lookhops.report.build import report_on
 from lookhops.training import train
 from lookhops.tune.record import SearchRecord, Tried, Tuning, read_tuning
@@ -20,6 +20,14 @@ pytest.importorskip("optuna")
 PROTOCOL = Protocol(seeds=(11, 22), split="auto", max_epochs=2, batch_size=64)
 SMALL = "hidden=4,8/layers=1/conv=licheb/pool=none/fingerprint=none,1"
 OPTIONS = SearchOptions(trials=3, inner=2, stack=2, space=SMALL)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_recommended():
+    """These tests need not wait for the training of a large network."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lookhops.tune.nested.RECOMMENDED", Architecture(hidden=8, layers=1))
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import io
 import sys
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,12 +23,17 @@ from lookhops.cli.shared.streaming import (
     part_size,
     work_through,
 )
+from lookhops.errors import LookHopsError
 from lookhops.options import option
 from lookhops.words import counted, visible
 
 if TYPE_CHECKING:
-    from lookhops.datasets.parts import Part
+    from lookhops.datasets.parts import Part, Stream
     from lookhops.models.predictor import Predictions, Predictor
+    from lookhops.row_files import RowFile
+
+#: Ends of the names of files that answers are written to; any other end is CSV too.
+KINDS = (".csv", ".parquet", "")
 
 
 @dataclass(frozen=True)
@@ -72,8 +79,8 @@ def predict(
         coverage: Probability with which a set or an interval holds the truth.
         output: File to write, .csv or .parquet; by default standard output, as CSV.
     """
-    from lookhops.models.answer_table import answer_columns, answer_records
-
+    if streaming.resume and output is None:
+        raise LookHopsError("--resume goes on with a file: name it with -o.")
     with parsing_pool(source, streaming.processes) as pool:
         from lookhops.models.predictor import Predictor
 
@@ -81,42 +88,75 @@ def predict(
         if stopped := predictor.checkpoint.config.get("stopped"):
             warn(f"{model}: {stopped}")
         stream = open_stream(reading, source, predictor, pool)
-        records: list[dict[str, Any]] = []
-        tally = Tally(predictor)
-        as_text = output is None or output.suffix.lower() == ".csv"
-
-        def write(part: Part, answers: Predictions) -> None:
-            tally.add(part, answers)
-            if as_json:
-                records.extend(answer_records(part.graphs, answers))
-            if file is None and as_json:
-                return
-            rest = part.graphs, answers, coverage, as_text
-            head, columns = answer_columns(stream.head, part.cells, *rest)
-            if file is not None:
-                file.write(head, columns)
-            else:
-                _print_rows([] if tally.parts > 1 else head, columns)
-
-        made_by = [predictor.checkpoint.config["weights_sha256"], coverage, source, stream.head]
-        with growing(output, (".csv", ".parquet"), stream, made_by, streaming.resume) as file:
-            size = part_size(stream, predictor.device)
-            with warnings_as_lines():
-                if streaming.ray is None:
-                    work_through(
-                        stream, size, lambda part: predictor.predict(part.graphs, coverage), write
-                    )
-                else:
-                    from lookhops.experiments.ray_prediction import RayAnswers
-
-                    told = device, coverage, streaming.ray, streaming.address
-                    answered = RayAnswers(stream, model, *told)
-                    work_through(answered, size, answered.answer, write)
+        weights = predictor.checkpoint.config["weights_sha256"]
+        made_by = [weights, coverage, source, stream.head]
+        begun = growing(output, KINDS, stream, made_by, streaming.resume) if output else None
+        with begun or nullcontext() as file, warnings_as_lines():
+            told = Told(stream.head, coverage, file, as_json, Tally(predictor))
+            _answer(stream, predictor, device, streaming, told)
         if as_json:
-            print_json(records)
+            print_json(told.records)
         if file is not None:
-            print_line(f"{output}: {counted(tally.graphs, 'graph')}", err)
-        tally.tell()
+            print_line(f"{output}: {counted(told.tally.graphs, 'graph')}", err)
+        told.tally.tell()
+
+
+def _answer(
+    stream: Stream, predictor: Predictor, device: str, streaming: Prediction, told: Told
+) -> None:
+    """Answer all parts of a stream, here or on a cluster."""
+    size = part_size(stream, predictor.device)
+    if streaming.ray is None:
+        answer = partial(_answer_part, predictor, told.coverage)
+        work_through(stream, size, answer, told.write)
+        return
+    from lookhops.experiments.ray_prediction import RayAnswers
+
+    folder, cluster = predictor.checkpoint.folder, (streaming.ray, streaming.address)
+    answered = RayAnswers(stream, folder, device, told.coverage, *cluster)
+    work_through(answered, size, answered.answer, told.write)
+
+
+def _answer_part(predictor: Predictor, coverage: float, part: Part) -> Predictions:
+    return predictor.predict(part.graphs, coverage)
+
+
+@dataclass
+class Told:
+    """Where answers go: a file, standard output as CSV, or the records that are printed as JSON.
+
+    Args:
+        head: Names of the input's columns.
+        coverage: Of sets and intervals.
+        file: The file, or none.
+        as_json: Whether records are wanted.
+        tally: Counts them.
+        records: The records.
+    """
+
+    head: list[str]
+    coverage: float
+    file: RowFile | None
+    as_json: bool
+    tally: Tally
+    records: list[dict[str, Any]] = field(default_factory=list)
+
+    def write(self, part: Part, answers: Predictions) -> None:
+        """Take the answers to a part."""
+        from lookhops.models.answer_table import answer_columns, answer_records
+
+        self.tally.add(part, answers)
+        if self.as_json:
+            self.records += answer_records(part.graphs, answers)
+        if self.file is None and self.as_json:
+            return
+        as_text = self.file is None or self.file.path.suffix.lower() != ".parquet"
+        rest = part.graphs, answers, self.coverage, as_text
+        head, columns = answer_columns(self.head, part.cells, *rest)
+        if self.file is not None:
+            self.file.write(head, columns)
+        else:
+            _print_rows([] if self.tally.parts > 1 else head, columns)
 
 
 def _print_rows(head: list[str], columns: list[Any]) -> None:

@@ -101,8 +101,7 @@ def _tune(
 
             def tell(text: str, finished: int) -> None:
                 bar.advance(task, finished)
-                left = time.monotonic() - start
-                print_line(f"{text} ({duration(left)})", err)
+                print_line(f"{text} ({duration(time.monotonic() - start)})", err)
 
             return tune_into(
                 output,

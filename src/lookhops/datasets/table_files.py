@@ -60,23 +60,23 @@ def read_parquet(path: Path) -> Any:
 
 def open_parquet(path: Path) -> Any:
     """A Parquet file, of which nothing is read yet but what it holds."""
-    try:
-        from pyarrow import parquet
-    except ImportError as error:
-        raise LookHopsError(
-            f"{path}: Parquet files are read with pyarrow: pip install pyarrow."
-        ) from error
-    with explained(path, "read"):
-        check_regular(path)
     with _explained(path):
+        from pyarrow import parquet
+
+        with explained(path, "read"):
+            check_regular(path)
         return parquet.ParquetFile(path)
 
 
 @contextmanager
 def _explained(path: Path) -> Iterator[None]:
-    """Errors of pyarrow in the block, as a sentence."""
-    import pyarrow as pa
-
+    """Errors of pyarrow in the block, or that it is missing, as a sentence."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise LookHopsError(
+            f"{path}: Parquet files are read with pyarrow: pip install pyarrow."
+        ) from error
     try:
         yield
     except (pa.ArrowException, OSError) as error:

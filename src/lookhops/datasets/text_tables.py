@@ -46,8 +46,9 @@ class TextFile:
     @property
     def share(self) -> float:
         """How much of the file has been read, from 0 to 1."""
-        place = 0 if self._file is None or self._file.closed else self._file.tell()
-        return place / max(self.size, 1)
+        if self._file is None:
+            return 0.0
+        return 1.0 if self._file.closed else self._file.tell() / max(self.size, 1)
 
     @contextmanager
     def bytes(self) -> Iterator[BinaryIO]:
@@ -121,7 +122,10 @@ class TextTable(TextFile):
             lines = (line.removeprefix(BOM_UTF8).lstrip() for line in file)
             head = next(line for line in lines if line)
         self.separator = max(",;\t", key=lambda sign: head.count(sign.encode()))
-        self.begin, cells = next(self.rows())
+        first = next(self.rows(), None)
+        if first is None:  # spaces of other alphabets
+            raise LookHopsError(f"{path}: the file is empty.")
+        self.begin, cells = first
         self.header = [cell.strip() for cell in cells]
         for name in self.header:
             if name and self.header.count(name) > 1:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from lookhops.hops import entry_kernels, kernels
+from lookhops.hops import entry_kernels, merge_kernels
 from lookhops.hops.product import SparseMatrix, as_matrix, entry_products, multiply
 from lookhops.hops.recurrences import (
     Recurrence,
@@ -46,7 +46,7 @@ def merge(
     few = weight.shape[-2] <= MOST_HOPS + 1
     if recurrence is not powers and exact and few and weight.device.type == "cpu":
         recurrence, weight = powers, in_powers(recurrence, weight)  # a pass over memory less a hop
-    if offset is not None and not kernels.merge_fits(z, weight):
+    if offset is not None and not merge_kernels.merge_fits(z, weight):
         z, offset = z + offset.to(z.dtype).unsqueeze(-2), None
     value = None if matrix.value is None else matrix.value.to(z.dtype)
     return _Merge.apply(z, weight, bias, offset, value, recurrence, *matrix.entries())
@@ -147,9 +147,9 @@ def merge_hops(
     result, shape :math:`(\ldots, k + 3, d')`. The ``offset`` is added to every row of ``x``, or of
     ``other`` where there is one.
     """
-    if x.is_cuda and kernels.merge_fits(x, weight):
+    if x.is_cuda and merge_kernels.merge_fits(x, weight):
         order = 2.0 if recurrence is chebyshev else 1.0
-        found = kernels.merge(order, row_ptr, column, value, x, weight, bias, other, offset)
+        found = merge_kernels.merge(order, row_ptr, column, value, x, weight, bias, other, offset)
         return Merged(*found[:2], found[2].unbind(0) if keep else ())
     if offset is not None and other is not None:
         other = other + offset.unsqueeze(-2)
@@ -214,7 +214,7 @@ def merge_entries(
     k = weight.shape[-2] - 1
     if k == 0:
         return weight.new_zeros(column.numel())
-    if right[0].is_cuda and kernels.merge_fits(right[0], weight):
+    if right[0].is_cuda and merge_kernels.merge_fits(right[0], weight):
         order, weight = 2.0 if recurrence is chebyshev else 1.0, alternate_sums(recurrence, weight)
         return entry_kernels.merge_entries(order, row_ptr, column, left, right, weight, offset)
     if offset is not None:

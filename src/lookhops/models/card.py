@@ -70,7 +70,7 @@ def _answers(task: Task) -> str:
 def _listed(names: Sequence[str]) -> str:
     if len(names) > SHOWN_NAMES:
         return f"one of {len(names):,} classes"
-    return " or ".join(map(in_markdown, names))
+    return joined([*map(in_markdown, names)], "or")
 
 
 def _table(rows: Iterator[tuple[str, str]]) -> str:

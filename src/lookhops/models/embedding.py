@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,3 +62,38 @@ def folded(graphs: Graphs, codes: Tensor, bits: int) -> Array:
         place = graphs.batch.long()[:, None] * bits + codes.remainder(bits)
         found.view(-1)[place.flatten()] = 1
     return found.cpu().numpy()
+
+
+def vector_columns(
+    head: Sequence[str],
+    cells: Sequence[Sequence[str]],
+    graphs: Graphs,
+    found: Embeddings,
+    apart: bool,
+) -> tuple[list[str], list[Any]]:
+    """The rows of an input with their vectors, column by column.
+
+    Args:
+        head: Names of the input's columns.
+        cells: The rows of the input.
+        graphs: Their graphs, and the rows that gave none: their readout is NaN, and no bit is set.
+        found: The graphs' vectors.
+        apart: Whether each number is a column of its own; else vectors are rows of matrices.
+    """
+    names: list[str] = [*head]
+    columns: list[Any] = list(zip(*cells, strict=True)) or [[] for _ in head]
+    gone = np.array([row.row for row in graphs.skipped], dtype=np.int64)
+    here = np.setdiff1d(np.arange(len(cells)), gone)
+    for name, blank in (("readout", np.nan), ("fingerprint", 0)):
+        own = getattr(found, name)
+        if not own.shape[1]:
+            continue
+        told = np.full((len(cells), own.shape[1]), blank, own.dtype)
+        told[here] = own
+        if not apart:
+            names.append(name)
+            columns.append(told)
+            continue
+        names += [f"{name}_{number}" for number in range(own.shape[1])]
+        columns += [["" if v != v else f"{v:.6g}" for v in column] for column in told.T.tolist()]
+    return names, columns

@@ -30,6 +30,8 @@ from lookhops.tasks import Classification, Metric, Task, task_from_dict
 from lookhops.tune.record import Tuning, read_tuning
 
 COLUMNS = ("epoch", "train_loss", "val_loss")
+#: One value an epoch, by the name of the column.
+Columns = Mapping[str, list[float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +41,15 @@ class ModelFolder:
     Args:
         path: Where it is.
         config: The content of ``config.json``.
-        history: Of each seed, the columns of its epochs.
+        history: Of each seed, the columns of its epochs; of several members, those of the first.
+        others: Of the other members, the same, by seed and member.
         answers: What it answered to the test graphs; none in folders of earlier versions.
     """
 
     path: Path
     config: Mapping[str, Any]
-    history: Mapping[int, Mapping[str, list[float]]]
+    history: Mapping[int, Columns]
+    others: Mapping[tuple[int, int], Columns]
     answers: Answers | None
 
     @cached_property
@@ -101,7 +105,10 @@ def read_folder(path: Path) -> ModelFolder:
 
 def _read_folder(path: Path) -> ModelFolder:
     config = read_config(path)
-    found = ModelFolder(path, config, _history(path, config), _answers(path, config))
+    epochs = _history(path, config)
+    first = {seed: own for (seed, member), own in epochs.items() if member == 0}
+    others = {key: own for key, own in epochs.items() if key[1]}
+    found = ModelFolder(path, config, first, others, _answers(path, config))
     if any(len(own["epoch"]) < found.best_epoch.get(s, 0) for s, own in found.history.items()):
         raise LookHopsError(f"{path / HISTORY}: has fewer epochs than {CONFIG} says; remove it.")
     return found
@@ -124,19 +131,22 @@ def model_folders(path: Path) -> list[Path]:
         raise LookHopsError(f"{path}: cannot be read ({error.strerror}).") from error
 
 
-def _history(folder: Path, config: Mapping[str, Any]) -> dict[int, dict[str, list[float]]]:
-    """Of each seed, the columns of its epochs; none where there is no such file."""
+def _history(folder: Path, config: Mapping[str, Any]) -> dict[tuple[int, int], Columns]:
+    """Of each seed and member, the columns of its epochs; none where there is no such file."""
     path = folder / HISTORY
     if not _is_there(path, config.get("history_sha256")):
         return {}
     watched = f"val_{task_in(config).watched.name}"
     kinds = {"seed": int, **dict.fromkeys(COLUMNS, float)}
     rows = _table(path, kinds, {watched: float, "member": int})
-    if "member" in rows:  # of several, the first is shown
-        rows = rows[rows["member"] == 0]
+    if "member" not in rows:
+        rows["member"] = 0
     names = [str(name) for name in rows if name not in ("seed", "member")]
-    seeds = rows["seed"].unique().tolist()
-    return {s: {name: rows[name][rows["seed"] == s].tolist() for name in names} for s in seeds}
+    found: dict[tuple[int, int], Columns] = {}
+    for seed, member in rows[["seed", "member"]].drop_duplicates().to_numpy().tolist():
+        own = rows[(rows["seed"] == seed) & (rows["member"] == member)]
+        found[seed, member] = {name: own[name].tolist() for name in names}
+    return found
 
 
 def _answers(folder: Path, config: Mapping[str, Any]) -> Answers | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -30,7 +31,7 @@ class Judged:
             number, or the metric is not defined there.
         loss: The lowest validation loss.
         epochs: That it was trained for.
-        seconds: Its share of the time.
+        seconds: Its share of the time, by its epochs.
         pruned: Whether its training was ended early; the score is the best until then.
     """
 
@@ -43,8 +44,9 @@ class Judged:
 
 #: A network to train: its rates, and the seed of its split and of all that is random in it.
 Wanted = tuple[Rates, int]
-#: Asked after each epoch whether a candidate, known by its rates, is not worth going on with.
-Hopeless = Callable[[Rates, Run], bool]
+#: Asked after each epoch which of the candidates of a stack, known by their rates, are not worth
+#: going on with.
+Prune = Callable[[Sequence[tuple[Rates, Run]]], Sequence[bool]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ class CandidateTrainer:
         architecture: Architecture,
         rates: Sequence[Rates],
         splits: Mapping[int, Split],
-        hopeless: Hopeless = lambda rates, run: False,
+        prune: Prune = lambda going: [False] * len(going),
     ) -> list[list[Judged]]:
         """Train a network for each of the rates on each split.
 
@@ -80,7 +82,7 @@ class CandidateTrainer:
             architecture: The shape that they share; its dropout is not read.
             rates: What they differ in.
             splits: By their seeds; the test parts are not read.
-            hopeless: Asked after each epoch whether a network is to be pruned.
+            prune: Asked after each epoch which networks of a stack are to end.
 
         Returns:
             For each of the rates, what validation says on each split.
@@ -94,7 +96,7 @@ class CandidateTrainer:
             stacks.setdefault(steps if together else i, []).append(one)
         found: dict[Wanted, Judged] = {}
         for own in stacks.values():
-            found |= self._halved(architecture, own, splits, together, hopeless)
+            found |= self._halved(architecture, own, splits, together, prune)
         return [[found[own, seed] for seed in splits] for own in rates]
 
     def _stackable(self, architecture: Architecture) -> bool:
@@ -108,18 +110,18 @@ class CandidateTrainer:
         wanted: Sequence[Wanted],
         splits: Mapping[int, Split],
         together: bool,
-        hopeless: Hopeless,
+        prune: Prune,
     ) -> dict[Wanted, Judged]:
         """A stack, or its halves one after the other where it does not fit the GPU's memory."""
         try:
-            return self._train(architecture, wanted, splits, together, hopeless)
+            return self._train(architecture, wanted, splits, together, prune)
         except torch.OutOfMemoryError:
             if len(wanted) == 1:
                 raise
         gc.collect()
         torch.cuda.empty_cache()
         half = len(wanted) // 2
-        rest = splits, together, hopeless
+        rest = splits, together, prune
         first = self._halved(architecture, wanted[:half], *rest)
         return first | self._halved(architecture, wanted[half:], *rest)
 
@@ -129,9 +131,10 @@ class CandidateTrainer:
         wanted: Sequence[Wanted],
         splits: Mapping[int, Split],
         together: bool,
-        hopeless: Hopeless,
+        prune: Prune,
     ) -> dict[Wanted, Judged]:
         """Train one stack."""
+        start = time.perf_counter()
         nothing, task = torch.zeros(0, dtype=torch.long), self.task
         rates, seeds = zip(*wanted, strict=True)
         own = {seed: Split(splits[seed].train, splits[seed].val, nothing) for seed in seeds}
@@ -142,17 +145,21 @@ class CandidateTrainer:
 
         def after_epoch(progress: Progress) -> None:
             self.on_epoch(progress)
-            for (own_rates, _), run in zip(wanted, runs, strict=True):
-                if not run.done(self.protocol):
-                    run.pruned = hopeless(own_rates, run)
+            going = [
+                (one, run)
+                for one, run in zip(rates, runs, strict=True)
+                if not run.done(self.protocol)
+            ]
+            for (_, run), ends in zip(going, prune(going), strict=True):
+                run.pruned = ends
 
         fit(engine, task, runs, self.protocol, after_epoch, go_on=True)
         target, outputs = task.targets(self.graphs).cpu(), engine.predict("val")
+        seconds = (time.perf_counter() - start) / max(sum(len(run.history) for run in runs), 1)
         found = {}
         for one, run, output, fitted in zip(wanted, runs, outputs, engine.fitted_each, strict=True):
             answers = task.in_units(output, None if fitted is None else fitted.cpu())
             score = task.evaluate(answers, target[run.split.val])[task.main.name]
-            seconds = sum(row["seconds"] for row in run.history)
-            score = None if run.failed else score
-            found[one] = Judged(score, run.best_loss, len(run.history), seconds, run.pruned)
+            score, epochs = None if run.failed else score, len(run.history)
+            found[one] = Judged(score, run.best_loss, epochs, seconds * epochs, run.pruned)
         return found

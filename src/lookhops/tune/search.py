@@ -17,6 +17,7 @@ from lookhops.training.candidates import CandidateTrainer, Judged
 from lookhops.training.rates import Rates
 from lookhops.training.trainer import Run
 from lookhops.tune.record import SearchRecord, Tried
+from lookhops.tune.rungs import END, RUNGS, Rungs
 from lookhops.tune.space import Space
 from lookhops.tune.study import StudyFile, best, finished, is_complete
 
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
 
 #: Where a trial keeps its scores on the inner splits, and what it took.
 SCORES, EPOCHS, SECONDS = "scores", "epochs", "seconds"
-#: The first epoch in which a trial may be pruned, and how many come before the next such one.
-WARM, EVERY = 20, 10
-#: Stands for an epoch after all: the end of the first inner split.
-END = 1_000_000
+#: Stacks whose shape and rates are drawn at random, before what was tried says where to look.
+AT_RANDOM = 4
 #: Called after a stack: how many trials it had, and all that are finished.
 Tell = Callable[[int, "Sequence[FrozenTrial]"], None]
 
@@ -38,11 +37,11 @@ Tell = Callable[[int, "Sequence[FrozenTrial]"], None]
 class Search:
     """Finds the best candidate for the inner splits of one outer split.
 
-    The first trial is the recommended model. Every stack has one shape, drawn by Optuna's sampler
+    Every stack has one shape, drawn by Optuna's sampler
     (TPE), and several learning rates, weight decays and dropouts for it. All are tried on the first
-    inner split. There a trial is pruned when its best score so far is below the median that
-    finished ones had in the same epoch, every ten epochs from the twentieth on, and at the end. The
-    others are tried on all inner splits, and their mean over these counts.
+    inner split; there a trial is pruned where it falls behind the others (:class:`Rungs`). What is
+    left is tried on all inner splits, and its mean over these counts. The first trial, the
+    recommended model, is never pruned.
 
     A search that was stopped goes on as if it had not been: what a stack is drawn from follows from
     the trials that are finished, and a stack is kept when all of it is.
@@ -110,7 +109,10 @@ class Search:
         asked: list[Trial] = []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ExperimentalWarning)
-            sampler = TPESampler(seed=seed, multivariate=True, constant_liar=True)
+            at_random = AT_RANDOM * self.stack
+            sampler = TPESampler(
+                seed=seed, multivariate=True, constant_liar=True, n_startup_trials=at_random
+            )
             fixed = {} if done else self.space.recommended
             for _ in range(count):
                 self.study.sampler = PartialFixedSampler(fixed, sampler)
@@ -122,9 +124,14 @@ class Search:
         """Try a stack on the first inner split, and what is not pruned on the others."""
         from optuna.trial import TrialState
 
+        rungs = Rungs(finished(self.study), self.trainer.task.main)
         first, *others = self.splits
-        judged = dict(zip(asked, self._judge(asked, [first]), strict=True))
-        going = [trial for trial, [one] in judged.items() if not _ended(trial, one)]
+        judged = dict(zip(asked, self._judge(asked, [first], rungs), strict=True))
+        ended = [
+            trial for trial, [one] in judged.items() if not one.pruned and one.score is not None
+        ]
+        behind = rungs.behind(END, {trial: judged[trial][0].score or 0.0 for trial in ended})
+        going = [trial for trial in ended if trial not in behind]
         if others and going:
             for trial, more in zip(going, self._judge(going, others), strict=True):
                 judged[trial] += more
@@ -138,29 +145,23 @@ class Search:
             else:
                 self.study.tell(trial, state=TrialState.PRUNED)
 
-    def _judge(self, trials: Sequence[Trial], seeds: Sequence[int]) -> list[list[Judged]]:
+    def _judge(
+        self, trials: Sequence[Trial], seeds: Sequence[int], rungs: Rungs | None = None
+    ) -> list[list[Judged]]:
         """What validation says of trials of one shape on these inner splits."""
         candidates = [self.space.candidate(trial.params) for trial in trials]
-        by_rates = {one.rates: trial for one, trial in zip(candidates, trials, strict=True)}
+        rates = [one.rates for one in candidates]
+        by_rates = dict(zip(rates, trials, strict=True))
         watched = f"val_{self.trainer.task.main.name}"
 
-        def hopeless(rates: Rates, run: Run) -> bool:
-            """Tell Optuna of an epoch of the first inner split; whether it says stop."""
-            epoch, best_row = len(run.history), run.history[run.best_epoch - 1]
-            if run.seed != first or epoch < WARM or epoch % EVERY or watched not in best_row:
-                return False
-            by_rates[rates].report(best_row[watched], step=epoch)
-            return by_rates[rates].should_prune()
+        def prune(going: Sequence[tuple[Rates, Run]]) -> list[bool]:
+            best_rows = {own: run.history[run.best_epoch - 1] for own, run in going}
+            epoch = len(going[0][1].history) if going else 0
+            if rungs is None or epoch not in RUNGS or watched not in best_rows[going[0][0]]:
+                return [False] * len(going)
+            scores = {by_rates[own]: row[watched] for own, row in best_rows.items()}
+            behind = rungs.behind(epoch, scores)
+            return [by_rates[own] in behind for own, _ in going]
 
-        first = next(iter(self.splits))
         splits = {seed: self.splits[seed] for seed in seeds}
-        rates = [one.rates for one in candidates]
-        return self.trainer.judge(candidates[0].shape, rates, splits, hopeless)
-
-
-def _ended(trial: Trial, judged: Judged) -> bool:
-    """Whether a trial is not worth the other inner splits, after the first."""
-    if judged.pruned or judged.score is None:
-        return True
-    trial.report(judged.score, step=END)
-    return trial.should_prune()
+        return self.trainer.judge(candidates[0].shape, rates, splits, prune)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
-#: Fewer trials than this are no median to prune by.
-FEW = 5
 #: Seconds to wait for another process that writes.
 WAIT = 60
 #: Where a study keeps what it was begun with.
@@ -88,9 +86,7 @@ def new_study(metric: Metric, **where: Any) -> Study:
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna.create_study(
-        direction="maximize" if metric.higher_is_better else "minimize",
-        pruner=optuna.pruners.MedianPruner(n_startup_trials=FEW),
-        **where,
+        direction="maximize" if metric.higher_is_better else "minimize", **where
     )
 
 

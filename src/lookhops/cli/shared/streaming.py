@@ -166,27 +166,24 @@ def _display() -> Iterator[Callable[[int, float | None], None]]:
 
 @contextmanager
 def growing(
-    path: Path | None, kinds: tuple[str, ...], stream: Stream, made_by: Any, resume: bool
-) -> Iterator[RowFile | None]:
-    """The file that answers go to, or none; where it is interrupted, what was done is kept.
+    path: Path, kinds: tuple[str, ...], stream: Stream, made_by: Any, resume: bool
+) -> Iterator[RowFile]:
+    """The file that answers go to; where it is interrupted, what was done is kept.
 
     Args:
         path: Its name; the end says what kind it is.
-        kinds: The ends that are known.
+        kinds: The ends that are known; with an empty one among them, any other is CSV.
         stream: The input, of which what was answered before is passed over.
         made_by: What the content follows from.
         resume: Whether to go on with what was begun.
     """
-    if path is None:
-        if resume:
-            raise LookHopsError("--resume goes on with a file: name it with -o.")
-        yield None
-        return
     from lookhops.row_files import ROW_FILES
 
-    if path.suffix.lower() not in kinds:
+    kind = path.suffix.lower()
+    if kind not in kinds and "" not in kinds:
         raise LookHopsError(f"{path}: is written as {' or '.join(kinds)}; end its name so.")
-    file = ROW_FILES[path.suffix.lower()](path, made_by, len(stream.head))
+    make = ROW_FILES[kind if kind in kinds else ".csv"]
+    file = make(path, made_by, len(stream.head))
     try:
         with file:
             if resume:

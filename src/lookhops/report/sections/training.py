@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +17,8 @@ from lookhops.words import agreeing, counted, duration
 
 #: Of each seed, the columns of its epochs.
 History = Mapping[int, Mapping[str, Sequence[float]]]
+#: The same of members but the first, by seed and member.
+Others = Mapping[tuple[int, int], Mapping[str, Sequence[float]]]
 
 
 def training_section(model: ModelFolder) -> Section | None:
@@ -39,17 +43,25 @@ def training_section(model: ModelFolder) -> Section | None:
     if seconds := config.get("seconds_per_epoch"):
         lead += f" An epoch took {duration(seconds)} a seed on {config['machine']['device']}."
     blocks: list[Block] = [Note(config["stopped"])] if config.get("stopped") else []
-    blocks += training_charts(history, model.best_epoch)
+    blocks += training_charts(history, model.best_epoch, others=model.others)
+    if model.others:
+        lead += " The faint lines are the other members of each seed."
     return Section("training", "Training", lead, blocks)
 
 
-def training_charts(history: History, best: Mapping[int, int], title: str = "") -> list[Chart]:
+def training_charts(
+    history: History,
+    best: Mapping[int, int],
+    title: str = "",
+    others: Others = MappingProxyType({}),
+) -> list[Chart]:
     """The losses, and the main metric of the validation part, of every seed.
 
     Args:
         history: Of each seed.
         best: Of each seed, the epoch whose weights were kept.
         title: Said first in the captions.
+        others: Of the other members, by seed and member.
     """
     metric = _watched(history)
     rows = []
@@ -64,13 +76,13 @@ def training_charts(history: History, best: Mapping[int, int], title: str = "") 
     n = counted(len(history), "seed")
     over, each = f"over the epochs of {n}", f"{n.capitalize()}, a line each."
     names = {"train_loss": "training", "val_loss": "validation"}
-    losses = curves(history, best, names, "loss")
+    losses = curves(history, best, names, "loss", others=others)
     shown = f"{title}Loss a graph: training dotted, validation solid. {each}"
     charts = [Chart(losses, f"Training and validation loss {over}.", shown, table)]
     if metric is not None:
         unit, scale = (", %", 100) if metric.share else ("", 1)
         names = {f"val_{metric.name}": "validation"}
-        drawn = curves(history, best, names, f"{metric.title}{unit}", scale=scale)
+        drawn = curves(history, best, names, f"{metric.title}{unit}", scale, others)
         per_cent = ", in per cent" if metric.share else ""
         name = metric.title[0].upper() + metric.title[1:]
         shown = f"{title}{name} on the validation graphs{per_cent}. {each}"
@@ -91,6 +103,7 @@ def curves(
     columns: Mapping[str, str],
     title: str,
     scale: float = 1.0,
+    others: Others = MappingProxyType({}),
 ) -> Figure:
     """Curves over the epochs, one a seed; a diamond marks the epoch whose weights were kept.
 
@@ -100,24 +113,27 @@ def curves(
         columns: Columns to draw, the main one last, and what to call them.
         title: Of the vertical axis.
         scale: Multiplies the values: 100 for per cent.
+        others: Of the other members, drawn faintly behind.
     """
     looks = (("var(--orange)", "dot"), ("var(--blue)", "solid"))[-len(columns) :]
     width = 2 if len(history) == 1 else 1.4
-    traces = [
-        series(
-            "lines",
-            map(int, rows["epoch"]),
-            rounded(scale * np.asarray(rows[column])),
-            f"epoch %{{x}}: %{{y:.4g}}<extra>seed {seed}</extra>",
-            name=name,
-            line={"color": colour, "dash": dash, "width": width},
-            legendgroup=name,
-            showlegend=number == 0,
-            opacity=0.85,
-        )
-        for (column, name), (colour, dash) in zip(columns.items(), looks, strict=True)
-        for number, (seed, rows) in enumerate(history.items())
-    ]
+
+    def line(rows: Mapping[str, Sequence[float]], column: str, said: str, **look: Any) -> Figure:
+        values = rounded(scale * np.asarray(rows[column]))
+        said = f"epoch %{{x}}: %{{y:.4g}}<extra>{said}</extra>"
+        return series("lines", map(int, rows["epoch"]), values, said, **look)
+
+    traces = []
+    for (column, name), (colour, dash) in zip(columns.items(), looks, strict=True):
+        drawn: dict[str, Any] = {"name": name, "legendgroup": name}
+        for (seed, member), rows in others.items():
+            faint = {"line": {"color": colour, "dash": dash, "width": 1}, "opacity": 0.3}
+            said = f"seed {seed}, member {member + 1}"
+            traces.append(line(rows, column, said, **drawn, **faint, showlegend=False))
+        for number, (seed, rows) in enumerate(history.items()):
+            plain = {"line": {"color": colour, "dash": dash, "width": width}, "opacity": 0.85}
+            shown = number == 0
+            traces.append(line(rows, column, f"seed {seed}", **drawn, **plain, showlegend=shown))
     main = list(columns)[-1]
     kept = {seed: best[seed] for seed in history if best[seed]}
     diamonds = series(

@@ -1,0 +1,220 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""A Triton kernel for the merge along a recurrence, forward and backward.
+
+:func:`merge` stands for :func:`lookhops.hops.merge.merge_hops`, which tests hold it to.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lookhops.hops.kernels import ROWS as HOP_ROWS
+from lookhops.hops.kernels import available, launch_hop, tl, triton
+
+# Measured on an H200: one warp holds all rows of a block, so that their sums need no exchange.
+ROWS = 4  # rows of a block
+WARPS = 1
+BLOCKS = 16  # blocks whose sums a program of the gradient adds up
+
+
+def merge_fits(x: Tensor, weight: Tensor) -> bool:
+    """Whether :func:`merge` can take these tensors: one slice of weights for each block of rows."""
+    slices = weight.shape[:-2].numel()
+    rows = x.shape[:-1].numel()
+    return (
+        available()
+        and 2 <= weight.shape[-2] <= 9
+        and x.shape[-1] <= 256
+        and x.dtype in (torch.float32, torch.bfloat16)
+        and x.shape[:-2].numel() == slices
+        and rows > 0
+        and (slices == 1 or (rows // slices) % HOP_ROWS == 0)
+    )
+
+
+def merge(
+    order: float,
+    row_ptr: Tensor,
+    column: Tensor,
+    value: Tensor | None,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None,
+    other: Tensor | None,
+    offset: Tensor | None,
+) -> tuple[Tensor, Tensor | None, Tensor]:
+    """Total, sums and hops of ``merge_hops``; ``order`` is 2 for Chebyshev's hops, 1 for powers."""
+    shape, (count, channels) = x.shape, weight.shape[-2:]
+    flat = x.reshape(-1, channels)
+    rows, slices = flat.shape[0], weight.shape[:-2].numel()
+    shift = offset if other is None else None
+    hops = _hops_but_the_last(order, row_ptr, column, value, flat, count - 2, shift, slices)
+    total = torch.empty_like(flat)
+    # Sums over nodes are taken a program: those of several blocks of rows leave less to add up.
+    blocks = 1 if other is None else BLOCKS
+    programs = triton.cdiv(rows // slices, ROWS * blocks)  # of one slice
+    sums = None
+    if other is not None:
+        shape_of_sums = (slices * programs, count + 2, channels)
+        sums = torch.empty(shape_of_sums, dtype=torch.float32, device=x.device)
+    _merge_kernel[(slices * programs,)](
+        row_ptr,
+        column,
+        value if value is not None else flat,
+        flat,
+        hops if count > 2 else flat,
+        weight.contiguous(),
+        bias.contiguous() if bias is not None else flat,
+        other.contiguous() if other is not None else flat,
+        offset.contiguous() if offset is not None else flat,
+        total,
+        sums if sums is not None else flat,
+        rows,
+        rows // slices,
+        programs,
+        channels,
+        K=count - 1,
+        CHEBYSHEV=order == 2,
+        HAS_VALUE=value is not None,
+        HAS_BIAS=bias is not None,
+        HAS_OTHER=other is not None,
+        HAS_OFFSET=offset is not None,
+        ROWS=ROWS,
+        BLOCKS=blocks,
+        SUMS=triton.next_power_of_2(count + 2),
+        CHANNELS=triton.next_power_of_2(channels),
+        num_warps=WARPS,
+        num_stages=1,
+    )
+    if sums is not None:
+        sums = sums.view(*weight.shape[:-2], -1, count + 2, channels).sum(-3)
+    return total.view(shape), sums, hops.view(-1, *shape)
+
+
+def _hops_but_the_last(
+    order: float,
+    row_ptr: Tensor,
+    column: Tensor,
+    value: Tensor | None,
+    x: Tensor,
+    count: int,
+    offset: Tensor | None,
+    slices: int,
+) -> Tensor:
+    """T_1 x to T_count x, written out; the hop after them is merged where it is computed."""
+    hops = torch.empty(max(count, 0), *x.shape, dtype=x.dtype, device=x.device)
+    for j in range(count):  # hops[j] = T_{j+1} x
+        last = x if j == 0 else hops[j - 1]
+        before = None if order == 1 or j == 0 else x if j == 1 else hops[j - 2]
+        shifts = offset if j == 0 else None, offset if j == 1 else None
+        launch_hop(row_ptr, column, value, last, before, hops[j], *shifts, slices)
+    return hops
+
+
+if triton is not None:
+    from lookhops.hops.kernels import gather_rows
+
+    @triton.jit
+    def _merge_kernel(
+        row_ptr,
+        column,
+        value,
+        x,
+        hops,
+        weight,
+        bias,
+        other,
+        offset,
+        total,
+        sums,
+        rows,
+        rows_a_slice,
+        programs_a_slice,
+        width,
+        K: tl.constexpr,
+        CHEBYSHEV: tl.constexpr,
+        HAS_VALUE: tl.constexpr,
+        HAS_BIAS: tl.constexpr,
+        HAS_OTHER: tl.constexpr,
+        HAS_OFFSET: tl.constexpr,
+        ROWS: tl.constexpr,
+        BLOCKS: tl.constexpr,
+        SUMS: tl.constexpr,
+        CHANNELS: tl.constexpr,
+    ):
+        """total = sum_j w_j T_j x + b, the last hop computed here; sums of T_j x times other.
+
+        An offset stands for a bias that x lacks, or other where there is one. A program takes
+        BLOCKS blocks of rows of one slice of the weights, and adds up their sums.
+        """
+        program = tl.program_id(0)
+        part = program // programs_a_slice  # which slice of the weights it belongs to
+        first = part * rows_a_slice + (program % programs_a_slice) * (ROWS * BLOCKS)
+        end = (part + 1) * rows_a_slice
+        channel = tl.arange(0, CHANNELS)
+        inside = channel < width
+        size = tl.zeros((), tl.int64) + rows * width
+        weight += part * (K + 1) * width + channel
+        shift = tl.zeros((CHANNELS,), tl.float32)
+        if HAS_OFFSET:
+            shift = tl.load(offset + part * width + channel, mask=inside, other=0.0).to(tl.float32)
+        hop_shift = shift * 0 if HAS_OTHER else shift
+        own = tl.zeros((CHANNELS,), tl.float32)
+        if HAS_BIAS:
+            own = tl.load(bias + part * width + channel, mask=inside, other=0.0).to(tl.float32)
+        number = tl.arange(0, SUMS)[:, None]
+        found = tl.zeros((SUMS, CHANNELS), tl.float32)
+
+        for block in range(BLOCKS):
+            row = first + block * ROWS + tl.arange(0, ROWS)
+            live = row < end
+            place = row.to(tl.int64)[:, None] * width + channel[None, :]
+            mask = live[:, None] & inside[None, :]
+            hop = tl.load(x + place, mask=mask, other=0.0).to(tl.float32)
+            if HAS_OTHER:
+                with_other = tl.load(other + place, mask=mask, other=0.0).to(tl.float32)
+                with_other = tl.where(mask, with_other + shift[None, :], 0.0)
+                found += tl.where(number == 0, tl.sum(hop, axis=0)[None, :], 0.0)
+            hop = tl.where(mask, hop + hop_shift[None, :], 0.0)
+            before = hop
+            merged = tl.zeros((ROWS, CHANNELS), dtype=tl.float32) + own[None, :]
+            for j in tl.static_range(0, K + 1):
+                if j > 0:
+                    if j < K:  # written out before
+                        there = hops + (j - 1) * size + place
+                        now = tl.load(there, mask=mask, other=0.0).to(tl.float32)
+                    else:
+                        if K == 1:
+                            last, by = x, hop_shift
+                        else:
+                            last, by = hops + (K - 2) * size, hop_shift * 0
+                        now = gather_rows(
+                            row_ptr,
+                            column,
+                            value,
+                            last,
+                            row,
+                            live,
+                            channel,
+                            inside,
+                            width,
+                            by,
+                            HAS_VALUE,
+                        )
+                        if CHEBYSHEV and K > 1:
+                            now = 2 * now - before
+                    before = hop
+                    hop = now
+                factor = tl.load(weight + j * width, mask=inside, other=0.0).to(tl.float32)
+                merged += hop * factor[None, :]
+                if HAS_OTHER:
+                    products = tl.sum(hop * with_other, axis=0)
+                    found += tl.where(number == j + 1, products[None, :], 0.0)
+            if HAS_OTHER:
+                merged = tl.where(mask, merged, 0.0)
+                found += tl.where(number == K + 2, tl.sum(merged, axis=0)[None, :], 0.0)
+            tl.store(total + place, merged.to(total.dtype.element_ty), mask=mask)
+        if HAS_OTHER:
+            there = sums + (program * (K + 3) + number) * width + channel[None, :]
+            tl.store(there, found, mask=(number < K + 3) & inside[None, :])

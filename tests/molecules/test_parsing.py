@@ -1,0 +1,64 @@
+"""What RDKit says of molecules: the quick questions give what the plain ones would."""
+
+import numpy as np
+import pytest
+from rdkit import Chem
+
+from lookhops.datasets import load
+from lookhops.molecules.features import molecule_rows
+from lookhops.molecules.parsing import Parsed, Parsing, parse
+
+#: Dative bonds, metals, aromatic and charged atoms, double bonds with a side, ring bonds.
+ODD = (
+    "N->[Cu+2]<-N", "[NH3]->[BH3]", "C[Mg]Br", "c1cc[nH]c1", "[O-][N+](=O)c1ccccc1", "F/C=C/F",
+    "F/C=C\\F", "C[C@H](N)O", "N#N", "[Na+].[Cl-]", "C$C", "[H][H]", "O=S(=O)(O)O", "*CC",
+    "[Fe]1234567(C5=C1C4C3=C25)C6=C7", "C[Si](C)(C)C",
+)  # fmt: skip
+
+
+def plain_rows(molecule):
+    """Every question asked of every atom and bond; of stereo only whether there is any."""
+    atoms = [
+        (a.GetAtomicNum(), a.GetDegree(), a.GetFormalCharge(), a.GetTotalNumHs(), a.GetIsAromatic(),
+         int(a.GetChiralTag()) != 0)
+        for a in molecule.GetAtoms()
+    ]  # fmt: skip
+    bonds = [
+        (b.GetBeginAtomIdx(), b.GetEndAtomIdx(), int(b.GetBondType()), int(b.GetStereo()) != 0,
+         b.GetIsConjugated(), b.IsInRing())
+        for b in molecule.GetBonds()
+    ]  # fmt: skip
+    return atoms, bonds
+
+
+def test_rows_are_those_of_the_plain_questions():
+    for smiles in (*ODD, *load("solubility").columns["smiles"]):
+        molecule = Chem.MolFromSmiles(smiles)
+        if molecule is None:
+            continue
+        want = plain_rows(molecule)
+        found = molecule_rows(molecule, smiles)
+        for rows, other, stereo in zip(found, want, (5, 3), strict=True):
+            rows = [tuple(v != 0 if i == stereo else v for i, v in enumerate(r)) for r in rows]
+            assert rows == other, smiles
+
+
+def test_parts_join_as_if_they_were_parsed_together():
+    texts = ["CCO", "C(", "c1ccccc1", "", "[Na+].[Cl-]"]
+    how = Parsing(salts="largest")
+    whole, joined = parse(texts, how), Parsed.join([parse(texts[:2], how), parse(texts[2:], how)])
+    for name, value in vars(whole).items():
+        if isinstance(value, np.ndarray):
+            assert np.array_equal(value, getattr(joined, name))
+            assert value.dtype == getattr(joined, name).dtype
+        else:
+            assert value == getattr(joined, name)
+    assert whole.rows.tolist() == [0, 2, 4]
+    assert [row for row, _ in whole.failures] == [1, 3]
+    assert whole.smiles[-1] == "[Cl-]"
+
+
+@pytest.mark.parametrize("texts", [[], ["C("]])
+def test_nothing_that_parses(texts):
+    found = parse(texts, Parsing())
+    assert (found.atoms.shape, found.bonds.shape, found.count) == ((0, 6), (0, 6), len(texts))
