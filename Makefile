@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 SETUP := $(VENV)/.installed
 SETUP_DOCS := $(VENV)/.installed-docs
 
-.PHONY: demo test fuzz lint format bench docs clean
+.PHONY: demo test fuzz lint format bench docs wheel clean
 .DEFAULT_GOAL := help
 
 help:
@@ -15,6 +15,7 @@ help:
 	@echo "make lint    ruff, mypy, import-linter"
 	@echo "make bench   the benchmarks, each against a peer in the same run"
 	@echo "make docs    build the documentation into site/"
+	@echo "make wheel   build wheel and sdist into dist/, and try the wheel"
 
 $(SETUP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -53,8 +54,11 @@ demo/report.html: | $(SETUP)
 	$(BIN)/lookhops demo
 
 docs: $(SETUP_DOCS) demo/report.html
-	$(BIN)/mkdocs build --strict
+	PYTHONPATH=docs $(BIN)/zensical build --clean --strict
 	cp demo/report.html site/example.html
 
+wheel: $(SETUP)
+	.ci/wheel
+
 clean:
-	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache
+	rm -rf $(VENV) site build dist .cache .pytest_cache .mypy_cache .ruff_cache .import_linter_cache

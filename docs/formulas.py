@@ -7,6 +7,8 @@ from typing import Any
 
 import griffe
 from latex2mathml.converter import convert
+from markdown import Extension, Markdown
+from markdown.preprocessors import Preprocessor
 
 BLOCK = re.compile(r"^( *)\.\. math::\n((?:(?:\1 +.*)?\n)+?)(?=\1\S|\Z)", re.MULTILINE)
 INLINE = re.compile(r":math:`(.*?)`", re.DOTALL)
@@ -31,13 +33,31 @@ PAGE_BLOCK = re.compile(r"^```math\n(.*?)\n```$", re.MULTILINE | re.DOTALL)
 PAGE_INLINE = re.compile(r"\$`(.*?)`\$")
 
 
-def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Called by MkDocs for every page."""
-    markdown = PAGE_BLOCK.sub(
-        lambda match: f"<div>{convert(match.group(1), display='block')}</div>", markdown
+def page(text: str) -> str:
+    """A page with its formulas as MathML."""
+    text = PAGE_BLOCK.sub(
+        lambda match: f"<div>{convert(match.group(1), display='block')}</div>", text
     )
-    markdown = re.sub(r"(?<=\S)\n(?=\$`)", " ", markdown)  # a line that begins with HTML is a block
-    return PAGE_INLINE.sub(lambda match: convert(match.group(1)), markdown)
+    text = re.sub(r"(?<=\S)\n(?=\$`)", " ", text)  # a line that begins with HTML is a block
+    return PAGE_INLINE.sub(lambda match: convert(match.group(1)), text)
+
+
+class _Pages(Preprocessor):
+    def run(self, lines: list[str]) -> list[str]:
+        return page("\n".join(lines)).split("\n")
+
+
+class PageFormulas(Extension):
+    """The formulas of pages, for Python-Markdown: before it looks for code."""
+
+    def extendMarkdown(self, md: Markdown) -> None:
+        """Called by Python-Markdown."""
+        md.preprocessors.register(_Pages(md), "formulas", 100)
+
+
+def makeExtension(**_: Any) -> PageFormulas:
+    """What Python-Markdown looks for in a module that is named as an extension."""
+    return PageFormulas()
 
 
 class Formulas(griffe.Extension):

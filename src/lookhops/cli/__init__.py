@@ -82,6 +82,13 @@ def _options(
 #: What PyTorch says on a GPU and on a CPU.
 NO_MEMORY = ("out of memory", "can't allocate memory")
 DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+#: Packages that are imported when they are first used, and what to install where one is missing.
+PACKAGES = {
+    **{name: name for name in ("rdkit", "plotly", "matplotlib", "jinja2")},
+    **dict.fromkeys(("onnx", "onnxruntime", "onnxscript"), "lookhops[export]"),
+    **dict.fromkeys(("fastapi", "prometheus_client", "uvicorn"), "lookhops[serve]"),
+    **{"optuna": "lookhops[tune]", "pyarrow": "lookhops[parquet]", "ray": "lookhops[ray]"},
+}
 #: What Typer raises for options that cannot be read.
 OptionError: Any = typer.BadParameter.__mro__[2]
 
@@ -99,6 +106,11 @@ def main() -> None:
         if not (isinstance(error, MemoryError) or any(said in str(error) for said in NO_MEMORY)):
             raise
         _say("out of memory; fewer seeds at a time, a smaller --batch-size or network need less.")
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in PACKAGES:
+            raise
+        _say(f'this needs {package}, which is not installed: pip install "{PACKAGES[package]}".')
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:  # the reader (head, less) has seen enough
