@@ -88,6 +88,7 @@ def test_csv_line_numbers_count_lines_not_rows(tmp_path):
         ("", "the file is empty."),
         (" \n\n", "the file is empty."),
         (",,\n", "the file is empty."),
+        ("\u2028\n", "the file is empty."),
         ("smiles,y\n", "there are no molecules."),
         ("a,b\nC,1\n", "no column of SMILES; the columns are a, b."),
         ("smiles,a,a\nC,1,2\n", "line 1: two columns are called 'a'."),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Thread
@@ -34,6 +35,16 @@ def task_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("served") / "tasks"
     protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16)
     train_into(folder, load("hops-1", size=60), SMALL, protocol, device="cpu")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def number_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One seed trained on a number and a class: look, do not touch."""
+    folder = tmp_path_factory.mktemp("served") / "numbers"
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=32)
+    graphs = load("solubility", target="value,class")[:100]
+    train_into(folder, graphs, SMALL, protocol, device="cpu")
     return folder
 
 
@@ -111,13 +122,15 @@ def service(make_service) -> InProcess:
 
 
 @pytest.fixture(scope="session")
-def address(molecule_model: Path, task_model: Path):
-    """Where the same service listens."""
+def address(molecule_model: Path, task_model: Path, number_model: Path):
+    """Where a service of three models listens."""
     bound = bind("127.0.0.1", 0)
-    app = create_app([molecule_model, task_model], device="cpu")
+    app = create_app([molecule_model, task_model, number_model], device="cpu")
     server = uvicorn.Server(uvicorn.Config(app, log_config=None))
     thread = Thread(target=server.run, kwargs={"sockets": [bound]}, daemon=True)
     thread.start()
+    while not server.started:
+        time.sleep(0.01)
     yield address_of(bound)
     server.should_exit = True
     thread.join(10)

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import math
 
 import pytest
 
@@ -104,7 +105,7 @@ def test_every_form_gives_the_same_answers(service, tasks):
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [
-        ({"smiles": ["C1CC"]}, 400, "none of the 1 molecules parses: molecule 1 ("),
+        ({"smiles": ["C1CC"]}, 400, "none of 1 molecule parses: molecule 1 ("),
         ({"smiles": []}, 400, "there are no molecules"),
         ({"smiles": ["C"], "ids": ["a", "b"]}, 400, "There are 1 SMILES but 2 ids."),
         ({"smiles": ["C"], "coverage": 1.5}, 400, "A coverage is between 0 and 1, not 1.5."),
@@ -276,3 +277,32 @@ def test_the_description_has_examples_that_work(service):
     assert service.post("/v1/predict", table, content_type="text/csv").status == 200
     schema = content["application/json"]["schema"]
     assert "coverage" in schema["properties"]
+
+
+def test_explanations_add_up_and_are_those_of_the_rows_asked_for(service, molecule_model):
+    body = {"smiles": ["CCO", "C1", "CC(=O)Oc1ccccc1", "CCN"], "rows": [2, 0]}
+    found = service.post("/v1/explain", body)
+    assert found.status == 200, found.json()
+    ester, ethanol = found.json()["explanations"]
+    assert (ester["id"], ethanol["id"]) == ("3", "1")
+    assert (len(ester["nodes"]), len(ethanol["nodes"])) == (10, 3)
+    for one in (ester, ethanol):
+        shares = (one["baseline"], one["whole"], *one["nodes"], *one["edge_shares"])
+        assert sum(shares) == pytest.approx(one["value"], abs=1e-4)
+        assert one["picture"].startswith("<svg")
+        assert one["unit"] == "log-odds"
+    answers = service.post("/v1/predict", {"smiles": ["CCO"]}).json()["answers"][0]
+    p = answers["probabilities"][answers["class"]]
+    assert ethanol["value"] == pytest.approx(math.log(p / (1 - p)), abs=1e-4)
+    job = service.post("/v1/jobs?name=a.smi", "CCO\nC1\nCCN\n").json()["id"]
+    again = service.post("/v1/explain", {"job": job, "rows": [0]}).json()["explanations"][0]
+    assert again["nodes"] == pytest.approx(ethanol["nodes"], abs=1e-5)
+    for rows, said in (
+        ([1], "Row 1 gave no graph: not SMILES"),
+        ([3], "no row 3"),
+        ([-1], "no row"),
+    ):
+        refused = service.post("/v1/explain", {"job": job, "rows": rows})
+        assert (refused.status, said in refused.json()["error"]) == (400, True)
+    many = service.post("/v1/explain", {"smiles": ["C"] * 25})
+    assert (many.status, "25 graphs are more than the 24" in many.json()["error"]) == (413, True)

@@ -122,7 +122,10 @@ class TextTable(TextFile):
             lines = (line.removeprefix(BOM_UTF8).lstrip() for line in file)
             head = next(line for line in lines if line)
         self.separator = max(",;\t", key=lambda sign: head.count(sign.encode()))
-        self.begin, cells = next(self.rows())
+        first = next(self.rows(), None)
+        if first is None:  # spaces of other alphabets
+            raise LookHopsError(f"{path}: the file is empty.")
+        self.begin, cells = first
         self.header = [cell.strip() for cell in cells]
         for name in self.header:
             if name and self.header.count(name) > 1:

@@ -12,6 +12,7 @@ from starlette.responses import FileResponse, JSONResponse, Response
 
 from lookhops.models.answer_table import answer_csv, answer_records
 from lookhops.serve import bodies, openapi
+from lookhops.serve.explaining import explanations, graphs_of
 from lookhops.serve.inputs import safe_name
 from lookhops.serve.models import version_of
 from lookhops.serve.refusals import Refused
@@ -43,6 +44,25 @@ def routes(service: Service) -> APIRouter:
                 "model": got.model.name,
                 "version": version_of(asked.predictor),
                 "answers": answer_records(asked.given, answers),
+                "notes": asked.notes,
+            }
+        )
+
+    @router.post("/explain", summary="What spoke for the answers", **openapi.EXPLAIN)
+    async def explain(
+        request: Request, model: str | None = None, target: str | None = None
+    ) -> Response:
+        query = {"model": model, "target": target}
+        async with service.receive(request, bodies.Explain, query) as got:
+            asked, said = got.asked, got.body
+            chosen = graphs_of(asked, said.rows)
+            service.check_explained(asked.graphs, chosen)
+            found = await explanations(got.model, asked, chosen, said.target)
+        return JSONResponse(
+            {
+                "model": got.model.name,
+                "version": version_of(asked.predictor),
+                "explanations": found,
                 "notes": asked.notes,
             }
         )

@@ -120,6 +120,19 @@ class Vectors(BaseModel):
     notes: list[str]
 
 
+class Explanations(BaseModel):
+    """What spoke for the answers to some graphs."""
+
+    model: str
+    version: str
+    explanations: list[dict[str, Any]] = Field(
+        description="As `lookhops explain` gives them: the `value` that is explained, that of an "
+        "average graph (`baseline`), and the shares of `nodes`, of `edges` (`edge_shares`) and of "
+        "the graph as a `whole`, which add up to it; a `sentence`; and a `picture` (SVG)."
+    )
+    notes: list[str]
+
+
 class JobState(BaseModel):
     """How far a job is."""
 

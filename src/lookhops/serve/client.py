@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from pathlib import Path
 from typing import Any
@@ -30,17 +31,17 @@ class Client:
     Args:
         address: Where the service is.
         token: What it asks for, if it does.
-        timeout: Seconds to wait for an answer.
+        timeout: Seconds to wait for an answer; for that of a file too.
     """
 
     def __init__(
-        self, address: str = "http://127.0.0.1:8000", token: str = "", timeout: float = 120.0
+        self, address: str = "http://127.0.0.1:8000", token: str = "", timeout: float = 3600.0
     ) -> None:
         parts = urlsplit(address)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise LookHopsError(f"{address}: not an address; one is http://127.0.0.1:8000.")
         kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
-        self._address, self._token = address, token
+        self._address, self._token, self._timeout = address, token, timeout
         self._connection = kind(parts.hostname, parts.port, timeout=timeout)
 
     def __enter__(self) -> Client:
@@ -107,15 +108,24 @@ class Client:
             size = {"Content-Length": str(path.stat().st_size)}
             job = json.loads(self._ask("POST", f"/v1/jobs?{given}", file, size))
         at = f"/v1/jobs/{quote(job['id'])}"
-        while progress is not None and job["state"] in ("reading", "answering"):
-            progress(job["done"], job["total"])
-            time.sleep(every)
-            job = self._json("GET", at)
-        result = self._ask("GET", f"{at}/result", headers={"Accept": CSV}).decode()
+        # The result is asked for at once, by a connection of its own: a service that is told to
+        # end answers what it was asked, and nothing more.
+        with ThreadPoolExecutor(1) as pool, self._another() as other:
+            result = pool.submit(other._ask, "GET", f"{at}/result", None, {"Accept": CSV})
+            while progress is not None and not result.done():
+                progress(job["done"], job["total"])
+                wait([result], every)
+                with suppress(LookHopsError):
+                    job = self._json("GET", at)
+            found = result.result().decode()
         if progress is not None:
             progress(job["done"], job["total"])
-        self._ask("DELETE", at)
-        return result
+        with suppress(LookHopsError):
+            self._ask("DELETE", at)
+        return found
+
+    def _another(self) -> Client:
+        return Client(self._address, self._token, self._timeout)
 
     def _json(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         headers = {"Accept": JSON, **({} if body is None else {"Content-Type": JSON})}

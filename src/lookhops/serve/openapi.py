@@ -78,6 +78,10 @@ PREDICT: Described = {
     },
 }
 EMBED: Described = {**request_body(bodies.Embed, *ALL), **answers(bodies.Vectors, "The vectors.")}
+EXPLAIN: Described = {
+    **request_body(bodies.Explain, *ALL),
+    **answers(bodies.Explanations, "The explanations."),
+}
 JOB: Described = {
     "status_code": 202,
     "responses": {202: {"model": bodies.JobState, "description": "The job, which has begun."}},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from starlette.requests import Request
 
+from lookhops.graphs import Graphs
 from lookhops.options.limits import Limits
 from lookhops.serve.bodies import Source, read_body
 from lookhops.serve.inputs import (
@@ -123,7 +124,8 @@ class Service:
 
     async def _outside(self, work: Callable[..., Asked], *given: Any) -> Asked:
         """What some reading gives, outside of the event loop."""
-        return await asyncio.get_running_loop().run_in_executor(self.readers, work, *given)
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self.readers, _without_stop, work, *given)
 
     def _check_count(self, graphs: int) -> None:
         if graphs > self.limits.max_graphs:
@@ -132,11 +134,30 @@ class Service:
                 "send them as a job."
             )
 
+    def check_explained(self, graphs: Graphs, chosen: Sequence[int]) -> None:
+        """Refuse more graphs or nodes than one request may have explained."""
+        if len(chosen) > self.limits.max_explained:
+            raise too_large(
+                f"{len(chosen):,} graphs are more than the {self.limits.max_explained:,} that one "
+                "request may have explained; choose some with rows."
+            )
+        nodes = int(graphs.nodes_per_graph[list(chosen)].sum())
+        if nodes > self.limits.max_nodes:
+            raise too_large(f"{nodes:,} nodes are more than the {self.limits.max_nodes:,} allowed.")
+
     async def close(self) -> None:
         """End all threads, when what was asked is answered."""
         self.jobs.close()
         await asyncio.to_thread(self.models.close)
         self.readers.shutdown(wait=False)
+
+
+def _without_stop(work: Callable[..., Asked], *given: Any) -> Asked:
+    """What some work gives. A ``StopIteration`` would never reach who waits for it."""
+    try:
+        return work(*given)
+    except StopIteration as error:
+        raise RuntimeError("a reader ended early") from error
 
 
 async def chunks(request: Request, most: float) -> AsyncIterator[bytes]:

@@ -3,6 +3,8 @@
 
 const byId = (id) => document.getElementById(id);
 const PAGE_SIZE = 12; // cards that are shown at a time
+const AT_A_TIME = 3; // cards whose pictures are asked for together
+const LEGEND = 30; // height of a picture's legend
 const MOST_ROWS = 600; // rows that are shown at all; the CSV has every one
 const MINUS = "\u2212";
 
@@ -251,7 +253,6 @@ function showAnswers(mine) {
   byId("target").replaceChildren(...targets.map(({ name }) => element("option", { text: name })));
   byId("explained").hidden = targets.length < 2;
   byId("cards").replaceChildren();
-  byId("key").hidden = true;
   byId("results").hidden = false;
   mine.shown = 0;
   showMore(mine);
@@ -264,7 +265,7 @@ function showMore(mine) {
   byId("cards").append(...rows.map(([row, answer]) => card(mine, row, answer)));
   mine.shown += rows.length;
   byId("more").hidden = mine.shown >= mine.answers.length;
-  explain(mine, rows.filter(([, answer]) => !answer.skipped).map(([row]) => row));
+  explainAll(mine, rows.filter(([, answer]) => !answer.skipped).map(([row]) => row));
 }
 
 function card(mine, row, answer) {
@@ -278,7 +279,7 @@ function card(mine, row, answer) {
   if (answer.unlike) made.firstChild.append(element("span", { class: "badge unlike", text: "unlike the training set" }));
   const each = answer.targets ? Object.entries(answer.targets) : [["", answer]];
   made.append(
-    element("div", { class: "picture", text: "…" }),
+    element("div", { class: "picture", text: "what speaks for it …" }),
     element("div", { class: "targets" }, ...each.map(([name, own]) => target(mine, name, own))),
     element("p", { class: "said because", text: "" }),
   );
@@ -310,9 +311,24 @@ function target(mine, name, own) {
   return made;
 }
 
+// A few at a time, so that the first pictures come soon.
+async function explainAll(mine, rows) {
+  for (let i = 0; i < rows.length && mine === current; i += AT_A_TIME) await explain(mine, rows.slice(i, i + AT_A_TIME));
+}
+
+// A picture without its own style (the page's has the page's colours) and without its legend, for
+// which a card has no room.
+function drawing(text) {
+  const plain = text.replace(/<style>[^]*?<\/style>/, "");
+  const picture = new DOMParser().parseFromString(plain, "image/svg+xml").documentElement;
+  const [x, y, width, height] = picture.getAttribute("viewBox").split(" ").map(Number);
+  picture.setAttribute("viewBox", [x, y, width, height - LEGEND].join(" "));
+  for (const name of ["width", "height"]) picture.removeAttribute(name);
+  return picture;
+}
+
 // What spoke for the answers of some rows: pictures, and a sentence each.
 async function explain(mine, rows) {
-  if (!rows.length) return;
   const target = mine.model.targets.length > 1 ? byId("target").value : null;
   const place = (row) => byId("cards").querySelector(`[data-row="${row}"]`);
   try {
@@ -323,11 +339,11 @@ async function explain(mine, rows) {
     if (mine !== current) return;
     explanations.forEach((one, i) => {
       const own = place(rows[i]);
-      const picture = new DOMParser().parseFromString(one.picture, "image/svg+xml").documentElement;
+      const picture = drawing(one.picture);
+      picture.setAttribute("aria-label", `${one.id}: ${one.sentence}`);
       own.querySelector(".picture").replaceChildren(document.importNode(picture, true));
-      own.querySelector(".because").textContent = one.said;
+      own.querySelector(".because").textContent = one.sentence;
     });
-    byId("key").hidden = false;
   } catch (error) {
     if (error.name === "AbortError" || mine !== current) return;
     for (const row of rows) place(row).querySelector(".picture").textContent = error.message;
@@ -360,7 +376,7 @@ byId("stop").addEventListener("click", () => {
 byId("more").addEventListener("click", () => showMore(current));
 byId("target").addEventListener("change", () => {
   const rows = [...byId("cards").querySelectorAll(".card")].filter((one) => one.querySelector(".picture")).map((one) => Number(one.dataset.row));
-  for (let i = 0; i < rows.length; i += PAGE_SIZE) explain(current, rows.slice(i, i + PAGE_SIZE));
+  explainAll(current, rows);
 });
 byId("download").addEventListener("click", () => download().catch((error) => showError(error.message)));
 

@@ -1,0 +1,55 @@
+"""The client against a service at a port: many at once, and files with progress."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from lookhops.errors import LookHopsError
+from lookhops.serve.client import Client
+
+
+def test_many_clients_at_once_get_the_answers_of_each_alone(address):
+    smiles = ["C" * (1 + number % 8) + "O" * (number % 3) for number in range(48)]
+    with Client(address) as client:
+        alone = [client.predict(smiles=[one])[0] for one in smiles]
+
+    def ask(numbers):
+        with Client(address) as client:
+            return [client.predict(smiles=[smiles[number]])[0] for number in numbers]
+
+    with ThreadPoolExecutor(16) as pool:
+        shares = list(pool.map(ask, [range(start, 48, 16) for start in range(16)]))
+    for start, found in enumerate(shares):
+        for one, number in zip(found, range(start, 48, 16), strict=True):
+            assert one["class"] == alone[number]["class"]
+            assert one["probabilities"] == pytest.approx(alone[number]["probabilities"], abs=1e-5)
+
+
+def test_models_vectors_and_refusals(address):
+    with Client(address) as client:
+        assert [one["name"] for one in client.models()] == ["molecules", "tasks", "numbers"]
+        assert len(client.embed(smiles=["C", "CC"])["readout"]) == 2
+        with pytest.raises(LookHopsError, match="none of 1 molecule parses"):
+            client.predict(smiles=["C1"])
+        assert client.predict(smiles=["C"])  # the connection is still good
+    with pytest.raises(LookHopsError, match="not an address"):
+        Client("127.0.0.1")
+    with pytest.raises(LookHopsError, match="no answer"):
+        Client("http://127.0.0.1:9").models()
+
+
+def test_a_file_with_progress(address, tmp_path):
+    path = tmp_path / "some.smi"
+    path.write_text("".join(f"{'C' * (1 + i % 20)} m{i}\n" for i in range(400)))
+    told = []
+    with Client(address) as client:
+        table = client.predict_file(path, progress=lambda *at: told.append(at), every=0.02)
+        assert len(table.splitlines()) == 401
+        assert told[-1] == (400, 400)
+        with pytest.raises(LookHopsError, match=r"bad\.smi"):
+            client.predict_file(_written(tmp_path / "bad.smi", "\n"))
+
+
+def _written(path, text):
+    path.write_text(text)
+    return path
