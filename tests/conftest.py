@@ -3,10 +3,12 @@
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
 import torch
+import typer
 from hypothesis import HealthCheck, settings
 
 from lookhops.datasets import load
@@ -21,6 +23,9 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 settings.load_profile("suite")
+
+# Typer makes the objects of all commands anew for every call, which takes longer than most calls.
+typer.main.get_command = cache(typer.main.get_command)
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Workers that each use every core wait for one another at every parallel loop.

@@ -179,8 +179,9 @@ def explained(path: Path, action: str = "written") -> Iterator[None]:
 def make_folder(path: Path) -> None:
     """Make a folder where there is none, or say what stands in its way."""
     with explained(path):
-        if path.is_symlink() and not path.exists():
-            raise LookHopsError(f"{path}: a link to {path.readlink()}, which is not there.")
+        for place in (path, *path.parents):
+            if place.is_symlink() and not place.exists():
+                raise LookHopsError(f"{place}: a link to {place.readlink()}, which is not there.")
         if path.exists() and not path.is_dir():
             raise LookHopsError(f"{path}: cannot be written (it is a file).")
         path.mkdir(parents=True, exist_ok=True)

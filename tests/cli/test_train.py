@@ -8,12 +8,15 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext
 from dataclasses import asdict
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from lookhops import LookHopsClassifier, files
+from lookhops import LookHopsClassifier, LookHopsError, files
+from lookhops.cli import train
 from lookhops.nn import RECOMMENDED
 from lookhops.training.eager import EagerEngine
 
@@ -143,6 +146,8 @@ def test_the_state_of_a_finished_run_is_shown_again(lookhops, tmp_path):
         (["--conv", "lichep"], "Did you mean 'licheb'?"),
         (["--pool", "nothing"], "no pooling 'nothing'"),
         (["--k", "many"], "--k is a number of hops"),
+        (["--k", "²"], "--k is a number of hops"),
+        (["--layers", "1000000"], "layers"),
         (["--seeds", "a"], "Seeds are a count or numbers"),
         (["--ratio", "1.5"], "the fraction that is kept"),
         (["--lr", "0"], "learning rate must be above 0"),
@@ -186,6 +191,40 @@ def test_a_place_where_no_folder_can_be(lookhops, tmp_path):
     code, _, err = lookhops("train", *SMALL, "-o", tmp_path / "file" / "m")
     assert code == 2
     assert "cannot be written" in err
+
+
+def test_a_link_that_leads_nowhere(lookhops, tmp_path):
+    (tmp_path / "m").symlink_to(tmp_path / "nowhere")
+    code, _, err = lookhops("train", *SMALL, "-o", tmp_path / "m")
+    assert code == 2
+    assert f"{tmp_path / 'm'}: a link to {tmp_path / 'nowhere'}, which is not there" in err
+
+
+@pytest.mark.parametrize("finished", [True, False])
+def test_going_on_in_a_folder_that_can_only_be_read(lookhops, tmp_path, monkeypatch, finished):
+    """A finished training is shown again, an unfinished one is refused with a sentence."""
+
+    def stopped(progress):
+        raise LookHopsError("stop here")
+
+    with monkeypatch.context() as patch:
+        if not finished:
+            patch.setattr(train, "_tensorboard", lambda given: nullcontext(stopped))
+        lookhops("train", *SMALL, "--save-every", "0", "-o", tmp_path / "m")
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+
+    def denied(*given, **options):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with monkeypatch.context() as patch:
+        for name in ("touch", "mkdir", "rename", "replace", "unlink", "write_bytes"):
+            patch.setattr(Path, name, denied)
+        code, _, err = lookhops(
+            "train", *SMALL, "--save-every", "0", "-o", tmp_path / "m", "--resume"
+        )
+    assert code == (0 if finished else 2), err
+    assert finished or "cannot be written (Permission denied)" in err
+    assert before == {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
 
 
 def test_a_full_disk(lookhops, tmp_path, monkeypatch):

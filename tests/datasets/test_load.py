@@ -2,8 +2,9 @@
 
 import functools
 import http.server
+import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -170,11 +171,24 @@ def test_a_changed_source_is_read_again(folder: Path, cache_home: Path, kind: st
     assert after != before
 
 
-@pytest.mark.parametrize("damage", [b"", b"rubbish", None])
-def test_a_broken_copy_is_no_error(folder: Path, cache_home: Path, damage: bytes | None):
+def flipped_class(content: bytes) -> bytes:
+    """A packed file with another class of the first graph: all else says that it is fine."""
+    length = 8 + int.from_bytes(content[:8], "little")
+    start, _ = json.loads(content[8:length])["y"]["data_offsets"]
+    changed = bytearray(content)
+    changed[length + start] ^= 1
+    return bytes(changed)
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda _: b"", lambda _: b"rubbish", lambda content: content[:-9], flipped_class]
+)
+def test_a_broken_copy_is_made_anew(folder: Path, cache_home: Path, damage: Callable):
     first = lookhops.load("TINY", data_dir=folder)
     (copy,) = packed(cache_home)
-    copy.write_bytes(copy.read_bytes()[:-9] if damage is None else damage)
+    copy.write_bytes(damage(copy.read_bytes()))
+    with pytest.raises(LookHopsError):
+        Graphs.load(copy)
     assert lookhops.load("TINY", data_dir=folder).fingerprint == first.fingerprint
     assert Graphs.load(copy).fingerprint == first.fingerprint  # mended
 

@@ -134,9 +134,12 @@ def test_node_link_as_networkx_writes_it(tmp_path: Path):
     [
         ("", "the file is empty"),
         ("{", "line 1: not JSON"),
-        ('{"nodes": [{"id": 1}]}\n[]', "line 2: not a graph; one is"),
-        ('{"nodes": [{"name": 1}], "edges": []}', "line 1: each of its nodes must be an object"),
-        ('{"nodes": [{"id": 1}], "edges": [{"source": 1}]}', "must be an object with source and"),
+        (
+            '{"nodes": [{"id": 1}]}\n[]',
+            "not a graph (the content is [], not an object); one is",
+        ),
+        ('{"nodes": [{"name": 1}], "edges": []}', "line 1: not a graph (nodes[0].id is missing)"),
+        ('{"nodes": [{"id": 1}], "edges": [{"source": 1}]}', "(edges[0].target is missing)"),
         (
             '{"nodes": [{"id": 1}], "edges": [{"source": 1, "target": 2}]}',
             "line 1, edge 1: node '2' of graph '1' is in no row",
@@ -191,6 +194,10 @@ def test_bad_files(tmp_path: Path, text: str | bytes, sentence: str):
 def test_files_that_are_not_what_they_are_called(tmp_path: Path):
     (tmp_path / "a.csv.gz").write_bytes(b"graph,source\n")
     assert "a.csv.gz: not a whole gzip file" in message(tmp_path / "a.csv.gz")
+    bomb = gzip.compress(EDGES.encode() + b"1,1,2\n" * (7 << 20), 1)
+    assert len(bomb) < 1 << 20
+    (tmp_path / "bomb.csv.gz").write_bytes(bomb)
+    assert "bomb.csv.gz: would have over 33,554,432 bytes" in message(tmp_path / "bomb.csv.gz")
     (tmp_path / "b.csv.gz").write_bytes(gzip.compress(EDGES.encode())[:-9])
     assert "b.csv.gz: not a whole gzip file" in message(tmp_path / "b.csv.gz")
     (tmp_path / "c.parquet").write_bytes(b"graph,source\n")

@@ -101,6 +101,19 @@ def test_the_claim_of_a_dead_process_lapses(path, monkeypatch):
             assert other.claim(KEY, [2]) == [2]
 
 
+@pytest.mark.parametrize(
+    "owner", ["", "x", ":::", "a:b:c", b"\0\xff", 5, f"{'9' * 30}:1:1", "n:²:u"]
+)
+def test_a_claim_of_nobody_lapses_with_time(path, monkeypatch, owner):
+    with Store(path) as store:
+        store.claim(KEY, [1])
+        store.db.execute("UPDATE claims SET owner = ?", (owner,))
+        store.claim(KEY, [1])  # whether it is alive cannot be known, or it is not
+        monkeypatch.setattr(store_module, "EXPIRY", -1.0)
+        store.db.execute("UPDATE claims SET owner = ?", (owner,))
+        assert store.claim(KEY, [1]) == [1]
+
+
 def test_signs_of_life_keep_a_claim(path, monkeypatch):
     monkeypatch.setattr(store_module, "BEAT", 0.01)
     with Store(path) as store:
@@ -263,6 +276,25 @@ def test_a_damaged_store_is_one_sentence(path, make_record):
     path.write_bytes(content)
     with pytest.raises(LookHopsError, match="cannot be used as a store"):
         Store(path).runs()
+
+
+def test_a_flipped_byte_in_a_row_is_named(path, make_record):
+    """Any byte of what a run gave: the row is refused, or the file is, never read as it is."""
+    with Store(path) as store:
+        store.add("NCI1", "a", KEY, [make_record(1)])
+        (good,) = store.runs()
+        text = store.db.execute("SELECT metrics FROM runs").fetchone()[0]
+    content = path.read_bytes()
+    start = content.index(text.encode())
+    for place in range(start, start + len(text), 7):
+        changed = bytearray(content)
+        changed[place] ^= 1
+        path.write_bytes(changed)
+        with pytest.raises(LookHopsError, match=r"a on NCI1, seed 1|cannot be used"):
+            Store(path).runs()
+    path.write_bytes(content)
+    with Store(path) as store:
+        assert store.runs()[0].record == good.record
 
 
 def run_script(how, path, log, count, runs):

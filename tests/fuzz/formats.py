@@ -1,14 +1,18 @@
 """One good file of every format, how each is damaged, and the commands that read it."""
 
+import gzip
+import json
 import shutil
 import sqlite3
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
 
+import pandas as pd
 from damage import (
     damaged_bytes,
     damaged_json_text,
@@ -21,7 +25,7 @@ from lookhops.datasets.splits import split, write_splits
 from lookhops.errors import LookHopsError
 from lookhops.models import train_into
 from lookhops.options import Architecture, Protocol
-from tu_files import TINY, write_zip
+from tu_files import TINY, write_folder, write_zip
 
 Damage = Callable[[bytes, Random], bytes]
 SMILES = (
@@ -74,6 +78,22 @@ def make_molecules(folder: Path) -> None:
             writer.write(molecule)
 
 
+def make_edge_tables(folder: Path) -> None:
+    """Tables of cases of money transfers: apart, packed, as Parquet, and one graph a line."""
+    from lookhops.datasets.transfers import write_transfers
+
+    write_transfers(folder / "tables", cases=12)
+    edges = (folder / "tables" / "edges.csv").read_bytes()
+    (folder / "e.csv.gz").write_bytes(gzip.compress(edges))
+    pd.read_csv(BytesIO(edges)).to_parquet(folder / "e.parquet")
+    lines = []
+    for number in range(12):
+        nodes = [{"id": i, "age": i % 5, "kind": "ab"[i % 2]} for i in range(5 + number % 2)]
+        ends = [{"source": i, "target": i + 1, "amount": 0.5 * i} for i in range(len(nodes) - 1)]
+        lines.append({"id": f"g{number}", "class": number % 2, "nodes": nodes, "edges": ends})
+    (folder / "g.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+
+
 def make_splits(folder: Path) -> None:
     graphs = load("hops-1", task_size=40)
     graphs.save(folder / "g.graphs")
@@ -123,7 +143,8 @@ def damaged_store(content: bytes, random: Random) -> bytes:
             db.execute(f"UPDATE {table} SET {column} = ?", (text,))
         else:
             value = random.choice((0, -1, 1.5, "text", b"\0\1", 2**62, ""))
-            db.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))
+            with suppress(sqlite3.IntegrityError):  # a column that takes whole numbers alone
+                db.execute(f"UPDATE OR IGNORE {table} SET {column} = ?", (value,))
         db.commit()
         db.close()
         return path.read_bytes()
@@ -140,6 +161,56 @@ def damaged_zip(content: bytes, random: Random) -> bytes:
         return write_zip(Path(folder) / name, texts).read_bytes()
 
 
+def damaged_gzip(content: bytes, random: Random) -> bytes:
+    """A damaged table in a whole file, a damaged file, or one that is too large."""
+    how = random.random()
+    if how < 0.4:
+        return damaged_bytes(content, random)
+    if how < 0.42:
+        return gzip.compress(b"graph,source,target\n" + b"1,1,2\n" * (6 << 20), 1)
+    return gzip.compress(damaged_table(gzip.decompress(content), random), 1)
+
+
+def damaged_parquet(content: bytes, random: Random) -> bytes:
+    """Other columns, values of other types, or other bytes."""
+    if random.random() < 0.4:
+        return damaged_bytes(content, random)
+    frame = pd.read_parquet(BytesIO(content))
+    name = random.choice(list(frame.columns))
+    how = random.randrange(5)
+    if how == 0:
+        frame = frame.drop(columns=name)
+    elif how == 1:
+        frame = frame.rename(columns={name: random.choice(("", "x", "smiles", "graph ", "\u202e"))})
+    elif how == 2:
+        frame = frame.iloc[: random.choice((0, 1, 2))]
+    else:
+        cells = frame[name].tolist()
+        value = random.choice((None, float("nan"), float("inf"), -1, 2**62, "", "\x1b[31m", "²"))
+        chosen = range(len(cells)) if how == 3 else [random.randrange(len(cells))]
+        for row in chosen:
+            cells[row] = value
+        alike = all(isinstance(cell, int | float) for cell in cells)
+        frame[name] = cells if alike else [None if c is None else str(c) for c in cells]
+    changed = BytesIO()
+    frame.to_parquet(changed)
+    return changed.getvalue()
+
+
+def damaged_lines(content: bytes, random: Random) -> bytes:
+    """One line of JSON other than it was, gone, or twice."""
+    lines = content.splitlines()
+    place = random.randrange(len(lines))
+    how = random.randrange(8)
+    if how == 0:
+        del lines[place]
+    elif how == 1:
+        lines.insert(place, lines[place])
+    else:
+        lines[place] = damaged_json_text(lines[place], random)
+    return b"\n".join(lines)
+
+
 def run(line: str) -> int:
     """Run the command in this process; its exit code."""
     import sys
@@ -154,7 +225,12 @@ def run(line: str) -> int:
     return 0
 
 
-READ = ("data info {}", "look {} --bootstrap 0 --max-k 3 --max-hops 1 --seeds 1 --json")
+READ = (
+    "data info {}",
+    "look {} --bootstrap 0 --max-k 3 --max-hops 1 --seeds 1 --json",
+    "data convert {} FOLDER/packed.graphs",
+    "params {}",
+)
 TRAIN = "train {} -o FOLDER/new --seeds 1 --epochs 1 --device cpu --hidden 4 --layers 1 --overwrite"
 
 
@@ -188,12 +264,29 @@ FORMATS = {
     "archive": Format(
         lambda folder: write_zip(folder / "TINY.zip", TINY),
         {"TINY.zip": damaged_zip},
-        readers("TINY.zip")[:1],
+        readers("TINY.zip")[:-1],
     ),
+    "TU folder": Format(
+        lambda folder: write_folder(folder / "TINY", TINY),
+        {f"TINY/TINY_{part}.txt": damaged_table for part in TINY},
+        readers("TINY")[:-1],
+    ),
+    "tables": Format(
+        make_edge_tables,
+        {f"tables/{name}.csv": damaged_table for name in ("edges", "nodes", "graphs")},
+        readers("tables"),
+    ),
+    "packed table": Format(make_edge_tables, {"e.csv.gz": damaged_gzip}, readers("e.csv.gz")[:3]),
+    "parquet": Format(make_edge_tables, {"e.parquet": damaged_parquet}, readers("e.parquet")[:3]),
+    "node-link": Format(make_edge_tables, {"g.jsonl": damaged_lines}, readers("g.jsonl")),
     "molecules": Format(
         make_molecules,
         {"m.csv": damaged_table, "m.smi": damaged_table, "m.sdf": damaged_bytes},
-        [line for name in ("m.csv", "m.smi", "m.sdf") for line in readers(name)[:1]],
+        [
+            line
+            for name in ("m.csv", "m.smi", "m.sdf")
+            for line in (*readers(name)[:1], f"data convert FOLDER/{name} FOLDER/packed.graphs")
+        ],
     ),
     "splits": Format(
         make_splits,

@@ -18,15 +18,21 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 CASES = int(os.environ.get("LOOKHOPS_FUZZ", "2000"))
-SECONDS, MEMORY = 10, 1 << 30
+#: Seconds of a core, and bytes beyond what there was; and seconds without an end, on busy machines.
+SECONDS, MEMORY, HANGS = 10, 1 << 30, 120
 #: Of all cases; those that often end in a training are few.
 SHARES = {
-    **{"archive": 0.2, "results": 0.2, "packed graphs": 0.17, "model": 0.15, "molecules": 0.13},
-    **{"store": 0.1, "resume state": 0.03, "splits": 0.02},
+    **{"results": 0.17, "archive": 0.15, "packed graphs": 0.13, "model": 0.13, "store": 0.1},
+    **{"TU folder": 0.06, "tables": 0.06, "parquet": 0.05, "node-link": 0.05, "molecules": 0.05},
+    **{"packed table": 0.03, "splits": 0.01, "resume state": 0.01},
 }
 #: Cases that have failed once.
 KEPT = [("model", seed) for seed in (39, 137, 221, 305, 380, 435)] + [
     ("splits", 6),
+    ("parquet", 789),
+    ("node-link", 4614),
+    ("store", 1011015),
+    ("results", 2835),
     ("molecules", 4299),
 ]
 
@@ -48,16 +54,15 @@ def attempt(name: str, seed: int) -> None:
     file, damage = random.choice(list(kind.files.items()))
     path = folder / file
     path.write_bytes(damage(path.read_bytes(), random))
-    commands = [line for line in kind.commands if path.suffix not in (".csv", ".smi", ".sdf")
-                or path.name in line or name == "model"]  # fmt: skip
+    commands = [line for line in kind.commands if path.name in line] or list(kind.commands)
     line = random.choice(commands).replace("FOLDER", str(folder))
-    before, start_time = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    before, start_time = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.alarm(60)
+    signal.alarm(HANGS)
     code = run(line)
     signal.alarm(0)
     assert code in (0, 2), f"exit code {code}: {line}"
-    assert time.monotonic() - start_time < SECONDS, line
+    assert time.process_time() - start_time < SECONDS, line
     grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert grown < MEMORY, line
 

@@ -28,5 +28,7 @@ COUNTED(renameat, (int i, const char *a, int j, const char *b), (i, a, j, b))
 COUNTED(unlink, (const char *a), (a))
 COUNTED(unlinkat, (int i, const char *a, int flags), (i, a, flags))
 COUNTED(rmdir, (const char *a), (a))
-COUNTED(fsync, (int i), (i))
-COUNTED(fdatasync, (int i), (i))
+
+/* A killed process leaves what it wrote with the kernel: nothing need wait for the disk. */
+int fsync(int i) { (void)i; count(); return 0; }
+int fdatasync(int i) { (void)i; count(); return 0; }

@@ -6,6 +6,7 @@ import json
 import pickle
 import shutil
 
+import numpy as np
 import pytest
 import safetensors.torch
 import torch
@@ -13,7 +14,7 @@ import torch
 from lookhops import files
 from lookhops.errors import LookHopsError
 from lookhops.models.checkpoint import load_model
-from lookhops.models.folder import FORMAT, run_records
+from lookhops.models.folder import FORMAT, run_records, with_totals
 from lookhops.models.records import RunRecord
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
@@ -261,8 +262,8 @@ def test_the_format_names_this_version():
 
 
 def test_a_folder_of_the_first_version_is_read(folder, tasks):
-    """It has no task, no ``?`` entries, and fewer metrics of each seed."""
-    config = json.loads((folder / "config.json").read_text())
+    """It has no task, no ``?`` entries, fewer metrics of each seed, and totals of them."""
+    config = with_totals(json.loads((folder / "config.json").read_text()))
     kept = ("accuracy", "balanced_accuracy", "macro_f1", "auroc", "loss", "temperature")
     for seed, metrics in config["metrics"]["seeds"].items():
         short = {name: metrics[name] for name in (*kept, "test_graphs")}
@@ -277,6 +278,19 @@ def test_a_folder_of_the_first_version_is_read(folder, tasks):
     assert records[0].metrics["epochs"] == 4
     assert records[0].metrics["train_graphs"] == 64
     assert records[0].machine.device == "cpu"
+
+
+def test_what_the_records_say_stands_in_one_place(folder):
+    stored = json.loads((folder / "config.json").read_text())
+    assert not {"epochs", "best_epoch", "parameters", "seconds_per_epoch"} & stored.keys()
+    config = load_model(folder).config
+    assert config["epochs"] == {"11": 4, "22": 4}
+    each = stored["metrics"]["seeds"]
+    assert config["best_epoch"] == {seed: own["best_epoch"] for seed, own in each.items()}
+    weights = load_model(folder).weights[11][0]
+    assert config["parameters"] == sum(value.numel() for value in weights.values())
+    per_epoch = [own["seconds_per_epoch"] for own in each.values()]
+    assert config["seconds_per_epoch"] == pytest.approx(np.mean(per_epoch))
 
 
 def test_the_records_in_the_folder_are_whole(model_folder):

@@ -102,6 +102,7 @@ def _tune(
             def tell(text: str, finished: int) -> None:
                 bar.advance(task, finished)
                 print_line(f"{text} ({duration(time.monotonic() - start)})", err)
+                check()
 
             return tune_into(
                 output,

@@ -8,7 +8,7 @@ of the graph, as its ``id`` and its ``class``, stands beside these or under ``"g
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,15 @@ from lookhops.files import read_bytes
 from lookhops.graphs.tables.columns import Tables
 from lookhops.graphs.tables.table import Table
 from lookhops.options import Reading
+from lookhops.schema import AtLeast, read
 
 #: The column that joins the three tables: no feature has its name.
 LINE = "(line)"
+#: What a line must hold at least.
+_NODES: Any = Sequence[AtLeast({"id": Any})]  # type: ignore[misc]
+_EDGES: Any = Sequence[AtLeast({"source": Any, "target": Any})]  # type: ignore[misc]
+GRAPH = AtLeast({"nodes": _NODES, "edges?": _EDGES, "links?": _EDGES})
+FORM = 'one is {"nodes": [{"id": 1}, ...], "edges": [{"source": 1, "target": 2}, ...]}'
 _PARTS = ("nodes", "edges", "links", "graph", "directed", "multigraph")
 
 
@@ -31,10 +37,9 @@ def read_node_link(path: Path, reading: Reading, remembered: Reading) -> Tables:
     graphs, nodes, edges = [], [], []
     directions: dict[bool, int] = {}
     for number, line in _lines(path):
-        where = f"{path}, line {number}"
         graphs.append({LINE: number, **_about(line)})
-        nodes += _entries(where, line, ("nodes",), number)
-        edges += _entries(where, line, ("edges", "links"), number)
+        nodes += _entries(line["nodes"], number)
+        edges += _entries(line.get("edges", line.get("links", [])), number)
         directions.setdefault(bool(line.get("directed", False)), number)
     if len(directions) > 1:
         one, other = sorted(directions.values())
@@ -80,14 +85,15 @@ def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             continue
         try:
             line = json.loads(text.decode("utf-8-sig"))
-        except (UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+            if b"\\u" in text:  # half of a surrogate pair is JSON, but no character
+                json.dumps(line, ensure_ascii=False).encode()
+        except (UnicodeError, json.JSONDecodeError, RecursionError) as error:
             raise LookHopsError(f"{path}, line {number}: not JSON ({error}).") from error
-        if not isinstance(line, dict) or "nodes" not in line:
-            raise LookHopsError(
-                f'{path}, line {number}: not a graph; one is {{"nodes": [{{"id": 1}}, ...], '
-                '"edges": [{"source": 1, "target": 2}, ...]}.'
-            )
-        yield number, line
+        try:
+            graph: dict[str, Any] = read(GRAPH, line)
+        except LookHopsError as error:
+            raise LookHopsError(f"{path}, line {number}: not a graph ({error}); {FORM}.") from error
+        yield number, graph
 
 
 def _about(line: dict[str, Any]) -> dict[str, Any]:
@@ -97,19 +103,8 @@ def _about(line: dict[str, Any]) -> dict[str, Any]:
     return (under if isinstance(under, dict) else {}) | beside
 
 
-def _entries(
-    where: str, line: dict[str, Any], parts: tuple[str, ...], number: int
-) -> list[dict[str, Any]]:
+def _entries(entries: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
     """The nodes or edges of a graph, each with its line."""
-    entries: Any = next((line[part] for part in parts if part in line), [])
-    needed = ("id",) if parts == ("nodes",) else ("source", "target")
-    fine = isinstance(entries, list) and all(
-        isinstance(entry, dict) and all(key in entry for key in needed) for entry in entries
-    )
-    if not fine:
-        raise LookHopsError(
-            f"{where}: each of its {parts[0]} must be an object with {' and '.join(needed)}."
-        )
     return [{LINE: number, **{k: v for k, v in entry.items() if k != "key"}} for entry in entries]
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.ray_runner import RETRIES, connected, import_ray
-from lookhops.files import read_json
 from lookhops.graphs import Graphs
 from lookhops.models import train_into
-from lookhops.models.folder import CONFIG
+from lookhops.models.folder import read_config
 from lookhops.options import Architecture, Protocol
 from lookhops.training.workers import WorkerLost, Workers
 
@@ -60,8 +59,7 @@ def train_on_ray(
                 told |= {"resume": True, "overwrite": False}
             else:
                 break
-        config = read_json(place / CONFIG)
-    assert isinstance(config, dict)
+        config = read_config(place)
     return config
 
 

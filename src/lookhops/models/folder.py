@@ -53,6 +53,8 @@ METRICS = {
     **dict.fromkeys(("seeds", "summary"), Mapping[str, Mapping[str, Any]]),
     "confusion?": Sequence[Sequence[Count]],
 }
+#: What the record of a seed says of its training; of one that ended before its test all there is.
+TRAINED = dict.fromkeys(("epochs", "best_epoch", "parameters"), Count)
 CONFIG_TYPE = AtLeast(
     {
         "architecture": Architecture,
@@ -62,9 +64,10 @@ CONFIG_TYPE = AtLeast(
         "task?": Mapping[str, Any],
         "versions": Mapping[str, str],
         "machine": Machine,
-        "parameters": Count,
-        "seconds_per_epoch": NotNegative | None,
-        **dict.fromkeys(("epochs", "best_epoch"), Mapping[str, Count]),
+        "parameters?": Count,
+        "seconds_per_epoch?": NotNegative | None,
+        **dict.fromkeys(("epochs?", "best_epoch?"), Mapping[str, Count]),
+        "untested?": Mapping[str, Mapping[str, Count]],
         "members?": Mapping[str, Positive],
         "final?": bool,
         "final_model?": AtLeast(dict.fromkeys(("epochs", "graphs", "members"), Positive)),
@@ -97,6 +100,7 @@ def read_config(folder: Path) -> dict[str, Any]:
         classes, confusion = len(config["data"]["class_names"]), config["metrics"].get("confusion")
         if confusion is not None and {len(confusion), *map(len, confusion)} != {classes}:
             raise LookHopsError(f"metrics.confusion is not a table of {classes} by {classes}")
+        config = with_totals(config)
         for name in ("epochs", "best_epoch"):
             if strange := [seed for seed in config[name] if not seed.isdecimal()]:
                 raise LookHopsError(f"{name}.{strange[0]} is not a seed")
@@ -107,8 +111,35 @@ def read_config(folder: Path) -> dict[str, Any]:
     return config
 
 
+def with_totals(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What ``config.json`` holds, with what its records say of all seeds.
+
+    Added are the ``epochs`` and the ``best_epoch`` of each seed, the ``parameters`` of a network
+    and the mean ``seconds_per_epoch``. Earlier versions wrote these too: theirs stay.
+    """
+    if all(name in config for name in ("epochs", "best_epoch", "parameters")):
+        return dict(config)
+    tested, untested = config["metrics"]["seeds"], config.get("untested", {})
+    runs: dict[str, Mapping[str, Any]] = {}
+    for seed in map(str, config["protocol"]["seeds"]):
+        if seed in tested or seed in untested:
+            runs[seed] = tested.get(seed) or untested[seed]
+            read(AtLeast(TRAINED), runs[seed], f"metrics.seeds.{seed}")
+    if not runs:
+        raise LookHopsError("metrics.seeds has no seed of the protocol")
+    first, members = next(iter(runs)), config.get("members", {})
+    seconds = [run["seconds_per_epoch"] for run in tested.values() if "seconds_per_epoch" in run]
+    totals = {
+        "parameters": runs[first]["parameters"] // members.get(first, 1),
+        "seconds_per_epoch": float(np.mean(seconds)) if seconds else None,
+        **{n: {seed: run[n] for seed, run in runs.items()} for n in ("epochs", "best_epoch")},
+    }
+    return {**totals, **config}
+
+
 def run_records(config: Mapping[str, Any]) -> tuple[RunRecord, ...]:
     """The records of the seeds that were tested; those of earlier versions lack some metrics."""
+    config = with_totals(config)
     shared = {name: config[name] for name in ("versions", "machine")}
     train = int(config["protocol"]["fractions"][0] * config["data"]["graphs"])
     found = []

@@ -9,7 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -33,9 +32,10 @@ from lookhops.models.folder import (
     REFERENCE,
     WEIGHTS,
     calibration_of,
+    with_totals,
 )
 from lookhops.models.graph_counts import graph_counts
-from lookhops.models.records import Machine, versions
+from lookhops.models.records import Machine, trained, versions
 from lookhops.models.reference import Reference
 from lookhops.nn import Architecture
 from lookhops.options import AS_USUAL, Protocol, Reading
@@ -128,7 +128,6 @@ def save_model(
         information: The hop information that chose k, if it was measured.
         final: The run on all graphs, if there was one.
     """
-    networks = [one for run in runs for one in run.networks]
     weights: dict[str, Tensor] = {}
     for run in (*runs, final) if final else runs:
         for one in run.networks:
@@ -144,17 +143,14 @@ def save_model(
     splits = [run.split for run in ((*runs, final) if final else runs)]
     compared = Reference.of(graphs, splits, _nonconformity(runs, graphs, task, calibrations))
     reference = pack_tensors(compared.tensors(), {})
-    seconds = [row["seconds"] for one in networks for row in one.history]
+    untested = {str(run.seed): trained(run) for run in runs if not run.predictions}
     config = {
         "format": FORMAT,
         **settings,
         "task": task.to_dict(),
         "versions": versions(),
         "machine": asdict(Machine.here(device)),
-        "parameters": sum(value.numel() for value in runs[0].weights.values()),
-        "seconds_per_epoch": float(np.mean(seconds)) if seconds else None,
-        "epochs": {str(run.seed): len(run.history) for run in runs},
-        "best_epoch": {str(run.seed): run.best_epoch for run in runs},
+        **({"untested": untested} if untested else {}),
         "members": {str(run.seed): len(run.networks) for run in runs},
         **({"final_model": _about_final(final)} if final else {}),
         "metrics": metrics,
@@ -168,14 +164,14 @@ def save_model(
         "history_sha256": hashlib.sha256(history).hexdigest(),
     }
     written = {WEIGHTS: content, HISTORY: history, PREDICTIONS: answers, REFERENCE: reference}
-    written[CARD] = model_card(config, task, compared.limit).encode()
+    written[CARD] = model_card(with_totals(config), task, compared.limit).encode()
     with changing(folder, without=[INFORMATION]) as new:
         for name, each in written.items():
             write_bytes(new / name, each)
         if information is not None:
             write_json(new / INFORMATION, information)
         write_json(new / CONFIG, config)
-    return config
+    return with_totals(config)
 
 
 def _about_final(run: Run) -> dict[str, Any]:

@@ -9,16 +9,14 @@ from typing import Any
 
 from lookhops import __version__
 from lookhops.errors import LookHopsError
-from lookhops.files import replacing
+from lookhops.files import write_text
 from lookhops.report.content import Chart, Report
 from lookhops.report.look import stylesheet
 
 
 def write_report(report: Report, path: Path) -> Path:
     """Write the page; an interrupted write leaves what was there before."""
-    text = render(report)
-    with replacing(path) as part:
-        part.write_text(text, encoding="utf-8", newline="\n")
+    write_text(path, render(report))
     return path
 
 

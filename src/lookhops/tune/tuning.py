@@ -71,7 +71,8 @@ def tune_into(
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
         overwrite: Begin anew, whatever is in the folder.
         tell: Called with each thing worth telling, and how many trials and runs are finished.
-        on_epoch: Called after each epoch of a search; an exception from it ends the tuning.
+        on_epoch: Called after each epoch of a search and of the folder's model; an exception from
+            it, or from ``tell``, ends the tuning.
         command: The command line that asked for it, kept with the model.
         reading: How the graphs were read, kept with the model.
     """
@@ -105,7 +106,9 @@ def tune_into(
     )
     found.write(folder)
     first = plan.of_seeds(plan.protocol.seeds[:1])
-    _train(folder, graphs, chosen[first.protocol.seeds[0]], first, device, command, reading)
+    best_of_first = chosen[first.protocol.seeds[0]]
+    kept: dict[str, Any] = {"device": device, "command": command, "reading": reading}
+    _train(folder, graphs, best_of_first, first, on_epoch=on_epoch, **kept)
     return found
 
 
@@ -180,9 +183,7 @@ def _train(
     graphs: Graphs,
     candidate: Candidate,
     plan: SplitPlan,
-    device: str,
-    command: str | None,
-    reading: Reading,
+    **options: Any,
 ) -> None:
     """Train the chosen configuration as ``lookhops train`` does, unless the folder has it."""
     architecture, protocol = candidate.rates.applied(candidate.architecture, plan.protocol)
@@ -196,9 +197,7 @@ def _train(
         architecture,
         protocol,
         splits=replace(plan, protocol=protocol),
-        device=device,
         resume=same,
         overwrite=not same,
-        command=command,
-        reading=reading,
+        **options,
     )

@@ -58,7 +58,10 @@ class Table:
                 f"{self.place(missing.argmax())}: the column {column!r} is empty there; every row "
                 "needs its id."
             )
-        if pd.api.types.is_float_dtype(ids) and bool((ids == ids.round()).all()):
+        exact = 2**53  # from here on floats skip whole numbers; infinity is none
+        if pd.api.types.is_float_dtype(ids) and bool(
+            ((ids == ids.round()) & (ids.abs() < exact)).all()
+        ):
             ids = ids.astype(np.int64)  # whole numbers that a blank once made floats
         return ids if pd.api.types.is_integer_dtype(ids) else ids.astype(str)
 
