@@ -4,18 +4,19 @@
     python benchmarks/growth.py --device cuda    # seconds, on a GPU
 
 Prints, for each, the time of an epoch and the memory that it took, and the slope of both: the
-exponent b of cost = a * size^b between the last two doublings, where what is constant matters
-least. 1 is proportional, 0 is free. Times on the CPU are of the processor, not of the clock, so
-that other programs matter little.
+exponent b of cost = a * size^b, by least squares over the last four sizes, where what is constant
+matters least. 1 is proportional, 0 is free. Times on the CPU are of the processor, not of the
+clock, so that other programs matter little.
 """
 
 from __future__ import annotations
 
 import argparse
+import ctypes
 import multiprocessing
 import time
-from math import log2
 
+import numpy as np
 import torch
 
 from lookhops.datasets.splits import Split
@@ -25,8 +26,9 @@ from lookhops.options import Architecture, Protocol
 from lookhops.tasks import task_of
 from lookhops.training.stacked import StackedEngine
 
-DOUBLINGS = 5
-LABELS, BATCH = 16, 64
+DOUBLINGS, FITTED = 5, 4
+LABELS, BATCH = 16, 256
+SMALLEST = {"graphs": 16, "nodes": 8, "hops": 1, "channels": 16, "seeds": 1}
 
 
 def random_graphs(count: int, nodes: int) -> Graphs:
@@ -52,12 +54,12 @@ def axes(large: bool) -> dict[str, list[dict[str, int]]]:
     start = (
         {"graphs": 4096, "nodes": 16, "hops": 1, "channels": 32, "seeds": 1}
         if large
-        else {"graphs": 128, "nodes": 8, "hops": 1, "channels": 16, "seeds": 1}
+        else {"graphs": 256, "nodes": 8, "hops": 1, "channels": 16, "seeds": 1}
     )
     middle = (
         {"graphs": 4096, "nodes": 32, "hops": 2, "channels": 128, "seeds": 1}
         if large
-        else {"graphs": 256, "nodes": 16, "hops": 2, "channels": 32, "seeds": 1}
+        else {"graphs": 256, "nodes": 32, "hops": 2, "channels": 64, "seeds": 1}
     )
     return {
         axis: [{**middle, axis: first * 2**i} for i in range(DOUBLINGS + 1)]
@@ -69,11 +71,10 @@ def cost(setting: dict[str, int], device: torch.device) -> tuple[float, float]:
     """Seconds of an epoch, and MiB at its peak above what was there before."""
     graphs = random_graphs(setting["graphs"], setting["nodes"])
     architecture = Architecture(k=setting["hops"], hidden=setting["channels"], layers=3)
-    size = BATCH if device.type == "cpu" else 256
-    protocol = Protocol(seeds=tuple(range(setting["seeds"])), batch_size=size)
+    protocol = Protocol(seeds=tuple(range(setting["seeds"])), batch_size=BATCH)
     every = torch.arange(len(graphs))
-    splits = [Split(every, every[:size], every[:size]) for _ in protocol.seeds]
-    before = resident() if device.type == "cpu" else 0
+    splits = [Split(every, every[:BATCH], every[:BATCH]) for _ in protocol.seeds]
+    before = resident() if device.type == "cpu" else torch.cuda.memory_allocated()
     clock = time.process_time if device.type == "cpu" else time.perf_counter
     with peak_memory(device) as peak:
         engine = StackedEngine(
@@ -81,7 +82,7 @@ def cost(setting: dict[str, int], device: torch.device) -> tuple[float, float]:
         )
         engine.epoch(1)
         taken = []
-        for number in range(2, 5):
+        for number in range(2, 4):
             start = clock()
             engine.epoch(number)
             taken.append(clock() - start)
@@ -89,6 +90,8 @@ def cost(setting: dict[str, int], device: torch.device) -> tuple[float, float]:
 
 
 def resident() -> int:
+    """Bytes that this process holds, after it gave back what it does not use."""
+    ctypes.CDLL("libc.so.6").malloc_trim(0)
     with open("/proc/self/statm") as file:  # noqa: PTH123
         return int(file.read().split()[1]) * 4096
 
@@ -96,6 +99,7 @@ def resident() -> int:
 def in_a_process(setting: dict[str, int]) -> tuple[float, float]:
     """The cost in a process of its own, so that its memory is its own too."""
     with multiprocessing.get_context("fork").Pool(1) as pool:
+        pool.apply(cost, (SMALLEST, torch.device("cpu")))  # what is loaded once does not grow
         return pool.apply(cost, (setting, torch.device("cpu")))
 
 
@@ -121,7 +125,7 @@ def main() -> None:
             ("", memory, "memory, MiB", 1),
         ):
             cells = " | ".join(f"{scale * value:,.1f}" for value in values)
-            slope = log2(max(values[-1], 1e-9) / max(values[-3], 1e-9)) / 2
+            slope = np.polyfit(range(FITTED), np.log2(values[-FITTED:]), 1)[0]
             print(f"| {name} | {unit} | {cells} | {slope:.2f} |", flush=True)
 
 

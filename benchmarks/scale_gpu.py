@@ -2,17 +2,16 @@
 
     python benchmarks/scale_gpu.py --graphs 10000000 --folder /tmp
 
-Makes a packed file, then trains some thousand steps over graphs drawn from all of it, each form in
-a process of its own: resident (all graphs on the device) and streamed (graphs stay in the mapped
-file). Prints milliseconds a step, their ratio, and what the process held in main memory: its own
-(anonymous) memory at its peak, which is what counts against other programs, and the pages of the
-mapped file that the system cached for it, which it may take back.
+Makes a packed file, then trains some hundred steps over graphs drawn from all of it, streamed
+(graphs stay in the mapped file) and then resident (all graphs on the device). Prints milliseconds a
+step, their ratio, and what the process held in main memory while it streamed: its own (anonymous)
+memory at its peak, which is what counts against other programs, and the pages of the mapped file
+that the system cached for it, which it may take back.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import subprocess
 import sys
 import threading
@@ -29,6 +28,8 @@ from lookhops.tasks import task_of
 from lookhops.training.stacked import StackedEngine
 from repeated import repeated
 
+#: Graphs of the case with exact neighbourhoods.
+FEW = 1_000_000
 CASES = {
     "LiCheb, one seed": (Architecture(), 1),
     "LiCheb, ten seeds": (Architecture(), 10),
@@ -63,88 +64,70 @@ def draw(graphs: Graphs, steps: int, batch: int, seed: int) -> Split:
     return Split(train, order[-batch:].clone(), order[-2 * batch : -batch].clone())
 
 
-def measure(path: Path, stream: bool, steps: int, device: torch.device, only: str) -> None:
-    """Time a form; prints one line of JSON."""
-    memory, begun = Memory(), time.perf_counter()
-    graphs = Graphs.load(path)
-    loaded = time.perf_counter()
-    assert graphs.is_undirected
-    found = {"load_s": loaded - begun, "undirected_s": time.perf_counter() - loaded}
-    task = task_of(graphs)
-    for name, (architecture, seeds) in CASES.items():
-        if only not in name:
-            continue
-        protocol = Protocol(seeds=tuple(range(seeds)), stream=stream)
-        splits = [draw(graphs, steps, protocol.batch_size, seed) for seed in protocol.seeds]
-        start = time.perf_counter()
-        try:
-            engine = StackedEngine(
-                graphs, task, splits, protocol.seeds, architecture, protocol, device
-            )
-            engine.epoch(1)
-        except torch.cuda.OutOfMemoryError:
-            print(f"{name}: no room on the device", file=sys.stderr)
-            break
-        prepared = time.perf_counter()
-        engine.epoch(2)  # it waits for the device to add up its losses
-        taken = min(steps, -(-len(splits[0].train) // protocol.batch_size))
-        found[name] = {
-            "prepare_s": prepared - start,
-            "ms": 1000 * (time.perf_counter() - prepared) / taken,
-        }
-        del engine
-        if device.type == "cuda":
-            found[name]["device_GiB"] = torch.cuda.max_memory_allocated() / 2**30
-            torch.cuda.empty_cache()
-            torch.cuda.reset_peak_memory_stats()
-    found |= {"own_GiB": memory.own, "mapped_GiB": memory.mapped}
-    print(json.dumps(found))
+def step_times(graphs: Graphs, stream: bool, steps: int, device: torch.device, case: str) -> float:
+    """Milliseconds a step of a form, which are printed."""
+    architecture, seeds = CASES[case]
+    protocol = Protocol(seeds=tuple(range(seeds)), stream=stream)
+    splits = [draw(graphs, steps, protocol.batch_size, seed) for seed in protocol.seeds]
+    form, start = "streamed" if stream else "resident", time.perf_counter()
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+    engine = StackedEngine(
+        graphs, task_of(graphs), splits, protocol.seeds, architecture, protocol, device
+    )
+    ready = time.perf_counter()
+    engine.epoch(1)
+    begun = time.perf_counter()
+    engine.epoch(2)  # it waits for the device to add up its losses
+    taken = 1000 * (time.perf_counter() - begun) / engine.plans["train"].shape[1]
+    held = torch.cuda.max_memory_allocated() / 2**30 if device.type == "cuda" else 0
+    print(
+        f"{case}, {len(graphs):,} graphs, {form}: {taken:.3f} ms a step; ready in "
+        f"{ready - start:.1f} s, first epoch {begun - ready:.1f} s; {held:.2f} GiB on the device",
+        flush=True,
+    )
+    return taken
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--graphs", type=int, default=10_000_000)
     parser.add_argument("--folder", type=Path, default=Path("/tmp"))
-    parser.add_argument("--steps", type=int, default=1000)
+    parser.add_argument("--steps", type=int, default=500)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--only", default="")
-    parser.add_argument("--form", choices=["streamed", "resident"])
+    parser.add_argument("--make", action="store_true", help="make the file and end")
     args = parser.parse_args()
-    path = args.folder / f"NCI1-{args.graphs}.graphs"
-    if args.form:
-        measure(path, args.form == "streamed", args.steps, torch.device(args.device), args.only)
-        return
-    if not path.exists():
-        start = time.perf_counter()
+    path, device = args.folder / f"NCI1-{args.graphs}.graphs", torch.device(args.device)
+    if args.make:
         repeated(load("NCI1"), args.graphs).save(path)
+        return
+    if not path.exists():  # in another process, whose memory does not count
+        start = time.perf_counter()
+        subprocess.run([sys.executable, __file__, *sys.argv[1:], "--make"], check=True)
         size = path.stat().st_size / 2**30
-        print(f"{path.name}: {size:.2f} GiB written in {time.perf_counter() - start:.1f} s")
+        print(f"{path.name}: {size:.2f} GiB made in {time.perf_counter() - start:.1f} s")
+    memory, start = Memory(), time.perf_counter()
+    graphs = Graphs.load(path)
+    loaded = time.perf_counter()
+    assert graphs.is_undirected
+    checked = time.perf_counter() - loaded
+    print(f"mapped in {loaded - start:.1f} s, directions checked in {checked:.1f} s", flush=True)
+    few = graphs if len(graphs) <= FEW else graphs[:FEW]  # neighbourhoods of all have no room
     found = {}
-    for form in ("streamed", "resident"):
-        done = subprocess.run(
-            [sys.executable, __file__, *sys.argv[1:], "--form", form],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        if done.returncode:
-            print(f"{form}: failed")
-            continue
-        found[form] = json.loads(done.stdout.splitlines()[-1])
-        own = found[form]
-        print(
-            f"{form}: loaded in {own['load_s']:.1f} s, directions checked in "
-            f"{own['undirected_s']:.1f} s; main memory {own['own_GiB']:.2f} GiB of its own, "
-            f"{own['mapped_GiB']:.2f} GiB of mapped files"
-        )
-    for name in CASES:
-        if all(name in own for own in found.values()) and len(found) == 2:
-            slow, fast = found["streamed"][name], found["resident"][name]
+    for stream in (True, False):
+        for case in CASES:
+            own = few if "recommended" in case else graphs
+            found[case, stream] = step_times(own, stream, args.steps, device, case)
+            if device.type == "cuda":
+                torch.cuda.empty_cache()
+        if stream:
             print(
-                f"{name}: {slow['ms']:.3f} ms a step streamed, {fast['ms']:.3f} resident, ratio "
-                f"{slow['ms'] / fast['ms']:.2f}; prepared in {slow['prepare_s']:.1f} and "
-                f"{fast['prepare_s']:.1f} s; on the device {slow.get('device_GiB', 0):.2f} and "
-                f"{fast.get('device_GiB', 0):.2f} GiB"
+                f"main memory while streaming: {memory.own:.2f} GiB of its own, "
+                f"{memory.mapped:.2f} GiB of mapped files",
+                flush=True,
             )
+    for case in CASES:
+        print(f"{case}: streamed over resident {found[case, True] / found[case, False]:.2f}")
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """``lookhops explain`` by running it."""
 
+import csv
 import json
 import math
 import xml.etree.ElementTree as ET
@@ -67,6 +68,18 @@ def test_what_pooling_kept_is_a_view_of_its_own(lookhops, model, tmp_path):
     assert code == 0
     assert json.loads(out)["seed"] == 22
     assert "picture" not in json.loads(out)["graphs"][0]
+
+
+def test_neighbourhoods_are_a_table_and_pictures(lookhops, model, tmp_path):
+    source = ["hops-1", "--task-size", "60", "--view", "neighbourhoods"]
+    code, out, err = lookhops("explain", model, *source, "-o", tmp_path / "n")
+    assert code == 0, err
+    assert "neighbourhoods.csv" in out
+    with (tmp_path / "n" / "neighbourhoods.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert {row["side"] for row in rows} == {"different", "same"}
+    for row in rows:
+        ET.fromstring((tmp_path / "n" / row["picture"]).read_text())
 
 
 def test_names_of_pictures_are_safe_and_differ(lookhops, tmp_path):

@@ -40,7 +40,8 @@ def test_a_report_of_a_model(lookhops, model, tmp_path):
     assert code == 0, err
     said = json.loads(out)
     assert said["bytes"] == page.stat().st_size < 6_000_000
-    assert list(said["sections"]) == ["data", "training", "results", "looked", "reproduce"]
+    names = ["data", "training", "results", "shares", "looked", "reproduce"]
+    assert list(said["sections"]) == names
     assert '<li class="card"' in page.read_text(encoding="utf-8")
 
 

@@ -64,7 +64,7 @@ def test_markup_in_names_is_text(opened):
 
 
 def test_a_slider_changes_its_picture_and_says_so(opened):
-    card, other = opened.find_elements(By.CSS_SELECTOR, ".card")[:2]
+    card, other = opened.find_elements(By.CSS_SELECTOR, ".gallery .card")[:2]
     slider = card.find_element(By.CSS_SELECTOR, "input")
     said = card.find_element(By.CSS_SELECTOR, "output")
     assert said.text.startswith("whole graph:")
@@ -91,7 +91,7 @@ def test_one_slider_moves_all_cards_and_filters_choose_among_them(opened):
     master = opened.find_element(By.CSS_SELECTOR, ".master input")
     opened.execute_script("arguments[0].focus()", master)
     master.send_keys(Keys.ARROW_RIGHT)
-    cards = opened.find_elements(By.CSS_SELECTOR, ".card")
+    cards = opened.find_elements(By.CSS_SELECTOR, ".gallery .card")
     assert {
         card.find_element(By.CSS_SELECTOR, "input").get_attribute("value") for card in cards
     } == {"1"}
@@ -162,7 +162,7 @@ def test_everything_has_a_text_alternative(opened):
         assert len(chart.get_attribute("aria-label")) > 20
         assert figure.find_element(By.CSS_SELECTOR, "details table tbody tr")
         assert figure.find_element(By.CSS_SELECTOR, "figcaption").text
-    for picture in opened.find_elements(By.CSS_SELECTOR, ".card svg"):
+    for picture in opened.find_elements(By.CSS_SELECTOR, ".card > svg"):
         assert picture.get_attribute("role") == "img"
         assert picture.get_attribute("aria-label")
     fields = opened.find_elements(By.CSS_SELECTOR, "input, select")

@@ -34,6 +34,7 @@ class View(StrEnum):
 
     shares = "shares"
     kept = "kept"
+    neighbourhoods = "neighbourhoods"
 
 
 class Pictured(Protocol):
@@ -59,7 +60,8 @@ def explain(
         View,
         typer.Option(
             help="`shares`: each node's and edge's share of the answer; `kept`: which nodes each "
-            "pooling layer kept, which says little about what matters.",
+            "pooling layer kept, which says little about what matters; `neighbourhoods`: those "
+            "that weigh most for each class, or for high and low values, as they stand in INPUT.",
         ),
     ] = View.shares,
     of_target: Annotated[
@@ -101,6 +103,9 @@ def explain(
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
     predictor = Predictor(model, device)
     graphs = reading.load_input(source, predictor.checkpoint.reading)
+    if view is View.neighbourhoods:
+        _speak(predictor, graphs, of_target, output, pictures, as_json)
+        return
     folder = changing(output) if output else nullcontext()
     with warnings_as_lines(), progress_bar() as bar, folder as new:
         explained = (
@@ -152,6 +157,39 @@ def kept(predictor: Predictor, graphs: Graphs, seed: int | None) -> Iterator[Pic
     from lookhops.models.explain import explain as explain_graphs
 
     return explain_graphs(predictor, graphs, seed)
+
+
+def _speak(
+    predictor: Predictor,
+    graphs: Graphs,
+    target: str | None,
+    output: Path | None,
+    pictures: bool,
+    as_json: bool,
+) -> None:
+    """The neighbourhoods with most weight: a table, and a picture of each."""
+    from lookhops.explanations.neighbourhoods import speaking_neighbourhoods
+    from lookhops.tables import to_csv
+
+    with warnings_as_lines():
+        every = speaking_neighbourhoods(predictor, graphs, target)
+    rows: list[dict[str, Any]] = []
+    taken: set[str] = set()
+    with changing(output) if output else nullcontext() as new:
+        for side, found in every.items():
+            for place, one in enumerate(found, 1):
+                rows.append({"place": place, **one.record()})
+                if new is not None and pictures:
+                    rows[-1]["picture"] = _new_name(f"{side}-{place:02d}", taken)
+                    write_text(new / rows[-1]["picture"], one.picture())
+        if new is not None:
+            cells = [{**row, "examples": " | ".join(row["examples"])} for row in rows]
+            write_text(new / "neighbourhoods.csv", to_csv(cells))
+    if as_json:
+        print_json({"model": str(predictor.checkpoint.folder), "neighbourhoods": rows})
+    else:
+        drawn = f" and {counted(len(rows), 'picture')}" if pictures and rows else ""
+        print_line(f"{output}: neighbourhoods.csv{drawn}")
 
 
 def _seed(predictor: Predictor, view: View, seed: int | None) -> dict[str, Any]:

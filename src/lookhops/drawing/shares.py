@@ -80,7 +80,13 @@ class SharedGraph:
 
 
 def draw_shares(
-    graph: SharedGraph, limit: float, unit: str, head: str = "", lines: Sequence[str] = ()
+    graph: SharedGraph,
+    limit: float,
+    unit: str,
+    head: str = "",
+    lines: Sequence[str] = (),
+    styled: bool = True,
+    words: str = "",
 ) -> str:
     """An SVG with every part coloured by its share: orange towards the answer, blue away from it.
 
@@ -93,6 +99,8 @@ def draw_shares(
         unit: What shares are counted in, for the legend.
         head: Written above.
         lines: Written below.
+        styled: Whether it brings its own colours; a page that shows it may have them.
+        words: The picture in words, where nothing is written in it, for who does not see it.
     """
     limit = limit if limit > 0 else 1.0
     shown, overview = graph, None
@@ -105,6 +113,8 @@ def draw_shares(
         .get_template("shares.svg")
         .render(
             size=SIZE,
+            styled=styled,
+            words=words or " ".join((head, *lines)),
             page=PAGE,
             head=short(head, HEAD),
             full_head=head,

@@ -78,11 +78,11 @@ class Attribution:
         order = np.argsort(-np.abs(shares), kind="stable")[:NAMED]
         parts = [f"{self._called(number)} {_signed(shares[number])}" for number in order.tolist()]
         rest = float(shares.sum() - shares[order].sum())
-        said = f"{self.unit[0].upper()}{self.unit[1:]} {_signed(self.value)}"
-        most = f", most of it by {joined(parts)}" if parts else ""
+        said = f"{self.unit[0].upper()}{self.unit[1:]} {_signed(self.value)}."
+        most = f" The largest parts are {joined(parts)}; all others" if parts else " All parts"
         return (
-            f"{said}{most}; all other parts together {_signed(rest)}, the graph as a whole "
-            f"{_signed(self.whole)}, an average graph {_signed(self.baseline)}."
+            f"{said}{most} together {_signed(rest)}, the graph as a whole {_signed(self.whole)}, "
+            f"an average graph {_signed(self.baseline)}."
         )
 
     def _called(self, part: int) -> str:

@@ -101,7 +101,7 @@ class Attributions:
             value=float(self.value[number]),
             baseline=float(self.baseline[number]),
             whole=float(self.whole[number]),
-            names=_names(graphs, first, last, smiles is not None),
+            names=node_names(graphs, first, last, smiles is not None),
             node=self.node[first:last],
             node_spread=self.node_spread[first:last],
             edges=edges,
@@ -126,7 +126,7 @@ class Attributions:
         return self.graphs.to("cpu")
 
 
-def _names(graphs: Graphs, first: int, last: int, molecule: bool) -> list[str]:
+def node_names(graphs: Graphs, first: int, last: int, molecule: bool) -> list[str]:
     """What the nodes of a graph are called: by their first label, and their number."""
     word = "atom" if molecule else "node"
     plain = [f"{word} {number}" for number in range(last - first)]

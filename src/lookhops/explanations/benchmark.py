@@ -13,6 +13,7 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from math import isnan
 from pathlib import Path
 
 import numpy as np
@@ -27,10 +28,11 @@ from lookhops.explanations.truths import TRUTHS, TruthTask, truth_task
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
 from lookhops.options import RECOMMENDED, Architecture, Protocol
+from lookhops.words import NONE
 
-#: The ratio of the pooling that only its own row is about, besides the recommended one.
-STRICT_RATIO = 0.5
-POOLING = "kept by pooling"
+#: A row of its own: what pooling keeps in a model that is trained with a ratio of 0.5.
+POOLING, STRICT = "kept by pooling", "kept by pooling, ratio 0.5"
+ROWS = (*EXPLAINERS, STRICT)
 
 
 @dataclass(frozen=True)
@@ -157,18 +159,18 @@ def run(
 ) -> list[Row]:
     """Every row, printed as it comes."""
     rows = []
-    strict = replace(RECOMMENDED, ratio=STRICT_RATIO)
+    strict = replace(RECOMMENDED, ratio=0.5)
     print(_line(HEAD))
     for name in tasks:
         task = truth_task(name)
         predictor, test = prepare(task, folder / name, seeds, device, epochs=epochs)
         for explainer in explainers:
-            rows.append(measure(name, explainer, predictor, task, test, most))
-            print(_line(_cells(rows[-1])), flush=True)
-        if POOLING in explainers:
-            other, test = prepare(task, folder / f"{name}-strict", seeds, device, strict, epochs)
-            row = measure(name, POOLING, other, task, test, most)
-            rows.append(replace(row, explainer=f"{POOLING}, ratio {STRICT_RATIO}"))
+            way, model = explainer, predictor
+            if explainer == STRICT:
+                own = folder / f"{name}-strict"
+                way, model = POOLING, prepare(task, own, seeds, device, strict, epochs)[0]
+            row = measure(name, way, model, task, test, most)
+            rows.append(replace(row, explainer=explainer))
             print(_line(_cells(rows[-1])), flush=True)
     return rows
 
@@ -186,7 +188,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         row.explainer,
         f"{row.accuracy:.1%}",
         str(row.graphs),
-        *(f"{number + 0.0:.3f}".replace("-0.000", "0.000") for number in numbers),
+        *(NONE if isnan(number) else f"{round(number, 3) + 0.0:.3f}" for number in numbers),
         f"{row.seconds:.1f}",
     )
 
@@ -199,7 +201,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """The command."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tasks", nargs="*", default=list(TRUTHS), help="all by default")
-    parser.add_argument("--explainers", default=",".join(EXPLAINERS), help="commas between")
+    parser.add_argument("--explainers", default=";".join(ROWS), help="semicolons between")
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--graphs", type=int, default=100, help="at most so many of each task")
     parser.add_argument("--epochs", type=int, default=100)
@@ -207,10 +209,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--folder", type=Path, default=Path("explanation-benchmark"))
     parser.add_argument("--json", type=Path, help="write the rows here too")
     given = parser.parse_args(arguments)
-    explainers = given.explainers.split(",")
+    explainers = given.explainers.split(";")
     for name in explainers:
-        if name not in EXPLAINERS:
-            raise LookHopsError(f"There is no {name!r}; known are {', '.join(EXPLAINERS)}.")
+        if name not in ROWS:
+            raise LookHopsError(f"There is no {name!r}; known are {'; '.join(ROWS)}.")
     options = {"seeds": given.seeds, "most": given.graphs, "epochs": given.epochs}
     rows = run(given.tasks, explainers, given.folder, device=given.device, **options)
     if given.json:

@@ -22,6 +22,8 @@ Array = NDArray[Any]
 UNLIKE = 0.01
 #: Splits that the limit is learnt from: more of them would hardly move it.
 LEARNT_FROM = 3
+#: Validation graphs of each that are looked at; of more, every second, third, ... one.
+MOST_VAL = 20_000
 #: Begins the names of tensors with the nonconformity of a seed's validation graphs.
 NONCONFORMITY = "nonconformity."
 
@@ -64,7 +66,7 @@ class Reference:
         return cls(
             seen,
             held[~torch.isin(held, seen)],
-            SimilarityIndex.of(graphs.select(train)),
+            SimilarityIndex.of(graphs, train),
             _limit(graphs, splits[:LEARNT_FROM]),
             nonconformity,
         )
@@ -124,7 +126,9 @@ def _all(parts: Sequence[Tensor]) -> Tensor:
 def _limit(graphs: Graphs, splits: Sequence[Split]) -> float:
     """The similarity to the training part that nearly all validation graphs have."""
     near = [
-        SimilarityIndex.of(graphs.select(split.train)).nearest(graphs.select(split.val))
+        SimilarityIndex.of(graphs, split.train).nearest(
+            graphs.select(split.val[:: -(-len(split.val) // MOST_VAL)])
+        )
         for split in splits
         if len(split.val)
     ]

@@ -6,11 +6,15 @@ import torch
 from torch import Tensor
 
 from lookhops.graphs import Graphs
+from lookhops.graphs.blocks import graph_ranges
+from lookhops.graphs.choosing import slice_of
 from lookhops.hashing import combine, hash_rows
 from lookhops.neighbourhoods.identities import identities, sum_rows
 
 #: Hops after which neighbourhoods are compared.
 HOPS = 8
+#: Nodes and edges that are looked at together.
+AT_ONCE = 1 << 24
 
 
 def content_hashes(graphs: Graphs) -> Tensor:
@@ -24,6 +28,12 @@ def content_hashes(graphs: Graphs) -> Tensor:
     as far as eight rounds of the Weisfeiler-Lehman test can tell. Attributes count by their bits in
     single precision.
     """
+    spans = graph_ranges(graphs, AT_ONCE)
+    found = [_hashes(slice_of(graphs, *span)) for span in spans]
+    return torch.cat(found) if found else _hashes(graphs)
+
+
+def _hashes(graphs: Graphs) -> Tensor:
     attributes, edge_attributes = _bits(graphs.attributes), _bits(graphs.edge_attributes)
     found = identities(graphs, HOPS, attributes, edge_bins=edge_attributes)
     sums = sum_rows(found[:, HOPS].contiguous(), graphs.node_ptr)

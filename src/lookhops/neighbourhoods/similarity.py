@@ -59,13 +59,20 @@ class SimilarityIndex:
         return self.offsets.numel() - 1
 
     @classmethod
-    def of(cls, graphs: Graphs) -> SimilarityIndex:
-        """The index of these graphs; of very many a sample of them, always the same one."""
-        if graphs.num_nodes * (HOPS + 1) > MOST_CODES:
-            order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))
-            sizes = graphs.nodes_per_graph.cpu().long()[order].cumsum(0) * (HOPS + 1)
-            graphs = graphs.select(order[: max(int((sizes <= MOST_CODES).sum()), 1)].sort().values)
-        return cls(*_codes(graphs))
+    def of(cls, graphs: Graphs, chosen: Tensor | None = None) -> SimilarityIndex:
+        """The index of graphs; of very many a sample of them, always the same one.
+
+        Args:
+            graphs: The graphs.
+            chosen: Numbers of those that are meant; none means all.
+        """
+        nodes = graphs.nodes_per_graph.cpu().long()
+        chosen = torch.arange(len(graphs)) if chosen is None else chosen.cpu()
+        if int(nodes[chosen].sum()) * (HOPS + 1) > MOST_CODES:
+            order = torch.randperm(len(chosen), generator=torch.Generator().manual_seed(0))
+            sizes = nodes[chosen[order]].cumsum(0) * (HOPS + 1)
+            chosen = chosen[order[: max(int((sizes <= MOST_CODES).sum()), 1)].sort().values]
+        return cls(*_codes(graphs.select(chosen)))
 
     def nearest(self, graphs: Graphs) -> Array:
         """Similarity of each graph to the most similar one in the index, float32, shape (g)."""

@@ -19,6 +19,7 @@ from lookhops.report.folders import ModelFolder, model_folders, read_folder, rea
 from lookhops.report.runs import runs_report
 from lookhops.report.sections.comparison import comparison_section, lead_tiles
 from lookhops.report.sections.data import data_section
+from lookhops.report.sections.explanations import explanation_sections
 from lookhops.report.sections.gallery import gallery_section
 from lookhops.report.sections.hops import (
     information_section,
@@ -162,7 +163,12 @@ def _model_sections(
 ) -> list[Section]:
     """All that there is to say of a model; where it is one of several, titles say of which."""
     facts = model.config.get("facts")
-    own = [training_section(model), performance_section(model), gallery_section(model, graphs)]
+    own = [
+        training_section(model),
+        performance_section(model),
+        *explanation_sections(model, graphs),
+        gallery_section(model, graphs),
+    ]
     if model.tuning is not None:
         own = [tuning_section(model.tuning), *own]
     if compared is not None:

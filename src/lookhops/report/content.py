@@ -91,6 +91,36 @@ class Gallery:
 
 
 @dataclass(frozen=True)
+class Picture:
+    """A picture with words below it.
+
+    Args:
+        title: What it shows.
+        svg: The picture.
+        lines: What to know of it.
+    """
+
+    title: str
+    svg: str
+    lines: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """Pictures side by side.
+
+    Args:
+        pictures: The pictures.
+        caption: What they are, and how they were chosen.
+        small: Whether they are small enough for many in a row.
+    """
+
+    pictures: Sequence[Picture]
+    caption: str
+    small: bool = False
+
+
+@dataclass(frozen=True)
 class Commands:
     """Command lines, each with what it does."""
 
@@ -112,7 +142,7 @@ class Subheading:
     lead: str = ""
 
 
-Block = Table | Folded | Chart | Gallery | Commands | Note | Subheading
+Block = Table | Folded | Chart | Gallery | Pictures | Commands | Note | Subheading
 
 
 @dataclass(frozen=True)

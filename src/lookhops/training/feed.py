@@ -26,6 +26,8 @@ from lookhops.training.windows import Window, Windows, first_entries
 
 #: Steps whose graphs come to the device together, and nodes: whichever is fewer.
 STEPS, NODES = 32, 1 << 22
+#: Rounds that are fetched while one runs, each in a thread of its own.
+AHEAD = 2
 #: What a window's graphs are made of.
 PUT = ("node_ptr", "row_ptr", "source", "attributes", "labels", "edge_attributes", "edge_labels")
 STEP = 1024  # sizes of buffers are multiples of this
@@ -154,9 +156,9 @@ class _Round:
 class Streamed(Feed):
     """Graphs stay in main memory; those of the next steps come while the present ones run.
 
-    A thread gathers the graphs of some steps from main memory, or from the mapped file, into
-    pinned memory and copies them on a stream of its own. Then they are put into buffers that stay
-    where they are, over which steps can be recorded.
+    Threads gather the graphs of some steps from main memory, or from the mapped file, into pinned
+    memory and copy them on a stream of their own. Then they are put into buffers that stay where
+    they are, over which steps can be recorded.
 
     Args:
         windows: The set.
@@ -183,7 +185,7 @@ class Streamed(Feed):
         self.longest = max(own.whole.num_neighbourhoods for own in learnt)
         self.stream = torch.cuda.Stream() if windows.device.type == "cuda" else None
         self.left: deque[Tensor] = deque()
-        self.coming: Future[_Round] | None = None
+        self.coming: deque[Future[_Round]] = deque()
         self.room: tuple[int, ...] = (0, 0, 0, 0)
         self.reserve(torch.full((len(learnt), 1, 1), -1))
 
@@ -283,19 +285,19 @@ class Streamed(Feed):
 
     def rounds(self, plan: Tensor) -> Iterator[Tensor]:
         """Some steps at a time; after :meth:`go_on` those that come next are fetched."""
-        self.left, self.coming = deque(self._parts(plan)), None
-        with ThreadPoolExecutor(1) as self.pool:
+        self.left, self.coming = deque(self._parts(plan)), deque()
+        with ThreadPoolExecutor(AHEAD) as self.pool:
             while self.left or self.coming:
-                self.go_on()
-                assert self.coming is not None
-                made, self.coming = self.coming.result(), None
+                if not self.coming:
+                    self.go_on()
+                made = self.coming.popleft().result()
                 self._put(made)
                 yield made.order
 
     def go_on(self) -> None:
-        """Fetch what comes next, unless it is coming already."""
-        if self.coming is None and self.left:
-            self.coming = self.pool.submit(self._fetch, self.left.popleft())
+        """Fetch what comes next, unless enough is coming already."""
+        while self.left and len(self.coming) < AHEAD:
+            self.coming.append(self.pool.submit(self._fetch, self.left.popleft()))
 
     def _fetch(self, part: Tensor) -> _Round:
         """What some steps need; runs in a thread of its own."""
@@ -309,6 +311,7 @@ class Streamed(Feed):
             told = self._told(window, chosen.split(there.sum((1, 2)).tolist()))
             ready = None
             if self.stream is not None:
+                order = order.pin_memory()
                 ready = torch.cuda.Event()
                 ready.record(self.stream)
         return _Round(order, window, told, ready)

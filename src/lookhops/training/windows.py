@@ -14,7 +14,7 @@ from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeEncoding, WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.blocks import graph_ranges
-from lookhops.graphs.choosing import gather
+from lookhops.graphs.choosing import gather, slice_of
 from lookhops.graphs.indexing import to_offsets
 from lookhops.options import Architecture, Protocol
 
@@ -89,7 +89,7 @@ class Windows:
         told = {own: replace(own, mean=None, factor=None) for own in dict.fromkeys(learnt)}
         counts = {own: torch.empty(len(self.graphs), dtype=torch.int32) for own in told}
         for first, after in graph_ranges(self.graphs, COUNT_AT_ONCE):
-            block = _moved(gather(self.graphs, torch.arange(first, after)), self.device)
+            block = _moved(slice_of(self.graphs, first, after), self.device)
             whole = WholeGraphs.of(block, bare, self.encoding)
             for own, encoding in told.items():
                 rows = encoding.columns(whole).rows

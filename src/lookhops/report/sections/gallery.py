@@ -1,4 +1,4 @@
-"""What the model looked at: graphs chosen by how sure and how right it was, layer by layer."""
+"""What pooling kept: graphs chosen by how sure and how right the model was, layer by layer."""
 
 from __future__ import annotations
 
@@ -39,10 +39,11 @@ def gallery_section(model: ModelFolder, graphs: Graphs | None) -> Section | None
     lead = (
         "Each pooling layer scores the nodes, keeps the best and drops the rest. Move a slider to "
         "walk through the layers: the stronger the colour of a node, the higher its score in that "
-        "layer; what is dropped fades."
+        "layer; what is dropped fades. What is kept need not be what matters: shares of the answer "
+        "say that."
     )
     block, lead = (Note(found), "") if isinstance(found, str) else (found, lead)
-    return Section("looked", "What the model looked at", lead, [block])
+    return Section("looked", "What pooling kept", lead, [block])
 
 
 def _gallery_or_reason(model: ModelFolder, graphs: Graphs | None) -> Gallery | str:
