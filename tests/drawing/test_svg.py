@@ -77,3 +77,16 @@ def test_without_rdkit_a_molecule_is_a_graph(ethanol, monkeypatch):
 def test_scores_are_colours_between_two():
     assert score_colour(0) == SCORE_LOW.lower()
     assert score_colour(1) == SCORE_HIGH.lower()
+
+
+def test_of_a_large_graph_the_nodes_that_stay_longest_are_drawn():
+    edges = np.array([(i, i + 1) for i in range(999)])
+    node_layer = np.where(np.arange(1000) % 10 == 0, 3, 1)
+    graph = LayeredGraph(edges, node_layer, np.minimum(*node_layer[edges].T), np.zeros((2, 1000)))
+    part = graph.lasting(250)
+    assert (part.node_layer == 3).sum() == 100
+    assert len(part.node_layer) == part.scores.shape[1] == 250
+    assert part.edges.max() < 250
+    assert len(part.edges) == len(part.edge_layer)
+    assert len(panels(part, "a", "a", [("one", []), ("two", [])]).encode()) < 300_000
+    assert graph.lasting(1000) is graph

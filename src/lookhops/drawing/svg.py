@@ -43,6 +43,18 @@ class LayeredGraph:
     scores: Array
     smiles: str | None = None
 
+    def lasting(self, most: int) -> LayeredGraph:
+        """The graph of at most so many nodes: those that stay longest, of equals the first."""
+        if len(self.node_layer) <= most:
+            return self
+        nodes = np.sort(np.argsort(-self.node_layer, kind="stable")[:most])
+        number = np.full(len(self.node_layer), -1)
+        number[nodes] = np.arange(most)
+        edges = number[self.edges].reshape(-1, 2)
+        inside = (edges >= 0).all(1)
+        kept = edges[inside], self.node_layer[nodes], self.edge_layer[inside]
+        return LayeredGraph(*kept, self.scores[:, nodes])
+
     def shapes(self, drawn: Sketch) -> list[tuple[Shape, int]]:
         """The shapes, each with the layer that drops it: with an end, or as an edge itself."""
         pairs = map(tuple, self.edges.tolist())

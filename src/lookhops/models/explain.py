@@ -19,6 +19,9 @@ from lookhops.training.inputs import BATCH_SIZE
 
 Array = NDArray[Any]
 
+#: Of larger graphs a part is drawn.
+MOST_NODES = 250
+
 
 @dataclass(frozen=True, eq=False)
 class LayerView:
@@ -90,7 +93,10 @@ class Explanation:
         return LayeredGraph(self.edges, node_layer, edge_layer, scores, self.smiles)
 
     def picture(self) -> str:
-        """An SVG with a panel for each layer: nodes shaded by score, dropped ones faded."""
+        """An SVG with a panel for each layer: nodes shaded by score, dropped ones faded.
+
+        Of a large graph the nodes that are kept longest are drawn.
+        """
         captions = [
             (
                 f"layer {number}: {int(view.kept.sum())} of {len(view.kept)} kept",
@@ -98,7 +104,10 @@ class Explanation:
             )
             for number, view in enumerate(self.layers, 1)
         ]
-        return panels(self.layered(), self.id, f"{self.id}: {self.answer}", captions)
+        graph, head = self.layered(), f"{self.id}: {self.answer}"
+        if self.num_nodes > MOST_NODES:
+            head += f" ({MOST_NODES} of {self.num_nodes:,} nodes, those kept longest)"
+        return panels(graph.lasting(MOST_NODES), self.id, head, captions)
 
 
 def _layer_json(number: int, view: LayerView) -> dict[str, Any]:
