@@ -54,7 +54,10 @@ METRICS = {
     "confusion?": Sequence[Sequence[Count]],
 }
 #: What the record of a seed says of its training; of one that ended before its test all there is.
-TRAINED = dict.fromkeys(("epochs", "best_epoch", "parameters"), Count)
+TRAINED = {
+    **dict.fromkeys(("epochs", "best_epoch", "parameters"), Count),
+    "seconds_per_epoch?": NotNegative,
+}
 CONFIG_TYPE = AtLeast(
     {
         "architecture": Architecture,
