@@ -86,3 +86,13 @@ def test_help_does_not_wait_for_pytorch():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "--conv" in done.stdout
+
+
+def test_a_prediction_waits_only_for_what_it_uses():
+    code = "import sys; import lookhops.models.predictor, lookhops.datasets\n"
+    code += (
+        "late = {'pandas', 'scipy.stats', 'sklearn', 'torch_geometric', 'matplotlib', 'rdkit'}\n"
+    )
+    code += "assert not late & set(sys.modules), late & set(sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

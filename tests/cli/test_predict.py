@@ -293,3 +293,6 @@ def test_resume_needs_a_file(lookhops, model, many):
     code, _, err = lookhops("predict", model, many, "--resume")
     assert code == 2
     assert "--resume goes on with a file" in err
+    code, _, err = lookhops("predict", model, many, "--processes", "-1")
+    assert code == 2
+    assert "--processes is a number from 0, not -1" in err

@@ -1,5 +1,6 @@
 """The API: what it answers is what the command answers, and what it refuses is refused alike."""
 
+import asyncio
 import csv
 import io
 import json
@@ -236,6 +237,20 @@ def test_jobs_that_fail_and_jobs_that_are_too_many(make_service):
         assert small.get(f"/v1/jobs/{keys[-1]}").json()["error"] == failed.json()["error"]
     kept = [small.get(f"/v1/jobs/{key}").status for key in keys]
     assert kept == [404, 404, 200, 200]
+
+
+def test_who_waits_for_a_job_that_is_forgotten_is_told(service):
+    async def ask():
+        lines = "".join(f"{'C' * (1 + i % 20)}\n" for i in range(2000)).encode()
+        headers = {"host": "127.0.0.1"}
+        job = (await service._ask("POST", "/v1/jobs?name=a.smi", lines, headers)).json()["id"]
+        waiting = asyncio.create_task(service._ask("GET", f"/v1/jobs/{job}/result", b"", headers))
+        await asyncio.sleep(0)
+        await service._ask("DELETE", f"/v1/jobs/{job}", b"", headers)
+        return await waiting
+
+    answer = service.loop.run_until_complete(ask())
+    assert (answer.status, "There is no job" in answer.json()["error"]) == (404, True)
 
 
 def test_packed_graphs_and_sdf_as_jobs(service, tasks, tmp_path):

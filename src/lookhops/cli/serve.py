@@ -15,9 +15,6 @@ from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes
 from lookhops.options.limits import Limits
 
-#: Ways to say "this machine alone".
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
 
 @with_options
 def serve(
@@ -48,6 +45,7 @@ def serve(
     """
     try:
         from lookhops.serve.app import create_app
+        from lookhops.serve.guard import LOOPBACK
         from lookhops.serve.server import address_of, bind, run
     except ImportError as error:
         raise LookHopsError(

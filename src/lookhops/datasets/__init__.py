@@ -13,7 +13,6 @@ from lookhops.datasets.hop_tasks import MAX_HOPS, hop_task
 from lookhops.datasets.molecules import read_molecules
 from lookhops.datasets.solubility import load_solubility
 from lookhops.datasets.splits import Split, SplitPlan, read_splits, split, write_splits
-from lookhops.datasets.tables import kind_of_table, read_folder, read_tables, table_in
 from lookhops.datasets.targets import choose_targets
 from lookhops.datasets.text_tables import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.datasets.transfers import load_transfers
@@ -95,6 +94,8 @@ def kind_of_source(
     try:
         kind, place = _resolve(source, data_folder(data_dir))
         if kind == "table":
+            from lookhops.datasets.tables import kind_of_table  # with pandas, which takes a while
+
             kind = kind_of_table(place, reading, remembered)
     except (OSError, RuntimeError) as error:  # a name too long, a home that is nobody's
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
@@ -105,6 +106,8 @@ def kind_of_source(
 def _read(kind: str, place: Path, reading: Reading, remembered: Reading, cache: bool) -> Graphs:
     """The graphs of a source without molecules, with the targets that it has itself."""
     if kind == TABLES:
+        from lookhops.datasets.tables import read_folder, read_tables
+
         reading = reading.or_remembered(remembered)
         read = read_folder if place.is_dir() else read_tables
         return read(place, reading=reading, remembered=remembered)
@@ -133,8 +136,11 @@ def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:
             return "tu", fetch(name, folder, OWN_NAMES)
     if not path.exists():
         raise LookHopsError(f"{path}: no such file or folder.")
-    if path.is_dir() and table_in(path, "edges"):
-        return TABLES, path
+    if path.is_dir():
+        from lookhops.datasets.tables import table_in
+
+        if table_in(path, "edges"):
+            return TABLES, path
     if path.is_dir() or suffix == ".zip":
         return "tu", path
     if suffix == SUFFIX:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 
 from lookhops.datasets.duplicates import contradicting
 from lookhops.datasets.molecule_features import ATOM_FEATURES
@@ -39,6 +37,9 @@ def molecule_counts(graphs: Graphs) -> dict[str, int] | None:
 
 def _pieces(graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:
     """Whether a molecule has several pieces, and how many of them have carbon, both shape (g)."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     assert graphs.labels is not None
     count, nodes = len(graphs), graphs.num_nodes
     source, target = graphs.source.cpu().numpy(), graphs.target.cpu().numpy()

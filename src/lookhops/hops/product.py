@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
@@ -102,6 +101,8 @@ def group(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
     if on_cpu and index.numel() > _FEW:
         # Transposing a matrix with one entry in each row is a counting sort, several times as fast
         # as PyTorch's sort; SciPy has one.
+        from scipy.sparse import csr_array  # it takes a while to import
+
         rows = np.arange(index.numel() + 1, dtype=np.int32)
         entries = (np.empty(index.numel(), dtype=np.int8), index.int().numpy(), rows)
         grouped = csr_array(entries, shape=(index.numel(), size)).tocsc()

@@ -13,6 +13,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from lookhops import __version__
@@ -102,6 +103,10 @@ def _errors(app: FastAPI) -> None:
     async def unknown(request: Request, error: HTTPException) -> Response:
         sentence = f"{request.method} {request.url.path}: {error.detail}."
         return answer_refused(Refused(HTTPStatus(error.status_code), sentence))
+
+    @app.exception_handler(ClientDisconnect)
+    async def gone(request: Request, error: ClientDisconnect) -> Response:
+        return answer_refused(Refused(HTTPStatus.BAD_REQUEST, "The body ended early."))
 
     @app.exception_handler(Exception)
     async def fault(request: Request, error: Exception) -> Response:

@@ -125,15 +125,14 @@ class Jobs:
     def named(self, key: str) -> Job:
         """The job of an id."""
         if key not in self._jobs:
-            raise Refused(
-                HTTPStatus.NOT_FOUND,
-                f"There is no job {key!r}: results are kept for an hour, and the oldest go first.",
-            )
+            raise _unknown(key)
         return self._jobs[key]
 
     def drop(self, key: str) -> None:
         """Forget a job, done or not."""
         job = self._jobs.pop(key)
+        if not job.ended.is_set():  # who waits for its result is told
+            job.error = _unknown(key)
         if job.task is not None:
             job.task.cancel()
         shutil.rmtree(job.folder, ignore_errors=True)
@@ -189,6 +188,11 @@ class Jobs:
             job.done += len(part)
         await loop.run_in_executor(self._threads, _write, job, Predictions.joined(found))
         job.state = "done"
+
+
+def _unknown(key: str) -> Refused:
+    said = f"There is no job {key!r}: results are kept for an hour, and the oldest go first."
+    return Refused(HTTPStatus.NOT_FOUND, said)
 
 
 def parts(graphs: Graphs, most_nodes: int) -> Iterator[Graphs]:

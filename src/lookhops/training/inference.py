@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 
@@ -20,6 +19,7 @@ from lookhops.nn import GraphNetwork, Level
 from lookhops.training.inputs import BATCH_SIZE, MemberInputs
 from lookhops.training.stacked import stackable
 from lookhops.training.stacked_inference import StackedNetworks
+from lookhops.training.threads import limited_threads
 
 #: Batches that are computed at a time on the CPU at most: Python itself keeps no more busy.
 MOST_THREADS = 4
@@ -137,18 +137,7 @@ def _side_by_side(
         yield from map(batch, batches)
         return
     with (
-        one_thread(),
+        limited_threads(1),
         ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool,
     ):
         yield from pool.map(batch, batches)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """PyTorch's own operations take one thread in the block."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from lookhops.molecules.workers import ParsingPool
     from lookhops.row_files import RowFile
 
-#: Rows of a part on the CPU, and on a GPU, where a step is recorded for each part anew.
-PART, GPU_PART = 4096, 131_072
+#: Rows of a part on the CPU, and on a GPU, where a step is recorded for each part anew: of
+#: molecules, which take longer to parse than to answer, and of graphs that are there.
+PART, GPU_PART, GPU_GRAPHS = 4096, 16_384, 131_072
 #: Nodes of a part at most, in the mean, where it is known how large graphs are.
 NODES = 4_000_000
 
@@ -48,6 +49,10 @@ class Streaming:
 
     resume: bool = False
     processes: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.processes is not None and self.processes < 0:
+            raise LookHopsError(f"--processes is a number from 0, not {self.processes}.")
 
 
 @contextmanager
@@ -67,13 +72,11 @@ def parsing_pool(source: str, processes: int | None) -> Iterator[ParsingPool]:
 
 def part_size(stream: Stream, device: torch.device) -> int:
     """How many rows of a stream are worked on at a time."""
-    most = PART if device.type == "cpu" else GPU_PART
-    graphs = getattr(stream, "graphs", None)
-    return (
-        most
-        if graphs is None
-        else max(min(most, NODES * len(graphs) // max(graphs.num_nodes, 1)), 1)
-    )
+    graphs, on_cpu = getattr(stream, "graphs", None), device.type == "cpu"
+    if graphs is None:
+        return PART if on_cpu else GPU_PART
+    fitting = NODES * len(graphs) // max(graphs.num_nodes, 1)
+    return max(min(PART if on_cpu else GPU_GRAPHS, fitting), 1)
 
 
 def open_stream(

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 import numpy as np
 import torch
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
@@ -81,6 +79,9 @@ def joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     """Groups that keep together what either keeps together."""
     if first is None or second is None:
         return second if first is None else first
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
     size = int(first.max()) + 1
     shape = (total := size + int(second.max()) + 1, total)
     pairs = (first.numpy(), size + second.numpy())
