@@ -41,7 +41,7 @@ def steps(text: str) -> Iterator[tuple[str, str]]:
         elif kind in ("text", "json", "py") and named:
             yield f"file {named[1]}", content
         elif kind in ("sh", "bash", "console"):
-            shown = content.replace("\\\n", " ")
+            shown = content.replace("\\\n", "")
             lines = [line for line in shown.splitlines() if kind != "console" or line[:2] == "$ "]
             for line in lines:
                 command = line.removeprefix("$ ").partition("  #")[0].strip()

@@ -1,6 +1,5 @@
 """The model card in a folder."""
 
-import json
 from dataclasses import replace
 
 import pytest
@@ -8,6 +7,7 @@ import pytest
 from lookhops.datasets import load
 from lookhops.models import train_into
 from lookhops.models.card import model_card
+from lookhops.models.folder import read_config
 from lookhops.nn import Architecture
 from lookhops.tasks import task_from_dict
 from lookhops.training import Protocol
@@ -18,7 +18,7 @@ PROTOCOL = Protocol(seeds=(11,), max_epochs=1, batch_size=64)
 
 def test_it_says_what_the_folder_holds(model_folder):
     card = (model_folder / "MODEL.md").read_text("utf-8")
-    config = json.loads((model_folder / "config.json").read_text("utf-8"))
+    config = read_config(model_folder)
     assert card.startswith("# Model card: hops-1\n\nAnswers for a graph which class it is of: ")
     for name in ("How to use it", "Data", "Training", "Results", "Limits", "Versions"):
         assert f"\n## {name}\n" in card
@@ -37,7 +37,7 @@ def test_the_same_model_has_the_same_card(tmp_path, tasks):
 
 
 def test_intervals_of_shares_are_wilsons(model_folder):
-    config = json.loads((model_folder / "config.json").read_text("utf-8"))
+    config = read_config(model_folder)
     summary = config["metrics"]["summary"]
     summary["accuracy"] |= {"mean": 0.5, "std": 0.0}
     card = model_card(config, task_from_dict(config["task"]), 0.3)
@@ -58,14 +58,14 @@ def test_several_targets_and_names_that_are_markup(tmp_path):
 
 @pytest.mark.parametrize("conv", ["licheb", "pyg:GraphConv", "mine"])
 def test_a_layer_of_ones_own_asks_for_its_file(model_folder, conv):
-    config = json.loads((model_folder / "config.json").read_text("utf-8"))
+    config = read_config(model_folder)
     config["architecture"]["conv"] = conv
     card = model_card(config, task_from_dict(config["task"]), 0.3)
     assert ("--plugin" in card) == (conv == "mine")
 
 
 def test_a_training_that_was_stopped_before_a_test(model_folder):
-    config = json.loads((model_folder / "config.json").read_text("utf-8"))
+    config = read_config(model_folder)
     config["metrics"] = {"seeds": {}, "summary": {}}
     config["stopped"] = "stopped before its time"
     card = model_card(config, task_from_dict(config["task"]), 0.3)

@@ -82,6 +82,8 @@ def prepare(
         split="stratified",
         fractions=(0.7, 0.1, 0.2),
         max_epochs=epochs,
+        patience=20,
+        class_weights=True,
     )
     split = SplitPlan.of(task.graphs, replace(protocol, seeds=(1001,))).splits[1001]
     if not (folder / "config.json").exists():
