@@ -39,7 +39,8 @@ def own_table(results: Results) -> Table:
             [NONE],
         ]
     ]
-    shown = [*rows_of("ours"), *(ROWS[slug] for slug in OF_THE_PAPER)]
+    known = [*rows_of("ours"), *(ROWS[slug] for slug in OF_THE_PAPER)]
+    shown = [row for row in known if any(row.cell(results, name) for name in datasets)]
     ahead = _ahead(results, [row for row in shown if row.slug != RECOMMENDED and row.members == 1])
     records: list[dict[str, Any]] = []
     for row in shown:
