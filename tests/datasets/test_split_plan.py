@@ -173,7 +173,7 @@ def test_a_column_names_the_parts():
         ({"split": "column:few"}, "'0' in the column 'few' is no part"),
         (
             {"split": "group:few"},
-            "2 groups of 30 graphs that stay together are too few: the train part",
+            "2 groups of 30 graphs that stay together: too few, the train part",
         ),
         ({"folds": 31, "seeds": (0,)}, "31 folds cannot be made"),
         ({"split": "group:few", "folds": 3}, "2 groups of graphs cannot make 3 folds"),

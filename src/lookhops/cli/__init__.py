@@ -37,7 +37,7 @@ os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 app = typer.Typer(
     name="lookhops",
-    help="Classify whole graphs with light models that look several hops at once.",
+    help="Answer questions about whole graphs with light models that look several hops at once.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
