@@ -50,7 +50,7 @@ def test_an_interrupt_is_a_sentence(monkeypatch, capsys):
         os.kill(os.getpid(), signal.SIGINT)
         time.sleep(10)
 
-    before = signal.getsignal(signal.SIGINT)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     monkeypatch.setattr(lookhops.cli, "app", app)
     try:
         with pytest.raises(SystemExit) as stop:

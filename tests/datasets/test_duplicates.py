@@ -50,7 +50,7 @@ def test_counts(path: Path):
 
 @pytest.mark.filterwarnings("ignore:.*do not parse")
 def test_merging_keeps_the_first_and_says_where_the_others_went(path: Path):
-    with pytest.warns(UserWarning, match="3 rows are merged .* of 1 molecules the rows contradict"):
+    with pytest.warns(UserWarning, match="3 rows are merged .* of 1 molecule the rows contradict"):
         graphs = lookhops.load(path, invalid="skip", duplicates="merge")
     assert graphs.columns["id"].tolist() == ["a", "c", "f", "g"]
     assert "duplicate_of" not in graphs.columns

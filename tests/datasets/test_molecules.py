@@ -54,7 +54,7 @@ def test_many_skipped_molecules_are_counted():
     with pytest.warns(SkippedMolecules, match=r"molecule 11 \(not SMILES\) and 15 more\.$"):
         from_smiles(["C"] + ["x"] * 25, invalid="skip")
     text = message(from_smiles, ["x", "y"], invalid="skip")
-    assert text.startswith("none of the 2 molecules parses: molecule 1 (not SMILES), molecule 2")
+    assert text.startswith("none of 2 molecules parses: molecule 1 (not SMILES), molecule 2")
 
 
 def test_nothing_is_warned_of_without_need():

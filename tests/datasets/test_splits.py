@@ -58,7 +58,7 @@ def test_stratified_parts_have_the_classes_in_proportion(y: list[int], seed: int
 
 
 def test_splits_that_cannot_be():
-    with pytest.raises(LookHopsError, match="too few: the val part"):
+    with pytest.raises(LookHopsError, match="too few, the val part"):
         split(5, 0)
     with pytest.raises(LookHopsError, match="sum to 1"):
         split(50, 0, fractions=(0.8, 0.1, 0.2))

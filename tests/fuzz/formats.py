@@ -48,11 +48,13 @@ class Format:
         make: Writes a good one of it, and all that its commands need, to a folder.
         files: What is damaged, each with how.
         commands: Those that read it; FOLDER stands for the folder.
+        slow: More of them, that train or ask a model: tried now and then.
     """
 
     make: Callable[[Path], object]
     files: dict[str, Damage]
     commands: Sequence[str]
+    slow: Sequence[str] = ()
 
 
 def make_model(folder: Path) -> None:
@@ -234,9 +236,32 @@ READ = (
 TRAIN = "train {} -o FOLDER/new --seeds 1 --epochs 1 --device cpu --hidden 4 --layers 1 --overwrite"
 
 
-def readers(name: str) -> list[str]:
+OF_MODELS = (
+    "predict FOLDER/model {}",
+    "evaluate FOLDER/model {} --json",
+    "explain FOLDER/model {} --json",
+    "embed FOLDER/model {} -o FOLDER/x.npy",
+)
+LEARN = (
+    TRAIN,
+    "compare {} --models gcn,baseline --seeds 2 --epochs 1 --device cpu --store FOLDER/c.sqlite",
+)
+
+
+def readers(name: str, lines: Sequence[str] = READ) -> list[str]:
     """The commands that read a source."""
-    return [line.format(f"FOLDER/{name}") for line in (*READ, TRAIN)]
+    return [line.format(f"FOLDER/{name}") for line in lines]
+
+
+def with_model(make: Callable[[Path], object], source: str) -> Callable[[Path], None]:
+    """The files, and a model of one of them."""
+
+    def write(folder: Path) -> None:
+        make(folder)
+        graphs = load(folder / source)
+        train_into(folder / "model", graphs, SMALL, Protocol((1,), max_epochs=1), device="cpu")
+
+    return write
 
 
 FORMATS = {
@@ -253,39 +278,53 @@ FORMATS = {
         (
             "predict FOLDER/model FOLDER/few.graphs",
             "explain FOLDER/model FOLDER/few.graphs --json",
+            "evaluate FOLDER/model FOLDER/few.graphs",
+            "embed FOLDER/model FOLDER/few.graphs -o FOLDER/x.npy",
             "report FOLDER/model -o FOLDER/report.html",
         ),
     ),
     "packed graphs": Format(
-        lambda folder: load("hops-1", task_size=40).save(folder / "g.graphs"),
+        with_model(
+            lambda folder: load("hops-1", task_size=40).save(folder / "g.graphs"), "g.graphs"
+        ),
         {"g.graphs": damaged_safetensors},
         readers("g.graphs"),
+        readers("g.graphs", (*LEARN, *OF_MODELS)),
     ),
     "archive": Format(
         lambda folder: write_zip(folder / "TINY.zip", TINY),
         {"TINY.zip": damaged_zip},
-        readers("TINY.zip")[:-1],
+        readers("TINY.zip"),
     ),
     "TU folder": Format(
         lambda folder: write_folder(folder / "TINY", TINY),
         {f"TINY/TINY_{part}.txt": damaged_table for part in TINY},
-        readers("TINY")[:-1],
+        readers("TINY"),
     ),
     "tables": Format(
-        make_edge_tables,
+        with_model(make_edge_tables, "tables"),
         {f"tables/{name}.csv": damaged_table for name in ("edges", "nodes", "graphs")},
         readers("tables"),
+        readers("tables", (*LEARN, *OF_MODELS)),
     ),
     "packed table": Format(make_edge_tables, {"e.csv.gz": damaged_gzip}, readers("e.csv.gz")[:3]),
     "parquet": Format(make_edge_tables, {"e.parquet": damaged_parquet}, readers("e.parquet")[:3]),
-    "node-link": Format(make_edge_tables, {"g.jsonl": damaged_lines}, readers("g.jsonl")),
+    "node-link": Format(
+        make_edge_tables, {"g.jsonl": damaged_lines}, readers("g.jsonl"), readers("g.jsonl", LEARN)
+    ),
     "molecules": Format(
-        make_molecules,
+        with_model(make_molecules, "m.csv"),
         {"m.csv": damaged_table, "m.smi": damaged_table, "m.sdf": damaged_bytes},
         [
             line
             for name in ("m.csv", "m.smi", "m.sdf")
             for line in (*readers(name)[:1], f"data convert FOLDER/{name} FOLDER/packed.graphs")
+        ],
+        [
+            line
+            for name in ("m.csv", "m.smi", "m.sdf")
+            for line in readers(name, OF_MODELS)
+            if (name, line.split()[0]) != ("m.smi", "evaluate")  # it has no classes
         ],
     ),
     "splits": Format(

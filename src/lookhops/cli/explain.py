@@ -96,7 +96,6 @@ def explain(
     Args:
         output: Folder for explanations.json and the pictures.
     """
-    from lookhops.graphs import in_input_order
     from lookhops.models.predictor import Predictor
 
     if output is None and not as_json:
@@ -106,26 +105,35 @@ def explain(
     if view is View.neighbourhoods:
         _speak(predictor, graphs, of_target, output, pictures, as_json)
         return
-    folder = changing(output) if output else nullcontext()
-    with warnings_as_lines(), progress_bar() as bar, folder as new:
-        explained = (
-            shared(predictor, graphs, of_target, of_seed, new is not None and pictures)
-            if view is View.shares
-            else kept(predictor, graphs, of_seed)
-        )
-        found = bar.track(explained, len(graphs), description="explaining")
-        records = list(with_pictures(found, new if pictures else None))
-        skipped = [row.record() for row in graphs.skipped]
-        rows = in_input_order(records, skipped, graphs.skipped)
-        content = {"model": str(model), "view": view.value, **_seed(predictor, view, of_seed)}
-        content["graphs"] = rows
-        if new is not None:
-            write_text(new / "explanations.json", json.dumps(content, ensure_ascii=False) + "\n")
+    explained = (
+        shared(predictor, graphs, of_target, of_seed, output is not None and pictures)
+        if view is View.shares
+        else kept(predictor, graphs, of_seed)
+    )
+    about = {"model": str(model), "view": view.value, **_seed(predictor, view, of_seed)}
+    content = _explain(explained, graphs, about, output, pictures)
     if as_json:
         print_json(content)
     else:
-        drawn = f" and {counted(len(records), 'picture')}" if pictures and records else ""
+        drawn = f" and {counted(len(graphs), 'picture')}" if pictures and len(graphs) else ""
         print_line(f"{output}: explanations.json{drawn}")
+
+
+def _explain(
+    explained: Iterable[Any], graphs: Graphs, about: dict[str, Any], output: Path | None, draw: bool
+) -> dict[str, Any]:
+    """Explain and write; what explanations.json holds."""
+    from lookhops.graphs import in_input_order
+
+    folder = changing(output) if output else nullcontext()
+    with warnings_as_lines(), progress_bar() as bar, folder as new:
+        found = bar.track(explained, len(graphs), description="explaining")
+        records = list(with_pictures(found, new if draw else None))
+        skipped = [row.record() for row in graphs.skipped]
+        content = about | {"graphs": in_input_order(records, skipped, graphs.skipped)}
+        if new is not None:
+            write_text(new / "explanations.json", json.dumps(content, ensure_ascii=False) + "\n")
+    return content
 
 
 def shared(

@@ -29,7 +29,7 @@ from lookhops.models.saving import difference, save_model, settings_of
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.schema import AtLeast, located, read
-from lookhops.tasks import task_of
+from lookhops.tasks import Task, task_of
 from lookhops.training.trainer import (
     NotFinite,
     Progress,
@@ -92,30 +92,18 @@ def train_into(
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
     task = task_of(graphs, protocol.class_weights, protocol.loss, threshold)
     plan = draw_splits(graphs, task, protocol, splits)
-    protocol, parts = plan.protocol, plan.splits
-    # An architecture that cannot be says so before anything is written.
-    told = Encoding.fit(graphs, architecture.reads_edges)
-    GraphNetwork.from_architecture(told.width, task.out_channels, architecture, **told.sizes)
-    settings = settings_of(graphs, architecture, protocol, parts) | {"final": final}
+    _check_network(graphs, architecture, task)
+    settings = settings_of(graphs, architecture, plan.protocol, plan.splits) | {"final": final}
     _check_same(settings, workers)
     state = ResumeState(folder, settings, save_every)
     if (config := workers.from_first(lambda: state.prepare(resume, overwrite))) is not None:
         return config
-
-    stopped: NotFinite | None = None
-    last: Run | None = None
     options: dict[str, Any] = {
         **{"task": task, "device": chosen, "workers": workers},
         "resume": lambda stack: workers.from_first(lambda: state.load(stack)),
         "on_epoch": _after_epoch(state, on_epoch, workers),
     }
-    runs: list[Run] = []
-    try:
-        runs = train(graphs, architecture, protocol, splits=plan, **options)
-        if final:
-            last = train_on_all(graphs, architecture, protocol, median_epoch(runs), **options)
-    except NotFinite as error:
-        runs, stopped = runs or error.runs, error
+    runs, last, stopped = _train(graphs, architecture, plan, final, options)
     said: dict[str, Any] = {"stopped": str(stopped) if stopped else None, "command": command}
     said |= {"reading": reading, "information": information, "final": last}
 
@@ -128,6 +116,27 @@ def train_into(
     if stopped:
         raise stopped
     return config
+
+
+def _check_network(graphs: Graphs, architecture: Architecture, task: Task) -> None:
+    """An architecture that cannot be says so before anything is written."""
+    told = Encoding.fit(graphs, architecture.reads_edges)
+    GraphNetwork.from_architecture(told.width, task.out_channels, architecture, **told.sizes)
+
+
+def _train(
+    graphs: Graphs, architecture: Architecture, plan: SplitPlan, final: bool, options: Any
+) -> tuple[list[Run], Run | None, NotFinite | None]:
+    """The runs, that on all graphs where it is wanted, and what stopped them early if it did."""
+    runs: list[Run] = []
+    try:
+        runs = train(graphs, architecture, plan.protocol, splits=plan, **options)
+        if not final:
+            return runs, None, None
+        epochs = median_epoch(runs)
+        return runs, train_on_all(graphs, architecture, plan.protocol, epochs, **options), None
+    except NotFinite as error:
+        return runs or error.runs, None, error
 
 
 def _check_same(settings: Mapping[str, Any], workers: Workers) -> None:

@@ -128,20 +128,14 @@ def save_model(
         information: The hop information that chose k, if it was measured.
         final: The run on all graphs, if there was one.
     """
-    weights: dict[str, Tensor] = {}
-    for run in (*runs, final) if final else runs:
-        for one in run.networks:
-            weights |= {f"{one.key}.{name}": value for name, value in one.weights.items()}
-        weights |= {f"{run.key}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
-        if task.num_fitted and run.fitted is not None:
-            weights[f"{run.key}.{FITTED}"] = run.fitted
-    content = pack_tensors(weights, {"format": FORMAT})
+    every = [*runs, final] if final else list(runs)
+    content = pack_tensors(_weights(every, task), {"format": FORMAT})
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: calibration_of(metrics, run.seed) for run in runs}
     answers = predictions_csv(runs, graphs, task, calibrations).encode()
     history = history_csv(runs).encode()
-    splits = [run.split for run in ((*runs, final) if final else runs)]
-    compared = Reference.of(graphs, splits, _nonconformity(runs, graphs, task, calibrations))
+    far = _nonconformity(runs, graphs, task, calibrations)
+    compared = Reference.of(graphs, [run.split for run in every], far)
     reference = pack_tensors(compared.tensors(), {})
     untested = {str(run.seed): trained(run) for run in runs if not run.predictions}
     config = {
@@ -156,8 +150,7 @@ def save_model(
         "metrics": metrics,
         "facts": graph_counts(graphs),
         "weights_sha256": hashlib.sha256(content).hexdigest(),
-        **({"stopped": stopped} if stopped else {}),
-        **({"command": command} if command else {}),
+        **{key: said for key, said in (("stopped", stopped), ("command", command)) if said},
         "reading": as_read(reading, graphs).to_dict(),
         "predictions_sha256": hashlib.sha256(answers).hexdigest(),
         "reference_sha256": hashlib.sha256(reference).hexdigest(),
@@ -172,6 +165,18 @@ def save_model(
             write_json(new / INFORMATION, information)
         write_json(new / CONFIG, config)
     return with_totals(config)
+
+
+def _weights(runs: Sequence[Run], task: Task) -> dict[str, Tensor]:
+    """What the networks learnt, and what was fitted for each seed, by its key."""
+    weights: dict[str, Tensor] = {}
+    for run in runs:
+        for one in run.networks:
+            weights |= {f"{one.key}.{name}": value for name, value in one.weights.items()}
+        weights |= {f"{run.key}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
+        if task.num_fitted and run.fitted is not None:
+            weights[f"{run.key}.{FITTED}"] = run.fitted
+    return weights
 
 
 def _about_final(run: Run) -> dict[str, Any]:

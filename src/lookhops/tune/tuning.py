@@ -87,11 +87,7 @@ def tune_into(
     trainer = CandidateTrainer(
         graphs, task, plan.protocol, chosen_device, chosen_device.type == "cuda", on_epoch
     )
-    records, start = [], time.monotonic()
-    for number, seed in enumerate(plan.protocol.seeds, start=1):
-        limit = inf if options.time_limit is None else options.time_limit
-        until = start + limit * number / len(plan.splits)
-        records.append(_search(folder, seed, plan, space, trainer, options, until, tell))
+    records = _search_all(folder, plan, space, trainer, options, tell)
     chosen = {one.seed: space.candidate(one.chosen.values) for one in records}
     outer = test_outer(graphs, plan, chosen, folder / STORE, device, tell)
     found = Tuning(
@@ -106,10 +102,26 @@ def tune_into(
     )
     found.write(folder)
     first = plan.of_seeds(plan.protocol.seeds[:1])
-    best_of_first = chosen[first.protocol.seeds[0]]
     kept: dict[str, Any] = {"device": device, "command": command, "reading": reading}
-    _train(folder, graphs, best_of_first, first, on_epoch=on_epoch, **kept)
+    _train(folder, graphs, chosen[first.protocol.seeds[0]], first, on_epoch=on_epoch, **kept)
     return found
+
+
+def _search_all(
+    folder: Path,
+    plan: SplitPlan,
+    space: Space,
+    trainer: CandidateTrainer,
+    options: SearchOptions,
+    tell: Tell,
+) -> list[SearchRecord]:
+    """A search for each outer split; where time is limited, each has its share of it."""
+    records, start = [], time.monotonic()
+    for number, seed in enumerate(plan.protocol.seeds, start=1):
+        limit = inf if options.time_limit is None else options.time_limit
+        until = start + limit * number / len(plan.splits)
+        records.append(_search(folder, seed, plan, space, trainer, options, until, tell))
+    return records
 
 
 def check_optuna() -> None:

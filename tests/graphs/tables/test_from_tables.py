@@ -115,7 +115,7 @@ def test_directions():
 
 def test_nodes_that_are_the_same_in_every_graph():
     accounts = {"id": ["a", "b", "c", "d", "z"], "country": ["de", "fr", "fr", "it", "de"]}
-    with pytest.warns(UserWarning, match="1 of its 5 nodes have no edge"):
+    with pytest.warns(UserWarning, match="1 of its 5 nodes has no edge"):
         graphs = Graphs.from_tables(EDGES, accounts)
     assert graphs.label_values == (("de", "fr", "it"),)
     assert graphs.labels[:, 0].tolist() == [0, 1, 1, 0, 1, 2]
@@ -177,7 +177,7 @@ def test_graphs_without_nodes():
     more = {"graph": ["y", "empty", "x"], "class": ["a", "b", "b"]}
     said = message(EDGES, NODES, more)
     assert said.startswith("graphs, row 1 (from 0): graph 'empty' has no nodes; give it rows")
-    with pytest.warns(UserWarning, match="1 of 3 graphs have no nodes and are left out: row 1"):
+    with pytest.warns(UserWarning, match="1 of 3 graphs has no nodes and is left out: row 1"):
         graphs = Graphs.from_tables(EDGES, NODES, more, invalid="skip")
     assert graphs.skipped == ((1, "empty", "it has no nodes"),)
     assert graphs.columns["id"].tolist() == ["y", "x"]
