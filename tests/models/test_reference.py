@@ -5,7 +5,10 @@ import pytest
 import torch
 
 from lookhops.datasets import load, split
+from lookhops.models import train_into
+from lookhops.models.predictor import Predictor
 from lookhops.models.reference import Reference
+from lookhops.options import Architecture, Protocol
 
 
 @pytest.fixture(scope="module")
@@ -42,3 +45,13 @@ def test_it_comes_back_from_its_tensors(graphs, reference):
     assert np.array_equal(again.part_of(graphs), reference.part_of(graphs))
     for one, two in zip(again.nonconformity[11], reference.nonconformity[11], strict=True):
         assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize("edges", ["use", "ignore", None])
+def test_training_graphs_are_like_themselves(edges, tmp_path):
+    graphs = load("transfers")[:40]
+    small = Architecture(hidden=4, layers=1, edges=edges)
+    train_into(tmp_path, graphs, small, Protocol((1,), max_epochs=1), device="cpu")
+    own = split(graphs, 1).train
+    similarity = Predictor(tmp_path, "cpu").predict(graphs[own]).similarity
+    assert np.allclose(similarity, 1)

@@ -49,7 +49,11 @@ class Reference:
 
     @classmethod
     def of(
-        cls, graphs: Graphs, splits: Sequence[Split], nonconformity: Mapping[int, Sequence[Tensor]]
+        cls,
+        graphs: Graphs,
+        splits: Sequence[Split],
+        nonconformity: Mapping[int, Sequence[Tensor]],
+        ignores_edges: bool = False,
     ) -> Reference:
         """What is kept of the graphs of a training.
 
@@ -57,9 +61,12 @@ class Reference:
             graphs: All graphs.
             splits: Of each seed.
             nonconformity: Of each seed and target.
+            ignores_edges: Whether the model looks at nothing that edges carry: then graphs are
+                alike whatever they carry.
         """
         graphs = graphs.to("cpu")
         hashes = content_hashes(graphs)
+        graphs = graphs.without_edge_features() if ignores_edges else graphs
         train, val = (_all([getattr(split, part) for split in splits]) for part in ("train", "val"))
         seen = hashes[train].unique()
         held = hashes[val].unique()

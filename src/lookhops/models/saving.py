@@ -135,7 +135,8 @@ def save_model(
     answers = predictions_csv(runs, graphs, task, calibrations).encode()
     history = history_csv(runs).encode()
     far = _nonconformity(runs, graphs, task, calibrations)
-    compared = Reference.of(graphs, [run.split for run in every], far)
+    ignores_edges = settings["architecture"].get("edges") == "ignore"
+    compared = Reference.of(graphs, [run.split for run in every], far, ignores_edges)
     reference = pack_tensors(compared.tensors(), {})
     untested = {str(run.seed): trained(run) for run in runs if not run.predictions}
     config = {
