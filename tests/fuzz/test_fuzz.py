@@ -18,13 +18,13 @@ from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 CASES = int(os.environ.get("LOOKHOPS_FUZZ", "2000"))
-#: Seconds of a core, and bytes beyond what there was; and seconds without an end, on busy machines.
-SECONDS, MEMORY, HANGS = 10, 1 << 30, 120
+#: Seconds, and bytes beyond what there was.
+SECONDS, MEMORY = 10, 1 << 30
 #: Share of the cases of a format whose command trains or asks a model.
 SLOW = 0.04
 #: Of all cases; those that often end in a training are few.
 SHARES = {
-    **{"results": 0.19, "archive": 0.2, "packed graphs": 0.16, "model": 0.03, "store": 0.1},
+    **{"results": 0.17, "archive": 0.18, "packed graphs": 0.16, "model": 0.07, "store": 0.1},
     **{"TU folder": 0.06, "tables": 0.06, "parquet": 0.05, "node-link": 0.05, "molecules": 0.05},
     **{"packed table": 0.03, "splits": 0.01, "resume state": 0.01},
 }
@@ -59,13 +59,13 @@ def attempt(name: str, seed: int) -> None:
     known = kind.slow if kind.slow and random.random() < SLOW else kind.commands
     commands = [line for line in known if path.name in line] or list(known)
     line = random.choice(commands).replace("FOLDER", str(folder))
-    before, start_time = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    before, start_time = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
     signal.signal(signal.SIGALRM, signal.default_int_handler)
-    signal.alarm(HANGS)
+    signal.alarm(SECONDS)
     code = run(line)
     signal.alarm(0)
     assert code in (0, 2), f"exit code {code}: {line}"
-    assert time.process_time() - start_time < SECONDS, line
+    assert time.monotonic() - start_time < SECONDS, line
     grown = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert grown < MEMORY, line
 

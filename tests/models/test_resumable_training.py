@@ -244,7 +244,7 @@ assert os.waitstatus_to_exitcode(os.waitpid(start(folder), 0)[1]) == 0
 def test_killed_at_random_moments(tmp_path):
     """Real processes, killed with SIGKILL wherever they happen to be, and resumed."""
     folder, alone = tmp_path / "killed", tmp_path / "alone"
-    command = [sys.executable, "-c", KILLER, folder, alone, "4", *OPTIONS]
+    command = [sys.executable, "-c", KILLER, folder, alone, "6", *OPTIONS]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
