@@ -14,8 +14,9 @@ from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import RECOMMENDED, parse_seeds
 from lookhops.training import PAPER_SEEDS, Protocol, train
 from lookhops.training.eager import EagerEngine
+from lookhops.training.runs import NotFinite
 from lookhops.training.stacked import StackedEngine
-from lookhops.training.trainer import NotFinite, choose_device
+from lookhops.training.trainer import choose_device
 
 SMALL = Architecture(hidden=8, layers=2)
 

@@ -10,7 +10,7 @@ from lookhops.errors import LookHopsError
 from lookhops.options import Protocol
 from lookhops.tasks import task_of
 from lookhops.training.candidates import CandidateTrainer, Judged
-from lookhops.training.trainer import Run
+from lookhops.training.runs import Run
 from lookhops.tune.inner import inner_splits
 from lookhops.tune.search import Search
 from lookhops.tune.space import Space

@@ -25,7 +25,7 @@ class Outputs:
 
     Args:
         predictions: Outputs in the units of the targets for the ``val`` and ``test`` parts, as a
-            network's :class:`~lookhops.training.trainer.Run`: log-probabilities of classes, in
+            network's :class:`~lookhops.training.runs.Run`: log-probabilities of classes, in
             single precision where there are classes alone, and numbers.
         chosen: What the validation part chose.
     """

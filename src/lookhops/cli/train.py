@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from lookhops.datasets import SplitPlan
     from lookhops.graphs import Graphs
     from lookhops.information import HopInformation
-    from lookhops.training.trainer import Progress
+    from lookhops.training.runs import Progress
     from lookhops.training.workers import Workers
 
 #: Hops where the hop information cannot say: the paper's.

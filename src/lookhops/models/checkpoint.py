@@ -31,7 +31,7 @@ from lookhops.options import Reading
 from lookhops.schema import located, read
 from lookhops.tasks import Calibration, Classification, Task, task_from_dict
 from lookhops.training.randomness import FINAL
-from lookhops.training.trainer import run_key
+from lookhops.training.runs import run_key
 
 
 @dataclass(frozen=True, eq=False)

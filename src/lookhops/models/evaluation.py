@@ -14,7 +14,7 @@ from lookhops.models.records import record_run
 from lookhops.tables import csv_text
 from lookhops.tasks import Calibration, Task
 from lookhops.tasks.metrics import interval
-from lookhops.training.trainer import Run
+from lookhops.training.runs import Run
 
 #: Columns of a history in which not one epoch was finished.
 LOSSES = ("epoch", "train_loss", "val_loss", "seconds")

@@ -30,15 +30,8 @@ from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.schema import AtLeast, located, read
 from lookhops.tasks import Task, task_of
-from lookhops.training.trainer import (
-    NotFinite,
-    Progress,
-    Run,
-    choose_device,
-    draw_splits,
-    train,
-    train_on_all,
-)
+from lookhops.training.runs import NotFinite, Progress, Run
+from lookhops.training.trainer import choose_device, draw_splits, train, train_on_all
 from lookhops.training.workers import ALONE, Workers
 
 BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))

@@ -41,7 +41,7 @@ from lookhops.nn import Architecture
 from lookhops.options import AS_USUAL, Protocol, Reading
 from lookhops.schema import read
 from lookhops.tasks import Calibration, Task
-from lookhops.training.trainer import Run
+from lookhops.training.runs import Run
 
 
 def settings_of(

@@ -18,8 +18,9 @@ from lookhops.training.batches import number_of_batches
 from lookhops.training.eager import EagerEngine
 from lookhops.training.randomness import seeded_model
 from lookhops.training.rates import Rates
+from lookhops.training.runs import Progress, Run
 from lookhops.training.stacked import StackedEngine, stackable
-from lookhops.training.trainer import Progress, Run, fit
+from lookhops.training.trainer import fit
 
 
 @dataclass(frozen=True)

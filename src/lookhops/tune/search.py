@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from lookhops.datasets.splits import Split
 from lookhops.training.candidates import CandidateTrainer, Judged
 from lookhops.training.rates import Rates
-from lookhops.training.trainer import Run
+from lookhops.training.runs import Run
 from lookhops.tune.record import SearchRecord, Tried
 from lookhops.tune.rungs import END, RUNGS, Rungs
 from lookhops.tune.space import Space

@@ -23,7 +23,8 @@ from lookhops.models.saving import difference, settings_of
 from lookhops.options import AS_USUAL, Protocol, Reading, SearchOptions
 from lookhops.tasks import task_of
 from lookhops.training.candidates import CandidateTrainer
-from lookhops.training.trainer import Progress, choose_device, draw_splits
+from lookhops.training.runs import Progress
+from lookhops.training.trainer import choose_device, draw_splits
 from lookhops.tune.importance import importance
 from lookhops.tune.inner import inner_splits
 from lookhops.tune.nested import test_outer

@@ -16,8 +16,8 @@ from lookhops.words import counted
 
 if TYPE_CHECKING:
     from lookhops.training import Protocol
-    from lookhops.training.trainer import Progress as Epoch
-    from lookhops.training.trainer import Run
+    from lookhops.training.runs import Progress as Epoch
+    from lookhops.training.runs import Run
 
 #: Seconds between two lines where there is no terminal.
 QUIET = 30.0

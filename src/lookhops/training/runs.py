@@ -1,0 +1,130 @@
+"""Runs: what is known of the training of one network, finished or on its way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+
+from torch import Tensor
+
+from lookhops.datasets.splits import Split
+from lookhops.encoding.learnt import Learnt
+from lookhops.errors import LookHopsError
+from lookhops.options import Protocol
+from lookhops.tasks import Task
+from lookhops.training.engine import Engine
+from lookhops.training.randomness import FINAL
+from lookhops.training.unseen import Unseen
+
+
+@dataclass
+class Run:
+    """The training of one network on the split of a seed, finished or on its way.
+
+    Args:
+        seed: The seed.
+        split: Its parts.
+        history: One row an epoch: epoch, train_loss, val_loss, the watched metric (``val_accuracy``
+            of classes, ``val_mae`` of a number), seconds.
+        best_epoch: Epoch of the lowest validation loss.
+        best_loss: That loss.
+        weights: The weights of that epoch.
+        predictions: The network's outputs for the ``val`` and ``test`` parts with these weights,
+            in the units of the targets; under ``unseen`` those for the validation graphs, each
+            at the epoch that would have been kept without it (:class:`~.unseen.Unseen`).
+        learnt: What the network learnt to be told.
+        fitted: What the task took from the training part.
+        member: Which of several networks on this split, from 0.
+        members: Where this stands for several networks, all of them: ``predictions`` are of their
+            average, all else is of the first.
+        together: How many networks were trained at once.
+        failed: Whether its loss stopped being a number, and others went on without it.
+        pruned: Whether it was ended early, as not worth going on with.
+    """
+
+    seed: int
+    split: Split
+    history: list[dict[str, float]] = field(default_factory=list)
+    best_epoch: int = 0
+    best_loss: float = float("inf")
+    weights: dict[str, Tensor] = field(default_factory=dict)
+    predictions: dict[str, Tensor] = field(default_factory=dict)
+    learnt: Learnt = field(default_factory=Learnt)
+    fitted: Tensor | None = None
+    member: int = 0
+    members: tuple[Run, ...] = ()
+    together: int = 1
+    failed: bool = False
+    pruned: bool = False
+
+    @property
+    def key(self) -> str:
+        """What files call it."""
+        return run_key(self.seed, self.member)
+
+    @property
+    def networks(self) -> tuple[Run, ...]:
+        """The networks that it stands for: its members, or itself."""
+        return self.members or (self,)
+
+    def waited(self) -> int:
+        """Epochs since the last improvement."""
+        return len(self.history) - self.best_epoch
+
+    def done(self, protocol: Protocol) -> bool:
+        """Whether the protocol says stop."""
+        return (
+            self.failed
+            or self.pruned
+            or self.waited() >= protocol.patience
+            or len(self.history) >= protocol.max_epochs
+        )
+
+
+def run_key(seed: int, member: int) -> str:
+    """What files call a run: its seed, then its member's number where that is not the first."""
+    name = "final" if seed == FINAL else f"{seed}"
+    return f"{name}-{member}" if member else name
+
+
+#: Gives, for the runs of a stack, what an earlier :class:`Progress` held of it.
+Resume = Callable[[list[Run]], tuple[list[Run], dict[str, Tensor]] | None]
+
+
+class NotFinite(LookHopsError):
+    """The loss stopped being a number; ``runs`` hold the last good weights."""
+
+    def __init__(self, message: str, runs: list[Run]) -> None:
+        super().__init__(message)
+        self.runs = runs
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a trainer reports after each epoch."""
+
+    runs: list[Run]
+    engine: Engine
+    unseen: Unseen | None = None
+
+    def state(self) -> dict[str, Tensor]:
+        """All that a later training needs to go on from here, but the runs."""
+        return {**self.engine.state(), **({} if self.unseen is None else self.unseen.state())}
+
+
+def by_split(runs: Sequence[Run], task: Task) -> list[Run]:
+    """One run for each split: that of its only network, or one that stands for several."""
+    by_seed: dict[int, list[Run]] = {}
+    for run in runs:
+        by_seed.setdefault(run.seed, []).append(run)
+    return [own[0] if len(own) == 1 else _average(own, task) for own in by_seed.values()]
+
+
+def _average(members: Sequence[Run], task: Task) -> Run:
+    """The run that stands for these members of a split."""
+    tested = all(run.predictions for run in members)
+    predictions = {
+        part: task.average([run.predictions[part] for run in members])
+        for part in (members[0].predictions if tested else ())
+    }
+    return replace(members[0], predictions=predictions, members=tuple(members))
