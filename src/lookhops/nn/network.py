@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
@@ -233,7 +232,6 @@ class GraphNetwork(nn.Module):
         level: Level,
         masked: bool = False,
         key: Tensor | None = None,
-        decided: Sequence[Pooled] | None = None,
     ) -> tuple[Tensor, list[Pooled]]:
         """The outputs of each graph, and what each pooling decided.
 
@@ -241,12 +239,10 @@ class GraphNetwork(nn.Module):
             level: The batch; stacked members are leading axes of its ``x``.
             masked: Whether pooling keeps all shapes and masks what it drops.
             key: As for :meth:`forward`.
-            decided: What the poolings decided of the same batch before: those that drop nodes drop
-                the same ones again, whatever their scores are now.
         """
         if self.training and key is None and (self._drops or self.readings):
             key = _drawn_key(level.x)
-        level, total, decisions = self.look(level, masked, key, decided)
+        level, total, decisions = self.look(level, masked, key)
         outputs = [] if total is None else [self.mlp(total)]
         if self.readings and level.whole is None:
             raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
@@ -258,7 +254,6 @@ class GraphNetwork(nn.Module):
         level: Level,
         masked: bool = False,
         key: Tensor | None = None,
-        decided: Sequence[Pooled] | None = None,
     ) -> tuple[Level, Tensor | None, list[Pooled]]:
         """What the layers leave of a batch, the sum of their readouts, and what poolings decided.
 
@@ -273,8 +268,7 @@ class GraphNetwork(nn.Module):
                 level = level.with_factors(factors[layer])
             pool = self.pools[min(layer, len(self.pools) - 1)] if self.pools else None
             last = layer == len(self.convs) - 1
-            known = decided[layer] if decided and not last else None
-            level, read, pooled = self._layer(conv, pool, level, last, masked, known)
+            level, read, pooled = self._layer(conv, pool, level, last, masked)
             if pooled is not None:
                 decisions.append(pooled)
             if self.architecture.readout == "max+mean+sum":
@@ -305,22 +299,17 @@ class GraphNetwork(nn.Module):
         level: Level,
         last: bool,
         masked: bool,
-        decided: Pooled | None = None,
     ) -> tuple[Level, Tensor, Pooled | None]:
         """Convolution, ReLU, pooling, readout; what reads anchors pools before the ReLU."""
         reads = pool is not None and pool.uses_anchors
         z, anchors = _convolve(conv, level, want_anchors=reads)
         level = level.with_x(z)
         if reads:
-            return _pool_and_activate(pool, level, anchors, last, masked, decided)
+            return _pool_and_activate(pool, level, anchors, last, masked)
         level, read = activate(level, None, self.normalize)
         if pool is None or last:
             return level, read, None
-        if decided is not None and isinstance(pool, NodePooling):
-            pooled = pool.again(level, decided)
-            level = level.pooled(pooled, masked)
-        else:
-            level, pooled = pool.pool(level, masked=masked)
+        level, pooled = pool.pool(level, masked=masked)
         return level, readout(level), pooled
 
     def extra_repr(self) -> str:
@@ -357,12 +346,11 @@ def _pool_and_activate(
     anchors: Anchors | None,
     last: bool,
     masked: bool,
-    decided: Pooled | None = None,
 ) -> tuple[Level, Tensor, Pooled | None]:
     """One tensor, two readings: the convolution merged the anchors, the pooling scores them."""
     score, pooled = pool.score(level.x, level.adjacency, anchors), None
     if not last:
-        pooled = decided or pool.decide(level, score)
+        pooled = pool.decide(level, score)
         level = level.drop(pooled.node, pooled.edge, masked)
         if not masked:
             score = score.index_select(0, pooled.node.nonzero().flatten())
