@@ -1,30 +1,32 @@
-"""A molecule on which RDKit ends its process: who sent it is told, and nobody else notices."""
+"""Molecules on which RDKit crashes or hangs: who sent one is told, and nobody else notices."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from deadly import Deadly
+from deadly import Deadly, Endless
 from lookhops.errors import LookHopsError
+from lookhops.molecules import workers
+from lookhops.molecules.worker import CRASHED, HUNG
 from lookhops.molecules.workers import ParsingPool
 from lookhops.serve.client import Client
 
-MARK = "CCCCI"  # stands for a molecule on which RDKit crashes
-SAID = "RDKit crashes on it"
+CRASHES, HANGS = "CCCCI", "CCCCBr"  # stand for molecules on which RDKit does
 
 
-@pytest.fixture
-def rdkit_crashes(monkeypatch):
-    """RDKit crashes on one molecule."""
-    real = ParsingPool.parse
+@pytest.fixture(autouse=True)
+def rdkit_fails(monkeypatch):
+    """RDKit crashes on one molecule, and hangs on another."""
+    real, worse = ParsingPool.parse, {CRASHES: Deadly(CRASHES), HANGS: Endless(HANGS)}
+    monkeypatch.setattr(workers, "SECONDS", 0.5)
     monkeypatch.setattr(
         ParsingPool,
         "parse",
-        lambda pool, texts: real(pool, [Deadly(s) if s == MARK else s for s in texts]),
+        lambda pool, texts: real(pool, [worse.get(text, text) for text in texts]),
     )
 
 
-def test_the_service_lives_and_the_requests_beside_it_are_answered(rdkit_crashes, address):
+def test_the_service_lives_and_the_requests_beside_it_are_answered(address):
     def ask(smiles):
         with Client(address) as client:
             try:
@@ -33,16 +35,16 @@ def test_the_service_lives_and_the_requests_beside_it_are_answered(rdkit_crashes
                 return str(error)
 
     with ThreadPoolExecutor(8) as threads:
-        found = list(threads.map(ask, ["CCO", MARK, "CC", "CN", MARK, "CCN", "CO", MARK] * 2))
-    refused = f"none of 1 molecule parses: molecule 1 ({SAID})."
-    assert found == ["1", refused, "1", "1", refused, "1", "1", refused] * 2
+        found = list(threads.map(ask, ["CCO", CRASHES, "CC", HANGS, CRASHES, "CCN", "CO"]))
+    crashed, hung = (f"none of 1 molecule parses: molecule 1 ({why})." for why in (CRASHED, HUNG))
+    assert found == ["1", crashed, "1", hung, crashed, "1", "1"]
 
 
-def test_the_others_of_its_request_and_of_its_file_are_answered(rdkit_crashes, address, tmp_path):
+def test_the_others_of_its_request_and_of_its_file_are_answered(address, tmp_path):
     path = tmp_path / "some.smi"
-    path.write_text(f"CCO a\n{MARK} b\nCN c\n")
+    path.write_text(f"CCO a\n{HANGS} b\nCN c\n")
     with Client(address) as client:
-        rows = client.predict(smiles=["CCO", MARK, "CN"], ids=["a", "b", "c"])
-        assert rows[1] == {"id": "b", "skipped": SAID}
+        rows = client.predict(smiles=["CCO", CRASHES, "CN"], ids=["a", "b", "c"])
+        assert rows[1] == {"id": "b", "skipped": CRASHED}
         assert [row["id"] for row in rows if "class" in row] == ["a", "c"]
-        assert SAID in client.predict_file(path).splitlines()[2]
+        assert HUNG in client.predict_file(path).splitlines()[2]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any
@@ -84,12 +84,15 @@ class Parsed:
         )
 
 
-def parse(structures: Sequence[str], how: Parsing) -> Parsed:
+def parse(
+    structures: Sequence[str], how: Parsing, begin: Callable[[int], None] | None = None
+) -> Parsed:
     """Parse molecules, here and now.
 
     Args:
         structures: SMILES, or mol blocks.
         how: How to parse them.
+        begin: Is told the number of each molecule before RDKit sees it.
     """
     try:
         from rdkit import Chem, rdBase
@@ -103,6 +106,8 @@ def parse(structures: Sequence[str], how: Parsing) -> Parsed:
     failures: list[tuple[int, str]] = []
     with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
         for number, structure in enumerate(structures):
+            if begin is not None:
+                begin(number)
             too_large = why_too_large(structure, how.mol_blocks, how.max_atoms)
             smiles, molecule = "", None
             if not too_large:

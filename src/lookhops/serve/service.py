@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
 
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from lookhops.graphs import Graphs
 from lookhops.options.limits import Limits
@@ -26,7 +27,7 @@ from lookhops.serve.inputs import (
 )
 from lookhops.serve.jobs import Jobs
 from lookhops.serve.metrics import Metrics
-from lookhops.serve.models import Models, ServedModel
+from lookhops.serve.models import Models, ServedModel, version_of
 from lookhops.serve.readers import Readers
 from lookhops.serve.refusals import Refused, too_large
 
@@ -52,6 +53,11 @@ class Received(Generic[B]):
     body: B
     model: ServedModel
     asked: Asked
+
+    def answer(self, **content: Any) -> JSONResponse:
+        """What is answered, between who answers and the notes on the graphs."""
+        who = {"model": self.model.name, "version": version_of(self.asked.predictor)}
+        return JSONResponse({**who, **content, "notes": self.asked.notes})
 
 
 @dataclass(eq=False)
