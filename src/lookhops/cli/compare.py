@@ -118,7 +118,7 @@ def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
     from lookhops.tasks import task_of
-    from lookhops.training.trainer import draw_splits
+    from lookhops.training.setting import draw_splits
 
     plan = contest.plan
     draw_splits(graphs, task_of(graphs), plan.protocol, plan)  # what cannot be learnt says so now

@@ -22,7 +22,8 @@ from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import Protocol
 from lookhops.tasks import Task, task_of
 from lookhops.training.runs import NotFinite, Progress, Run
-from lookhops.training.trainer import choose_device, draw_splits, train, train_on_all
+from lookhops.training.setting import choose_device, draw_splits
+from lookhops.training.trainer import train, train_on_all
 from lookhops.training.workers import ALONE, Workers
 
 

@@ -21,7 +21,7 @@ from lookhops.options import Protocol, SearchOptions
 from lookhops.tasks import task_of
 from lookhops.training.candidates import CandidateTrainer
 from lookhops.training.runs import Progress
-from lookhops.training.trainer import choose_device, draw_splits
+from lookhops.training.setting import choose_device, draw_splits
 from lookhops.tune.importance import importance
 from lookhops.tune.nested import test_outer
 from lookhops.tune.outer_searches import OuterSearches
