@@ -197,7 +197,7 @@ def fit(
         epoch = max(len(run.history) for run in runs) + 1
         train_loss = engine.epoch(epoch).tolist()
         validated = None if final else engine.validate()
-        seconds = (time.perf_counter() - start) / len(runs)
+        seconds = time.perf_counter() - start
         going = [i for i, run in enumerate(runs) if not run.done(protocol)]
         rows = [{"epoch": epoch, "train_loss": loss} for loss in train_loss]
         if validated is not None:
@@ -215,7 +215,7 @@ def fit(
         if unseen is not None:
             unseen.see(engine.validated(), torch.tensor([i in going for i in range(len(runs))]))
         for i in going:
-            runs[i].history.append({**rows[i], "seconds": seconds})
+            runs[i].history.append({**rows[i], "seconds": seconds / len(going)})
             if better[i]:
                 runs[i].best_epoch, runs[i].best_loss = epoch, watched[i]
         engine.retire(torch.tensor([run.done(protocol) for run in runs]))
