@@ -54,15 +54,16 @@ def only_nodes(graphs: Graphs, keep: torch.Tensor) -> Graphs:
     edge = inside.nonzero().flatten()
     number = keep.cumsum(0) - 1
     target = number[graphs.target.long()[edge]].to(graphs.target.dtype)
+    before = torch.nn.functional.pad(keep.cumsum(0), (1, 0))
     return replace(
         graphs,
-        node_ptr=torch.nn.functional.pad(keep.cumsum(0), (1, 0))[graphs.node_ptr.long()].to(
-            graphs.node_ptr.dtype
-        ),
+        node_ptr=before[graphs.node_ptr.long()].to(graphs.node_ptr.dtype),
         row_ptr=row_offsets(target, len(node)),
         source=number[graphs.source.long()[edge]].to(graphs.source.dtype),
-        **{name: take(getattr(graphs, name), node) for name in ("labels", "attributes")},
-        **{name: take(getattr(graphs, name), edge) for name in ("edge_labels", "edge_attributes")},
+        labels=take(graphs.labels, node),
+        attributes=take(graphs.attributes, node),
+        edge_labels=take(graphs.edge_labels, edge),
+        edge_attributes=take(graphs.edge_attributes, edge),
     )
 
 
