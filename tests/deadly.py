@@ -2,8 +2,8 @@
 
 import multiprocessing
 import os
-
-from lookhops.errors import LookHopsError
+import sys
+from typing import Any
 
 
 class Deadly(str):
@@ -28,12 +28,15 @@ class Endless(str):
         return super().__len__()
 
 
-class Refused(str):
-    """A text for which a worker has an error, as where RDKit is not installed."""
+class Uninstalling(str):
+    """A text after which a process that it was sent to finds no RDKit."""
 
     __slots__ = ()
 
-    def __len__(self) -> int:
-        if multiprocessing.parent_process() is not None:
-            raise LookHopsError("no RDKit")
-        return super().__len__()
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _uninstall, (str(self),)
+
+
+def _uninstall(text: str) -> str:
+    sys.modules["rdkit"] = None  # type: ignore[assignment]
+    return text

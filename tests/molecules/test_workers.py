@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from deadly import Deadly, Endless, Refused
+from deadly import Deadly, Endless, Uninstalling
 from lookhops import LookHopsError
 from lookhops.datasets import load
 from lookhops.molecules import workers
@@ -97,12 +97,12 @@ def test_chunks_and_answers_may_be_larger_than_a_pipe_holds(pool):
         assert (len(found.smiles), len(found.failures)) == (1000, 100)
 
 
-def test_what_cannot_be_parsed_at_all_is_said_once(pool):
-    """As where RDKit is not installed: the error of a worker is the caller's."""
-    chunks = [[Refused("C")], ["CC"]]
-    with pytest.raises(LookHopsError, match="no RDKit"):
-        list(pool.map(chunks))
-    assert pool.parse(["CCO"]).smiles == ["CCO"]
+def test_an_error_of_a_worker_is_the_callers():
+    with (
+        ParsingPool(Parsing(), 1) as pool,
+        pytest.raises(LookHopsError, match="pip install rdkit"),
+    ):
+        pool.parse([Uninstalling("C")])
 
 
 def test_without_processes_it_is_parsed_here():

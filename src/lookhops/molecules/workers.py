@@ -11,6 +11,7 @@ import multiprocessing
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from types import TracebackType
@@ -62,9 +63,16 @@ class ParsingPool:
         self.stop()
 
     def warm_up(self) -> None:
-        """Start the first worker now: it loads RDKit while this process does something else."""
-        if not self.workers:
+        """Have RDKit loaded while this process does something else."""
+        if not self.processes or self.workers:
+            return
+        if _context().get_start_method() != "forkserver":
             self._start()
+            return
+        from multiprocessing import forkserver
+
+        with suppress(OSError):
+            forkserver.ensure_running()  # the first worker would wait for it
 
     def stop(self) -> None:
         """End the workers; what they are at is dropped."""
