@@ -99,13 +99,13 @@ def look_report(
     found: Mapping[str, Any], counts: Mapping[str, Any] | None, again: Lines = ()
 ) -> Report:
     """The report of ``lookhops look``."""
-    counts = [Tile(what, f"{found[what]:,}") for what in ("graphs", "nodes")]
+    totals = [Tile(what, f"{found[what]:,}") for what in ("graphs", "nodes")]
     sections = [data_section(found["name"], counts)] if counts else []
     sections.append(information_section(found))
     if again:
         lead = "The same graphs give the same numbers, on every machine."
         sections.append(reproduce_section(lead, again))
-    tiles = [information_tile(found), *counts]
+    tiles = [information_tile(found), *totals]
     return Report(f"{found['name']}: which k?", information_summary(found), tiles, sections)
 
 

@@ -34,11 +34,13 @@ def greedy_matching(score: Tensor, adjacency: Adjacency) -> Tensor:
     if adjacency.present is not None:
         edge = adjacency.present.nonzero().flatten()
         source, target, given, score = source[edge], target[edge], given[edge], score[edge]
-    parts, nodes, reach = (given, source, target), adjacency.num_nodes, nearness(score.dtype)
+    nodes, reach = adjacency.num_nodes, nearness(score.dtype)
     if on_cpu(score) and score.dtype in (torch.float32, torch.float64):
-        arrays = (part.numpy() for part in (score, *parts))
-        return edge.index_select(0, torch.from_numpy(match_arrays(*arrays, nodes, reach)))
-    return edge.index_select(0, match_tensors(score, *parts, nodes, reach))
+        rest = given.numpy(), source.numpy(), target.numpy(), nodes, reach
+        found = torch.from_numpy(match_arrays(score.numpy(), *rest))
+    else:
+        found = match_tensors(score, given, source, target, nodes, reach)
+    return edge.index_select(0, found)
 
 
 def match_tensors(
