@@ -2,8 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -47,10 +48,18 @@ def tasks() -> Graphs:
     return load("hops-1", size=80)
 
 
+@pytest.fixture(scope="session")
+def cache_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names of new folders; pytest's own would look through all earlier ones for each."""
+    place = tmp_path_factory.mktemp("caches")
+    return (place / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def cache_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_home(cache_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder for this test alone, so that none is in the user's own."""
-    home = tmp_path_factory.mktemp("cache")
+    home = next(cache_homes)
+    home.mkdir()
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
         monkeypatch.setenv(name, str(home))
     return home
