@@ -21,7 +21,7 @@ from lookhops.datasets import SplitPlan, load
 from lookhops.options import Protocol
 from lookhops.tasks import task_of
 from lookhops.training.candidates import CandidateTrainer
-from lookhops.training.trainer import choose_device
+from lookhops.training.setting import choose_device
 from lookhops.tune.inner import inner_splits
 from lookhops.tune.search import Search
 from lookhops.tune.space import Space

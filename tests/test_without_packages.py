@@ -30,6 +30,7 @@ if __name__ == "__main__":
             main()
         except SystemExit as stop:
             print("ended with", stop.code or 0)
+    print("torch's compiler was imported:", "torch._dynamo" in sys.modules)
 """
 
 
@@ -49,6 +50,7 @@ def test_training_and_predicting_need_none_of_them(tmp_path):
     ends = [line for line in done.stdout.splitlines() if "ended with" in line]
     assert ends == ["ended with 0", "ended with 0", "ended with 2"], done.stderr
     assert (tmp_path / "answers.csv").is_file()
+    assert "torch's compiler was imported: False" in done.stdout  # it takes seconds
     assert done.stderr.endswith("lookhops: Molecules are read with RDKit: pip install rdkit.\n")
 
 

@@ -13,7 +13,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, BinaryIO, TextIO
 
 import numpy as np
@@ -47,12 +46,7 @@ class RowFile(ABC):
     def __enter__(self) -> RowFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         with explained(self.path):
             self.close()
             if error is None:

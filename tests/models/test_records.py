@@ -10,7 +10,7 @@ from lookhops.nn import Architecture
 from lookhops.tasks import task_of
 from lookhops.training import Protocol, train
 from lookhops.training.runs import Run
-from lookhops.training.trainer import choose_device
+from lookhops.training.setting import choose_device
 
 
 def test_a_record_survives_json(make_record):

@@ -6,7 +6,7 @@ from rdkit import Chem
 
 from lookhops.datasets import load
 from lookhops.molecules.features import molecule_rows
-from lookhops.molecules.parsing import Parsed, Parsing, parse
+from lookhops.molecules.parsing import REFUSED, Parsed, Parsing, parse
 
 #: Dative bonds, metals, aromatic and charged atoms, double bonds with a side, ring bonds.
 ODD = (
@@ -62,3 +62,17 @@ def test_parts_join_as_if_they_were_parsed_together():
 def test_nothing_that_parses(texts):
     found = parse(texts, Parsing())
     assert (found.atoms.shape, found.bonds.shape, found.count) == ((0, 6), (0, 6), len(texts))
+
+
+@pytest.mark.parametrize("text", ["[#999]", "C" + "(C)" * 900, "\udc80C"])
+def test_what_makes_rdkit_throw_is_a_reason(text):
+    parsed = parse([text, "CC"], Parsing())
+    assert parsed.failures == [(0, REFUSED)]
+    assert parsed.smiles == parsed.canonical == ["CC"]
+
+
+def test_reasons_are_short():
+    """Of a ring of 100 atoms that cannot be aromatic, RDKit names every one."""
+    ((_, reason),) = parse(["c1" + "c" * 100 + "1"], Parsing()).failures
+    assert reason.startswith("Can't kekulize mol.")
+    assert len(reason) <= 120

@@ -1,34 +1,30 @@
 """A molecule on which RDKit ends its process: the others are parsed, and it is named."""
 
-import os
 from itertools import combinations
 
 import pytest
 
+from deadly import Deadly
 from lookhops import LookHopsError
 from lookhops.datasets import load
 from lookhops.molecules import workers
 from lookhops.molecules.parsing import Parsing
-from lookhops.molecules.workers import CRASHED, ParsingPool
+from lookhops.molecules.worker import CRASHED
+from lookhops.molecules.workers import ParsingPool
 
 MARK = "CCCCI"  # stands for a molecule on which RDKit crashes
-
-
-class Deadly(str):
-    """A text that ends the process that it is sent to."""
-
-    def __reduce__(self):
-        return os.abort, ()
 
 
 @pytest.fixture
 def rdkit_crashes(monkeypatch):
     """RDKit crashes on one molecule."""
-    real = ParsingPool._submit
+    real = ParsingPool.map
     monkeypatch.setattr(
         ParsingPool,
-        "_submit",
-        lambda pool, chunk: real(pool, [Deadly(s) if s == MARK else s for s in chunk]),
+        "map",
+        lambda pool, chunks: real(
+            pool, ([Deadly(s) if s == MARK else s for s in chunk] for chunk in chunks)
+        ),
     )
 
 

@@ -1,16 +1,20 @@
 """Worker processes that parse molecules: the same as here, in order, whatever becomes of one."""
 
+import os
+import signal
 import subprocess
 import sys
 
 import numpy as np
 import pytest
 
-from deadly import Deadly
+from deadly import Deadly, Endless, Uninstalling
+from lookhops import LookHopsError
 from lookhops.datasets import load
 from lookhops.molecules import workers
 from lookhops.molecules.parsing import Parsed, Parsing, parse
-from lookhops.molecules.workers import CRASHED, ParsingPool
+from lookhops.molecules.worker import CRASHED, HUNG
+from lookhops.molecules.workers import ParsingPool
 
 
 @pytest.fixture(scope="module")
@@ -58,11 +62,76 @@ def test_a_molecule_that_ends_its_worker_is_found_and_the_others_are_parsed(pool
     assert found[4].smiles == ["CF", "CCl"]
 
 
+def test_a_molecule_that_takes_too_long_is_found_and_the_others_are_parsed(pool, monkeypatch):
+    monkeypatch.setattr(workers, "SECONDS", 0.2)
+    chunks = [
+        ["CCO", Endless("C"), "CN"],
+        ["CC"],
+        [Endless("O")],
+        [Deadly("N"), "CF", Endless("F")],
+    ]
+    found = list(pool.map(chunks))
+    assert [one.smiles for one in found] == [["CCO", "CN"], ["CC"], [], ["CF"]]
+    failures = [one.failures for one in found]
+    assert failures == [[(1, HUNG)], [], [(0, HUNG)], [(0, CRASHED), (2, HUNG)]]
+
+
+def test_many_crash_at_once(pool, monkeypatch):
+    monkeypatch.setattr(workers, "CHUNK", 4)
+    texts = [Deadly("CC") if i % 3 == 0 else f"C{'C' * i}" for i in range(24)]
+    found = pool.parse(texts)
+    assert found.rows.tolist() == [i for i in range(24) if i % 3]
+    assert found.smiles == [text for text in texts if not isinstance(text, Deadly)]
+    assert found.failures == [(i, CRASHED) for i in range(0, 24, 3)]
+
+
+def test_a_worker_that_somebody_kills_costs_nothing(pool):
+    assert pool.parse(["CCO"]).smiles == ["CCO"]
+    for worker in pool.workers:
+        os.kill(worker.process.pid, signal.SIGKILL)
+    assert_same(pool.parse(["CCO", "CN"]), parse(["CCO", "CN"], Parsing()))
+
+
+def test_chunks_and_answers_may_be_larger_than_a_pipe_holds(pool):
+    for found in pool.map([["CCO"] * 1000 + ["C" * 5000] * 100 for _ in range(5)]):
+        assert (len(found.smiles), len(found.failures)) == (1000, 100)
+
+
+def test_an_error_of_a_worker_is_the_callers():
+    with (
+        ParsingPool(Parsing(), 1) as pool,
+        pytest.raises(LookHopsError, match="pip install rdkit"),
+    ):
+        pool.parse([Uninstalling("C")])
+
+
 def test_without_processes_it_is_parsed_here():
     with ParsingPool(Parsing(), 0) as pool:
         pool.warm_up()
-        assert pool.executor is None
         assert pool.parse(["CCO"]).smiles == ["CCO"]
+        assert not pool.workers
+
+
+def test_where_no_process_can_be_started_it_is_parsed_here(monkeypatch):
+    def start(context):
+        raise OSError("no")
+
+    monkeypatch.setattr(workers, "Worker", start)
+    with ParsingPool(Parsing(), 2) as pool:
+        pool.warm_up()
+        assert pool.parse(["CCO"]).smiles == ["CCO"]
+
+
+def test_a_script_without_a_main_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from lookhops.molecules.parsing import Parsing\n"
+        "from lookhops.molecules.workers import ParsingPool\n"
+        "ParsingPool(Parsing(), 1).parse(['C'])\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "keeps what it runs below" in done.stderr.splitlines()[-1]
 
 
 def test_workers_need_no_pytorch():

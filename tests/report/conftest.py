@@ -9,6 +9,7 @@ import pytest
 from browser import open_browser
 from lookhops.datasets import load
 from lookhops.graphs import Graphs, Target
+from lookhops.models.provenance import Provenance
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import report_on
@@ -34,9 +35,8 @@ def model_folder(molecules: Graphs, tmp_path_factory: pytest.TempPathFactory) ->
     """Two seeds trained on these molecules: look, do not touch."""
     folder = tmp_path_factory.mktemp("reports") / "licheb"
     protocol = Protocol(seeds=(11, 22), max_epochs=3, batch_size=32)
-    train_into(
-        folder, molecules, SMALL, protocol, device="cpu", command="lookhops train '<mine>.csv'"
-    )
+    asked = Provenance(command="lookhops train '<mine>.csv'")
+    train_into(folder, molecules, SMALL, protocol, device="cpu", provenance=asked)
     return folder
 
 

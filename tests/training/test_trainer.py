@@ -15,8 +15,8 @@ from lookhops.options import RECOMMENDED, parse_seeds
 from lookhops.training import PAPER_SEEDS, Protocol, train
 from lookhops.training.eager import EagerEngine
 from lookhops.training.runs import NotFinite
+from lookhops.training.setting import choose_device
 from lookhops.training.stacked import StackedEngine
-from lookhops.training.trainer import choose_device
 
 SMALL = Architecture(hidden=8, layers=2)
 

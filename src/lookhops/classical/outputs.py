@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
 from lookhops.tasks import Classification, SeveralTargets, task_of
 
-Array = NDArray[Any]
 _LEAST = 1e-3
 
 

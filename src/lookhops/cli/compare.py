@@ -80,17 +80,15 @@ def compare(
         output: Folder for tables and the plots of ranks and costs.
         plot: Draw accuracy against time and parameters to a file: .png .svg or .pdf.
     """
-    check_picture(plot, PICTURES)
-    graphs = reading.load_to_learn(source)
-    path = _store_path(store, output, options)
     from lookhops.experiments.fair import Contest, named_protocol, parse_grid
     from lookhops.experiments.plan import parse_models
 
+    check_picture(plot, PICTURES)
+    graphs = reading.load_to_learn(source)
+    path = _store_path(store, output, options)
     training = named_protocol(protocol, training, splitting.splits is not None, members)
-    drawn = None if training.folds or splitting.splits else SEEDS
-    entries = parse_models(models)
-    graphs, plan = splitting.plan(graphs, training, seeds or drawn, reading)
-    contest = Contest.of(graphs.name, entries, plan, parse_grid(grid), protocol)
+    graphs, plan = splitting.plan(graphs, training, seeds, reading, SEEDS)
+    contest = Contest.of(graphs.name, parse_models(models), plan, parse_grid(grid), protocol)
     found, left = _run(graphs, contest, path, options)
     paths = _write(found, output, plot)
     if as_json:
@@ -120,7 +118,7 @@ def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
     from lookhops.tasks import task_of
-    from lookhops.training.trainer import draw_splits
+    from lookhops.training.setting import draw_splits
 
     plan = contest.plan
     draw_splits(graphs, task_of(graphs), plan.protocol, plan)  # what cannot be learnt says so now

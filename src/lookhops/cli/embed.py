@@ -10,14 +10,7 @@ import typer
 from lookhops.cli.shared.parameters import Plugins, with_options
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
-from lookhops.cli.shared.streaming import (
-    Streaming,
-    growing,
-    open_stream,
-    parsing_pool,
-    part_size,
-    work_through,
-)
+from lookhops.cli.shared.streaming import Streaming, growing, opened, part_size, work_through
 from lookhops.errors import LookHopsError
 from lookhops.words import counted
 
@@ -57,13 +50,10 @@ def embed(
         raise LookHopsError("Say where to write with -o: a .parquet, .csv or .npy file.")
     if bits < 0:
         raise LookHopsError(f"--bits is a number from 0, not {bits}.")
-    with parsing_pool(source, streaming.processes) as pool:
+    with opened(model, device, reading, source, streaming.processes) as (predictor, stream):
         from lookhops.models.embedding import vector_columns
-        from lookhops.models.predictor import Predictor
 
-        predictor = Predictor(model, device)
         seed = predictor.known_seed(of_seed)
-        stream = open_stream(reading, source, predictor, pool)
         apart = output.suffix.lower() == ".csv"
 
         def write(part: Part, found: Embeddings) -> None:

@@ -56,14 +56,7 @@ def explain(
     model: Model,
     source: Input,
     output: Path | None = None,
-    view: Annotated[
-        View,
-        typer.Option(
-            help="`shares`: each node's and edge's share of the answer; `kept`: which nodes each "
-            "pooling layer kept, which says little about what matters; `neighbourhoods`: those "
-            "that weigh most for each class, or for high and low values, as they stand in INPUT.",
-        ),
-    ] = View.shares,
+    view: View = View.shares,
     of_target: Annotated[
         str | None,
         typer.Option("--of", help="Which target to explain, of a model that answers several."),
@@ -76,9 +69,7 @@ def explain(
             "what was kept of the first.",
         ),
     ] = None,
-    pictures: Annotated[
-        bool, typer.Option("--pictures/--no-pictures", help="Draw each graph (SVG).")
-    ] = True,
+    pictures: bool = True,
     device: str = "auto",
     plugin: Plugins = None,
     as_json: Json = False,
@@ -95,6 +86,10 @@ def explain(
 
     Args:
         output: Folder for explanations.json and the pictures.
+        view: `shares`: each node's and edge's share of the answer; `kept`: which nodes each pooling
+            layer kept, which says little about what matters; `neighbourhoods`: those that weigh
+            most for each class, or for high and low values, as they stand in INPUT.
+        pictures: Draw each graph (SVG).
     """
     from lookhops.models.predictor import Predictor
 

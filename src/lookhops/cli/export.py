@@ -15,8 +15,6 @@ from lookhops.words import counted, memory
 
 #: Graphs that are recorded with, and that the file is checked on.
 RECORDED, CHECKED = 5, 1000
-#: A share of the graphs that may differ by more than rounding: near-ties in a pooling.
-FEW = 0.05
 
 
 @with_options
@@ -62,5 +60,5 @@ def export(
         more = f"; {counted(found.notable, 'graph')} above 0.0001" if found.notable else ""
         on = f"{counted(found.graphs, 'graph')} ({graphs.name})"
         print_line(f"largest difference from our own answers in {on}: {found.largest:.1e}{more}")
-    if found.notable > FEW * found.graphs:
+    if not found.is_small:
         raise typer.Exit(1)

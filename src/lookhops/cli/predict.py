@@ -15,14 +15,7 @@ import typer
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import err, print_json, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
-from lookhops.cli.shared.streaming import (
-    Streaming,
-    growing,
-    open_stream,
-    parsing_pool,
-    part_size,
-    work_through,
-)
+from lookhops.cli.shared.streaming import Streaming, growing, opened, part_size, work_through
 from lookhops.errors import LookHopsError
 from lookhops.options import option
 from lookhops.words import counted, visible
@@ -81,13 +74,9 @@ def predict(
     """
     if streaming.resume and output is None:
         raise LookHopsError("--resume goes on with a file: name it with -o.")
-    with parsing_pool(source, streaming.processes) as pool:
-        from lookhops.models.predictor import Predictor
-
-        predictor = Predictor(model, device)
+    with opened(model, device, reading, source, streaming.processes) as (predictor, stream):
         if stopped := predictor.checkpoint.config.get("stopped"):
             warn(f"{model}: {stopped}")
-        stream = open_stream(reading, source, predictor, pool)
         weights = predictor.checkpoint.config["weights_sha256"]
         made_by = [weights, coverage, source, stream.head]
         begun = growing(output, KINDS, stream, made_by, streaming.resume) if output else None

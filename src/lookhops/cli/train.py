@@ -174,12 +174,13 @@ def _train(
     """Train, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.cli.shared.progress import epoch_display, stoppable
     from lookhops.models import train_into
+    from lookhops.models.provenance import Provenance
 
     options = asdict(run)
     logs = _tensorboard(options.pop("tensorboard"))
     cluster = {name: options.pop(name) for name in ("workers", "address")}
-    options |= {"splits": plan, "command": command_line(), "reading": reading}
-    options["information"] = information and information.to_dict()
+    found = information.to_dict() if information else None
+    options |= {"splits": plan, "provenance": Provenance(reading, command_line(), found)}
     if run.workers > 1:
         from lookhops.experiments.ray_training import train_on_ray
 

@@ -67,8 +67,7 @@ def tune(
 
     check_optuna()
     graphs = reading.load_to_learn(source)
-    drawn = None if protocol.folds or splitting.splits else SEEDS
-    graphs, plan = splitting.plan(graphs, protocol, seeds or drawn, reading)
+    graphs, plan = splitting.plan(graphs, protocol, seeds, reading, SEEDS)
     tell_remarks(graphs, plan)
     found = _tune(output, graphs, plan, search, device, overwrite, reading)
     if as_json:
@@ -91,6 +90,7 @@ def _tune(
     reading: Reading,
 ) -> Tuning:
     """Tune, with a progress bar and an orderly end when the user asks for one."""
+    from lookhops.models.provenance import Provenance
     from lookhops.tune.tuning import tune_into
 
     trials, runs = search.trials * len(plan.splits), 2 * len(plan.splits)
@@ -113,8 +113,7 @@ def _tune(
                 overwrite=overwrite,
                 tell=tell,
                 on_epoch=lambda progress: check(),
-                command=command_line(),
-                reading=reading,
+                provenance=Provenance(reading, command_line()),
             )
     except KeyboardInterrupt as stop:
         print_line(f"lookhops: interrupted; go on with: {command_line()}", err)

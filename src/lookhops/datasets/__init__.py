@@ -19,6 +19,7 @@ from lookhops.datasets.transfers import load_transfers
 from lookhops.datasets.tu import read_tu
 from lookhops.errors import LookHopsError
 from lookhops.graphs import SUFFIX, Graphs
+from lookhops.molecules.workers import ParsingPool
 from lookhops.options import AS_USUAL, HOP_TASKS, MOLECULES, TABLES, Reading
 
 __all__ = ["Split", "SplitPlan", "load", "read_splits", "read_tu", "split", "write_splits"]
@@ -39,7 +40,7 @@ def load(
     cache: bool = True,
     size: int | None = None,
     seed: int | None = None,
-    processes: int | None = 0,
+    processes: ParsingPool | int | None = 0,
     **options: Any,
 ) -> Graphs:
     """Load a set of graphs from wherever it is.
@@ -66,7 +67,8 @@ def load(
         seed: Of hop tasks: the seed, as ``task_seed``.
         processes: Worker processes that parse molecules, none meaning one for each core; by default
             this process does. A script that asks for some keeps what it runs below
-            ``if __name__ == "__main__"``, as for all of Python's processes.
+            ``if __name__ == "__main__"``, as for all of Python's processes. A pool of them is used
+            and left as it is.
         options: Fields of ``reading`` to choose by their names: ``label_column="toxic"``.
     """
     if isinstance(source, Graphs):

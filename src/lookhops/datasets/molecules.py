@@ -82,7 +82,7 @@ def read_molecules(
     reading: Reading = AS_USUAL,
     *,
     remembered: Reading = AS_USUAL,
-    processes: int | None = 0,
+    processes: ParsingPool | int | None = 0,
     **options: Any,
 ) -> Graphs:
     """Graphs of the molecules in a ``.smi``, ``.csv`` or ``.sdf`` file.
@@ -98,7 +98,8 @@ def read_molecules(
         remembered: Where ``reading`` names no column, these are looked for before the usual ones.
         processes: Worker processes that parse molecules, none meaning one for each core; by default
             this process does. A script that asks for some keeps what it runs below
-            ``if __name__ == "__main__"``, as for all of Python's processes.
+            ``if __name__ == "__main__"``, as for all of Python's processes. A pool of them is used
+            and left as it is.
         options: Fields of ``reading`` to choose by their names.
 
     Returns:
@@ -135,7 +136,7 @@ def featurise(
     class_names: Sequence[str] | None = None,
     name: str = "molecules",
     mol_blocks: bool = False,
-    processes: int | None = 0,
+    processes: ParsingPool | int | None = 0,
 ) -> Graphs:
     """Graphs of the molecules in a table, as SMILES or as mol blocks.
 
@@ -149,8 +150,7 @@ def featurise(
     """
     if not table.structures:
         raise LookHopsError(f"{table.origin or 'from_smiles'}: there are no molecules.")
-    with ParsingPool(parsing_of(reading, mol_blocks), processes) as pool:
-        parsed = pool.parse(table.structures)
+    parsed = _parse(table.structures, parsing_of(reading, mol_blocks), processes)
     skipped = skipped_rows(table, parsed, reading, mol_blocks)
     if skipped:
         places = [f"{table.where[one.row]} ({one.reason})" for one in skipped[:SHOWN]]
@@ -185,6 +185,15 @@ def parsing_of(reading: Reading, mol_blocks: bool = False, canonical: bool = Tru
     """How the molecules of a source are parsed, given how it is read."""
     strict = reading.invalid != "skip"
     return Parsing(mol_blocks, reading.salts, reading.max_atoms, canonical, strict)
+
+
+def _parse(structures: Sequence[str], how: Parsing, processes: ParsingPool | int | None) -> Parsed:
+    """Parse molecules, in a pool that is there or in one of so many processes."""
+    if isinstance(processes, ParsingPool):
+        processes.how = how
+        return processes.parse(structures)
+    with ParsingPool(how, processes) as pool:
+        return pool.parse(structures)
 
 
 def skipped_rows(

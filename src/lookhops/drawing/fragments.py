@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lookhops.arrays import Array
 from lookhops.drawing.palette import PAGE
 from lookhops.drawing.sketch import sketch
 from lookhops.drawing.svg import templates
 from lookhops.words import visible
-
-Array = NDArray[Any]
 
 #: Width and height of the whole that a molecule's part is cut out of, and of any other picture.
 WHOLE, SIZE = (480, 320), (200, 140)

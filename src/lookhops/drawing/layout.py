@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import shortest_path
 
-Array = NDArray[Any]
+from lookhops.arrays import Array
 
 #: Up to this many nodes every pair pulls and pushes; beyond, every node and this many landmarks.
 ALL_PAIRS, LANDMARKS = 400, 50

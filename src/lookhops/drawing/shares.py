@@ -7,16 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 
+from lookhops.arrays import Array
 from lookhops.drawing.layout import fit, layout
 from lookhops.drawing.palette import PAGE
 from lookhops.drawing.sketch import Sketch, sketch
 from lookhops.drawing.svg import templates
 from lookhops.words import counted, short, signed, visible
-
-Array = NDArray[Any]
 
 #: Width and height of a picture, and of the small one of a whole large graph.
 SIZE, OVERVIEW = (480, 320), (150, 110)

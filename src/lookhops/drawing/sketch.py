@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lookhops.arrays import Array
 from lookhops.drawing.layout import fit, layout
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lookhops.arrays import Array
 from lookhops.drawing.palette import FAINT, INK, score_colour
 from lookhops.drawing.sketch import Shape, Sketch, sketch
 from lookhops.words import visible
@@ -18,7 +18,6 @@ from lookhops.words import visible
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-Array = NDArray[Any]
 
 #: Width and height of a still panel, and of a picture in a page.
 PANEL, CARD = (400, 260), (320, 210)

@@ -16,7 +16,7 @@ from lookhops.nn.registry import find
 from lookhops.options import Classical
 from lookhops.tasks import task_of
 from lookhops.training import Protocol, Run
-from lookhops.training.trainer import draw_splits
+from lookhops.training.setting import draw_splits
 
 
 def check_graphs(model: Model, graphs: Graphs) -> None:

@@ -29,7 +29,7 @@ from lookhops.options import parse_seeds, splits_in_words
 from lookhops.tables import Table
 from lookhops.tasks import Metric, task_of
 from lookhops.training import Protocol
-from lookhops.training.trainer import draw_splits
+from lookhops.training.setting import draw_splits
 from lookhops.words import counted, number, signed
 from lookhops.words import memory as in_bytes
 

@@ -24,7 +24,7 @@ from lookhops.models.records import RunRecord, record_run
 from lookhops.options import Classical
 from lookhops.tasks import task_of
 from lookhops.training import train
-from lookhops.training.trainer import choose_device
+from lookhops.training.setting import choose_device
 from lookhops.words import counted
 
 #: Gives the graphs of a data set by its name.

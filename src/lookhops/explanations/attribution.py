@@ -8,12 +8,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lookhops.arrays import Array
 from lookhops.drawing.shares import SharedGraph, draw_shares
 from lookhops.words import joined, signed
-
-Array = NDArray[Any]
 
 #: How many parts the sentence names.
 NAMED = 3

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.explanations.attribution import Attribution, paired
 from lookhops.explanations.average import average_edge, average_node
@@ -29,8 +28,6 @@ from lookhops.models.predictor import Predictor
 from lookhops.neighbourhoods.totals import spread_totals
 from lookhops.nn import GraphNetwork
 from lookhops.training.inputs import MemberInputs
-
-Array = NDArray[Any]
 
 #: Points on the two pieces of the path; more for graphs whose shares lack this much of the sum.
 POINTS, MORE_POINTS, TOLERANCE = (8, 24), (64, 64), 0.05

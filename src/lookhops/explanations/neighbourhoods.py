@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
+from lookhops.arrays import Array
 from lookhops.drawing.fragments import Fragment, draw_fragment, fragment_smiles
 from lookhops.errors import LookHopsError
 from lookhops.explanations.attribution import paired
@@ -25,8 +25,6 @@ from lookhops.nn import GraphNetwork
 from lookhops.nn.whole import Fingerprint
 from lookhops.tasks import Classification
 from lookhops.words import counted
-
-Array = NDArray[Any]
 
 #: How many of each side are shown, how many graphs hold each at least, and examples of each.
 SHOWN, FEWEST, EXAMPLES = 20, 5, 2

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from lookhops.arrays import Array
 from lookhops.encoding.columns import NOT_SEEN, Columns
 from lookhops.encoding.edges import weight_column
 from lookhops.encoding.scale import Scale
@@ -19,11 +19,12 @@ from lookhops.models import Predictor
 from lookhops.models.answers import ClassAnswers
 from lookhops.models.checkpoint import Checkpoint
 
-Array = NDArray[Any]
 #: More than rounding does.
 NOTABLE = 1e-4
 #: Most nodes of a graph that is made up.
 MOST_NODES = 100
+#: A share of the graphs that may differ by more than rounding: near-ties in a pooling.
+FEW = 0.05
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Difference:
     graphs: int
     largest: float
     notable: int
+
+    @property
+    def is_small(self) -> bool:
+        """Whether few of the graphs differ by more than rounding."""
+        return self.notable <= FEW * self.graphs
 
 
 def compare(

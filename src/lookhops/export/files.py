@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from numpy.typing import NDArray
 
 from lookhops import __version__
+from lookhops.arrays import Array
 from lookhops.errors import LookHopsError
 from lookhops.export.module import ExportedModel
 from lookhops.files import write_bytes
@@ -24,7 +24,6 @@ from lookhops.nn.conv import Convolution
 from lookhops.nn.pool import NodePooling
 from lookhops.tasks import Classification
 
-Array = NDArray[Any]
 FORMAT = "lookhops-export-1"
 ONNX, PROGRAM = ".onnx", ".pt2"
 #: Where the description is: in the metadata of an ONNX file, or beside the program in a .pt2.

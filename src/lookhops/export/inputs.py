@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.encoding import Encoding
 from lookhops.encoding.columns import Columns
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import counts_of, running_sum, segment_of, stable_argsort
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -11,6 +13,7 @@ from lookhops.hops.product import SparseMatrix
 from lookhops.hops.recurrences import Recurrence, polynomial_sum
 
 
+@dataclass(eq=False)
 class Anchors:
     r"""The anchor vectors :math:`Z = [Z^0 \| \ldots \| Z^k]`, :math:`Z^j = T_j z`, of every node.
 
@@ -28,19 +31,11 @@ class Anchors:
             :math:`z`: a bias that fast kernels add as they read.
     """
 
-    def __init__(
-        self,
-        recurrence: Recurrence,
-        matrix: SparseMatrix,
-        z: Tensor,
-        k: int,
-        offset: Tensor | None = None,
-    ) -> None:
-        self.recurrence = recurrence
-        self.matrix = matrix
-        self.z = z
-        self.k = k
-        self.offset = offset
+    recurrence: Recurrence
+    matrix: SparseMatrix
+    z: Tensor
+    k: int
+    offset: Tensor | None = None
 
     @property
     def start(self) -> Tensor:

@@ -9,12 +9,10 @@ from math import isfinite
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lookhops.arrays import Array
 from lookhops.errors import LookHopsError
 from lookhops.words import MINUS
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

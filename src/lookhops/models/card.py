@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
+from statistics import NormalDist
 from typing import Any
 
 from lookhops.nn.others import is_other
@@ -156,14 +158,18 @@ def _results(config: Mapping[str, Any], task: Task) -> str:
 def _proportion(
     metric: Metric, mean: float, tested: Sequence[int], task: Task
 ) -> tuple[float, float] | None:
-    """Wilson's interval of a share of the graphs in one test part; none of other metrics."""
+    r"""Wilson's interval of a share :math:`p` of :math:`n` test graphs; none of other metrics.
+
+    .. math::
+        \frac{p + z^2 / 2n \pm z \sqrt{p (1 - p) / n + z^2 / 4n^2}}{1 + z^2 / n}
+    """
     if metric.name not in PROPORTIONS or len(task.heads) > 1:
         return None
-    from scipy.stats import binomtest  # takes its time to import
-
     n = round(sum(tested) / len(tested))
-    found = binomtest(round(mean * n), n).proportion_ci(COVERAGE, method="wilson")
-    return float(found.low), float(found.high)
+    p, z = round(mean * n) / n, NormalDist().inv_cdf((1 + COVERAGE) / 2)
+    middle, half = p + z**2 / (2 * n), z * sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    low, high = ((middle + end) / (1 + z**2 / n) for end in (-half, half))
+    return max(low, 0.0), min(high, 1.0)
 
 
 def _limits(config: Mapping[str, Any], task: Task, limit: float) -> Iterator[str]:

@@ -8,13 +8,11 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-
-Array = NDArray[Any]
 
 #: Bits of a fingerprint where nothing else is asked for.
 BITS = 1024

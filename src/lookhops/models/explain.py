@@ -8,16 +8,14 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from lookhops.arrays import Array
 from lookhops.drawing.svg import LayeredGraph, panels
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor, graph_ids
 from lookhops.nn import NodePooling, Pooled
 from lookhops.training.inputs import BATCH_SIZE
-
-Array = NDArray[Any]
 
 #: Of larger graphs a part is drawn.
 MOST_NODES = 250

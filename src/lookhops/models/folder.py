@@ -34,6 +34,13 @@ PREDICTIONS, REFERENCE = "predictions.csv", "reference.safetensors"
 CARD = "MODEL.md"
 #: The hop information that chose k, where it was measured.
 INFORMATION = "information.json"
+#: Where ``config.json`` says what the other files' hashes are.
+CHECKSUMS = {
+    "weights_sha256": WEIGHTS,
+    "history_sha256": HISTORY,
+    "predictions_sha256": PREDICTIONS,
+    "reference_sha256": REFERENCE,
+}
 #: Begins the names of tensors that are no weights: what a network learnt to be told.
 LEARNT = "learnt."
 #: Of tasks that need it to answer: what was taken from the training part.

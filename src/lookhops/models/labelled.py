@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.datasets.splits.fixed_test import target_in
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -20,8 +20,6 @@ from lookhops.tasks import Metric
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.metrics import RESAMPLES, calibration_error, interval
 from lookhops.tasks.task import Head
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True)

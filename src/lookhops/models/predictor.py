@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -24,9 +23,8 @@ from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.task import Head
 from lookhops.training.inference import Ensemble
 from lookhops.training.inputs import MemberInputs
-from lookhops.training.trainer import choose_device
+from lookhops.training.setting import choose_device
 
-Array = NDArray[Any]
 #: The answers of one network, and how they were calibrated.
 Alone = tuple[Array, Calibration]
 

@@ -149,7 +149,7 @@ def record_run(
         **task.naive(train, test),
         "seconds": seconds,
         "seconds_per_epoch": seconds_per_epoch(run),
-        "parameters": trained(run)["parameters"] or None,
+        "parameters": about_training(run)["parameters"] or None,
         "train_graphs": len(run.split.train),
         "val_graphs": len(run.split.val),
         "test_graphs": len(run.split.test),
@@ -174,7 +174,7 @@ def _measured(
     }
 
 
-def trained(run: Run) -> dict[str, int]:
+def about_training(run: Run) -> dict[str, int]:
     """What there is to say of a training, tested or not: its epochs, and parameters of them all."""
     parameters = sum(w.numel() for one in run.networks for w in one.weights.values())
     counts = {"epochs": len(run.history), "best_epoch": run.best_epoch}

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import SimilarityIndex, content_hashes
 from lookhops.training.randomness import FINAL
-
-Array = NDArray[Any]
 
 #: Share of the validation graphs that are called unlike the training graphs.
 UNLIKE = 0.01

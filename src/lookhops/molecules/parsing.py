@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ import numpy as np
 from lookhops.errors import LookHopsError
 from lookhops.molecules.features import Rows, molecule_rows
 from lookhops.molecules.sizes import why_too_large
+
+REFUSED = "RDKit refuses it"
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,15 @@ class Parsed:
         )
 
 
-def parse(structures: Sequence[str], how: Parsing) -> Parsed:
+def parse(
+    structures: Sequence[str], how: Parsing, begin: Callable[[int], None] | None = None
+) -> Parsed:
     """Parse molecules, here and now.
 
     Args:
         structures: SMILES, or mol blocks.
         how: How to parse them.
+        begin: Is told the number of each molecule before RDKit sees it.
     """
     try:
         from rdkit import Chem, rdBase
@@ -103,22 +109,25 @@ def parse(structures: Sequence[str], how: Parsing) -> Parsed:
     failures: list[tuple[int, str]] = []
     with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
         for number, structure in enumerate(structures):
-            too_large = why_too_large(structure, how.mol_blocks, how.max_atoms)
-            smiles, molecule = "", None
-            if not too_large:
-                smiles, molecule = _read(structure, how.mol_blocks, how.salts)
-            if molecule is None or not molecule.GetNumAtoms():
-                failures.append((number, too_large or _reason(structure, how.mol_blocks)))
+            if begin is not None:
+                begin(number)
+            try:
+                smiles, molecule, failure = _read(structure, how)
+                if not failure:
+                    of_atoms, of_bonds = molecule_rows(molecule, smiles)
+                    if how.canonical:
+                        canonical.append(Chem.MolToSmiles(molecule))
+            except (RuntimeError, ValueError):  # what RDKit's C++ throws; text that is no UTF-8
+                failure = REFUSED
+            if failure:
+                failures.append((number, failure))
                 if how.only_first_failure:
                     break
                 continue
-            of_atoms, of_bonds = molecule_rows(molecule, smiles)
             rows.append(number)
             found.append(smiles)
             atoms.append(of_atoms)
             bonds.append(of_bonds)
-            if how.canonical:
-                canonical.append(Chem.MolToSmiles(molecule))
     return _collect(len(structures), rows, found, canonical, atoms, bonds, failures)
 
 
@@ -142,19 +151,28 @@ def _collect(
     return Parsed(count, numbers, smiles, canonical, *flat(atoms), *flat(bonds), failures)
 
 
-def _read(structure: str, mol_block: bool, salts: str) -> tuple[str, Any]:
-    """SMILES and molecule, whose atoms stand in the order of the SMILES: a mol block's may not."""
+def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:
+    """SMILES and molecule, whose atoms stand in the order of the SMILES: a mol block's may not.
+
+    Where there is no molecule, the last says why.
+    """
     from rdkit import Chem
 
-    if mol_block:
+    failure = why_too_large(structure, how.mol_blocks, how.max_atoms)
+    if failure:
+        return "", None, failure
+    smiles = structure
+    if how.mol_blocks:
         molecule = Chem.MolFromMolBlock(structure)
-        structure = "" if molecule is None else Chem.MolToSmiles(molecule)
-    molecule = Chem.MolFromSmiles(structure)
-    if salts == "largest" and molecule is not None and "." in structure:
+        smiles = "" if molecule is None else Chem.MolToSmiles(molecule)
+    molecule = Chem.MolFromSmiles(smiles)
+    if how.salts == "largest" and molecule is not None and "." in smiles:
         pieces = Chem.GetMolFrags(molecule, asMols=True)
-        structure = Chem.MolToSmiles(max(pieces, key=_size))
-        molecule = Chem.MolFromSmiles(structure)
-    return structure, molecule
+        smiles = Chem.MolToSmiles(max(pieces, key=_size))
+        molecule = Chem.MolFromSmiles(smiles)
+    if molecule is None or not molecule.GetNumAtoms():
+        failure = _reason(structure, how.mol_blocks)
+    return smiles, molecule, failure
 
 
 def _size(piece: Any) -> tuple[int, int, str]:
@@ -178,4 +196,4 @@ def _reason(structure: str, mol_block: bool) -> str:
     if not molecule.GetNumAtoms():
         return "it has no atoms"
     problems = Chem.DetectChemistryProblems(molecule)
-    return " ".join(problems[0].Message().split()) if problems else "RDKit refuses it"
+    return shorten(problems[0].Message(), 120, placeholder=" ...") if problems else REFUSED

@@ -1,30 +1,30 @@
 """Worker processes that parse molecules: as many as there are cores, and none takes us along.
 
-RDKit is a library of C++, and a molecule that it does not expect may end the process that asks. A
-worker that dies so is noticed; what it had is parsed again in halves until the molecule is found.
+RDKit is a library of C++, and a molecule that it does not expect may end the process that asks, or
+keep it for hours. A worker that dies, or that is at one molecule for too long and is ended, is
+noticed; the others lose nothing, what it had is parsed again, and the molecule is named.
 """
 
 from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
-import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from functools import cache
+from multiprocessing.connection import wait
+from multiprocessing.context import BaseContext
 from types import TracebackType
 
 from lookhops.molecules.parsing import Parsed, Parsing, parse
+from lookhops.molecules.worker import Task, Worker
 
 #: Molecules that a worker is given at a time.
 CHUNK = 512
-#: Bytes that a worker may ask for: no molecule of a sensible size takes a tenth of that.
-MOST_MEMORY = 4 << 30
-CRASHED = "RDKit crashes on it"
+#: Chunks that a worker has at a time: the one that it is at, and the next.
+AT_ONCE = 2
+#: Processor time that a molecule may take; more where molecules of over a thousand atoms may come.
+SECONDS = 10.0
 
 
 def usable_cores() -> int:
@@ -37,19 +37,19 @@ class ParsingPool:
     """Parses molecules in worker processes.
 
     Workers are started when they are needed, from a process that has nothing of this one, no thread
-    of PyTorch's among it, but RDKit loaded.
+    of PyTorch's among it, but RDKit loaded. Everything is done by who calls, no thread beside it.
 
     Args:
         how: How molecules are parsed.
-        processes: How many workers; by default one for each core. 0 parses in this process.
+        processes: How many workers; by default one for each core. 0 parses in this process, as is
+            done where no process can be started.
     """
 
     def __init__(self, how: Parsing, processes: int | None = None) -> None:
         self.how = how
         self.processes = usable_cores() if processes is None else processes
-        if not _has_processes():
-            self.processes = 0
-        self.executor: ProcessPoolExecutor | None = None
+        self.workers: list[Worker] = []
+        self.tasks: deque[Task] = deque()  # that no worker has
 
     def __enter__(self) -> ParsingPool:
         return self
@@ -63,15 +63,22 @@ class ParsingPool:
         self.stop()
 
     def warm_up(self) -> None:
-        """Start the first worker now: it loads RDKit while this process does something else."""
-        if self.processes:
-            self._submit([])
+        """Have RDKit loaded while this process does something else."""
+        if not self.processes or self.workers:
+            return
+        if _context().get_start_method() != "forkserver":
+            self._start()
+            return
+        from multiprocessing import forkserver
+
+        with suppress(OSError):
+            forkserver.ensure_running()  # the first worker would wait for it
 
     def stop(self) -> None:
         """End the workers; what they are at is dropped."""
-        if self.executor is not None:
-            self.executor.shutdown(wait=True, cancel_futures=True)
-            self.executor = None
+        self.tasks.clear()
+        while self.workers:
+            self.workers.pop().kill()
 
     def parse(self, structures: Sequence[str]) -> Parsed:
         """Parse molecules, in chunks side by side."""
@@ -80,86 +87,64 @@ class ParsingPool:
 
     def map(self, chunks: Iterable[Sequence[str]]) -> Iterator[Parsed]:
         """Parse chunk after chunk; no more than a few are read ahead of the one that is given."""
-        if not self.processes:
-            yield from (parse(chunk, self.how) for chunk in chunks)
-            return
-        ahead: deque[tuple[Sequence[str], Future[Parsed]]] = deque()
+        ahead: deque[Task] = deque()
         for chunk in chunks:
-            ahead.append((chunk, self._submit(chunk)))
-            if len(ahead) > 2 * self.processes:
+            seconds = SECONDS * max(1, self.how.max_atoms / 1000)
+            ahead.append(Task(chunk, self.how, seconds))
+            self.tasks.append(ahead[-1])
+            self._go_on(waiting=False)
+            if len(ahead) > AT_ONCE * self.processes:
                 yield self._first(ahead)
         while ahead:
             yield self._first(ahead)
 
-    def _first(self, ahead: deque[tuple[Sequence[str], Future[Parsed]]]) -> Parsed:
-        """The first of the chunks that were given out; where a worker died, it is found out why."""
-        chunk, future = ahead.popleft()
+    def _first(self, ahead: deque[Task]) -> Parsed:
+        """The result of the first of the tasks that were read ahead."""
+        task = ahead.popleft()
+        while not task.done:
+            self._go_on(waiting=True)
+        self._go_on(waiting=False)  # workers have something to do while the caller has the result
+        return task.result()
+
+    def _go_on(self, waiting: bool) -> None:
+        """Give tasks to workers, and take the answers that are there, or wait for some."""
+        self._hand_out()
+        busy = {worker.connection: worker for worker in self.workers if worker.tasks}
+        for connection in wait(list(busy), None if waiting else 0) if busy else ():
+            worker = busy[connection]  # type: ignore[index]
+            if not worker.receive():
+                self.workers.remove(worker)
+                self.tasks.extendleft(reversed(worker.post_mortem()))
+        self._hand_out()
+
+    def _hand_out(self) -> None:
+        """Give tasks to the workers that have least to do; where all have something, start one."""
+        while self.tasks:
+            idle = any(not worker.tasks for worker in self.workers)
+            if not idle and len(self.workers) < self.processes:
+                self._start()
+            if not self.processes:
+                task = self.tasks.popleft()
+                task.found = parse(task.structures, task.how)
+                continue
+            worker = min(self.workers, key=lambda worker: len(worker.tasks))
+            if len(worker.tasks) >= AT_ONCE:
+                return
+            worker.give(self.tasks.popleft())
+
+    def _start(self) -> None:
+        if not self.processes:
+            return
         try:
-            return future.result()
-        except BrokenProcessPool:  # by this chunk, or by one of those that follow
-            self.stop()
-            found = self._alone(chunk)
-            again = [chunk for chunk, _ in ahead]
-            ahead.clear()
-            ahead.extend((chunk, self._submit(chunk)) for chunk in again)
-            return found
-
-    def _alone(self, chunk: Sequence[str]) -> Parsed:
-        """Parse a chunk with nothing beside it; what ends the worker is parsed in halves."""
-        try:
-            return self._submit(chunk).result()
-        except BrokenProcessPool:
-            self.stop()
-        if len(chunk) == 1:
-            return Parsed.failed(CRASHED)
-        half = len(chunk) // 2
-        return Parsed.join([self._alone(chunk[:half]), self._alone(chunk[half:])])
-
-    def _submit(self, chunk: Sequence[str]) -> Future[Parsed]:
-        if self.executor is None:
-            self.executor = ProcessPoolExecutor(self.processes, _context(), _prepare)
-        try:
-            return self.executor.submit(parse, list(chunk), self.how)
-        except BrokenProcessPool as error:  # a worker has died already
-            broken: Future[Parsed] = Future()
-            broken.set_exception(error)
-            return broken
+            self.workers.append(Worker(_context()))
+        except OSError:  # some containers have neither the memory nor the right
+            self.processes = len(self.workers)
 
 
-@cache
-def _has_processes() -> bool:
-    """Whether this machine lets processes share a queue; some containers do not."""
-    try:
-        multiprocessing.get_context("spawn").Lock()
-    except (ImportError, OSError):
-        return False
-    return True
-
-
-def _context() -> multiprocessing.context.BaseContext:
+def _context() -> BaseContext:
     """How workers are started: never as copies of this process, whose threads they would lack."""
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["lookhops.molecules.parsing", "rdkit.Chem.rdCIPLabeler"])
+    context.set_forkserver_preload(["lookhops.molecules.worker", "rdkit.Chem.rdCIPLabeler"])
     return context
-
-
-def _prepare() -> None:
-    """What a worker does first: Ctrl-C is for the command, which ends its workers, or leaves them.
-
-    A worker whose command was killed ends itself.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    with suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_DATA, (MOST_MEMORY, MOST_MEMORY))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

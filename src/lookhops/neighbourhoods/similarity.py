@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import to_offsets
 from lookhops.neighbourhoods.counts import SparseRows, unary_codes
@@ -21,7 +21,6 @@ from lookhops.neighbourhoods.postings import Postings
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-Array = NDArray[Any]
 
 #: Hops of the neighbourhoods that are compared: those of the usual molecular fingerprints.
 HOPS = 2

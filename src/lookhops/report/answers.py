@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from lookhops.arrays import Array
 from lookhops.tasks import Classification, Task
 from lookhops.tasks.task import Head
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)

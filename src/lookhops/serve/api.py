@@ -14,7 +14,6 @@ from lookhops.models.answer_table import answer_csv, answer_records
 from lookhops.serve import bodies, openapi
 from lookhops.serve.explaining import explanations, graphs_of
 from lookhops.serve.inputs import safe_name
-from lookhops.serve.models import version_of
 from lookhops.serve.refusals import Refused
 from lookhops.serve.service import CSV, JSON, Service, chunks, wants_csv
 from lookhops.tasks.conformal import COVERAGE
@@ -39,14 +38,7 @@ def routes(service: Service) -> APIRouter:
             if wants_csv(request, otherwise=got.kind != JSON):
                 table = answer_csv(asked.source, asked.given, answers, coverage)
                 return Response(table, media_type=CSV)
-        return JSONResponse(
-            {
-                "model": got.model.name,
-                "version": version_of(asked.predictor),
-                "answers": answer_records(asked.given, answers),
-                "notes": asked.notes,
-            }
-        )
+        return got.answer(answers=answer_records(asked.given, answers))
 
     @router.post("/explain", summary="What spoke for the answers", **openapi.EXPLAIN)
     async def explain(
@@ -58,14 +50,7 @@ def routes(service: Service) -> APIRouter:
             chosen = graphs_of(asked, said.rows)
             service.check_explained(asked.graphs, chosen)
             found = await explanations(got.model, asked, chosen, said.target)
-        return JSONResponse(
-            {
-                "model": got.model.name,
-                "version": version_of(asked.predictor),
-                "explanations": found,
-                "notes": asked.notes,
-            }
-        )
+        return got.answer(explanations=found)
 
     @router.post("/embed", summary="Graphs as vectors", **openapi.EMBED)
     async def embed(
@@ -76,16 +61,11 @@ def routes(service: Service) -> APIRouter:
             asked = got.asked
             work = partial(asked.predictor.embed, asked.graphs, bits=got.body.bits)
             found = await got.model.batcher.call(work)
-        return JSONResponse(
-            {
-                "model": got.model.name,
-                "version": version_of(asked.predictor),
-                "ids": found.ids,
-                "readout": found.readout.tolist(),
-                "fingerprint": found.fingerprint.tolist(),
-                "skipped": [row.record() for row in asked.given.skipped],
-                "notes": asked.notes,
-            }
+        return got.answer(
+            ids=found.ids,
+            readout=found.readout.tolist(),
+            fingerprint=found.fingerprint.tolist(),
+            skipped=[row.record() for row in asked.given.skipped],
         )
 
     _job_routes(router, service)

@@ -21,6 +21,7 @@ from lookhops.datasets.text_tables import suffix_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
+from lookhops.molecules.workers import ParsingPool
 from lookhops.options import AS_USUAL, Reading
 from lookhops.serve.notes import notes
 
@@ -67,7 +68,10 @@ def safe_name(name: str) -> str:
 
 
 def read_smiles(
-    predictor: Predictor, smiles: Sequence[str], ids: Sequence[str] | None = None
+    pool: ParsingPool,
+    predictor: Predictor,
+    smiles: Sequence[str],
+    ids: Sequence[str] | None = None,
 ) -> Asked:
     """Molecules, read as those were that the model was trained on."""
     if ids is not None and len(ids) != len(smiles):
@@ -76,14 +80,15 @@ def read_smiles(
     where = [f"molecule {number}" for number in numbers]
     table = MoleculeTable("", where, list(smiles), list(numbers if ids is None else ids))
     with notes() as said:
-        given = featurise(table, AS_USUAL.or_remembered(_remembered(predictor)))
+        reading = AS_USUAL.or_remembered(_remembered(predictor))
+        given = featurise(table, reading, processes=pool)
         return Asked(predictor, given, predictor.read(given), said)
 
 
-def read_file(predictor: Predictor, path: Path) -> Asked:
+def read_file(pool: ParsingPool, predictor: Predictor, path: Path) -> Asked:
     """The graphs of a file, or of a folder of tables, read as the command reads them."""
     with notes() as said, without_folder(path.parent):
-        given = load(path, remembered=_remembered(predictor))
+        given = load(path, remembered=_remembered(predictor), processes=pool)
         if not len(given):
             raise LookHopsError(f"{path}: there are no graphs.")
         asked = Asked(predictor, given, predictor.read(given), said, path)

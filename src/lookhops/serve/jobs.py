@@ -9,7 +9,6 @@ import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from itertools import islice
@@ -26,6 +25,7 @@ from lookhops.models.answers import Predictions
 from lookhops.options.limits import Limits
 from lookhops.serve.inputs import Asked, read_file, without_folder
 from lookhops.serve.models import ServedModel
+from lookhops.serve.readers import Readers
 from lookhops.serve.refusals import Refused, too_large
 
 #: Graphs of a job that are answered at a time: others get their turn between two such parts.
@@ -106,8 +106,7 @@ class Jobs:
         self._folder = Path(mkdtemp(prefix="lookhops-jobs-"))
         self._jobs: dict[str, Job] = {}
         self._turns = asyncio.Semaphore(AT_ONCE)
-        # Files are read and written beside the threads that read requests.
-        self._threads = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="jobs")
+        self._readers = Readers(AT_ONCE, "jobs")  # beside those of requests
 
     def new(self, name: str, model: ServedModel, coverage: float) -> Job:
         """A job whose file is still to come: write it to its ``path``, then :meth:`start`."""
@@ -142,11 +141,11 @@ class Jobs:
         """How many are not done."""
         return sum(not job.ended.is_set() for job in self._jobs.values())
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Forget all of them."""
         for key in list(self._jobs):
             self.drop(key)
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        await asyncio.to_thread(self._readers.close)
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _forget(self) -> None:
@@ -178,15 +177,14 @@ class Jobs:
             job.ended.set()
 
     async def _answer(self, job: Job) -> None:
-        loop = asyncio.get_running_loop()
         predictor = job.model.predictor
-        asked = await loop.run_in_executor(self._threads, read_file, predictor, job.path)
+        asked = await self._readers.read(read_file, predictor, job.path)
         job.asked, job.state = asked, "answering"
         found = []
         for part in parts(asked.graphs, self._limits.max_nodes):
             found.append(await job.model.predict(predictor, part, job.coverage))
             job.done += len(part)
-        await loop.run_in_executor(self._threads, _write, job, Predictions.joined(found))
+        await asyncio.to_thread(_write, job, Predictions.joined(found))
         job.state = "done"
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -13,6 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, Generic, TypeVar
 
 from starlette.requests import Request
+from starlette.responses import JSONResponse
 
 from lookhops.graphs import Graphs
 from lookhops.options.limits import Limits
@@ -27,7 +27,8 @@ from lookhops.serve.inputs import (
 )
 from lookhops.serve.jobs import Jobs
 from lookhops.serve.metrics import Metrics
-from lookhops.serve.models import Models, ServedModel
+from lookhops.serve.models import Models, ServedModel, version_of
+from lookhops.serve.readers import Readers
 from lookhops.serve.refusals import Refused, too_large
 
 JSON, CSV = "application/json", "text/csv"
@@ -53,6 +54,11 @@ class Received(Generic[B]):
     model: ServedModel
     asked: Asked
 
+    def answer(self, **content: Any) -> JSONResponse:
+        """What is answered, between who answers and the notes on the graphs."""
+        who = {"model": self.model.name, "version": version_of(self.asked.predictor)}
+        return JSONResponse({**who, **content, "notes": self.asked.notes})
+
 
 @dataclass(eq=False)
 class Service:
@@ -62,9 +68,7 @@ class Service:
     limits: Limits
     metrics: Metrics
     jobs: Jobs
-    readers: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(READERS, thread_name_prefix="reader")
-    )
+    readers: Readers = field(default_factory=lambda: Readers(READERS, "reader"))
 
     @asynccontextmanager
     async def receive(
@@ -100,16 +104,17 @@ class Service:
         if kind != JSON:
             path = folder / FILES[kind]
             path.write_bytes(content)
-            asked = await self._outside(read_file, predictor, path)
+            asked = await self.readers.read(read_file, predictor, path)
         elif said.smiles is not None:
             self._check_count(len(said.smiles))
-            asked = await self._outside(read_smiles, predictor, said.smiles, said.ids)
+            asked = await self.readers.read(read_smiles, predictor, said.smiles, said.ids)
         elif said.graphs is not None:
             self._check_count(len(said.graphs))
-            asked = await self._outside(read_file, predictor, write_node_link(folder, said.graphs))
+            path = write_node_link(folder, said.graphs)
+            asked = await self.readers.read(read_file, predictor, path)
         elif said.tables is not None:
             tables = said.tables.model_dump(exclude_none=True)
-            asked = await self._outside(read_file, predictor, write_tables(folder, tables))
+            asked = await self.readers.read(read_file, predictor, write_tables(folder, tables))
         else:
             job = await self.jobs.named(said.job or "").finished()
             assert job.asked is not None
@@ -121,11 +126,6 @@ class Service:
                 "one request; send fewer graphs at a time."
             )
         return Received(kind, said, model, asked)
-
-    async def _outside(self, work: Callable[..., Asked], *given: Any) -> Asked:
-        """What some reading gives, outside of the event loop."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self.readers, _without_stop, work, *given)
 
     def _check_count(self, graphs: int) -> None:
         if graphs > self.limits.max_graphs:
@@ -146,18 +146,10 @@ class Service:
             raise too_large(f"{nodes:,} nodes are more than the {self.limits.max_nodes:,} allowed.")
 
     async def close(self) -> None:
-        """End all threads, when what was asked is answered."""
-        self.jobs.close()
+        """End all threads and workers, when what was asked is answered."""
+        await self.jobs.close()
         await asyncio.to_thread(self.models.close)
-        self.readers.shutdown(wait=False)
-
-
-def _without_stop(work: Callable[..., Asked], *given: Any) -> Asked:
-    """What some work gives. A ``StopIteration`` would never reach who waits for it."""
-    try:
-        return work(*given)
-    except StopIteration as error:
-        raise RuntimeError("a reader ended early") from error
+        await asyncio.to_thread(self.readers.close)
 
 
 async def chunks(request: Request, most: float) -> AsyncIterator[bytes]:

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.tasks.conformal import (
@@ -30,7 +30,7 @@ from lookhops.tasks.metrics import (
     rates,
     two_class_rates,
 )
-from lookhops.tasks.task import Calibration, Maybe, Metric, Task, as_array, weights
+from lookhops.tasks.task import Calibration, Maybe, Metric, Task, Tensors, as_array, weights
 from lookhops.tasks.threshold import check_threshold, choose_threshold
 
 ACCURACY = Metric("accuracy", "accuracy")
@@ -184,7 +184,7 @@ class Classification(Task):
             found["threshold"] = choose_threshold(scaled[:, 1], y, self.threshold)
         return found
 
-    def decided(self, p: NDArray[Any], calibration: Calibration) -> NDArray[Any]:
+    def decided(self, p: Array, calibration: Calibration) -> Array:
         """The class that is answered, shape (g): the likeliest, or by the threshold.
 
         Args:
@@ -226,9 +226,7 @@ class Classification(Task):
             found |= self._conformal(calibrated, y, calibration.get("conformal_quantile", 1.0))
         return found
 
-    def rates_of(
-        self, predicted: NDArray[Any], output: Tensor, target: Tensor
-    ) -> dict[str, float | None]:
+    def rates_of(self, predicted: Array, output: Tensor, target: Tensor) -> dict[str, float | None]:
         """Rates of the classes that are answered, and AUROC and loss of the outputs.
 
         Args:
@@ -253,36 +251,28 @@ class Classification(Task):
         known = target[self.known(target)]
         return {"majority": float((known == commonest).double().mean()) if len(known) else None}
 
-    def _conformal(self, p: NDArray[Any], y: NDArray[Any], quantile: float) -> dict[str, float]:
+    def _conformal(self, p: Array, y: Array, quantile: float) -> dict[str, float]:
         """How many conformal sets hold the true class, and how large they are."""
         sets = with_likeliest(1 - p <= quantile, p)
         held = np.take_along_axis(sets, y[:, None], 1)
         return {"coverage": float(held.mean()), "set_size": float(sets.sum(1).mean())}
 
-    def nonconformity(self, answers: Tensor, target: Tensor) -> NDArray[Any]:
+    def nonconformity(self, answers: Tensor, target: Tensor) -> Array:
         """One less the probability of the true class."""
         return class_nonconformity(as_array(answers), as_array(target))
 
-    def regions(
-        self,
-        answers: NDArray[Any],
-        nonconformity: Sequence[NDArray[Any]],
-        coverage: float,
-    ) -> NDArray[Any]:
+    def regions(self, answers: Array, nonconformity: Sequence[Array], coverage: float) -> Array:
         """Which classes are in the set, shape (g, classes)."""
         return class_sets(answers, nonconformity, coverage)
 
-    def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
+    def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
         """Of AUROC."""
         known = self.known(target)
         output, target = output[known], target[known]
         return {"auroc": bootstrap_auroc(as_array(self.answers(output, {})), as_array(target))}
 
     def overview(
-        self,
-        outputs: Sequence[Tensor],
-        targets: Sequence[Tensor],
-        calibrations: Sequence[Calibration] = (),
+        self, outputs: Tensors, targets: Tensors, calibrations: Sequence[Calibration] = ()
     ) -> dict[str, Any]:
         """The ``confusion`` matrix: true class by predicted class."""
         matrix = np.zeros((self.out_channels, self.out_channels), dtype=np.int64)

@@ -12,12 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import ceil, floor, inf
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from lookhops.arrays import Array
 
 #: The coverage that is measured when a model is trained, and the default afterwards.
 COVERAGE = 0.9

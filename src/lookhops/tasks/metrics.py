@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
-Array = NDArray[Any]
+from lookhops.arrays import Array
 
 #: Resamples of a bootstrap interval, and the share of them that it holds.
 RESAMPLES, COVERAGE = 1000, 0.95

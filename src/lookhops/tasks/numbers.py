@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.options import LOSSES
@@ -163,16 +163,11 @@ class Regression(Task):
             measured |= {**calibration, "coverage": held, "interval_width": width}
         return measured
 
-    def nonconformity(self, answers: Tensor, target: Tensor) -> NDArray[Any]:
+    def nonconformity(self, answers: Tensor, target: Tensor) -> Array:
         """How far numbers are from those measured."""
         return number_nonconformity(as_array(answers.double())[:, 0], as_array(target.double()))
 
-    def regions(
-        self,
-        answers: NDArray[Any],
-        nonconformity: Sequence[NDArray[Any]],
-        coverage: float,
-    ) -> NDArray[Any]:
+    def regions(self, answers: Array, nonconformity: Sequence[Array], coverage: float) -> Array:
         """The ends of intervals, shape (g, 2) (see :func:`~.conformal.number_intervals`)."""
         return number_intervals(answers[..., 0], nonconformity, coverage)
 
@@ -183,7 +178,7 @@ class Regression(Task):
         found = number_errors(known * 0 + mean, known)
         return {f"mean_{name}": found[name] for name in ("mae", "rmse")}
 
-    def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
+    def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
         """Of MAE and RMSE."""
         known = self.known(target)
         return bootstrap_errors(as_array(output[known, 0].double() - target[known]))

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import target_columns
 from lookhops.tasks.classes import Classification
 from lookhops.tasks.numbers import Regression
-from lookhops.tasks.task import Calibration, Head, Maybe, Metric, Task
+from lookhops.tasks.task import Calibration, Head, Maybe, Metric, Task, Tensors
 
 MEAN_SCORE = Metric("mean_score", "mean of AUROC and R²", share=False)
 LOSS = Metric("loss", "loss", higher_is_better=False, share=False, shown=False)
@@ -242,15 +242,12 @@ class SeveralTargets(Task):
         """What each head's naive answer gets, under its name."""
         return self._each(lambda task, *own: task.naive(*own), train_target, target, whole=False)
 
-    def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
+    def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
         """Of each head, under its name."""
         return self._each(lambda task, *own: task.resampled(*own), output, target)
 
     def overview(
-        self,
-        outputs: Sequence[Tensor],
-        targets: Sequence[Tensor],
-        calibrations: Sequence[Calibration] = (),
+        self, outputs: Tensors, targets: Tensors, calibrations: Sequence[Calibration] = ()
     ) -> dict[str, Any]:
         """Of each head, under its name."""
         found = {}

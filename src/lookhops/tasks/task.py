@@ -10,9 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.arrays import Array
 from lookhops.graphs import Graphs
 from lookhops.words import MINUS, NONE
 
@@ -20,6 +20,7 @@ from lookhops.words import MINUS, NONE
 Maybe = Tensor | None
 #: What turns outputs into answers, learnt from a validation part; JSON can hold it.
 Calibration = Mapping[str, float]
+Tensors = Sequence[Tensor]
 
 
 @dataclass(frozen=True)
@@ -206,15 +207,12 @@ class Task(ABC):
             target: Those that it is measured on.
         """
 
-    def resampled(self, output: Tensor, target: Tensor) -> dict[str, NDArray[Any]]:
+    def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
         """Bootstrap draws, shape (resamples), of the metrics that are given with an interval."""
         return {}
 
     def overview(
-        self,
-        outputs: Sequence[Tensor],
-        targets: Sequence[Tensor],
-        calibrations: Sequence[Calibration] = (),
+        self, outputs: Tensors, targets: Tensors, calibrations: Sequence[Calibration] = ()
     ) -> dict[str, Any]:
         """What is said of the test graphs of all seeds together, as JSON can hold it."""
         return {}
@@ -269,6 +267,6 @@ def weights(known: Tensor, real: Tensor | None, dtype: torch.dtype) -> Tensor:
     return (known if real is None else known & real).to(dtype)
 
 
-def as_array(values: Tensor) -> NDArray[Any]:
+def as_array(values: Tensor) -> Array:
     """A tensor in main memory as NumPy sees it."""
     return np.asarray(values.detach().cpu())

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 
@@ -16,6 +16,7 @@ from lookhops.options import Architecture, Protocol
 from lookhops.tasks import Task
 from lookhops.training.batches import number_of_batches
 from lookhops.training.eager import EagerEngine
+from lookhops.training.memory import in_halves
 from lookhops.training.randomness import seeded_model
 from lookhops.training.rates import Rates
 from lookhops.training.runs import Progress, Run
@@ -95,9 +96,11 @@ class CandidateTrainer:
         for i, one in enumerate(wanted):  # networks of a stack take equally many steps
             steps = number_of_batches(splits[one[1]].train, nodes, self.protocol)
             stacks.setdefault(steps if together else i, []).append(one)
+        work = partial(self._train, architecture, splits, together, prune)
         found: dict[Wanted, Judged] = {}
-        for own in stacks.values():
-            found |= self._halved(architecture, own, splits, together, prune)
+        for stack in stacks.values():
+            for judged in in_halves(work, stack):
+                found |= judged
         return [[found[own, seed] for seed in splits] for own in rates]
 
     def _stackable(self, architecture: Architecture) -> bool:
@@ -105,34 +108,13 @@ class CandidateTrainer:
         outputs = self.task.out_channels
         return stackable(seeded_model(0, told.width, outputs, architecture, **told.sizes))
 
-    def _halved(
-        self,
-        architecture: Architecture,
-        wanted: Sequence[Wanted],
-        splits: Mapping[int, Split],
-        together: bool,
-        prune: Prune,
-    ) -> dict[Wanted, Judged]:
-        """A stack, or its halves one after the other where it does not fit the GPU's memory."""
-        try:
-            return self._train(architecture, wanted, splits, together, prune)
-        except torch.OutOfMemoryError:
-            if len(wanted) == 1:
-                raise
-        gc.collect()
-        torch.cuda.empty_cache()
-        half = len(wanted) // 2
-        rest = splits, together, prune
-        first = self._halved(architecture, wanted[:half], *rest)
-        return first | self._halved(architecture, wanted[half:], *rest)
-
     def _train(
         self,
         architecture: Architecture,
-        wanted: Sequence[Wanted],
         splits: Mapping[int, Split],
         together: bool,
         prune: Prune,
+        wanted: Sequence[Wanted],
     ) -> dict[Wanted, Judged]:
         """Train one stack."""
         start = time.perf_counter()

@@ -9,7 +9,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.func import functional_call
-from torch.optim import Adam
 
 from lookhops.datasets.splits import Split
 from lookhops.encoding import Encoding
@@ -20,6 +19,7 @@ from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork, Level
 from lookhops.options import Protocol
 from lookhops.tasks import Task
+from lookhops.training.adam import Adam
 from lookhops.training.batches import batches
 from lookhops.training.precision import dtype_of, layers
 from lookhops.training.randomness import seeded_model

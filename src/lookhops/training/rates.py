@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.optim import Adam
 
 from lookhops.options import Architecture, Protocol
+from lookhops.training.adam import Adam
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import isfinite
@@ -12,9 +10,8 @@ from typing import Any
 
 import torch
 
-from lookhops.datasets.splits import PARTS, Split, SplitPlan
+from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.encoding import Encoding
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
 from lookhops.options import Protocol
@@ -22,8 +19,10 @@ from lookhops.tasks import Task, task_of
 from lookhops.training.batches import number_of_batches
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import Engine
+from lookhops.training.memory import in_halves
 from lookhops.training.randomness import FINAL, member_seed, seeded_model
 from lookhops.training.runs import NotFinite, Progress, Resume, Run, by_split
+from lookhops.training.setting import choose_device, draw_splits
 from lookhops.training.stacked import StackedEngine, stackable
 from lookhops.training.threads import limited_threads, threads_for
 from lookhops.training.unseen import Unseen
@@ -127,25 +126,19 @@ def _train_all(
 
     A stack that does not fit the GPU's memory is trained in halves, one after the other.
     """
-    finished: list[Run] = []
-    left = deque(stacks)
-    while left:
-        begun = left.popleft()
+
+    def attempt(begun: Sequence[Run]) -> list[Run]:
         fresh = [replace(run, history=[], predictions={}) for run in begun]
-        try:
-            finished += _train_stack(make(begun), task, begun, protocol, resume, on_epoch)
-            continue
-        except NotFinite as error:
-            error.runs = by_split(finished + error.runs, task)
-            raise
-        except torch.OutOfMemoryError:
-            if len(begun) == 1 or not Workers.joined().alone:  # the others know nothing of it
-                raise
-        # Outside the handler, which would keep the failed attempt's memory alive.
-        gc.collect()
-        torch.cuda.empty_cache()
-        half = len(fresh) // 2
-        left.extendleft((fresh[half:], fresh[:half]))
+        return _train_stack(make(fresh), task, fresh, protocol, resume, on_epoch)
+
+    finished: list[Run] = []
+    try:
+        for stack in stacks:
+            for runs in in_halves(attempt, stack):
+                finished += runs
+    except NotFinite as error:
+        error.runs = by_split(finished + error.runs, task)
+        raise
     return by_split(finished, task)
 
 
@@ -283,56 +276,3 @@ def _stacks(
         return engine(graphs, task, splits, seeds, *options, workers=workers)
 
     return make, list(stacks.values())
-
-
-def choose_device(device: str | torch.device) -> torch.device:
-    """The device that a name stands for."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-        torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError) as error:
-        raise LookHopsError(f"There is no device {str(device)!r} here.") from error
-    return chosen
-
-
-def draw_splits(
-    graphs: Graphs,
-    task: Task,
-    protocol: Protocol,
-    splits: SplitPlan | Sequence[Split] | None = None,
-) -> SplitPlan:
-    """Each seed's split, drawn or given, checked against what training needs."""
-    if not graphs.num_nodes:
-        raise LookHopsError(f"{graphs.name}: no graph has a node; there is nothing to look at.")
-    if splits is None:
-        plan = SplitPlan.of(graphs, protocol)
-    elif isinstance(splits, SplitPlan):
-        plan = splits.of_seeds(protocol.seeds)
-    else:
-        plan = SplitPlan.given(protocol, splits)
-    known = task.known(task.targets(graphs)).cpu()
-    if not bool(known.all()):  # parts that were given may hold graphs without any target
-        parts = {
-            seed: Split(*(own[known[own]] for own in (part.train, part.val, part.test)))
-            for seed, part in plan.splits.items()
-        }
-        plan = replace(plan, splits=parts)
-    for seed, part in plan.splits.items():
-        _check_split(graphs, task, part, seed)
-    return plan
-
-
-def _check_split(graphs: Graphs, task: Task, part: Split, seed: int) -> None:
-    for name in PARTS:
-        if len(getattr(part, name)) == 0:
-            raise LookHopsError(
-                f"{graphs.name}: {len(graphs)} graphs are too few: the {name} part of seed {seed} "
-                "would be empty."
-            )
-    if lacking := task.lacking(task.targets(graphs).cpu(), part.train):
-        raise LookHopsError(
-            f"{graphs.name}: {lacking} in the training part of seed {seed}; "
-            "use more graphs, another seed, or stratified splits."
-        )

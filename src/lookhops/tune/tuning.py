@@ -2,37 +2,31 @@
 
 from __future__ import annotations
 
-import hashlib
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from math import inf
 from pathlib import Path
 from typing import Any
 
 from lookhops import files
-from lookhops.datasets.splits import Split, SplitPlan
+from lookhops.datasets.splits import SplitPlan
 from lookhops.errors import LookHopsError
-from lookhops.experiments.keys import canonical
 from lookhops.experiments.runners import Tell
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG
+from lookhops.models.provenance import UNKNOWN, Provenance
 from lookhops.models.records import Machine
 from lookhops.models.resumable_training import train_into
-from lookhops.models.saving import difference, settings_of
-from lookhops.options import AS_USUAL, Protocol, Reading, SearchOptions
+from lookhops.models.settings import difference, settings_of
+from lookhops.options import Protocol, SearchOptions
 from lookhops.tasks import task_of
 from lookhops.training.candidates import CandidateTrainer
 from lookhops.training.runs import Progress
-from lookhops.training.trainer import choose_device, draw_splits
+from lookhops.training.setting import choose_device, draw_splits
 from lookhops.tune.importance import importance
-from lookhops.tune.inner import inner_splits
 from lookhops.tune.nested import test_outer
-from lookhops.tune.record import TUNING, SearchRecord, Tuning
-from lookhops.tune.search import Search
+from lookhops.tune.outer_searches import OuterSearches
+from lookhops.tune.record import TUNING, Tuning
 from lookhops.tune.space import Candidate, Space
-from lookhops.tune.study import StudyFile, best, finished
-from lookhops.words import counted
 
 #: The files of a tuning in a model's folder: Optuna's storage, and the runs on the outer splits.
 STUDY, STORE = "study.sqlite", "comparison.sqlite"
@@ -49,8 +43,7 @@ def tune_into(
     overwrite: bool = False,
     tell: Tell = lambda text, finished: None,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
-    command: str | None = None,
-    reading: Reading = AS_USUAL,
+    provenance: Provenance = UNKNOWN,
 ) -> Tuning:
     """Search for a configuration, measure what that gains, and keep the model in a folder.
 
@@ -63,8 +56,8 @@ def tune_into(
     A call that was interrupted goes on where it was; one with more trials goes on from there.
 
     Args:
-        folder: Where the model goes, with the study (``study.sqlite``), the runs on the outer
-            splits (``comparison.sqlite``) and the record (``tuning.json``).
+        folder: Where the model goes, with ``study.sqlite``, ``comparison.sqlite`` (the runs on the
+            outer splits) and ``tuning.json``, the record.
         graphs: Graphs with targets.
         protocol: How to train and to split; by default that of the splits, or the paper's.
         options: How to search.
@@ -72,23 +65,18 @@ def tune_into(
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
         overwrite: Begin anew, whatever is in the folder.
         tell: Called with each thing worth telling, and how many trials and runs are finished.
-        on_epoch: Called after each epoch of a search and of the folder's model; an exception from
-            it, or from ``tell``, ends the tuning.
-        command: The command line that asked for it, kept with the model.
-        reading: How the graphs were read, kept with the model.
+        on_epoch: Called after each epoch; an exception from it, or from ``tell``, ends the tuning.
+        provenance: How the graphs were read and what else is kept with the model.
     """
-    check_optuna()
     folder, options = Path(folder), options or SearchOptions()
     protocol = protocol or (Protocol() if splits is None else splits.protocol)
     space = Space.parse(options.space, protocol)
     task = task_of(graphs, protocol.class_weights, protocol.loss)
     plan = draw_splits(graphs, task, protocol, splits)
-    chosen_device = choose_device(device)
+    where = choose_device(device)
     _prepare(folder, overwrite)
-    trainer = CandidateTrainer(
-        graphs, task, plan.protocol, chosen_device, chosen_device.type == "cuda", on_epoch
-    )
-    records = _search_all(folder, plan, space, trainer, options, tell)
+    trainer = CandidateTrainer(graphs, task, plan.protocol, where, where.type == "cuda", on_epoch)
+    records = OuterSearches(folder / STUDY, plan, space, trainer, options, tell).run()
     chosen = {one.seed: space.candidate(one.chosen.values) for one in records}
     outer = test_outer(graphs, plan, chosen, folder / STORE, device, tell)
     found = Tuning(
@@ -98,31 +86,12 @@ def tune_into(
         inner=options.inner,
         searches=tuple(records),
         importance=importance(records, space),
-        device=str(Machine.here(chosen_device)),
+        device=str(Machine.here(where)),
         **asdict(outer),
     )
     found.write(folder)
-    first = plan.of_seeds(plan.protocol.seeds[:1])
-    kept: dict[str, Any] = {"device": device, "command": command, "reading": reading}
-    _train(folder, graphs, chosen[first.protocol.seeds[0]], first, on_epoch=on_epoch, **kept)
+    _train(folder, graphs, plan, chosen, device=device, on_epoch=on_epoch, provenance=provenance)
     return found
-
-
-def _search_all(
-    folder: Path,
-    plan: SplitPlan,
-    space: Space,
-    trainer: CandidateTrainer,
-    options: SearchOptions,
-    tell: Tell,
-) -> list[SearchRecord]:
-    """A search for each outer split; where time is limited, each has its share of it."""
-    records, start = [], time.monotonic()
-    for number, seed in enumerate(plan.protocol.seeds, start=1):
-        limit = inf if options.time_limit is None else options.time_limit
-        until = start + limit * number / len(plan.splits)
-        records.append(_search(folder, seed, plan, space, trainer, options, until, tell))
-    return records
 
 
 def check_optuna() -> None:
@@ -135,6 +104,7 @@ def check_optuna() -> None:
 
 def _prepare(folder: Path, overwrite: bool) -> None:
     """See that the folder is empty, or has a tuning to go on with, or may be overwritten."""
+    check_optuna()
     with files.explained(folder):
         files.make_folder(folder)
         if overwrite:
@@ -147,60 +117,18 @@ def _prepare(folder: Path, overwrite: bool) -> None:
             )
 
 
-def _search(
-    folder: Path,
-    seed: int,
-    plan: SplitPlan,
-    space: Space,
-    trainer: CandidateTrainer,
-    options: SearchOptions,
-    until: float,
-    tell: Tell,
-) -> SearchRecord:
-    """The search for one outer split."""
-    main = trainer.task.main
-    splits = inner_splits(trainer.graphs, plan, seed, options.inner)
-    settings = {
-        "data": trainer.graphs.fingerprint,
-        "splits": _digest(splits),
-        "protocol": canonical(plan.protocol),
-        "space": space.to_dict(),
-        "inner": options.inner,
-        "stack": options.stack,
-    }
-    file = StudyFile.open(folder / STUDY, f"seed {seed}", main, settings)
-    search = Search(file, space, trainer, splits, options.stack)
-    if known := len(finished(search.study)):
-        tell(f"seed {seed}: {counted(known, 'configuration')} tried already", known)
-
-    def after_stack(more: int, trials: Sequence[Any]) -> None:
-        value = main.written(best(trials, main).value)
-        said = f"seed {seed}: {len(trials)} of {options.trials} configurations"
-        tell(f"{said}, best validation {main.title} {value}", more)
-
-    search.run(options.trials, until, after_stack)
-    return search.record(seed)
-
-
-def _digest(splits: Mapping[int, Split]) -> str:
-    """What tells inner splits from others."""
-    digest = hashlib.sha256()
-    for seed, one in splits.items():
-        for part in (one.train, one.val):
-            digest.update(f"{seed} {len(part)} ".encode() + part.cpu().numpy().tobytes())
-    return digest.hexdigest()[:16]
-
-
 def _train(
     folder: Path,
     graphs: Graphs,
-    candidate: Candidate,
     plan: SplitPlan,
+    chosen: Mapping[int, Candidate],
     **options: Any,
 ) -> None:
-    """Train the chosen configuration as ``lookhops train`` does, unless the folder has it."""
-    architecture, protocol = candidate.rates.applied(candidate.architecture, plan.protocol)
-    settings = settings_of(graphs, architecture, protocol, plan.splits)
+    """Train the first split's choice as ``lookhops train`` does, unless the folder has it."""
+    first = plan.of_seeds(plan.protocol.seeds[:1])
+    candidate = chosen[first.protocol.seeds[0]]
+    architecture, protocol = candidate.rates.applied(candidate.architecture, first.protocol)
+    settings = settings_of(graphs, architecture, protocol, first.splits)
     begun = (folder / CONFIG, folder / "resume" / "settings.json")
     known = [files.read_json(path) for path in begun if files.current(path).is_file()]
     same = not any(difference(one, settings) for one in known)
@@ -209,7 +137,7 @@ def _train(
         graphs,
         architecture,
         protocol,
-        splits=replace(plan, protocol=protocol),
+        splits=replace(first, protocol=protocol),
         resume=same,
         overwrite=not same,
         **options,

@@ -31,15 +31,22 @@ class SplitSource:
     test: str | None = None
 
     def plan(
-        self, graphs: Graphs, protocol: Protocol, seeds: str | int | None, reading: GraphReader
+        self,
+        graphs: Graphs,
+        protocol: Protocol,
+        seeds: str | None,
+        reading: GraphReader,
+        usual: int = 1,
     ) -> tuple[Graphs, SplitPlan]:
         """The graphs, with the test set if there is one, and the split of each seed.
 
         Args:
             graphs: What was read from SOURCE.
             protocol: How they are split.
-            seeds: How many or which; none is one for each fold, or for each split of the file.
+            seeds: How many or which; none is one for each fold, or for each split of the file, and
+                as many as usual where neither is given.
             reading: How graphs are read.
+            usual: How many seeds are usual.
         """
         from lookhops.datasets import SplitPlan, read_splits
         from lookhops.datasets.splits.fixed_test import with_test_set
@@ -54,7 +61,9 @@ class SplitSource:
             test = None
             if self.test is not None:
                 graphs, test = with_test_set(graphs, reading.load(self.test))
-            chosen = parse_seeds(protocol.folds or 1 if seeds is None else seeds, protocol.folds)
+            chosen = parse_seeds(
+                protocol.folds or usual if seeds is None else seeds, protocol.folds
+            )
             plan = SplitPlan.of(graphs, replace(protocol, seeds=chosen), test)
         return graphs, plan
 

@@ -56,10 +56,20 @@ class Streaming:
 
 
 @contextmanager
-def parsing_pool(source: str, processes: int | None) -> Iterator[ParsingPool]:
-    """Workers that parse molecules: where the source may hold some, the first is started now.
+def opened(
+    model: Path, device: str, reading: GraphReader, source: str, processes: int | None
+) -> Iterator[tuple[Predictor, Stream]]:
+    """A model, and the source that it is asked about.
 
-    It loads RDKit while the command loads PyTorch.
+    Molecules are parsed by workers: where the source may hold some, the first loads RDKit while
+    this process loads PyTorch and the model.
+
+    Args:
+        model: The model's folder.
+        device: Where it answers.
+        reading: How to read the source.
+        source: As the user named it; ``-`` is standard input.
+        processes: Workers; by default one for each core.
     """
     from lookhops.molecules.parsing import Parsing
     from lookhops.molecules.workers import ParsingPool
@@ -67,7 +77,10 @@ def parsing_pool(source: str, processes: int | None) -> Iterator[ParsingPool]:
     with ParsingPool(Parsing(), processes) as pool:
         if source.lower().endswith(("-", ".smi", ".csv", ".tsv", ".gz", ".parquet")):
             pool.warm_up()
-        yield pool
+        from lookhops.models.predictor import Predictor
+
+        predictor = Predictor(model, device)
+        yield predictor, _open_stream(reading, source, predictor, pool)
 
 
 def part_size(stream: Stream, device: torch.device) -> int:
@@ -79,18 +92,13 @@ def part_size(stream: Stream, device: torch.device) -> int:
     return max(min(PART if on_cpu else GPU_GRAPHS, fitting), 1)
 
 
-def open_stream(
+def _open_stream(
     reading: GraphReader, source: str, predictor: Predictor, pool: ParsingPool
 ) -> Stream:
     """A source in parts: molecules as they are read, packed graphs from their mapped file.
 
     Rows that give no graph are left out with their reason, unless an error is asked for.
-
-    Args:
-        reading: How to read it.
-        source: As the user named it; ``-`` is standard input.
-        predictor: The model: how its graphs were read is how these are, where nothing is chosen.
-        pool: Parses molecules.
+    How the model's graphs were read is how these are, where nothing is chosen.
     """
     from lookhops.datasets import kind_of_source
     from lookhops.datasets.molecule_streams import can_stream, stream_file, stream_lines, utf8_lines

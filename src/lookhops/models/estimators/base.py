@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from lookhops.arrays import Array
 from lookhops.datasets.splits import Split
 from lookhops.encoding import Encoding
 from lookhops.encoding.inputs import Packer
@@ -23,9 +23,9 @@ from lookhops.nn import GraphNetwork
 from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
 from lookhops.tasks import task_of
 from lookhops.training.inference import Ensemble
-from lookhops.training.trainer import choose_device, train
+from lookhops.training.setting import choose_device
+from lookhops.training.trainer import train
 
-Array = NDArray[Any]
 T = TypeVar("T")
 
 #: The options of the network and of the training, with the defaults that they have here. The
@@ -126,12 +126,21 @@ class GraphEstimator(BaseEstimator, _Options):
         return tags
 
 
+#: What docstrings say of the parameters that the estimators share.
+_PARAMETERS = """Its parameters are the fields of :class:`~lookhops.Architecture`, by default the
+    recommended network; those of :class:`~lookhops.Protocol` that are not about splits and seeds,
+    by default with at most 200 epochs and batches of 64 graphs; and some of its own.
+
+    Args:
+"""
+
+
 def with_options(kind: type[T]) -> type[T]:
     """An estimator whose docstring says what the options of networks and training are."""
     texts = [f"        {own.name}: {own.help}\n" for own in (*_NETWORK, *_TRAINING)]
     names = [own.name for own in (*_NETWORK, *_TRAINING)]
     own = "".join(text for name, text in zip(names, texts, strict=True) if hasattr(kind, name))
-    kind.__doc__ = (kind.__doc__ or "").replace("Args:\n", "Args:\n" + own, 1)
+    kind.__doc__ = (kind.__doc__ or "").replace("Args:\n", _PARAMETERS + own, 1)
     return kind
 
 

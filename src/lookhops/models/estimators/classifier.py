@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
+from lookhops.arrays import Array
 from lookhops.encoding.inputs import Packer, classes_in
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Target
@@ -18,8 +18,6 @@ from lookhops.graphs.targets import pack_targets
 from lookhops.models.estimators.base import GraphEstimator, with_options
 from lookhops.models.estimators.columns import classes_of, columns_of, mean_score, names_of
 from lookhops.tasks.conformal import COVERAGE
-
-Array = NDArray[Any]
 
 
 @with_options
@@ -34,10 +32,6 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
     ``cross_val_score``, ``GridSearchCV`` and pipelines.
 
     A part of the training graphs is held out to stop by and to calibrate the probabilities.
-
-    Its parameters are the fields of :class:`~lookhops.Architecture`, by default the recommended
-    network; those of :class:`~lookhops.Protocol` that are not about splits and seeds, by default
-    with at most 200 epochs and batches of 64 graphs; and these:
 
     Args:
         validation_fraction: Of the training graphs, to stop by.

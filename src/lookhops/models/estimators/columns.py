@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from lookhops.arrays import Array
 from lookhops.errors import LookHopsError
 from lookhops.graphs.targets import is_blank
 
-Array = NDArray[Any]
 #: What the only target is called inside.
 ONE = "y"
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.validation import check_is_fitted
 
+from lookhops.arrays import Array
 from lookhops.datasets.targets import parse_task
 from lookhops.encoding.inputs import Packer
 from lookhops.errors import LookHopsError
@@ -20,8 +20,6 @@ from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.models.estimators.base import GraphEstimator, with_options
 from lookhops.models.estimators.columns import ONE, classes_of, columns_of, score_of
 from lookhops.tasks.conformal import COVERAGE
-
-Array = NDArray[Any]
 
 
 @with_options
@@ -34,10 +32,6 @@ class LookHopsMultitask(GraphEstimator):
     target. None, NaN and the like are blanks: such a graph is left out of training on that target,
     and of :meth:`score`. Targets of one kind go to :class:`~lookhops.LookHopsClassifier` or
     :class:`~lookhops.LookHopsRegressor` as well, which answer as scikit-learn's own do.
-
-    Its parameters are the fields of :class:`~lookhops.Architecture`, by default the recommended
-    network; those of :class:`~lookhops.Protocol` that are not about splits and seeds, by default
-    with at most 200 epochs and batches of 64 graphs; and these:
 
     Args:
         task: Whether targets are ``classes`` or ``numbers``; ``auto``: few different values are

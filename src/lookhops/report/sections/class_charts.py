@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lookhops.arrays import Array
 from lookhops.report.charts import (
     MOST_SERIES,
     Figure,
@@ -23,8 +22,6 @@ from lookhops.report.content import Chart
 from lookhops.tables import Table
 from lookhops.tasks.metrics import auroc, average_precision
 from lookhops.words import NONE, percent, short
-
-Array = NDArray[Any]
 
 #: More classes than this have no room for numbers in the matrix.
 NUMBERED_CLASSES = 10

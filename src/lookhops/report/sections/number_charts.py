@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lookhops.arrays import Array
 from lookhops.report.charts import axis, figure, interval, label, rounded, series
 from lookhops.report.content import Chart
 from lookhops.tables import Table
 from lookhops.words import MINUS, counted
-
-Array = NDArray[Any]
 
 #: More points than this are too many to tell apart: a sample of them is drawn.
 MOST_POINTS = 2000

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from lookhops.arrays import Array
 from lookhops.report.answers import Answers
 from lookhops.report.content import Block, Chart, Section, Subheading
 from lookhops.report.folders import ModelFolder
@@ -18,8 +18,6 @@ from lookhops.tasks import Classification
 from lookhops.tasks.metrics import confusion_matrix, interval, rates
 from lookhops.tasks.task import Head, Metric
 from lookhops.words import counted, percent
-
-Array = NDArray[Any]
 
 #: More seeds than this have no columns of their own.
 SHOWN_SEEDS = 5

@@ -1,0 +1,152 @@
+"""The state of an unfinished training, so that every interruption leaves it resumable or complete.
+
+It lies in ``FOLDER/resume``: ``settings.json``, written before training begins, and one file for
+each stack of runs that an engine trains, replaced in one rename. What finished stacks predicted is
+computed again from their state.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+
+from lookhops import files
+from lookhops.errors import LookHopsError
+from lookhops.models.checkpoint import load_model
+from lookhops.models.folder import CONFIG
+from lookhops.models.settings import difference
+from lookhops.schema import AtLeast, located, read
+from lookhops.training.runs import Progress, Run
+
+BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))
+_FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
+
+
+class ResumeState:
+    """The state of one training, so that it can go on as if it had not been interrupted.
+
+    Args:
+        folder: The model's folder.
+        settings: What :func:`~lookhops.models.settings.settings_of` gave.
+        every: Seconds between two writes.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any], every: float) -> None:
+        self.model, self.folder = folder, folder / "resume"
+        self.begun_with = self.folder / "settings.json"
+        self.settings, self.every = settings, every
+        self._written: dict[str, float] = {}
+
+    def prepare(self, resume: bool, overwrite: bool) -> dict[str, Any] | None:
+        """Make the folder ready; the config of a training that was complete already, else none."""
+        if resume and overwrite:
+            raise LookHopsError("A training is either resumed or overwritten, not both.")
+        with files.explained(self.model):
+            return self._prepare(resume, overwrite)
+
+    def _prepare(self, resume: bool, overwrite: bool) -> dict[str, Any] | None:
+        if self.model.is_dir():
+            files.remove_leftovers(self.model)
+            files.finish_change(self.model)
+        begun = self.begun_with.exists()
+        if resume and begun:
+            with tempfile.TemporaryFile(dir=self.folder):
+                pass  # fail now, not at the first write, where the folder is read-only
+            begun_with = files.read_json(self.begun_with)
+            with located(f"{self.begun_with}: damaged"):
+                read(BEGUN_WITH, begun_with)
+            if different := difference(begun_with, self.settings):
+                raise LookHopsError(
+                    f"{self.begun_with}: the training began with other settings ({different}); "
+                    "resume it with the same, or begin anew with --overwrite."
+                )
+            return None
+        if resume and (self.model / CONFIG).exists():
+            config = load_model(self.model).config
+            if different := difference(config, self.settings):
+                raise LookHopsError(
+                    f"{self.model}: holds a finished model with other settings ({different}); "
+                    "train into another folder, or anew with --overwrite."
+                )
+            return config
+        if not overwrite and not resume and _has_files(self.model):
+            unfinished = "an unfinished training" if begun else "files"
+            advice = "go on with --resume, or begin anew with --overwrite"
+            raise LookHopsError(f"{self.model}: has {unfinished} in it already; {advice}.")
+        self.clear()  # and fail here, not hours later, where the folder is not writable
+        files.write_json(self.begun_with, self.settings)
+        return None
+
+    def after_epoch(self, progress: Progress, on_epoch: Callable[[Progress], None]) -> None:
+        """Tell of an epoch and write the state; what ends the training here loses nothing of it."""
+        try:
+            on_epoch(progress)
+        except BaseException:
+            self.save(progress)
+            raise
+        protocol = progress.engine.protocol
+        self.save(progress, now=all(run.done(protocol) for run in progress.runs))
+
+    def save(self, progress: Progress, now: bool = True) -> None:
+        """Write the state of a stack; with ``now`` false only if the last write was long ago."""
+        stack = progress.runs[0].key
+        moment = time.monotonic()
+        if not now and moment - self._written.get(stack, -float("inf")) < self.every:
+            return
+        runs = [{key: getattr(run, key) for key in _FIELDS} for run in progress.runs]
+        content = files.pack_tensors(progress.state(), {"runs": runs})
+        files.write_bytes(self._file(stack), content)
+        self._written[stack] = moment
+
+    def load(self, stack: Sequence[Run]) -> tuple[list[Run], dict[str, Tensor]] | None:
+        """The runs and the engine's state of a stack, or none if it was not begun."""
+        path = self._file(stack[0].key)
+        if not path.exists():
+            return None
+        advice = "begin anew with --overwrite"
+        try:
+            state, note = files.unpack_tensors(files.read_bytes(path), path)
+        except LookHopsError as error:
+            raise LookHopsError(f"{str(error).rstrip('.')}; {advice}.") from error
+        if note[files.CHECKSUM] is None:
+            raise LookHopsError(f"{path}: of an earlier version of LookHops; {advice}.")
+        try:
+            noted = [{key: run[key] for key in _FIELDS if key in run} for run in note["runs"]]
+            # Another machine may stack other runs together: then the stack begins anew.
+            if [(one["seed"], one.get("member", 0)) for one in noted] != [
+                (run.seed, run.member) for run in stack
+            ]:
+                return None
+            runs = [replace(run, **one) for run, one in zip(stack, noted, strict=True)]
+        except (KeyError, TypeError, AttributeError) as error:
+            raise LookHopsError(f"{path}: damaged ({error!r}); {advice}.") from error
+        return runs, state
+
+    def clear(self) -> None:
+        """Remove the state, the settings first: without them nothing is resumed by halves."""
+        if not self.folder.is_dir():
+            return
+        try:
+            for file in sorted(self.folder.iterdir(), key=lambda file: file != self.begun_with):
+                if file.suffix in (".safetensors", ".part") or file == self.begun_with:
+                    file.unlink()
+            if not any(self.folder.iterdir()):
+                self.folder.rmdir()
+        except OSError as error:
+            raise LookHopsError(f"{self.folder}: cannot be removed ({error.strerror}).") from error
+
+    def _file(self, stack: str) -> Path:
+        return self.folder / f"{stack}.safetensors"
+
+
+def _has_files(folder: Path) -> bool:
+    try:
+        return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise LookHopsError(f"{folder}: cannot be read ({error.strerror}).") from error

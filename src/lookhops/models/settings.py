@@ -1,0 +1,72 @@
+"""What decides a training, and where two trainings differ in it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from lookhops.datasets.splits import Split
+from lookhops.encoding import Encoding
+from lookhops.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.nn import Architecture
+from lookhops.options import Protocol
+from lookhops.schema import read
+
+
+def settings_of(
+    graphs: Graphs,
+    architecture: Architecture,
+    protocol: Protocol,
+    splits: Mapping[int, Split],
+) -> dict[str, Any]:
+    """Everything that decides a training run, as JSON can hold it."""
+    digest = hashlib.sha256()
+    for seed, split in splits.items():
+        for part in ("train", "val", "test"):
+            index = getattr(split, part).cpu().numpy().astype("<i8")
+            digest.update(f"{seed} {part} {len(index)} ".encode() + index.tobytes())
+    return {
+        "architecture": _plain(architecture),
+        "protocol": _plain(protocol),
+        "data": {
+            "name": graphs.name,
+            "featuriser": graphs.featuriser,
+            "num_features": graphs.num_features,
+            "label_sizes": list(graphs.label_sizes),
+            "graphs": len(graphs),
+            "class_names": list(graphs.class_names),
+            "fingerprint": graphs.fingerprint,
+            "splits": digest.hexdigest()[:16],
+        },
+        "encoding": Encoding.fit(graphs, architecture.reads_edges).to_dict(),
+    }
+
+
+def _plain(config: Architecture | Protocol) -> dict[str, Any]:
+    """A configuration as JSON gives it back."""
+    values = asdict(config)
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
+    }
+
+
+def difference(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """In words, where two settings differ; empty where they do not."""
+    found = []
+    last = [settings.get("final", False) for settings in (stored, given)]
+    if last[0] != last[1]:
+        found.append("final {} there, {} here".format(*last))
+    kinds: dict[str, Any] = {"architecture": Architecture, "protocol": Protocol}
+    for part in ("architecture", "protocol", "data"):
+        there, here = stored.get(part, {}), given[part]
+        if part in kinds:  # options that came later have their defaults
+            with suppress(LookHopsError):
+                there = _plain(read(kinds[part], there))
+        for key in {**here, **there}:
+            if there.get(key) != here.get(key):
+                found.append(f"{key} {there.get(key)!r} there, {here.get(key)!r} here")
+    return "; ".join(found)
