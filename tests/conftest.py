@@ -33,6 +33,29 @@ if "PYTEST_XDIST_WORKER" in os.environ:
     torch.set_num_threads(1)
 
 
+#: Files whose tests take long begin first, so that no worker is left alone with one of them.
+LONGEST = (
+    "experiments/test_ray_runner.py",
+    "fuzz/test_fuzz.py",
+    "kill/test_kill.py",
+    "models/test_resumable_training.py",
+    "experiments/test_store.py",
+    "cli/test_paper.py",
+    "hops/test_hop_kernels.py",
+    "export/test_export.py",
+    "cli/test_train_together.py",
+    "nn/test_layer_kernels.py",
+    "nn/test_light.py",
+    "report/test_browser.py",
+    "serve/test_browser.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    here, place = Path(__file__).parent, {name: i for i, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.relative_to(here).as_posix(), len(place)))
+
+
 @pytest.fixture(scope="session")
 def data_dir() -> Path:
     """The folder of TU archives."""

@@ -113,7 +113,7 @@ def test_workers_answer_a_stream_in_its_order(model):
 
 
 def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
-    protocol = Protocol(seeds=(1, 2), batch_size=8, max_epochs=20, patience=20)
+    protocol = Protocol(seeds=(1, 2), batch_size=8, max_epochs=10, patience=10)
     cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
     told = []
 
