@@ -45,7 +45,7 @@ def page(browser, address):
     return browser
 
 
-def until(browser, true, seconds=30):
+def until(browser, true, seconds=120):
     return WebDriverWait(browser, seconds, 0.05).until(lambda _: true())
 
 
