@@ -5,14 +5,17 @@
 Each page is followed in an empty folder of its own, from top to bottom. What needs other machines,
 sets something up or takes hours is left out, and said so; so is what runs past the limit. With
 ``--quick`` trainings have two epochs and at most two seeds: whether commands run is seen, not what
-they find. Names that stand for the reader's own files (``mine.csv``) cannot but fail.
+they find. Under the names that stand for the reader's own files (``mine.csv``, ``new/``) lie the
+bundled examples, and a small model of them under ``model``.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -24,7 +27,8 @@ from pathlib import Path
 #: What is not followed: set-up, other machines, a GPU, hours.
 LEFT_OUT = (
     r"^(make|pip|git|ray|sbatch|srun|torchrun|docker|curl)\b|^python -m (pip|venv)|cuda|_gpu|"
-    r"--address|HEAD|lookhops (demo|paper|serve)|data fetch|benchmarks/|^source "
+    r"--address|HEAD|lookhops (demo|serve)|lookhops paper(?!.*--time-limit 0)|data fetch|"
+    r"benchmarks/|^source "
 )
 BLOCK = re.compile(r"^```(\S+)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r'[`"]([\w-]+\.(?:csv|smi|json|jsonl|py))[`"]')
@@ -38,7 +42,7 @@ def steps(text: str) -> Iterator[tuple[str, str]]:
         named = FILE.search(block[0].partition("\n")[0]) or FILE.search(before)
         if kind == "python":
             yield kind, content
-        elif kind in ("text", "json", "py") and named:
+        elif kind in ("text", "json", "py") and named and _is_such(named[1], content):
             yield f"file {named[1]}", content
         elif kind in ("sh", "bash", "console"):
             shown = content.replace("\\\n", "")
@@ -49,12 +53,39 @@ def steps(text: str) -> Iterator[tuple[str, str]]:
                     yield "sh", command
 
 
+def _is_such(name: str, content: str) -> bool:
+    """Whether a block can be the file, not what a command printed about it."""
+    return not name.endswith(".csv") or "," in content.partition("\n")[0]
+
+
 def shortened(command: str) -> str:
     """A command whose trainings are short."""
-    if not re.match(r"lookhops (train|compare)", command):
+    if not (found := re.match(r"lookhops (train|compare|tune)\b", command)):
         return command
-    command = re.sub(r" --(epochs|seeds) \d+(?=\s|$)", "", command)
-    return f"{command} --epochs 2" + (" --seeds 2" if "compare" in command else "")
+    command = re.sub(r" --(epochs|seeds|trials) [\d,]+(?=\s|$)", "", command)
+    fewer = {"train": "", "compare": " --seeds 2", "tune": " --seeds 2 --trials 2"}
+    return f"{command} --epochs 2{fewer[found[1]]}"
+
+
+def readers_files(folder: Path) -> None:
+    """Write what the pages take to be the reader's own, made of the bundled examples."""
+    import lookhops
+
+    graphs = lookhops.load("solubility")
+    smiles, values = graphs.columns["smiles"], graphs.columns["value"]
+    classes = [graphs.class_names[number] for number in graphs.y]
+    rows = list(zip(smiles, values, classes, strict=True))
+    table = "smiles,logS,class\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows)
+    for name in ("mine.csv", "molecules.csv", "library.csv", "many.csv", "new.csv"):
+        (folder / name).write_text(table)
+    (folder / "new.smi").write_text("\n".join(smiles[:20]) + "\n")
+    for name, lines in (("library.csv.gz", table), ("huge.smi.gz", "\n".join(smiles) + "\n")):
+        (folder / name).write_bytes(gzip.compress(lines.encode()))
+    for command in (
+        "lookhops data example new --cases 20",
+        "lookhops train solubility --epochs 2 --hidden 16 --layers 2 -o model",
+    ):
+        subprocess.run(["bash", "-c", command], check=True, capture_output=True, cwd=folder)
 
 
 def follow(page: Path, limit: float, quick: bool) -> int:
@@ -95,9 +126,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="Trainings of two epochs.")
     options = parser.parse_args()
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    failed = 0
-    for page in [page.resolve() for page in options.pages]:
-        with tempfile.TemporaryDirectory() as folder:
+    pages, failed = [page.resolve() for page in options.pages], 0
+    with tempfile.TemporaryDirectory() as parent:
+        own = Path(parent) / "own"
+        own.mkdir()
+        readers_files(own)
+        for page in pages:
+            folder = shutil.copytree(own, Path(parent) / page.stem)
             os.chdir(folder)
             failed += follow(page, options.limit, options.quick)
             os.chdir("/")

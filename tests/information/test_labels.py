@@ -87,6 +87,26 @@ def test_numbers_are_read_in_bins():
     assert look_labels(replace(plain, attributes=value), 2).enough == 1
 
 
+def test_what_edges_tell_is_seen_beside_numbers():
+    """The wires of a ring of accounts, though ages make every neighbourhood different."""
+    transfers = load("transfers")
+    found = look_labels(transfers, 2, 5)
+    assert found.enough == 1
+    assert found.mean[0] < 0.6
+    assert found.mean[1] > 0.95
+
+
+def test_numbers_of_edges_are_read_in_bins():
+    graphs = load("hops-1", size=200)
+    order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))
+    graphs = replace(graphs, y=graphs.y[order])
+    of_edges = graphs.y[graphs.batch[graphs.target]]
+    noise = torch.rand(graphs.num_edges, generator=torch.Generator().manual_seed(1))
+    assert look_labels(graphs, 1, 5).enough is None
+    told = replace(graphs, edge_attributes=(of_edges + noise)[:, None])
+    assert look_labels(told, 1, 5).enough == 1
+
+
 def test_a_number_that_lies_two_hops_away_is_told_within_two():
     """The red nodes exactly two hops from a marked one, counted; noise is not told at all."""
     graphs = load("hops-2", size=300)

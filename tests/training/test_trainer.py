@@ -1,5 +1,6 @@
 """The trainer: the protocol's promises, and sentences for what cannot be trained."""
 
+import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +13,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Target
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import RECOMMENDED, parse_seeds
-from lookhops.training import PAPER_SEEDS, Protocol, train
+from lookhops.training import PAPER_SEEDS, Protocol, train, trainer
 from lookhops.training.eager import EagerEngine
 from lookhops.training.runs import NotFinite
 from lookhops.training.setting import choose_device
@@ -54,6 +55,18 @@ def test_same_numbers_as_a_plain_loop(tasks):
             losses.append(float(cross_entropy(model(val), val.y)))
     assert [row["val_loss"] for row in run.history] == pytest.approx(losses, rel=1e-5)
     assert run.best_epoch == 1 + min(range(4), key=losses.__getitem__)
+
+
+def test_the_time_of_an_epoch_is_shared_by_those_that_train_in_it(tasks, monkeypatch):
+    """By a clock that ticks once a look, every epoch of a stack takes a second."""
+    clock = itertools.count()
+    monkeypatch.setattr(trainer.time, "perf_counter", lambda: next(clock))
+    protocol = quick(seeds=(11, 22, 33), max_epochs=8, patience=1, learning_rate=0.1)
+    runs = train(tasks, SMALL, protocol, device="cpu", stacked=True)
+    lengths = [len(run.history) for run in runs]
+    assert min(lengths) < max(lengths)
+    spent = sum(row["seconds"] for run in runs for row in run.history)
+    assert spent == pytest.approx(max(lengths))
 
 
 @pytest.mark.parametrize("stacked", [False, True])
@@ -251,6 +264,9 @@ def test_protocols_that_make_no_sense(options, what):
 def test_seeds_from_text():
     assert parse_seeds("3") == (11, 22, 33)
     assert parse_seeds("7,9") == (7, 9)
+    assert parse_seeds("1001,") == (1001,)
+    with pytest.raises(LookHopsError, match="1001,"):
+        parse_seeds("1001")
     for wrong in ("0", "a,b"):
         with pytest.raises(LookHopsError):
             parse_seeds(wrong)

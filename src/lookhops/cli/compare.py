@@ -72,7 +72,7 @@ def compare(
             part, 3 initialisations whose scores are averaged, as Errica et al. describe. By default
             ten splits, classes in proportion.
         grid: fair: options among which validation chooses, such as hidden=64,128/k=1,2.
-        seeds: How many splits, or which seeds (11,22). By default 10, or one a fold.
+        seeds: How many splits, or which seeds (11,22; 11, is one). By default 10, or one a fold.
         members: Networks for each split, with other initial weights each, whose answers are
             averaged; by default 1. fair: their scores are averaged, by default of 3.
         store: SQLite file of finished runs; by default comparison.sqlite, in the output folder or

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from lookhops.datasets.splits import Split, split
 from lookhops.errors import LookHopsError
@@ -129,7 +130,9 @@ class LabelInformation:
             rival = f"always naming the commonest class ({chance})" if of_classes else "the mean"
             return (
                 f"What lies within {counted(self.max_hops, 'hop')} does not tell {told}: no number "
-                f"of hops does better, beyond noise, than {rival}."
+                f"of hops does better, beyond noise, than {rival}. This is what counts of exact "
+                "neighbourhoods tell a linear model; sizes and numbers may tell more: lookhops "
+                "compare has models that read these."
             )
         reached = self._written(self.mean[h])
         if of_classes:
@@ -200,8 +203,8 @@ def look_labels(
     at.
 
     Args:
-        graphs: The graphs, with one target; those where it is blank are left out. Numeric
-            attributes are cut into bins.
+        graphs: The graphs, with one target; those where it is blank are left out. Numbers of nodes
+            and edges are cut into bins, and neighbourhoods are read with them and without.
         max_hops: The most hops to look at, H.
         seeds: Of the splits, at least two: a count, or the seeds themselves.
         progress: Called with what is being done, and how much of it from 0 to 1.
@@ -264,20 +267,38 @@ def _rows_by_depth(graphs: Graphs, max_hops: int) -> Iterator[csr_array]:
     """The graphs as rows of length 1 of what lies within 0, 1, ... hops."""
     from scipy.sparse import diags_array, hstack
 
-    bins = None
-    if graphs.attributes is not None:
-        bins = Bins.learn(graphs.attributes, BINS)(graphs.attributes)
-    within = identities(graphs, max_hops, bins)
-    exactly = shells(graphs, within[:, 0], max_hops)
     blocks = []
-    for hop in range(max_hops + 1):
-        seen = torch.cat((within[:, hop : hop + 1], exactly[:, max(hop - 1, 0) : hop]), 1)
+    for seen in _seen_by_hop(graphs, max_hops):
         codes = unary_codes(graphs, seen)
         vocabulary = Vocabulary.choose(graphs, codes, min_graphs=MIN_GRAPHS)
         blocks.append(vocabulary.rows(graphs, codes).to_scipy())
         rows = hstack(blocks, format="csr")
         lengths = np.sqrt(np.maximum(np.diff(rows.indptr), 1)).astype(np.float32)
         yield (diags_array(1 / lengths) @ rows).tocsr()
+
+
+def _seen_by_hop(graphs: Graphs, max_hops: int) -> list[Tensor]:
+    """The identities of what is seen at 0, 1, ... hops, each of shape (n, readings).
+
+    Graphs are read by their labels alone, and once more with the numbers of nodes and with those of
+    edges. Numbers, even in few bins, make neighbourhoods almost all different: what labels and
+    edges tell would not be seen through them.
+    """
+    bins, edge_bins = (
+        None if numbers is None else Bins.learn(numbers, BINS)(numbers)
+        for numbers in (graphs.attributes, graphs.edge_attributes)
+    )
+    seen: list[list[Tensor]] = [[] for _ in range(max_hops + 1)]
+    for numbers in [None] if bins is None else [None, bins]:
+        within = identities(graphs, max_hops, numbers)
+        exactly = shells(graphs, within[:, 0], max_hops)
+        for hop, columns in enumerate(seen):
+            columns += [within[:, hop], *exactly[:, max(hop - 1, 0) : hop].unbind(1)]
+    if edge_bins is not None:
+        within = identities(graphs, max_hops, edge_bins=edge_bins)
+        for hop in range(1, max_hops + 1):
+            seen[hop].append(within[:, hop])
+    return [torch.stack(columns, 1) for columns in seen]
 
 
 def _regressions(y: Array, classes: int, splits: Sequence[Split]) -> tuple[Array, ...]:

@@ -11,7 +11,7 @@ from lookhops.errors import LookHopsError
 from lookhops.options.fields import option
 
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
-MOST_SEEDS = 10_000
+MOST_SEEDS = 1_000
 LOSSES = ("mse", "mae", "huber")
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 #: Kinds of splits, and whether each names a column.
@@ -141,7 +141,10 @@ def parse_seeds(text: str | int | Sequence[int], folds: int | None = None) -> tu
     if isinstance(text, int) or (isinstance(text, str) and text.strip().isdecimal()):
         count = int(text)
         if not 1 <= count <= MOST_SEEDS:
-            raise LookHopsError(f"A count of seeds is from 1 to {MOST_SEEDS:,}, not {count}.")
+            raise LookHopsError(
+                f"A single number of seeds is their count, from 1 to {MOST_SEEDS:,}, not {count}; "
+                f"the one seed {count} is written with a comma after it: {count},"
+            )
         return tuple(i if folds else 11 * (i + 1) for i in range(count))
     if isinstance(text, str):
         try:
