@@ -19,7 +19,7 @@ from lookhops.nn.edges import EdgeFactors, EdgeInputs
 from lookhops.nn.layer import run_layer
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
-from lookhops.nn.pool.base import Pooling, check_ratio
+from lookhops.nn.pool.base import Maybe, Pooling, check_ratio
 from lookhops.nn.pool.lookhops import ACTIVATIONS
 from lookhops.nn.registry import (
     Edges,
@@ -31,6 +31,9 @@ from lookhops.nn.registry import (
 )
 from lookhops.nn.whole import Fingerprint, Totals
 from lookhops.options import Architecture
+
+#: What the poolings of a network decided of a batch before.
+Decided = Sequence[Pooled] | None
 
 READOUTS = {"max+mean": 2, "max+mean+sum": 3}
 
@@ -227,11 +230,7 @@ class GraphNetwork(nn.Module):
         return replace(level, edges=told)
 
     def classify(
-        self,
-        level: Level,
-        masked: bool = False,
-        key: Tensor | None = None,
-        decided: Sequence[Pooled] | None = None,
+        self, level: Level, masked: bool = False, key: Maybe = None, decided: Decided = None
     ) -> tuple[Tensor, list[Pooled]]:
         """The outputs of each graph, and what each pooling decided.
 
@@ -252,11 +251,7 @@ class GraphNetwork(nn.Module):
         return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
 
     def look(
-        self,
-        level: Level,
-        masked: bool = False,
-        key: Tensor | None = None,
-        decided: Sequence[Pooled] | None = None,
+        self, level: Level, masked: bool = False, key: Maybe = None, decided: Decided = None
     ) -> tuple[Level, Tensor | None, list[Pooled]]:
         """What the layers leave of a batch, the sum of their readouts, and what poolings decided.
 
