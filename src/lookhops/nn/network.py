@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
@@ -19,7 +18,7 @@ from lookhops.nn.edges import EdgeFactors, EdgeInputs
 from lookhops.nn.layer import run_layer
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
-from lookhops.nn.pool.base import Maybe, Pooling, check_ratio
+from lookhops.nn.pool.base import Pooling, check_ratio
 from lookhops.nn.pool.lookhops import ACTIVATIONS
 from lookhops.nn.registry import (
     Edges,
@@ -31,9 +30,6 @@ from lookhops.nn.registry import (
 )
 from lookhops.nn.whole import Fingerprint, Totals
 from lookhops.options import Architecture
-
-#: What the poolings of a network decided of a batch before.
-Decided = Sequence[Pooled] | None
 
 READOUTS = {"max+mean": 2, "max+mean+sum": 3}
 
@@ -230,7 +226,7 @@ class GraphNetwork(nn.Module):
         return replace(level, edges=told)
 
     def classify(
-        self, level: Level, masked: bool = False, key: Maybe = None, decided: Decided = None
+        self, level: Level, masked: bool = False, key: Tensor | None = None
     ) -> tuple[Tensor, list[Pooled]]:
         """The outputs of each graph, and what each pooling decided.
 
@@ -238,12 +234,10 @@ class GraphNetwork(nn.Module):
             level: The batch; stacked members are leading axes of its ``x``.
             masked: Whether pooling keeps all shapes and masks what it drops.
             key: As for :meth:`forward`.
-            decided: What the poolings decided of the same batch before: those that drop nodes drop
-                the same ones again, whatever their scores are now.
         """
         if self.training and key is None and (self._drops or self.readings):
             key = _drawn_key(level.x)
-        level, total, decisions = self.look(level, masked, key, decided)
+        level, total, decisions = self.look(level, masked, key)
         outputs = [] if total is None else [self.mlp(total)]
         if self.readings and level.whole is None:
             raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
@@ -251,7 +245,7 @@ class GraphNetwork(nn.Module):
         return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
 
     def look(
-        self, level: Level, masked: bool = False, key: Maybe = None, decided: Decided = None
+        self, level: Level, masked: bool = False, key: Tensor | None = None
     ) -> tuple[Level, Tensor | None, list[Pooled]]:
         """What the layers leave of a batch, the sum of their readouts, and what poolings decided.
 
@@ -266,9 +260,7 @@ class GraphNetwork(nn.Module):
                 level = level.with_factors(factors[layer])
             pool = self.pools[min(layer, len(self.pools) - 1)] if self.pools else None
             last = layer == len(self.convs) - 1
-            known = decided[layer] if decided and not last else None
-            how = self.normalize, last, masked, known
-            level, read, pooled = run_layer(conv, pool, level, *how)
+            level, read, pooled = run_layer(conv, pool, level, self.normalize, last, masked)
             if pooled is not None:
                 decisions.append(pooled)
             if self.architecture.readout == "max+mean+sum":
