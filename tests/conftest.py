@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable
 from functools import cache
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import typer
 from hypothesis import HealthCheck, settings
 
 from lookhops.datasets import load
+from lookhops.experiments import runners
 from lookhops.graphs import Graphs
 from lookhops.models.records import Machine, RunRecord
 
@@ -26,6 +28,9 @@ settings.load_profile("suite")
 
 # Typer makes the objects of all commands anew for every call, which takes longer than most calls.
 typer.main.get_command = cache(typer.main.get_command)
+
+# What trains in other processes does not follow from how busy the machine is.
+runners.WORTH = inf
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Workers that each use every core wait for one another at every parallel loop.

@@ -184,6 +184,7 @@ def compare(seeds: str) -> Callable[[Path], None]:
     rest = ("--models", "gcn/hidden=4/layers=1", "--epochs", "1", "--device", "cpu")
     return lambda folder: command(
         *("compare", *DATA, "-o", folder / "out", "--store", folder / "comparison.sqlite"),
+        *("--processes", 1),
         *("--seeds", seeds, *rest),
     )
 

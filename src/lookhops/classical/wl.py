@@ -58,10 +58,14 @@ def _answer(question: Question, by_hop: Array) -> Answers:
     best: tuple[float, dict[str, Any], Array, Array] | None = None
     kernel = np.zeros_like(by_hop[0])
     for hops, more in enumerate(by_hop):
-        kernel = kernel + more
-        rows = _unit_length(kernel)[:, question.train]
+        kernel += more
+        rows = _unit_length(kernel, question.train)
+        # In double precision, as the machines want it: converted once for all penalties.
+        train, val_rows, test_rows = (
+            rows[part].astype(np.float64) for part in (question.train, question.val, question.test)
+        )
         for penalty in PENALTIES:
-            val, test = _machine(question, rows, penalty)
+            val, test = _machine(question, train, (val_rows, test_rows), penalty)
             good = question.goodness(val)
             if best is None or good > best[0]:
                 best = good, {"hops": hops, "C": penalty}, val, test
@@ -74,19 +78,27 @@ def _answer(question: Question, by_hop: Array) -> Answers:
     return val, test, chosen
 
 
-def _machine(question: Question, rows: Array, penalty: float) -> tuple[Array, Array]:
-    """A machine's scores of classes, or numbers, for the validation and the test part."""
+def _machine(
+    question: Question, train: Array, parts: tuple[Array, Array], penalty: float
+) -> tuple[Array, Array]:
+    """A machine's scores of classes, or numbers, for the validation and the test part.
+
+    Args:
+        question: What is asked.
+        train: The kernel of the training graphs with each other.
+        parts: That of the validation and of the test graphs with the training graphs.
+        penalty: The machine's :math:`C`.
+    """
     from sklearn.svm import SVC, SVR
 
-    train, y = question.train, question.y[question.train]
-    parts = (rows[question.val], rows[question.test])
+    y = question.y[question.train]
     if question.classes:
-        machine = SVC(C=penalty, kernel="precomputed", cache_size=500).fit(rows[train], y)
+        machine = SVC(C=penalty, kernel="precomputed", cache_size=500).fit(train, y)
         val, test = (_scores(machine, part, question.classes) for part in parts)
         return val, test
     mean, spread = y.mean(), y.std() or 1.0
     machine = SVR(C=penalty, kernel="precomputed", cache_size=500)
-    machine.fit(rows[train], (y - mean) / spread)
+    machine.fit(train, (y - mean) / spread)
     val, test = (mean + spread * machine.predict(part)[:, None] for part in parts)
     return val, test
 
@@ -108,11 +120,11 @@ def _shared_gram(graphs: Graphs, hops: int, kind: str) -> Array:
     return _LATEST[graphs][1]
 
 
-def _unit_length(kernel: Array) -> Array:
-    """The kernel of vectors scaled to length one; the zero vector stays zero."""
+def _unit_length(kernel: Array, columns: Array) -> Array:
+    """These columns of the kernel of vectors scaled to length one; the zero vector stays zero."""
     length = np.sqrt(kernel.diagonal())
     inverse = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
-    return kernel * inverse[:, None] * inverse
+    return kernel[:, columns] * inverse[:, None] * inverse[columns]
 
 
 def _scores(machine: Any, rows: Array, num_classes: int) -> Array:

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from math import inf
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from types import ModuleType
 from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments.plan import Cell
-from lookhops.experiments.runners import PlanRun, Source, Tell, train_records
+from lookhops.experiments.runners import PlanRun, Source, Tell
 from lookhops.experiments.store import Store
+from lookhops.experiments.train_cell import train_with_plugins
 from lookhops.graphs import Graphs
 from lookhops.models.records import RunRecord
-from lookhops.nn.plugins import LOADED, load_plugin
+from lookhops.nn.plugins import sources
 
 #: A task whose worker or machine dies is begun again so often.
 RETRIES = 3
@@ -54,7 +53,7 @@ def run_ray(
     """
     ray = import_ray()
     shared: dict[str, Any] = {}  # each data set goes to the cluster once
-    plugins = {path.name: source for path, source in LOADED.items()}
+    plugins = sources()
 
     def submit(graphs: Graphs, cell: Cell, seeds: list[int]) -> Future[list[RunRecord]]:
         if cell.dataset not in shared:
@@ -63,28 +62,11 @@ def run_ray(
 
     with connected(ray, address):
         _check_resources(ray, cpus_per_task, gpus_per_task)
-        task = ray.remote(_train).options(
+        task = ray.remote(train_with_plugins).options(
             num_cpus=cpus_per_task, num_gpus=gpus_per_task, max_retries=RETRIES
         )
         slots = partial(_slots, ray, cpus_per_task, gpus_per_task)
         return PlanRun(cells, source, store, tell).run(submit, time_limit, slots=slots)
-
-
-def _train(
-    plugins: Mapping[str, str], graphs: Graphs, cell: Cell, seeds: Sequence[int], device: str
-) -> list[RunRecord]:
-    """The records of a cell, on a machine that has the user's layers from here alone.
-
-    Args:
-        plugins: The files that register them: name and text.
-        graphs, cell, seeds, device: As for :func:`~lookhops.experiments.runners.train_records`.
-    """
-    with TemporaryDirectory() as folder:
-        for name, source in plugins.items():
-            path = Path(folder) / name
-            path.write_text(source, "utf-8")
-            load_plugin(path)
-        return train_records(graphs, cell, seeds, device)
 
 
 def import_ray() -> ModuleType:

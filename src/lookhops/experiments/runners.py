@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import inf
 
 import numpy as np
 import torch
 
+from lookhops.cores import usable_cores
 from lookhops.errors import LookHopsError
-from lookhops.experiments.classical_runs import check_graphs, fit_records
+from lookhops.experiments.classical_runs import check_graphs
 from lookhops.experiments.keys import RunKey
-from lookhops.experiments.memory import peak_memory
 from lookhops.experiments.plan import Cell
+from lookhops.experiments.processes import Processes
 from lookhops.experiments.store import Store
+from lookhops.experiments.train_cell import train_records
 from lookhops.graphs import Graphs
-from lookhops.models.records import RunRecord, record_run
+from lookhops.models.records import RunRecord
 from lookhops.options import Classical
-from lookhops.tasks import task_of
-from lookhops.training import train
 from lookhops.training.setting import choose_device
+from lookhops.training.threads import threads_of
 from lookhops.words import counted
 
 #: Gives the graphs of a data set by its name.
@@ -35,6 +35,8 @@ Tell = Callable[[str, int], None]
 Submit = Callable[[Graphs, Cell, list[int]], "Future[list[RunRecord]]"]
 #: How many seeds of a cell make a task; none is all of them.
 Most = Callable[[Cell], int | None]
+#: Seconds of training ahead that are worth the start of other processes.
+WORTH = 10.0
 PAUSE = 0.5  # seconds between two looks at what other processes do
 
 
@@ -192,68 +194,73 @@ def run_local(
     store: Store,
     *,
     device: str = "auto",
+    processes: int | None = 1,
     time_limit: float = inf,
     tell: Tell = lambda text, finished: None,
 ) -> PlanRun:
     """Train what the store lacks of the cells, in their order.
 
-    On a GPU the seeds of a network are trained at once; otherwise one after the other, and each is
-    stored when it is finished. Other processes may work on the same store: cells that they have
-    begun are left to them and waited for.
+    On a GPU the seeds of a network are trained at once. Otherwise each is trained by itself, side
+    by side on several cores where that pays, and stored when it is finished. Other processes may
+    work on the same store: cells that they have begun are left to them and waited for.
 
     Args:
         cells: What is wanted.
         source: Gives the graphs of a data set.
         store: Where runs are kept.
         device: ``cpu``, ``cuda`` or ``auto``.
+        processes: On the CPU, how many runs are trained at a time, none meaning one for each core;
+            by default one, in this process: others need a script whose code stands under
+            ``if __name__ == "__main__"``.
         time_limit: Seconds after which nothing new is begun.
         tell: Called with each thing worth telling.
     """
-
-    def submit(graphs: Graphs, cell: Cell, seeds: list[int]) -> Future[list[RunRecord]]:
-        done: Future[list[RunRecord]] = Future()
-        try:
-            done.set_result(train_records(graphs, cell, seeds, device))
-        except (LookHopsError, torch.cuda.OutOfMemoryError) as error:
-            done.set_exception(error.with_traceback(None))  # which would keep its tensors alive
-        return done
-
     gpu = choose_device(device).type == "cuda"
+    plan = PlanRun(cells, source, store, tell)
 
     def most(cell: Cell) -> int | None:
         return 1 if not gpu or isinstance(cell.architecture, Classical) else None
 
-    return PlanRun(cells, source, store, tell).run(submit, time_limit, most=most, alone=True)
+    with Processes(1 if gpu else processes or usable_cores()) as pool:
+        local = _Local(plan, device, pool)
+        return plan.run(local.submit, time_limit, slots=local.slots, most=most, alone=True)
 
 
-def train_records(
-    graphs: Graphs, cell: Cell, seeds: Sequence[int], device: str = "auto"
-) -> list[RunRecord]:
-    """Train a cell's model with these seeds, all at once where the device can; a record of each.
+class _Local:
+    """Trains in this process until it is seen that others pay, and then in those.
 
-    A classical model is fitted on the CPU.
+    Args:
+        plan: What is run.
+        device: On what this process trains.
+        pool: The others; of one it is of no use.
     """
-    protocol = replace(cell.protocol, seeds=tuple(seeds))
-    if isinstance(cell.architecture, Classical):
-        with peak_memory(torch.device("cpu")) as peak:
-            records = fit_records(graphs, cell.architecture, protocol, cell.splits)
-        return [_with_memory(record, peak.size) for record in records]
-    chosen, task = choose_device(device), task_of(graphs)
-    start = time.perf_counter()
-    with peak_memory(chosen) as peak:
-        runs = train(graphs, cell.architecture, protocol, splits=cell.splits, device=chosen)
-    if chosen.type == "cuda":  # what this cell held is for the next one
-        gc.collect()
-        torch.cuda.empty_cache()
-    share = (time.perf_counter() - start) / len(runs)
-    records = []
-    for run in runs:
-        stacked = max(run.together // protocol.members, 1)
-        record = record_run(run, graphs, task, chosen, share, stacked=stacked)
-        records.append(_with_memory(record, peak.size and peak.size // stacked))
-    return records
+
+    def __init__(self, plan: PlanRun, device: str, pool: Processes) -> None:
+        self.plan, self.device, self.pool = plan, device, pool
+        self.left = sum(len(cell.protocol.seeds) for cell in plan.cells)
+        self.slowest = 0.0
+
+    def slots(self) -> int:
+        """How many tasks there may be at a time."""
+        ahead = self.left - self.plan.found - 1
+        return self.pool.count if self.slowest * ahead > WORTH else 1
+
+    def submit(self, graphs: Graphs, cell: Cell, seeds: list[int]) -> Future[list[RunRecord]]:
+        """Train seeds of a cell: elsewhere, or here and now."""
+        elsewhere = self.slots() > 1 and _takes_one_thread(graphs, cell)
+        self.left -= len(seeds)
+        if elsewhere:
+            return self.pool.submit(graphs, cell, seeds)
+        done, start = Future[list[RunRecord]](), time.perf_counter()
+        try:
+            done.set_result(train_records(graphs, cell, seeds, self.device))
+        except (LookHopsError, torch.cuda.OutOfMemoryError) as error:
+            done.set_exception(error.with_traceback(None))  # which would keep its tensors alive
+        self.slowest = max(self.slowest, time.perf_counter() - start)
+        return done
 
 
-def _with_memory(record: RunRecord, size: int | None) -> RunRecord:
-    """The record with the most bytes that were held for it; of a stack its share."""
-    return replace(record, metrics={**record.metrics, "peak_memory": size})
+def _takes_one_thread(graphs: Graphs, cell: Cell) -> bool:
+    """Whether a training would leave the other cores alone, so that its numbers are the same."""
+    network = cell.architecture
+    return isinstance(network, Classical) or threads_of(graphs, network, cell.protocol) == 1

@@ -16,11 +16,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
-from lookhops.files import CHECKSUM, check_content, check_regular, checksum, replacing
+from lookhops.files import check_regular, replacing
 from lookhops.graphs.features import default_values, sizes_of
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, are_sound
 from lookhops.schema import Count, LabelSize, decode, located, read
+from lookhops.tensor_files import CHECKSUM, check_content, checksum
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs

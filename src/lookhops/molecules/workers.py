@@ -8,7 +8,6 @@ noticed; the others lose nothing, what it had is parsed again, and the molecule 
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -16,6 +15,7 @@ from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 from types import TracebackType
 
+from lookhops.cores import usable_cores
 from lookhops.molecules.parsing import Parsed, Parsing, parse
 from lookhops.molecules.worker import Task, Worker
 
@@ -25,12 +25,6 @@ CHUNK = 512
 AT_ONCE = 2
 #: Processor time that a molecule may take; more where molecules of over a thousand atoms may come.
 SECONDS = 10.0
-
-
-def usable_cores() -> int:
-    """Cores that this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 class ParsingPool:

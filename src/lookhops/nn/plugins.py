@@ -14,8 +14,13 @@ from pathlib import Path
 from lookhops.errors import LookHopsError
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 
-#: The files that were run, with their text: what another process has to be given.
+#: The files that were run, with their text.
 LOADED: dict[Path, str] = {}
+
+
+def sources() -> dict[str, str]:
+    """The files that were run, by name: what another process has to be given."""
+    return {path.name: source for path, source in LOADED.items()}
 
 
 def load_plugin(path: Path | str) -> None:

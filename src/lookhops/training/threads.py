@@ -7,6 +7,9 @@ from contextlib import contextmanager
 
 import torch
 
+from lookhops.graphs import Graphs
+from lookhops.options import Architecture, Protocol
+
 #: Numbers that a thread is worth: below that, threads wait longer for each other than they compute,
 #: and where other programs hold the cores, much longer.
 WORK = 1 << 19
@@ -18,6 +21,12 @@ def threads_for(nodes: float, channels: int) -> int:
     The answer does not depend on what else the machine does, so that neither do the numbers.
     """
     return max(min(torch.get_num_threads(), int(nodes * channels) // WORK), 1)
+
+
+def threads_of(graphs: Graphs, architecture: Architecture, protocol: Protocol) -> int:
+    """The threads that a batch of these graphs is worth."""
+    nodes = protocol.batch_size * graphs.num_nodes / max(len(graphs), 1)
+    return threads_for(nodes, architecture.hidden)
 
 
 @contextmanager

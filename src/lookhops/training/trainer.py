@@ -24,7 +24,7 @@ from lookhops.training.randomness import FINAL, member_seed, seeded_model
 from lookhops.training.runs import NotFinite, Progress, Resume, Run, by_split
 from lookhops.training.setting import choose_device, draw_splits
 from lookhops.training.stacked import StackedEngine, stackable
-from lookhops.training.threads import limited_threads, threads_for
+from lookhops.training.threads import limited_threads, threads_of
 from lookhops.training.unseen import Unseen
 from lookhops.training.workers import ALONE, Workers
 
@@ -69,7 +69,7 @@ def train(
         for member in range(protocol.members)
     ]
     stacks = _stacks(graphs, task, begun, architecture, protocol, chosen, stacked, workers)
-    with limited_threads(_threads(graphs, architecture, protocol)):
+    with limited_threads(threads_of(graphs, architecture, protocol)):
         runs = _train_all(*stacks, task, protocol, resume, on_epoch)
     return sorted(runs, key=lambda run: protocol.seeds.index(run.seed))
 
@@ -99,15 +99,9 @@ def train_on_all(
     begun = [Run(FINAL, everything, member=member) for member in range(protocol.members)]
     together = chosen.type == "cuda"
     stacks = _stacks(graphs, task, begun, architecture, fixed, chosen, together, workers)
-    with limited_threads(_threads(graphs, architecture, protocol)):
+    with limited_threads(threads_of(graphs, architecture, protocol)):
         [run] = _train_all(*stacks, task, fixed, resume, on_epoch)
     return run
-
-
-def _threads(graphs: Graphs, architecture: Architecture, protocol: Protocol) -> int:
-    """The threads that a batch of these graphs is worth."""
-    nodes = protocol.batch_size * graphs.num_nodes / max(len(graphs), 1)
-    return threads_for(nodes, architecture.hidden)
 
 
 #: Makes the engine that trains these runs together.

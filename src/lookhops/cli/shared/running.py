@@ -19,6 +19,7 @@ from lookhops.words import agreeing, counted
 
 if TYPE_CHECKING:
     from lookhops.experiments.plan import Cell
+    from lookhops.experiments.runners import PlanRun
     from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
 
@@ -32,6 +33,8 @@ class Runner:
     Args:
         time_limit: Seconds after which no run is begun; 0 shows what is stored. By default none.
         runner: local, or ray: a cluster.
+        processes: local, on the CPU: how many runs are trained at a time; by default one for each
+            core. 1 for times to report.
         address: ray: the cluster (``auto``, HOST:PORT); by default one on this machine.
         cpus_per_task: ray: cores that a task takes.
         gpus_per_task: ray: GPUs that a task takes.
@@ -40,6 +43,7 @@ class Runner:
     device: str = "auto"
     time_limit: float | None = option(None, least=0)
     runner: str = "local"
+    processes: int | None = option(None, least=1)
     address: str | None = None
     cpus_per_task: float = option(1.0, least=0)
     gpus_per_task: float = option(0.0, least=0)
@@ -82,7 +86,9 @@ def run_plan(
 ) -> Left:
     """Run what is missing, with a bar or plain lines on stderr; what is left."""
     if options.runner == "local":
-        from lookhops.experiments.runners import run_local as run
+        from lookhops.experiments.runners import run_local
+
+        run: Callable[..., PlanRun] = partial(run_local, processes=options.processes)
     else:
         from lookhops.experiments.ray_runner import run_ray
 

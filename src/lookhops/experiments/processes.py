@@ -1,0 +1,134 @@
+"""Trainings side by side on the cores of this machine, in processes of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from threading import Lock, Thread
+from types import TracebackType
+
+import torch
+
+from lookhops.errors import LookHopsError
+from lookhops.experiments.plan import Cell
+from lookhops.experiments.train_cell import train_with_plugins
+from lookhops.graphs import Graphs
+from lookhops.models.records import RunRecord
+from lookhops.nn.plugins import sources
+
+
+class Processes:
+    """Processes that train cells on the CPU, each with one thread; started when they are needed.
+
+    Args:
+        count: How many at most.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self._threads = ThreadPoolExecutor(count)  # each waits for a process
+        self._all: list[_Process] = []
+        self._idle: list[_Process] = []
+        self._lock, self._stopped = Lock(), False
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """End the processes; what they are at is dropped."""
+        with self._lock:
+            self._stopped = True
+            for process in self._all:
+                process.kill()
+        self._threads.shutdown(cancel_futures=True)
+
+    def submit(self, graphs: Graphs, cell: Cell, seeds: Sequence[int]) -> Future[list[RunRecord]]:
+        """Train seeds of a cell in the next process that has nothing to do."""
+        return self._threads.submit(self._train, graphs, cell, seeds)
+
+    def _train(self, graphs: Graphs, cell: Cell, seeds: Sequence[int]) -> list[RunRecord]:
+        with self._lock:
+            if self._stopped:
+                raise LookHopsError("It was stopped before it began.")
+            if not self._idle:
+                self._idle.append(_Process())
+                self._all.append(self._idle[-1])
+            process = self._idle.pop()
+        found = process.train(graphs, cell, seeds)
+        with self._lock:
+            self._idle.append(process)
+        return found
+
+
+class _Process:
+    """A process that trains, as the one that started it sees it."""
+
+    def __init__(self) -> None:
+        ways = multiprocessing.get_all_start_methods()  # never as a copy: it would lack our threads
+        context = multiprocessing.get_context("forkserver" if "forkserver" in ways else "spawn")
+        self.connection, theirs = context.Pipe()
+        start = context.Process  # type: ignore[attr-defined]
+        self.process = start(target=_work, args=(theirs,), daemon=True)
+        self.process.start()
+        theirs.close()
+        self.graphs: Graphs | None = None  # what it has
+
+    def train(self, graphs: Graphs, cell: Cell, seeds: Sequence[int]) -> list[RunRecord]:
+        """Train seeds of a cell there."""
+        new = None if graphs is self.graphs else graphs
+        self.graphs = graphs
+        try:
+            # As bytes: PyTorch would pass tensors through files that both have open.
+            self.connection.send_bytes(pickle.dumps((sources(), new, cell, list(seeds))))
+            found: list[RunRecord] | LookHopsError = pickle.loads(self.connection.recv_bytes())
+        except (EOFError, OSError) as error:
+            raise LookHopsError(
+                "The process that trained it ended: was it killed, or was there too little memory? "
+                "Fewer at a time (--processes) need less."
+            ) from error
+        if isinstance(found, LookHopsError):
+            raise found
+        return found
+
+    def kill(self) -> None:
+        """End it, whatever it is at."""
+        self.process.kill()
+        self.process.join()
+
+
+def _work(tasks: Connection) -> None:
+    """What the process does: train what it is sent, until whoever sends it ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which ends us
+    Thread(target=_end_with_parent, daemon=True).start()
+    torch.set_num_threads(1)
+    graphs: Graphs | None = None
+    with suppress(EOFError, OSError):
+        while True:
+            plugins, new, cell, seeds = pickle.loads(tasks.recv_bytes())
+            graphs = new or graphs
+            assert graphs is not None
+            try:
+                found: list[RunRecord] | LookHopsError = train_with_plugins(
+                    plugins, graphs, cell, seeds, "cpu"
+                )
+            except LookHopsError as error:
+                found = LookHopsError(str(error))
+            tasks.send_bytes(pickle.dumps(found))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
