@@ -47,6 +47,7 @@ KEPT = [("model", seed) for seed in (39, 137, 221, 305, 380, 435)] + [
     ("parquet", 2812995),
     ("node-link", 4614),
     ("store", 1011015),
+    ("store", 2259250),
     ("results", 2835),
     ("molecules", 4299),
 ]
