@@ -40,8 +40,9 @@ def save(graphs: Graphs, path: Path | str) -> None:
     tensors = {key: tensor.cpu().contiguous() for key, tensor in graphs._tensors().items()}
     texts = [key for key, column in graphs.columns.items() if column.dtype.kind not in "biuf"]
     for key, column in graphs.columns.items():
-        values = _from_texts(column) if key in texts else np.ascontiguousarray(column)
-        tensors[f"column.{key}"] = torch.from_numpy(values)
+        values = _from_texts(column) if key in texts else column
+        writable = np.require(values, requirements=["C", "W"])  # PyTorch warns of others
+        tensors[f"column.{key}"] = torch.from_numpy(writable)
     rest: dict[str, Any] = {
         key: getattr(graphs, key) for key in ("name", "featuriser", "skipped", *_NAMES, *_VALUES)
     } | {"columns": list(graphs.columns), "text_columns": texts}
