@@ -30,8 +30,9 @@ $(SETUP_DOCS): $(SETUP)
 demo: $(SETUP)
 	$(BIN)/lookhops demo
 
+# A file stays with one worker, which makes what its tests share once; conftest.py has their order.
 test: $(SETUP)
-	$(BIN)/python -m pytest -n 2 -q $(ARGS)
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q $(ARGS)
 
 fuzz: $(SETUP)
 	LOOKHOPS_FUZZ=20000 $(BIN)/python -m pytest -n 2 -q tests/fuzz $(ARGS)

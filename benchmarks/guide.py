@@ -6,7 +6,7 @@ Each page is followed in an empty folder of its own, from top to bottom. What ne
 sets something up or takes hours is left out, and said so; so is what runs past the limit. With
 ``--quick`` trainings have two epochs and at most two seeds: whether commands run is seen, not what
 they find. Under the names that stand for the reader's own files (``mine.csv``, ``new/``) lie the
-bundled examples, and a small model of them under ``model``.
+bundled examples, and under ``model`` a small model of them where the page trains none.
 """
 
 from __future__ import annotations
@@ -75,12 +75,14 @@ def readers_files(folder: Path) -> None:
     smiles, values = graphs.columns["smiles"], graphs.columns["value"]
     classes = [graphs.class_names[number] for number in graphs.y]
     rows = list(zip(smiles, values, classes, strict=True))
-    table = "smiles,logS,class\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows)
-    for name in ("mine.csv", "molecules.csv", "library.csv", "many.csv", "new.csv"):
+    lines = ["smiles,logS,class\n", *(f"{a},{b},{c}\n" for a, b, c in rows)]
+    table = "".join(lines)
+    for name in ("mine.csv", "molecules.csv", "library.csv", "many.csv"):
         (folder / name).write_text(table)
+    (folder / "new.csv").write_text("".join(lines[:20]))
     (folder / "new.smi").write_text("\n".join(smiles[:20]) + "\n")
-    for name, lines in (("library.csv.gz", table), ("huge.smi.gz", "\n".join(smiles) + "\n")):
-        (folder / name).write_bytes(gzip.compress(lines.encode()))
+    for name, text in (("library.csv.gz", table), ("huge.smi.gz", "\n".join(smiles) + "\n")):
+        (folder / name).write_bytes(gzip.compress(text.encode()))
     for command in (
         "lookhops data example new --cases 20",
         "lookhops train solubility --epochs 2 --hidden 16 --layers 2 -o model",
@@ -132,7 +134,9 @@ def main() -> None:
         own.mkdir()
         readers_files(own)
         for page in pages:
-            folder = shutil.copytree(own, Path(parent) / page.stem)
+            trains = re.search(r"lookhops train .*-o model\b", page.read_text("utf-8"))
+            left = shutil.ignore_patterns("model") if trains else None
+            folder = shutil.copytree(own, Path(parent) / page.stem, ignore=left)
             os.chdir(folder)
             failed += follow(page, options.limit, options.quick)
             os.chdir("/")

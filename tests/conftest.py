@@ -2,8 +2,10 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from itertools import count
+from math import inf
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ import typer
 from hypothesis import HealthCheck, settings
 
 from lookhops.datasets import load
+from lookhops.experiments import runners
 from lookhops.graphs import Graphs
 from lookhops.models.records import Machine, RunRecord
 
@@ -27,9 +30,37 @@ settings.load_profile("suite")
 # Typer makes the objects of all commands anew for every call, which takes longer than most calls.
 typer.main.get_command = cache(typer.main.get_command)
 
+# What trains in other processes does not follow from how busy the machine is.
+runners.WORTH = inf
+
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Workers that each use every core wait for one another at every parallel loop.
     torch.set_num_threads(1)
+
+
+#: Files whose tests take long begin first, so that no worker is left alone with one of them.
+LONGEST = (
+    "experiments/test_ray_runner.py",
+    "fuzz/test_fuzz.py",
+    "kill/test_kill.py",
+    "models/test_resumable_training.py",
+    "experiments/test_store.py",
+    "cli/test_paper.py",
+    "hops/test_hop_kernels.py",
+    "export/test_export.py",
+    "cli/test_train_together.py",
+    "training/test_stacked.py",
+    "models/test_estimators.py",
+    "nn/test_layer_kernels.py",
+    "nn/test_light.py",
+    "report/test_browser.py",
+    "serve/test_browser.py",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    place = {Path(__file__).parent / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 @pytest.fixture(scope="session")
@@ -47,10 +78,18 @@ def tasks() -> Graphs:
     return load("hops-1", size=80)
 
 
+@pytest.fixture(scope="session")
+def cache_homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Names of new folders; pytest's own would look through all earlier ones for each."""
+    place = tmp_path_factory.mktemp("caches")
+    return (place / str(number) for number in count())
+
+
 @pytest.fixture(autouse=True)
-def cache_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+def cache_home(cache_homes: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cache folder for this test alone, so that none is in the user's own."""
-    home = tmp_path_factory.mktemp("cache")
+    home = next(cache_homes)
+    home.mkdir()
     for name in ("XDG_CACHE_HOME", "LOCALAPPDATA", "HOME"):
         monkeypatch.setenv(name, str(home))
     return home

@@ -5,7 +5,6 @@ import subprocess
 import sys
 
 import pytest
-import torch
 
 from lookhops import files
 from lookhops.errors import LookHopsError
@@ -72,16 +71,3 @@ def test_what_stands_in_the_way_is_named(tmp_path):
         read_bytes(tmp_path)
     with pytest.raises(LookHopsError, match="cannot be written"), replacing(tmp_path) as part:
         part.touch()
-
-
-def test_tensors_are_known_by_their_checksum(tmp_path):
-    tensors = {"a": torch.arange(5.0), "b": torch.tensor(True), "c": torch.zeros(0, 3)}
-    content = files.pack_tensors(tensors, {"k": 1})
-    found, note = files.unpack_tensors(content, tmp_path)
-    assert found.keys() == tensors.keys()
-    assert note["k"] == 1
-    for place in (content.index(b'\\"k\\": 1') + 7, len(content) - 3):
-        damaged = bytearray(content)
-        damaged[place] ^= 1
-        with pytest.raises(LookHopsError, match="its content does not fit its checksum"):
-            files.unpack_tensors(bytes(damaged), tmp_path)

@@ -21,7 +21,8 @@ if __name__ == "__main__":
     from lookhops.cli import main
 
     for words in (
-        ["train", "hops-1", "--task-size", "30", "--epochs", "1", "--hidden", "4", "-o", "model"],
+        ["train", "hops-1", "--task-size", "30", "--epochs", "1", "--hidden", "4",
+         "--seeds", "1", "-o", "model"],
         ["predict", "model", "hops-1", "--task-size", "30", "-o", "answers.csv"],
         ["predict", "model", "-"],
     ):

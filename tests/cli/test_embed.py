@@ -20,6 +20,7 @@ def model(tmp_path_factory):
     return folder
 
 
+@pytest.mark.filterwarnings("ignore:.*does not parse")
 def test_every_kind_of_file_holds_the_same_vectors(lookhops, model, tmp_path):
     (tmp_path / "mine.csv").write_text("name,smiles\nethanol,CCO\nbad,C(\nbenzene,c1ccccc1\n")
     for kind in ("parquet", "csv", "npy"):

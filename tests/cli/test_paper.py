@@ -6,15 +6,24 @@ import sys
 
 import pytest
 
+from lookhops.datasets import load
 from lookhops.experiments.results import Results
 
 NAMES = ["--figures", "none", "--datasets", "PROTEINS", "--quick", "--device", "cpu"]
 
 
+@pytest.fixture(scope="module")
+def packed(data_dir, tmp_path_factory):
+    """A data folder with every eighth graph of one of the paper's sets, as a packed file only."""
+    folder = tmp_path_factory.mktemp("packed")
+    load("PROTEINS", data_dir=data_dir)[::8].save(folder / "PROTEINS.graphs")
+    return folder
+
+
 @pytest.mark.data
-def test_quick_from_nothing_to_the_page(lookhops, data_dir, tmp_path):
+def test_quick_from_nothing_to_the_page(lookhops, packed, tmp_path):
     export = tmp_path / "results.json"
-    some = ("--quick", "--datasets", "PROTEINS", "-o", tmp_path)
+    some = ("--quick", "--datasets", "PROTEINS", "--data-dir", packed, "-o", tmp_path)
     code, out, err = lookhops("paper", *some, "--export", export)
     assert code == 0, err
     assert "54 of 54 runs" in err
@@ -52,16 +61,13 @@ def test_one_cell_as_the_page_says(lookhops, data_dir, tmp_path):
 
 
 @pytest.mark.data
-def test_packed_sets_in_the_data_folder(data_dir, tmp_path):
+def test_packed_sets_in_the_data_folder(packed, tmp_path):
     """As on a machine that has the packed files only, and neither RDKit nor Plotly nor Ray."""
-    from lookhops.datasets import load
-
-    load("PROTEINS", data_dir=data_dir).save(tmp_path / "PROTEINS.graphs")
     code = "import sys; sys.modules.update(dict.fromkeys(('rdkit', 'plotly', 'ray')));"
     code += "from lookhops.cli import main; main()"
     options = ["--tables", "data,conv", "--rows", "gcn", *NAMES]
     done = subprocess.run(
-        [sys.executable, "-c", code, "paper", *options, "--data-dir", tmp_path, "-o", tmp_path],
+        [sys.executable, "-c", code, "paper", *options, "--data-dir", packed, "-o", tmp_path],
         capture_output=True,
         text=True,
     )

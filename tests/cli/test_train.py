@@ -321,7 +321,7 @@ def test_ctrl_c_in_a_real_process(tmp_path):
     while process.poll() is None and not (folder / "resume" / "11.safetensors").exists():
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert (process.returncode, out) == (130, "")
     assert "Traceback" not in err
     assert err.strip().endswith("--resume")

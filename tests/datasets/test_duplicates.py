@@ -31,7 +31,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "set.csv"
 
 
-@pytest.mark.filterwarnings("ignore:.*do not parse")
+@pytest.mark.filterwarnings("ignore:.*does not parse")
 def test_counts(path: Path):
     graphs = lookhops.load(path, invalid="skip")
     assert graphs.columns["duplicate_of"].tolist() == [0, 0, 2, 2, 4, 5, 0]
@@ -48,7 +48,7 @@ def test_counts(path: Path):
     assert in_words(molecule_counts(from_smiles(["C", "CC"]))) == ""
 
 
-@pytest.mark.filterwarnings("ignore:.*do not parse")
+@pytest.mark.filterwarnings("ignore:.*does not parse")
 def test_merging_keeps_the_first_and_says_where_the_others_went(path: Path):
     with pytest.warns(UserWarning, match="3 rows are merged .* of 1 molecule the rows contradict"):
         graphs = lookhops.load(path, invalid="skip", duplicates="merge")

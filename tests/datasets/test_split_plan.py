@@ -14,6 +14,7 @@ from lookhops.datasets.molecules import from_smiles
 from lookhops.datasets.splits.fixed_test import with_test_set
 from lookhops.datasets.splits.groups import SAME, folds_of_groups, joined, scaffolds
 from lookhops.datasets.splits.split import PARTS
+from lookhops.graphs.targets import Target, pack_targets
 from lookhops.options import Protocol
 
 
@@ -244,3 +245,13 @@ def test_rare_classes_are_remarked():
     assert plan(common, split="stratified").remarks(common) == []
     numbers = nodes_alone([float(c) for c in graphs.y])
     assert plan(numbers).remarks(numbers) == []
+
+
+def test_rare_classes_of_several_targets_are_remarked():
+    rare, number = np.repeat([0.0, 1.0, np.nan], (90, 4, 6)), np.arange(100.0)
+    columns = [(Target("rare", ("no", "yes")), rare), (Target("number"), number)]
+    graphs = replace(nodes_alone([0] * 100), **pack_targets(columns))
+    [said] = plan(graphs, seeds=(1,)).remarks(graphs)
+    assert "rare 'yes' (training" in said
+    assert "number" not in said
+    assert "'no'" not in said

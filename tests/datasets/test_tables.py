@@ -185,6 +185,7 @@ def test_node_link_without_edges(tmp_path: Path):
         (b"graph,source,target\n1,a,b\n1,\xff,b\n", ", line 3: not UTF-8 text"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*repeat earlier ones")
 def test_bad_files(tmp_path: Path, text: str | bytes, sentence: str):
     path = tmp_path / "bad.csv"
     path.write_bytes(text if isinstance(text, bytes) else text.encode())

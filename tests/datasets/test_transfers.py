@@ -6,11 +6,13 @@ from pathlib import Path
 
 import networkx as nx
 import numpy as np
+import pytest
 
 import lookhops
 from lookhops.datasets.transfers import transfer_tables, write_transfers
 
 
+@pytest.mark.filterwarnings("ignore:.*repeats an earlier one")
 def test_the_files_and_the_named_set_are_the_same(tmp_path: Path):
     write_transfers(tmp_path / "transfers")
     graphs = lookhops.load("transfers")

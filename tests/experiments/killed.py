@@ -1,6 +1,6 @@
 """A process that runs a tiny plan, in children that are killed or that share a store.
 
-    python killed.py kill STORE LOG COUNT    kill -9 a child at COUNT random moments, then finish
+    python killed.py kill STORE LOG COUNT    end a child at COUNT random moments, then finish
     python killed.py share STORE LOG 2       two children at once, left alone
 
 Everything is imported and warm before children are forked, so that any moment is one of work.
@@ -10,7 +10,6 @@ import os
 import random
 import signal
 import sys
-import time
 from pathlib import Path
 
 import torch
@@ -53,10 +52,12 @@ def work(how: str, store: str, log: str) -> None:
         runners.run_local(cells, lambda name: graphs, opened, device="cpu")
 
 
-def child(*arguments: str) -> int:
+def child(*arguments: str, seconds: float = 0) -> int:
+    """Work in a new process, which the system ends after so many seconds on the processor."""
     pid = os.fork()
     if pid == 0:
         code = 1
+        signal.setitimer(signal.ITIMER_PROF, seconds)
         try:
             work(*arguments)
             code = 0
@@ -77,17 +78,16 @@ def main(how: str, store: str, log: str, count: int) -> None:
         pids = [child(how, store, log) for _ in range(count)]
         assert [os.waitpid(pid, 0)[1] for pid in pids] == [0] * count
         return
-    start = time.perf_counter()  # a busy machine takes longer to get to its first run
-    assert os.waitpid(child("rehearse", f"{store}.rehearsal", os.devnull), 0)[1] == 0
-    longest = 1.5 * (time.perf_counter() - start)
+    # On a busy machine as much work is done in a second on the processor as on an idle one.
+    _, status, used = os.wait4(child("rehearse", f"{store}.rehearsal", os.devnull), 0)
+    assert status == 0
+    longest = 1.5 * (used.ru_utime + used.ru_stime)
     moments = random.Random(1)
     for _ in range(count):
-        pid = child(how, store, log)
-        time.sleep(moments.uniform(0, longest))
-        os.kill(pid, signal.SIGKILL)
+        pid = child(how, store, log, seconds=moments.uniform(0.01, 1) * longest)
         _, status = os.waitpid(pid, 0)
         with Path(log).open("a") as file:
-            file.write(f"killed {pid} {os.WIFSIGNALED(status)} 0\n")
+            file.write(f"killed {pid} {os.waitstatus_to_exitcode(status) == -signal.SIGPROF} 0\n")
     assert os.waitpid(child(how, store, log), 0)[1] == 0
 
 

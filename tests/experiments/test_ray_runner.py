@@ -1,6 +1,7 @@
 """The Ray runner on a cluster of two workers, one of which dies."""
 
 import sys
+import tempfile
 import time
 from dataclasses import replace
 
@@ -44,32 +45,40 @@ def test_no_cluster_there_is_a_sentence(tmp_path, cells, graphs, address):
         run_ray(cells, lambda name: graphs, store, address=address)
 
 
+#: A dead node refuses connections, a slow one keeps them waiting: only the first is noticed sooner.
+CONFIG = {"health_check_initial_delay_ms": 0, "health_check_period_ms": 500}
+CONFIG |= {"health_check_timeout_ms": 60_000, "task_retry_delay_ms": 100}
+
+
 @pytest.fixture(scope="module")
 def cluster():
+    """Two nodes of one CPU; the driver is on the first."""
     pytest.importorskip("ray", reason='needs Ray: pip install "lookhops[ray]"')
-    import ray
-    from ray.cluster_utils import Cluster
+    with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory(prefix="r") as folder:
+        patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
+        patch.setenv("RAY_TMPDIR", folder)  # a short name, for sockets; other clusters have others
+        import ray
+        from ray.cluster_utils import Cluster
 
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
-    cluster.workers = [cluster.add_node(num_cpus=1) for _ in range(2)]
-    cluster.wait_for_nodes()
-    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
-    yield cluster
-    ray.shutdown()
-    cluster.shutdown()
+        cluster, plain = Cluster(), {"include_dashboard": False, "include_log_monitor": False}
+        cluster.add_node(wait=False, num_cpus=1, _system_config=CONFIG, **plain)
+        cluster.other = cluster.add_node(wait=False, num_cpus=1)
+        cluster.wait_for_nodes(timeout=600)
+        ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+        yield cluster
+        ray.shutdown()
+        cluster.shutdown()
 
 
-def busy_one(cluster):
-    """A worker that has a task in hand: its one CPU is taken."""
+def wait_until_busy(node):
+    """Until the node has a task in hand: its one CPU is taken."""
     from ray._private.state import available_resources_per_node
 
-    for _ in range(100):
-        free = available_resources_per_node()
-        for worker in cluster.workers:
-            if free.get(worker.node_id, {}).get("CPU", 0) < 1:
-                return worker
-        time.sleep(0.05)
-    raise AssertionError("no worker was ever busy")
+    for _ in range(6000):
+        if available_resources_per_node().get(node.node_id, {}).get("CPU", 0) < 1:
+            return
+        time.sleep(0.02)
+    raise AssertionError("the node was never busy")
 
 
 @pytest.fixture(scope="module")
@@ -104,16 +113,15 @@ def test_workers_answer_a_stream_in_its_order(model):
 
 
 def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
-    protocol = Protocol(seeds=(1, 2), batch_size=8, max_epochs=60, patience=60)
+    protocol = Protocol(seeds=(1, 2), batch_size=8, max_epochs=10, patience=10)
     cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
     told = []
 
     def tell(text, finished):
         told.append(text)
         if len(told) == 1:
-            worker = busy_one(cluster)
-            cluster.workers.remove(worker)
-            cluster.remove_node(worker, allow_graceful=False)
+            wait_until_busy(cluster.other)
+            cluster.remove_node(cluster.other, allow_graceful=False)
 
     with Store(tmp_path / "runs.sqlite") as store:
         outcome = run_ray(cells, lambda name: graphs, store, device="cpu", tell=tell)

@@ -12,7 +12,7 @@ from torch.nn.functional import one_hot
 from batches import Batch, join, make_batch
 from lookhops.hops import Adjacency
 from lookhops.nn import GraphNetwork, Level
-from lookhops.nn.pool.edge import greedy_matching
+from lookhops.nn.pool.matching import greedy_matching
 from lookhops.nn.ranking import nearness, top_of_each
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 

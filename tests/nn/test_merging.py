@@ -12,7 +12,7 @@ from batches import batches, dense, make_batch
 from lookhops.hops import Adjacency
 from lookhops.nn import ASAP, Edge
 from lookhops.nn.pool import clusters
-from lookhops.nn.pool.edge import greedy_matching
+from lookhops.nn.pool.matching import greedy_matching
 
 CHANNELS = 4
 

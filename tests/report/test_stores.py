@@ -136,14 +136,13 @@ def test_a_store_that_is_being_written_is_seen_at_one_moment(path):
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         counts = []
-        for _ in range(12):
+        while len(counts) < 12 or counts[-1] == counts[0]:
             snapshot = read_store(path)
             cells = {cell.model: cell for cell in snapshot.results.cells}
             assert cells["gcn"].seeds == cells["licheb+lookhops"].seeds
             assert len(snapshot.commands) == len(cells["gcn"].seeds) - 3
             counts.append(len(cells["gcn"].seeds))
         assert counts == sorted(counts)
-        assert counts[-1] > counts[0]
         assert process.poll() is None
         assert report_on(path).sections
     finally:

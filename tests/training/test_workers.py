@@ -29,7 +29,7 @@ def test_the_same_answer_as_one_process_with_the_same_batch(told, noisy, tmp_pat
     torch.save(cases, tmp_path / "cases.pt")
     command = [sys.executable, SCRIPT, tmp_path]
     both = [subprocess.Popen([*command, str(rank)]) for rank in (0, 1)]
-    assert [one.wait(timeout=300) for one in both] == [0, 0]
+    assert [one.wait(timeout=1800) for one in both] == [0, 0]
     first, second = (torch.load(tmp_path / f"found-{rank}.pt") for rank in (0, 1))
     # What only the first can meet is raised at all workers, and said by the first.
     assert first.pop() == ["LookHopsError", "The folder is full."]

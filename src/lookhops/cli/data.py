@@ -70,11 +70,11 @@ def _marked(names: Sequence[str], local: Sequence[str]) -> list[str]:
 def info(source: Source, as_json: Json = False, *, reading: Reading) -> None:
     """Describe a set: graphs, nodes, edges, features, classes and their balance."""
     graphs = reading.load(source)
-    facts = describe(graphs)
+    about = describe(graphs)
     if as_json:
-        print_json(facts)
+        print_json(about)
     else:
-        out.print(_panel(graphs, facts))
+        out.print(_panel(graphs, about))
 
 
 def describe(graphs: Graphs) -> dict[str, Any]:
@@ -162,35 +162,35 @@ def _target_rows(targets: Sequence[Mapping[str, Any]]) -> list[tuple[str, str, s
     return rows
 
 
-def _panel(graphs: Graphs, facts: dict[str, Any]) -> Panel:
-    directed = f"of {graphs.num_edges:,} directed ones" if facts["directed"] else ""
-    sizes = f"from {facts['smallest_graph']:,} to {facts['largest_graph']:,}"
-    more = facts["parallel_edges"]
+def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
+    directed = f"of {graphs.num_edges:,} directed ones" if about["directed"] else ""
+    sizes = f"from {about['smallest_graph']:,} to {about['largest_graph']:,}"
+    more = about["parallel_edges"]
     rows = [
-        ("graphs", f"{facts['graphs']:,}"),
-        ("nodes", f"{facts['nodes']:,}"),
-        ("undirected edges", f"{facts['undirected_edges']:,}", directed),
+        ("graphs", f"{about['graphs']:,}"),
+        ("nodes", f"{about['nodes']:,}"),
+        ("undirected edges", f"{about['undirected_edges']:,}", directed),
         *([("parallel edges", f"{more:,}", "more, between the same nodes")] if more else ()),
-        ("nodes per graph", f"{facts['nodes_per_graph']:.4f}", sizes),
-        ("edges per graph", f"{facts['edges_per_graph']:.4f}"),
-        ("edges per node", f"{facts['edges_per_node']:.4f}"),
-        ("features", f"{facts['features']:,}", _features(facts)),
-        *_name_rows(facts, ""),
-        ("edge features", f"{facts['edge_features']:,}"),
-        *_name_rows(facts, "edge_"),
-        *_target_rows(facts["targets"]),
+        ("nodes per graph", f"{about['nodes_per_graph']:.4f}", sizes),
+        ("edges per graph", f"{about['edges_per_graph']:.4f}"),
+        ("edges per node", f"{about['edges_per_node']:.4f}"),
+        ("features", f"{about['features']:,}", _features(about)),
+        *_name_rows(about, ""),
+        ("edge features", f"{about['edge_features']:,}"),
+        *_name_rows(about, "edge_"),
+        *_target_rows(about["targets"]),
     ]
-    if found := facts["molecules"]:
+    if found := about["molecules"]:
         other = f"{found['contradicting']:,} contradict another row" if found["duplicates"] else ""
         rows += [("duplicates", f"{found['duplicates']:,}", other)]
         rows += [(key, f"{found[key]:,}") for key in ("salts", "mixtures")]
-    if facts["skipped_rows"]:
-        rows.append(("skipped rows", f"{facts['skipped_rows']:,}", _reasons(graphs)))
-    if facts["columns"]:
-        rows.append(("columns", f"{len(facts['columns'])}", escape(", ".join(facts["columns"]))))
+    if about["skipped_rows"]:
+        rows.append(("skipped rows", f"{about['skipped_rows']:,}", _reasons(graphs)))
+    if about["columns"]:
+        rows.append(("columns", f"{len(about['columns'])}", escape(", ".join(about["columns"]))))
     parts = [grid(rows, columns=("", "right bold", "wrap dim"))]
-    if balance := facts["class_balance"]:
-        all_graphs, most = max(facts["graphs"], 1), max(balance.values()) or 1
+    if balance := about["class_balance"]:
+        all_graphs, most = max(about["graphs"], 1), max(balance.values()) or 1
         bars = (
             (escape(name), f"{count:,}", f"{count / all_graphs:.1%}", bar(count / most, 24))
             for name, count in balance.items()
@@ -209,9 +209,9 @@ def _column_names(graphs: Graphs, of: str) -> dict[str, Any]:
     }
 
 
-def _name_rows(facts: dict[str, Any], of: str) -> list[tuple[str, str, str]]:
+def _name_rows(about: dict[str, Any], of: str) -> list[tuple[str, str, str]]:
     """One row for the numbers, one for each label with its values."""
-    numbers, labels = facts[f"{of}attribute_names"], facts[f"{of}label_values"]
+    numbers, labels = about[f"{of}attribute_names"], about[f"{of}label_values"]
     rows = [("  numbers", f"{len(numbers):,}", _some(numbers))] if numbers else []
     rows += [(f"  {escape(name)}", f"{len(v):,}", _some(v)) for name, v in labels.items()]
     return rows
@@ -230,10 +230,10 @@ def _reasons(graphs: Graphs) -> str:
     return escape("; ".join([*shown, "..."] if len(graphs.skipped) > 3 else shown))
 
 
-def _features(facts: dict[str, Any]) -> str:
-    parts = [counted(facts["attributes"], "number")] if facts["attributes"] else []
-    if facts["label_sizes"]:
-        sizes = " + ".join(str(size) for size in facts["label_sizes"])
+def _features(about: dict[str, Any]) -> str:
+    parts = [counted(about["attributes"], "number")] if about["attributes"] else []
+    if about["label_sizes"]:
+        sizes = " + ".join(str(size) for size in about["label_sizes"])
         parts.append(f"one-hot labels ({sizes})")
     return " and ".join(parts) or "none: a model sees a column of ones"
 

@@ -81,13 +81,13 @@ def predict(
         made_by = [weights, coverage, source, stream.head]
         begun = growing(output, KINDS, stream, made_by, streaming.resume) if output else None
         with begun or nullcontext() as file, warnings_as_lines():
-            told = Told(stream.head, coverage, file, as_json, Tally(predictor))
+            told = Told(stream.head, coverage, file, as_json, Summary(predictor))
             _answer(stream, predictor, device, streaming, told)
         if as_json:
             print_json(told.records)
         if file is not None:
-            print_line(f"{output}: {counted(told.tally.graphs, 'graph')}", err)
-        told.tally.tell()
+            print_line(f"{output}: {counted(told.summary.graphs, 'graph')}", err)
+        told.summary.tell()
 
 
 def _answer(
@@ -119,7 +119,7 @@ class Told:
         coverage: Of sets and intervals.
         file: The file, or none.
         as_json: Whether records are wanted.
-        tally: Counts them.
+        summary: Counts them.
         records: The records.
     """
 
@@ -127,14 +127,14 @@ class Told:
     coverage: float
     file: RowFile | None
     as_json: bool
-    tally: Tally
+    summary: Summary
     records: list[dict[str, Any]] = field(default_factory=list)
 
     def write(self, part: Part, answers: Predictions) -> None:
         """Take the answers to a part."""
         from lookhops.models.answer_table import answer_columns, answer_records
 
-        self.tally.add(part, answers)
+        self.summary.add(part, answers)
         if self.as_json:
             self.records += answer_records(part.graphs, answers)
         if self.file is None and self.as_json:
@@ -145,7 +145,7 @@ class Told:
         if self.file is not None:
             self.file.write(head, columns)
         else:
-            _print_rows([] if self.tally.parts > 1 else head, columns)
+            _print_rows([] if self.summary.parts > 1 else head, columns)
 
 
 def _print_rows(head: list[str], columns: list[Any]) -> None:
@@ -158,7 +158,7 @@ def _print_rows(head: list[str], columns: list[Any]) -> None:
     typer.echo(visible(shown) if sys.stdout.isatty() else shown, nl=False)
 
 
-class Tally:
+class Summary:
     """What is said of all parts in the end: how many graphs are unlike, and how many as labelled.
 
     Args:

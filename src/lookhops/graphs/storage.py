@@ -16,11 +16,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
-from lookhops.files import CHECKSUM, check_content, check_regular, checksum, replacing
+from lookhops.files import check_regular, replacing
 from lookhops.graphs.features import default_values, sizes_of
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, are_sound
 from lookhops.schema import Count, LabelSize, decode, located, read
+from lookhops.tensor_files import CHECKSUM, check_content, checksum
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -39,8 +40,9 @@ def save(graphs: Graphs, path: Path | str) -> None:
     tensors = {key: tensor.cpu().contiguous() for key, tensor in graphs._tensors().items()}
     texts = [key for key, column in graphs.columns.items() if column.dtype.kind not in "biuf"]
     for key, column in graphs.columns.items():
-        values = _from_texts(column) if key in texts else np.ascontiguousarray(column)
-        tensors[f"column.{key}"] = torch.from_numpy(values)
+        values = _from_texts(column) if key in texts else column
+        writable = np.require(values, requirements=["C", "W"])  # PyTorch warns of others
+        tensors[f"column.{key}"] = torch.from_numpy(writable)
     rest: dict[str, Any] = {
         key: getattr(graphs, key) for key in ("name", "featuriser", "skipped", *_NAMES, *_VALUES)
     } | {"columns": list(graphs.columns), "text_columns": texts}

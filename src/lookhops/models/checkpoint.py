@@ -14,7 +14,7 @@ from torch import Tensor
 from lookhops.encoding import Encoding
 from lookhops.encoding.learnt import Learnt
 from lookhops.errors import LookHopsError
-from lookhops.files import current, read_bytes, unpack_tensors
+from lookhops.files import current, read_bytes
 from lookhops.models.folder import (
     CONFIG,
     FITTED,
@@ -30,6 +30,7 @@ from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import Reading
 from lookhops.schema import located, read
 from lookhops.tasks import Calibration, Classification, Task, task_from_dict
+from lookhops.tensor_files import unpack_tensors
 from lookhops.training.randomness import FINAL
 from lookhops.training.runs import run_key
 

@@ -157,7 +157,7 @@ def _explain_batch(
     answers, model = predictor.predict(graphs), predictor.models[seed]
     [level] = predictor.inputs(predictor.whole(graphs), seed).levels(model, len(graphs))
     _, decisions = model.classify(level)
-    views = _views(graphs, decisions, isinstance(model.pools[0], NodePooling))
+    layers = _layer_views(graphs, decisions, isinstance(model.pools[0], NodePooling))
     smiles = graphs.columns.get("smiles")
     node_ptr, edge_ptr = graphs.node_ptr.numpy(), graphs.edge_ptr.numpy()
     source, target = graphs.source.numpy(), graphs.target.numpy()
@@ -170,12 +170,12 @@ def _explain_batch(
             answers.record(number),
             int(last - first),
             _pairs(source[own], target[own]) - first,
-            [_cut(view, first, last) for view in views],
+            [_cut(view, first, last) for view in layers],
             None if smiles is None else str(smiles[number]),
         )
 
 
-def _views(graphs: Graphs, decisions: list[Pooled], own_edges: bool) -> list[LayerView]:
+def _layer_views(graphs: Graphs, decisions: list[Pooled], own_edges: bool) -> list[LayerView]:
     """Each layer's decision, nodes numbered as in the whole batch before the first layer.
 
     Args:
@@ -184,7 +184,7 @@ def _views(graphs: Graphs, decisions: list[Pooled], own_edges: bool) -> list[Lay
         own_edges: Whether the edges of every level are among the graph's own, as they are unless
             nodes are merged.
     """
-    views = []
+    layers = []
     nodes = np.arange(graphs.num_nodes)  # the batch's node behind each node of the level
     place = np.arange(graphs.num_nodes)  # the level's node for each node of the batch, or -1
     source, target = graphs.source.numpy(), graphs.target.numpy()
@@ -203,9 +203,9 @@ def _views(graphs: Graphs, decisions: list[Pooled], own_edges: bool) -> list[Lay
             source, target = source[keep_edge], target[keep_edge]
         group = np.where(place >= 0, kept[place], -1)
         score = pooled.score.float().cpu().numpy()
-        views.append(LayerView(nodes, score, keep, group, dropped))
+        layers.append(LayerView(nodes, score, keep, group, dropped))
         nodes = kept
-    return views
+    return layers
 
 
 def _cut(view: LayerView, first: int, last: int) -> LayerView:

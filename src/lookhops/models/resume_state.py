@@ -22,6 +22,7 @@ from lookhops.models.checkpoint import load_model
 from lookhops.models.folder import CONFIG
 from lookhops.models.settings import difference
 from lookhops.schema import AtLeast, located, read
+from lookhops.tensor_files import CHECKSUM, pack_tensors, unpack_tensors
 from lookhops.training.runs import Progress, Run
 
 BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))
@@ -100,7 +101,7 @@ class ResumeState:
         if not now and moment - self._written.get(stack, -float("inf")) < self.every:
             return
         runs = [{key: getattr(run, key) for key in _FIELDS} for run in progress.runs]
-        content = files.pack_tensors(progress.state(), {"runs": runs})
+        content = pack_tensors(progress.state(), {"runs": runs})
         files.write_bytes(self._file(stack), content)
         self._written[stack] = moment
 
@@ -111,10 +112,10 @@ class ResumeState:
             return None
         advice = "begin anew with --overwrite"
         try:
-            state, note = files.unpack_tensors(files.read_bytes(path), path)
+            state, note = unpack_tensors(files.read_bytes(path), path)
         except LookHopsError as error:
             raise LookHopsError(f"{str(error).rstrip('.')}; {advice}.") from error
-        if note[files.CHECKSUM] is None:
+        if note[CHECKSUM] is None:
             raise LookHopsError(f"{path}: of an earlier version of LookHops; {advice}.")
         try:
             noted = [{key: run[key] for key in _FIELDS if key in run} for run in note["runs"]]

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lookhops.files import changing, pack_tensors, write_bytes, write_json
+from lookhops.files import changing, write_bytes, write_json
 from lookhops.graphs import Graphs
 from lookhops.graphs.column_finder import as_read
 from lookhops.models.card import model_card
@@ -36,6 +36,7 @@ from lookhops.models.provenance import UNKNOWN, Provenance
 from lookhops.models.records import Machine, about_training, versions
 from lookhops.models.reference import Reference
 from lookhops.tasks import Calibration, Task
+from lookhops.tensor_files import pack_tensors
 from lookhops.training.runs import NotFinite, Run
 
 

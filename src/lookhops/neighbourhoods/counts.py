@@ -140,11 +140,6 @@ class Vocabulary:
         """The same vocabulary on ``device``."""
         return Vocabulary(self.codes.to(device), self.hops.to(device))
 
-    def up_to(self, hops: int) -> Vocabulary:
-        """The features that look no farther than ``hops``."""
-        near = self.hops <= hops
-        return Vocabulary(self.codes[near], self.hops[near])
-
     def rows(self, graphs: Graphs, codes: Tensor) -> SparseRows:
         """The graphs as sparse rows; codes that are not in the vocabulary are left out.
 

@@ -51,18 +51,18 @@ class _Gate(torch.autograd.Function):
         x, factor, scale, rows = ctx.saved_tensors
         grad = grad.contiguous()
         if rows is None:
-            along = (x * grad).sum(-1)
+            projection = (x * grad).sum(-1)
             grad_x = grad * factor.unsqueeze(-1)
         else:
-            along = torch.zeros_like(factor)
-            along.index_copy_(0, rows, entry_products(_each(rows), rows, grad, x))
+            projection = torch.zeros_like(factor)
+            projection.index_copy_(0, rows, entry_products(_each(rows), rows, grad, x))
             row_ptr, order = group(rows, len(x))
             value = factor.index_select(0, rows.index_select(0, order))
             grad_x = multiply(row_ptr, order, value, grad)
         if scale is None:
-            return grad_x, along, None, None
-        grad_x.addcmul_(x, (along * factor * -scale * scale).unsqueeze(-1))
-        return grad_x, along * scale, None, None
+            return grad_x, projection, None, None
+        grad_x.addcmul_(x, (projection * factor * -scale * scale).unsqueeze(-1))
+        return grad_x, projection * scale, None, None
 
 
 def _each(rows: Tensor) -> Tensor:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
@@ -12,17 +11,15 @@ from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.hops import Adjacency, Anchors
-from lookhops.nn.activate import activate
-from lookhops.nn.conv.base import Convolution
+from lookhops.hops import Adjacency
 from lookhops.nn.conv.light import LightConv
 from lookhops.nn.dropout import dropout
 from lookhops.nn.edges import EdgeFactors, EdgeInputs
+from lookhops.nn.layer import run_layer
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
-from lookhops.nn.pool.base import NodePooling, Pooling, check_ratio
+from lookhops.nn.pool.base import Pooling, check_ratio
 from lookhops.nn.pool.lookhops import ACTIVATIONS
-from lookhops.nn.readout import readout
 from lookhops.nn.registry import (
     Edges,
     convolution,
@@ -229,11 +226,7 @@ class GraphNetwork(nn.Module):
         return replace(level, edges=told)
 
     def classify(
-        self,
-        level: Level,
-        masked: bool = False,
-        key: Tensor | None = None,
-        decided: Sequence[Pooled] | None = None,
+        self, level: Level, masked: bool = False, key: Tensor | None = None
     ) -> tuple[Tensor, list[Pooled]]:
         """The outputs of each graph, and what each pooling decided.
 
@@ -241,12 +234,10 @@ class GraphNetwork(nn.Module):
             level: The batch; stacked members are leading axes of its ``x``.
             masked: Whether pooling keeps all shapes and masks what it drops.
             key: As for :meth:`forward`.
-            decided: What the poolings decided of the same batch before: those that drop nodes drop
-                the same ones again, whatever their scores are now.
         """
         if self.training and key is None and (self._drops or self.readings):
             key = _drawn_key(level.x)
-        level, total, decisions = self.look(level, masked, key, decided)
+        level, total, decisions = self.look(level, masked, key)
         outputs = [] if total is None else [self.mlp(total)]
         if self.readings and level.whole is None:
             raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
@@ -254,11 +245,7 @@ class GraphNetwork(nn.Module):
         return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
 
     def look(
-        self,
-        level: Level,
-        masked: bool = False,
-        key: Tensor | None = None,
-        decided: Sequence[Pooled] | None = None,
+        self, level: Level, masked: bool = False, key: Tensor | None = None
     ) -> tuple[Level, Tensor | None, list[Pooled]]:
         """What the layers leave of a batch, the sum of their readouts, and what poolings decided.
 
@@ -273,8 +260,7 @@ class GraphNetwork(nn.Module):
                 level = level.with_factors(factors[layer])
             pool = self.pools[min(layer, len(self.pools) - 1)] if self.pools else None
             last = layer == len(self.convs) - 1
-            known = decided[layer] if decided and not last else None
-            level, read, pooled = self._layer(conv, pool, level, last, masked, known)
+            level, read, pooled = run_layer(conv, pool, level, self.normalize, last, masked)
             if pooled is not None:
                 decisions.append(pooled)
             if self.architecture.readout == "max+mean+sum":
@@ -297,31 +283,6 @@ class GraphNetwork(nn.Module):
         given = level.adjacency.factor  # by who made the level, for all layers
         factors = self.edges.of(level.edges)
         return factors if given is None else factors * given.to(factors.dtype)
-
-    def _layer(
-        self,
-        conv: nn.Module,
-        pool: Any,
-        level: Level,
-        last: bool,
-        masked: bool,
-        decided: Pooled | None = None,
-    ) -> tuple[Level, Tensor, Pooled | None]:
-        """Convolution, ReLU, pooling, readout; what reads anchors pools before the ReLU."""
-        reads = pool is not None and pool.uses_anchors
-        z, anchors = _convolve(conv, level, want_anchors=reads)
-        level = level.with_x(z)
-        if reads:
-            return _pool_and_activate(pool, level, anchors, last, masked, decided)
-        level, read = activate(level, None, self.normalize)
-        if pool is None or last:
-            return level, read, None
-        if decided is not None and isinstance(pool, NodePooling):
-            pooled = pool.again(level, decided)
-            level = level.pooled(pooled, masked)
-        else:
-            level, pooled = pool.pool(level, masked=masked)
-        return level, readout(level), pooled
 
     def extra_repr(self) -> str:
         """The architecture, as printing the module shows it."""
@@ -351,56 +312,6 @@ def _further_poolings(first: Pooling, layers: int) -> int:
     return 0 if first.shared else max(layers - 2, 0)
 
 
-def _pool_and_activate(
-    pool: NodePooling,
-    level: Level,
-    anchors: Anchors | None,
-    last: bool,
-    masked: bool,
-    decided: Pooled | None = None,
-) -> tuple[Level, Tensor, Pooled | None]:
-    """One tensor, two readings: the convolution merged the anchors, the pooling scores them."""
-    score, pooled = pool.score(level.x, level.adjacency, anchors), None
-    if not last:
-        pooled = decided or pool.decide(level, score)
-        level = level.drop(pooled.node, pooled.edge, masked)
-        if not masked:
-            score = score.index_select(0, pooled.node.nonzero().flatten())
-    if type(pool).reduce is NodePooling.reduce:  # the activation gates in the same pass
-        return *activate(level, score, pool.normalize), pooled
-    return *activate(level.with_x(pool.reduce(level.x, score)), None, False), pooled
-
-
 def _drawn_key(x: Tensor) -> Tensor:
     """A key for each member, from PyTorch's default generator."""
     return torch.randint(0, torch.iinfo(torch.int64).max, x.shape[:-2], device=x.device)
-
-
-def _convolve(conv: nn.Module, level: Level, want_anchors: bool) -> tuple[Tensor, Anchors | None]:
-    """Run a convolution: ours on the adjacency, anybody else's on PyG's edge_index."""
-    if want_anchors and isinstance(conv, LightConv):
-        return conv(level.x, level.adjacency, return_anchors=True)
-    if isinstance(conv, Convolution):
-        return conv(level.x, level.adjacency), None
-    return _convolve_theirs(conv, level), None
-
-
-def _convolve_theirs(conv: nn.Module, level: Level) -> Tensor:
-    """Run somebody else's convolution, with what it takes of edges."""
-    adjacency, taken = level.adjacency, edges_taken(conv)
-    present = adjacency.present  # theirs know no masks, and many of them no weights
-    edge_index = adjacency.edge_index if present is None else adjacency.edge_index[:, present]
-    if taken is Edges.FEATURES:
-        columns = level.edge_columns
-        if columns is None:
-            raise LookHopsError(
-                f"{type(conv).__name__} reads what edges carry, and of these edges nothing is "
-                "known: graphs without edge features, or a pooling that made new edges."
-            )
-        columns = columns if present is None else columns[present]
-        return conv(level.x, edge_index, edge_attr=columns)
-    weighted = adjacency.weighted or adjacency.factor is not None
-    value = adjacency.edge_values(level.x.dtype) if weighted else None
-    if value is None or taken is not Edges.WEIGHTS:
-        return conv(level.x, edge_index)
-    return conv(level.x, edge_index, value if present is None else value[present])

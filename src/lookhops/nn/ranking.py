@@ -69,7 +69,7 @@ def top_of_each(
         reach = nearness(score.dtype) * _largest(size, segment, num_segments)
         near = (score >= cut - reach) & (score <= cut + reach)
         near = near if alive is None else near & alive
-        if not (_on_cpu(score) and torch.equal(score[near], cut[near])):
+        if not (on_cpu(score) and torch.equal(score[near], cut[near])):
             _, order = ranked(torch.where(near, cut, score), segment, num_segments)
     place = torch.arange(segment.numel(), device=segment.device)
     return order, place < end.index_select(0, segment.index_select(0, order))
@@ -82,15 +82,16 @@ def _largest(size: Tensor, segment: Tensor, num_segments: int) -> Tensor:
     return largest.index_select(0, segment)
 
 
-def _on_cpu(x: Tensor) -> bool:
+def on_cpu(x: Tensor) -> bool:
+    """Whether what follows may be computed by NumPy."""
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def ranked(score: Tensor, segment: Tensor, num_segments: int) -> tuple[Tensor, Tensor]:
     """The elements by segment and falling score: where each segment starts, and that order."""
-    on_cpu = _on_cpu(score)
-    bits = max(score.numel() - 1, 1).bit_length() if on_cpu else 0
-    if on_cpu and score.dtype == torch.float32 and bits + num_segments.bit_length() <= 31:
+    here = on_cpu(score)
+    bits = max(score.numel() - 1, 1).bit_length() if here else 0
+    if here and score.dtype == torch.float32 and bits + num_segments.bit_length() <= 31:
         # Segment, score and place packed into one number: sorting those is many times as fast as
         # sorting places by their scores, and no two are equal. Floats order as the integers of the
         # same bits do, those below zero backwards; -0.0 is made 0.0 first, and every NaN the one

@@ -64,10 +64,14 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
 
 def draw(figure: Figure, path: Path) -> None:
     """Write a figure to a file, as the kind that its name says."""
+    from matplotlib.text import Text
+
     kind = path.suffix[1:].lower()
     rest: dict[str, Any] = {"dpi": 150} if kind == "png" else {}
     if kind == "svg":
         rest = {"metadata": {"Date": None}}
+    for text in figure.findobj(Text):  # fonts have no control characters
+        text.set_text(visible(text.get_text()))
     with _drawing(), replacing(path) as part:
         figure.savefig(part, format=kind, **rest)
         if kind == "svg":  # names with control characters would make it no XML

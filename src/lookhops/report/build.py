@@ -96,16 +96,16 @@ def _report_on_folder(path: Path, graphs: Graphs | None, again: Lines) -> Report
 
 
 def look_report(
-    found: Mapping[str, Any], facts: Mapping[str, Any] | None, again: Lines = ()
+    found: Mapping[str, Any], counts: Mapping[str, Any] | None, again: Lines = ()
 ) -> Report:
     """The report of ``lookhops look``."""
-    counts = [Tile(what, f"{found[what]:,}") for what in ("graphs", "nodes")]
-    sections = [data_section(found["name"], facts)] if facts else []
+    totals = [Tile(what, f"{found[what]:,}") for what in ("graphs", "nodes")]
+    sections = [data_section(found["name"], counts)] if counts else []
     sections.append(information_section(found))
     if again:
         lead = "The same graphs give the same numbers, on every machine."
         sections.append(reproduce_section(lead, again))
-    tiles = [information_tile(found), *counts]
+    tiles = [information_tile(found), *totals]
     return Report(f"{found['name']}: which k?", information_summary(found), tiles, sections)
 
 
@@ -162,7 +162,7 @@ def _model_sections(
     compared: Section | None = None,
 ) -> list[Section]:
     """All that there is to say of a model; where it is one of several, titles say of which."""
-    facts = model.config.get("facts")
+    counts = model.config.get("facts")
     own = [
         training_section(model),
         performance_section(model),
@@ -174,7 +174,7 @@ def _model_sections(
     if compared is not None:
         own = [one and replace(one, title=f"{one.title}: {model.path.name}") for one in own]
     found = [
-        data_section(model.config["data"]["name"], facts) if facts else None,
+        data_section(model.config["data"]["name"], counts) if counts else None,
         information_section(information) if information else None,
         compared,
         *own,

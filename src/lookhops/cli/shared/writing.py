@@ -29,13 +29,13 @@ def check_folder(path: Path) -> None:
 
 
 def check_picture(path: Path | None, kinds: tuple[str, ...]) -> None:
-    """Say early that a picture is of one of these kinds of files."""
+    """Say before any work that a picture is of one of these kinds of files."""
     if path is not None and path.suffix.lower() not in kinds:
         raise LookHopsError(f"{path}: a picture ends in {', '.join(kinds)}.")
 
 
 def check_page(path: Path | None) -> Path | None:
-    """Say early that a report is an HTML file, in a folder that can be had."""
+    """Say before any work that a report is an HTML file, in a folder that can be had."""
     if path is None:
         return None
     if path.suffix.lower() not in (".html", ".htm"):

@@ -33,7 +33,7 @@ from lookhops.datasets.splits.split import (
 )
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.targets import known_targets
+from lookhops.graphs.targets import known_targets, one_target_each
 from lookhops.options import Protocol, parse_split
 from lookhops.words import counted
 
@@ -127,7 +127,26 @@ class SplitPlan:
 
     def _few(self, graphs: Graphs) -> list[str]:
         """Classes of which a part has none, or fewer than five graphs; the fewest."""
-        if not has_classes(graphs) or graphs.y is None:
+        several = len(graphs.targets) > 1
+        said = [
+            f"{one.targets[0].name} {few}" if several else few
+            for one in one_target_each(graphs)
+            for few in self._few_of_target(one)
+        ]
+        if not said:
+            return []
+        more = (
+            f" and {counted(len(said) - SHOWN, 'class', 'classes')} more"
+            if len(said) > SHOWN
+            else ""
+        )
+        least = ", the least of all splits" if len(self.splits) > 1 else ""
+        what = f"fewer than five graphs of a class in a part{least}: "
+        return [what + ", ".join(said[:SHOWN]) + more]
+
+    def _few_of_target(self, graphs: Graphs) -> list[str]:
+        """Classes of the one target of these graphs that a part has few of, with how many."""
+        if not has_classes(graphs):
             return []
         counts = {
             name: torch.stack(
@@ -139,16 +158,7 @@ class SplitPlan:
         for number, name in enumerate(graphs.class_names):
             few = [f"{part} {n}" for part, each in counts.items() if (n := int(each[number])) < FEW]
             said += [f"{name!r} ({', '.join(few)})"] if few else []
-        if not said:
-            return []
-        more = (
-            f" and {counted(len(said) - SHOWN, 'class', 'classes')} more"
-            if len(said) > SHOWN
-            else ""
-        )
-        least = ", the least of all splits" if len(self.splits) > 1 else ""
-        what = f"fewer than five graphs of a class in a part{least}: "
-        return [what + ", ".join(said[:SHOWN]) + more]
+        return said
 
 
 def _class_counts(graphs: Graphs, part: Tensor) -> Tensor:

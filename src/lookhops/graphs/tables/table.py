@@ -41,11 +41,6 @@ class Table:
         """Where a row stands: ``edges.csv, line 12``."""
         return f"{self.origin}, {self.where(int(row))}"
 
-    def refuse_empty(self) -> None:
-        """Refuse a table without rows."""
-        if not len(self.frame):
-            raise LookHopsError(f"{self.origin}: there are no rows below the names of the columns.")
-
     def ids(self, column: str) -> pd.Series:
         """A column of ids, whole numbers or texts; an id that is missing is refused by its row."""
         ids = self.frame[column]

@@ -14,7 +14,7 @@ from lookhops.hops.product import entry_products, group, multiply
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
-from lookhops.nn.ranking import nearness
+from lookhops.nn.pool.matching import greedy_matching
 from lookhops.nn.segments import softmax
 
 
@@ -139,56 +139,6 @@ class _Merge(torch.autograd.Function):
         rows = gate.numel()
         grad_gate = entry_products(count[: rows + 1], count[:rows], grad, merged) / gate
         return grad_x, grad_gate, None, None, None
-
-
-def greedy_matching(score: Tensor, adjacency: Adjacency) -> Tensor:
-    """The edges that are taken one by one by falling score, each unless an end is taken already.
-
-    Computed in rounds: an edge that beats all its neighbours is taken whatever happens elsewhere,
-    and then they are out. Few rounds are needed, since they shrink everywhere at once. Scores
-    within rounding (:func:`~lookhops.nn.ranking.nearness`) of the highest at a node count as equal
-    there, and the edge that was given first is the best; where that leads in a circle, and no edge
-    is the best at both of its ends, the scores decide as they are.
-    """
-    edge = torch.arange(adjacency.num_edges, device=score.device)
-    source, target = adjacency.source.long(), adjacency.target.long()
-    given = edge if adjacency.order is None else adjacency.order
-    score = torch.where(score.isnan(), torch.inf, score)
-    reach, nodes = nearness(score.dtype), adjacency.num_nodes
-    if adjacency.present is not None:
-        edge = adjacency.present.nonzero().flatten()
-        source, target, given, score = source[edge], target[edge], given[edge], score[edge]
-    taken = [edge[:0]]
-    while edge.numel():
-        wins = _best_at_both_ends(score, given, source, target, nodes, reach)
-        if not wins.numel():
-            wins = _best_at_both_ends(score, given, source, target, nodes, 0.0)
-        taken.append(edge.index_select(0, wins))
-        free = torch.ones(nodes, dtype=torch.bool, device=score.device)
-        free.index_fill_(0, source.index_select(0, wins), False)
-        free.index_fill_(0, target.index_select(0, wins), False)
-        left = (free.index_select(0, source) & free.index_select(0, target)).nonzero().flatten()
-        edge, source, target, given, score = (
-            part.index_select(0, left) for part in (edge, source, target, given, score)
-        )
-    return torch.cat(taken)
-
-
-def _best_at_both_ends(
-    score: Tensor, given: Tensor, source: Tensor, target: Tensor, nodes: int, reach: float
-) -> Tensor:
-    """The edges that were given first among those within ``reach`` of the highest, at both ends."""
-    lowest = score.new_full((nodes,), -torch.inf)
-    for end in (source, target):
-        lowest.scatter_reduce_(0, end, score, "amax")
-    lowest -= reach
-    none = torch.iinfo(given.dtype).max
-    first = given.new_full((nodes,), none)
-    for end in (source, target):
-        place = torch.where(score >= lowest.index_select(0, end), given, none)
-        first.scatter_reduce_(0, end, place, "amin")
-    wins = first.index_select(0, source) == given
-    return (wins & (first.index_select(0, target) == given)).nonzero().flatten()
 
 
 def merge_edges(

@@ -25,12 +25,12 @@ from lookhops.tables import Table
 from lookhops.words import counted, percent
 
 
-def data_section(name: str, facts: Mapping[str, Any]) -> Section:
+def data_section(name: str, about: Mapping[str, Any]) -> Section:
     """Counts, class balance and sizes, from what ``graph_counts`` gave."""
-    classes, counts = facts["class_names"], facts["class_counts"]
+    classes, counts = about["class_names"], about["class_counts"]
     lead = (
-        f"{name} has {counted(facts['graphs'], 'graph')} with {counted(facts['nodes'], 'node')}, "
-        f"{counted(facts['edges'], 'edge')} and {counted(facts['features'], 'feature')} a node"
+        f"{name} has {counted(about['graphs'], 'graph')} with {counted(about['nodes'], 'node')}, "
+        f"{counted(about['edges'], 'edge')} and {counted(about['features'], 'feature')} a node"
     )
     blocks: list[Block] = []
     if classes and sum(counts):
@@ -43,15 +43,15 @@ def data_section(name: str, facts: Mapping[str, Any]) -> Section:
             else f": the largest, {classes[most]}, has {largest} of them, the smallest, "
             f"{classes[least]}, {smallest}"
         )
-        blocks.append(class_balance(facts))
-    found = in_words(facts["molecules"]) if "molecules" in facts else ""
+        blocks.append(class_balance(about))
+    found = in_words(about["molecules"]) if "molecules" in about else ""
     lead += f". Among the molecules: {found}." if found else "."
-    return Section("data", "The data", lead, [*blocks, sizes(facts)])
+    return Section("data", "The data", lead, [*blocks, sizes(about)])
 
 
-def class_balance(facts: Mapping[str, Any]) -> Chart:
+def class_balance(about: Mapping[str, Any]) -> Chart:
     """How many graphs each class has."""
-    names, counts = list(facts["class_names"]), list(facts["class_counts"])
+    names, counts = list(about["class_names"]), list(about["class_counts"])
     total = max(sum(counts), 1)
     rows = [(name, f"{n:,}", percent(n / total)) for name, n in zip(names, counts, strict=True)]
     own = [colour(i) for i in range(len(names))]
@@ -82,10 +82,10 @@ def class_balance(facts: Mapping[str, Any]) -> Chart:
     )
 
 
-def sizes(facts: Mapping[str, Any]) -> Chart:
+def sizes(about: Mapping[str, Any]) -> Chart:
     """How large the graphs are, by class."""
-    edges, counts = facts["sizes"]["edges"], facts["sizes"]["counts"]
-    names = list(facts["class_names"]) or ["graphs"]
+    edges, counts = about["sizes"]["edges"], about["sizes"]["counts"]
+    names = list(about["class_names"]) or ["graphs"]
     if len(counts) > MOST_SERIES:
         counts, names = [np.sum(counts, axis=0).tolist()], ["graphs"]
     ranges = [_range(low, high) for low, high in pairwise(edges)]
@@ -101,8 +101,8 @@ def sizes(facts: Mapping[str, Any]) -> Chart:
         )
         for i, (name, row) in enumerate(zip(names, counts, strict=True))
     ]
-    low, high = facts["nodes_range"]
-    mean = facts["nodes"] / max(facts["graphs"], 1)
+    low, high = about["nodes_range"]
+    mean = about["nodes"] / max(about["graphs"], 1)
     rows = [
         [text, *(f"{n:,}" for n in column)]
         for text, *column in zip(ranges, *counts, strict=True)
@@ -112,7 +112,7 @@ def sizes(facts: Mapping[str, Any]) -> Chart:
         figure(drawn, axis("nodes in a graph"), axis("graphs"), barmode="stack", bargap=0.06),
         f"Histogram of nodes in a graph, from {low:,} to {high:,}, on average {mean:.1f}.",
         f"Sizes of the graphs: from {low:,} to {counted(high, 'node')}, {mean:.1f} on average. "
-        f"n = {counted(facts['graphs'], 'graph')}.",
+        f"n = {counted(about['graphs'], 'graph')}.",
         Table(("nodes", *names), rows),
     )
 
