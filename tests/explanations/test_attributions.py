@@ -13,6 +13,9 @@ from lookhops.graphs.targets import Target, targets_of
 from lookhops.models.answers import ClassAnswers
 from lookhops.options import FINGERPRINT, RECOMMENDED, Architecture
 
+#: Poolings that merge nodes, or make edges anew: what they do jumps on the way to the graph.
+MERGING = ("edge", "asap", "diffpool", "hgpsl", "ipool")
+
 
 def sums(found: Attributions) -> np.ndarray:
     """Baseline and all shares of each graph."""
@@ -23,7 +26,7 @@ def sums(found: Attributions) -> np.ndarray:
 
 
 def check(found: Attributions) -> None:
-    """Everything adds up to the answer, and did so within 5 % before the rest was spread."""
+    """Everything adds up to the answer, and did so within 1 % before the rest was spread."""
     own = found.answers.targets[found.target]
     if isinstance(own, ClassAnswers):
         p = own.probabilities[np.arange(len(found)), own.numbers]
@@ -32,8 +35,7 @@ def check(found: Attributions) -> None:
         np.testing.assert_allclose(found.value, own.values)
     np.testing.assert_allclose(sums(found), found.value, rtol=1e-9, atol=1e-9)
     size = np.abs(found.value - found.baseline)
-    assert (np.abs(found.residual) <= 0.05 * np.maximum(size, 0.1)).mean() > 0.95
-    assert np.median(np.abs(found.residual) / np.maximum(size, 0.1)) < 0.01
+    assert (np.abs(found.residual) <= 0.01 * np.maximum(size, 1)).all()
 
 
 def test_shares_of_classes_add_up_over_seeds(of_classes, molecules):
@@ -70,8 +72,9 @@ def test_one_of_several_targets_is_explained(trained, molecules):
         Architecture(conv="gcn", pool="topk", hidden=8, layers=3, ratio=0.6),
         replace(RECOMMENDED, hidden=8, layers=3, edge_ratio=0.5, fingerprint=None, totals=False),
         FINGERPRINT,
+        *(Architecture(pool=pool, hidden=8, layers=2) for pool in MERGING),
     ],
-    ids=["licheb", "gcn-topk", "edge-ratio", "fingerprint"],
+    ids=["licheb", "gcn-topk", "edge-ratio", "fingerprint", *MERGING],
 )
 def test_every_architecture_adds_up(trained, architecture):
     graphs = hop_task(1, 40)

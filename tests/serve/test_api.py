@@ -171,8 +171,9 @@ def test_who_may_ask(make_service, service):
         assert (refused.status, refused.headers["www-authenticate"]) == (401, "Bearer")
         assert guarded.get("/metrics", **given).status == 401
     assert guarded.get("/v1/models", authorization="Bearer a long secret").status == 200
-    for path in ("/", "/health", "/static/page.js", "/static/look.css", "/openapi.json"):
+    for path in ("/", "/health", "/static/page.js", "/static/look.css"):
         assert guarded.get(path).status == 200
+    assert guarded.get("/openapi.json").status == 401  # its examples are of the models
     assert b"molecules" not in guarded.get("/").content  # the page itself says nothing of models
 
 
@@ -284,14 +285,17 @@ def test_the_description_has_examples_that_work(service):
     assert {"/v1/models", "/v1/predict", "/v1/embed", "/v1/jobs", "/health"} <= set(
         described["paths"]
     )
+    for path in ("/v1/predict", "/v1/explain", "/v1/embed"):
+        content = described["paths"][path]["post"]["requestBody"]["content"]
+        examples = content["application/json"]["examples"]
+        assert set(examples) == {"molecules, SMILES", "tasks, node-link", "tasks, tables"}
+        for name, example in examples.items():
+            found = service.post(path, example["value"])
+            assert (found.status, found.json()["notes"]) == (200, []), name
+        table = content["text/csv"]["examples"]["molecules"]["value"]
+        assert service.post(path, table, content_type="text/csv").status == 200
     content = described["paths"]["/v1/predict"]["post"]["requestBody"]["content"]
-    examples = content["application/json"]["examples"]
-    assert set(examples) == {"smiles", "node-link", "tables"}
-    assert service.post("/v1/predict", examples["smiles"]["value"]).status == 200
-    table = content["text/csv"]["examples"]["molecules"]["value"]
-    assert service.post("/v1/predict", table, content_type="text/csv").status == 200
-    schema = content["application/json"]["schema"]
-    assert "coverage" in schema["properties"]
+    assert "coverage" in content["application/json"]["schema"]["properties"]
 
 
 def test_explanations_add_up_and_are_those_of_the_rows_asked_for(service, molecule_model):

@@ -13,7 +13,7 @@ from lookhops.arrays import Array
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.explanations.attribution import Attribution, paired
 from lookhops.explanations.average import average_edge, average_node
-from lookhops.explanations.path import Path, PathShares
+from lookhops.explanations.path import Path, PathShares, halves
 from lookhops.explanations.question import (
     Question,
     find_head,
@@ -22,15 +22,12 @@ from lookhops.explanations.question import (
 )
 from lookhops.explanations.spreading import neighbourhood_shares, over_neighbourhoods
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import elements_of
 from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.predictor import Predictor
 from lookhops.neighbourhoods.totals import spread_totals
 from lookhops.nn import GraphNetwork
 from lookhops.training.inputs import MemberInputs
 
-#: Points on the two pieces of the path; more for graphs whose shares lack this much of the sum.
-POINTS, MORE_POINTS, TOLERANCE = (8, 24), (64, 64), 0.05
 #: Probabilities beyond these log-odds are not told apart from 0 and 1.
 MOST_LOG_ODDS = 20.0
 #: Most graphs and nodes to look at at once.
@@ -61,8 +58,8 @@ class Attributions:
         node_spread: Standard deviation over the networks of each node's share, shape (n).
         edge_spread: The same of each edge's, shape (e).
         networks: How many networks answered.
-        residual: What shares lacked to add up, shape (g): it was spread over the shares in
-            proportion to their size.
+        residual: What shares lacked to add up, shape (g), for want of points of the integrals over
+            totals and by rounding: it was spread over the shares in proportion to their size.
     """
 
     graphs: Graphs
@@ -145,13 +142,13 @@ def attribute(
 
     - **Exact neighbourhoods** (the fingerprint) are linear: a neighbourhood's weight goes in equal
       parts to the nodes in it, exactly (:func:`~.spreading.over_neighbourhoods`).
-    - **The network's layers**, by integrated gradients (:class:`~.path.Path`).
-    - **Totals**, by the same integral, each handed on to the nodes or edges that make it up
+    - **The network's layers**, by measured differences, shared out by gradients
+      (:class:`~.path.Path`).
+    - **Totals**, by integrated gradients, each handed on to the nodes or edges that make it up
       (:func:`~lookhops.neighbourhoods.totals.spread_totals`).
 
     Of several networks, members and seeds, the shares are averaged as their probabilities are
-    (:func:`~.question.weights_of`), and their standard deviation is given beside. What shares lack
-    to add up, for want of points of the integral, is spread over them in proportion to their size.
+    (:func:`~.question.weights_of`), and their standard deviation is given beside.
 
     Args:
         predictor: The model.
@@ -198,11 +195,7 @@ def _of_network(
     network.requires_grad_(False)  # gradients are wanted of inputs alone
     learnt, encoding = predictor.checkpoint.learnt[seed], predictor.encoding
     inputs, graphs = predictor.inputs(whole, seed), whole.graphs
-    ask = partial(_integrated, predictor, inputs, seed, network, question)
-    found = ask(torch.arange(len(graphs), device=graphs.device), POINTS)
-    again = _unfinished(found, graphs)
-    if len(again):
-        found = found.put(_places(graphs, again), ask(again, MORE_POINTS))
+    found = _integrated(predictor, inputs, seed, network, question)
     node, edge, left = found.node, found.edge, torch.zeros_like(found.start)
     if found.totals.shape[1]:
         assert learnt.whole.mean is not None
@@ -222,43 +215,25 @@ def _integrated(
     seed: int,
     network: GraphNetwork,
     question: Question,
-    index: Tensor,
-    points: tuple[int, int],
 ) -> PathShares:
-    """The shares of the inputs of the graphs with these numbers."""
+    """The shares of the inputs of all graphs."""
     learnt, encoding = predictor.checkpoint.learnt[seed], predictor.encoding
     node = average_node(encoding, learnt)
     edge = average_edge(encoding, learnt) if network.edge_channels else None
-    found = []
-    for part in _batches(inputs.graphs, index):
-        asked = question.select(part)
-        units = partial(asked.of, predictor, seed)
+    first, ptr, found = halves(inputs.graphs), inputs.graphs.node_ptr.tolist(), []
+    for part in _batches(inputs.graphs):
+        units = partial(question.select(part).of, predictor, seed)
         path = Path(network, inputs.level(network, part), node, edge, units)
-        found.append(path.integrate(*points))
+        found.append(path.integrate(first[ptr[int(part[0])] : ptr[int(part[-1]) + 1]]))
     return PathShares.join(found)
 
 
-def _places(graphs: Graphs, index: Tensor) -> dict[str, Tensor]:
-    """Numbers of the nodes and edges of some graphs, and theirs."""
-    node, edge = (elements_of(ptr, index)[0].long() for ptr in (graphs.node_ptr, graphs.edge_ptr))
-    return {"graph": index, "node": node, "edge": edge}
-
-
-def _batches(graphs: Graphs, index: Tensor) -> list[Tensor]:
+def _batches(graphs: Graphs) -> list[Tensor]:
     """Numbers of graphs in batches that fit in memory with all that is kept for gradients."""
-    size = graphs.nodes_per_graph.to(index.device).index_select(0, index).long()
-    before = size.cumsum(0) - size
-    number = torch.arange(len(index), device=index.device)
+    number = torch.arange(len(graphs), device=graphs.device)
+    before = graphs.node_ptr[:-1].to(number)
     batch = torch.maximum(before // BATCH_NODES, number // BATCH_GRAPHS)
-    return list(index.split(batch.unique_consecutive(return_counts=True)[1].tolist()))
-
-
-def _unfinished(found: PathShares, graphs: Graphs) -> Tensor:
-    """The graphs whose shares do not add up yet."""
-    graph = graphs.batch.long()
-    missing = found.missing(graph, graph[graphs.target.long()])
-    wanted = (found.end - found.start).abs().clamp(min=0.1)
-    return (missing.abs() > TOLERANCE * wanted).nonzero().flatten()
+    return list(number.split(batch.unique_consecutive(return_counts=True)[1].tolist()))
 
 
 def _joined(

@@ -1,8 +1,8 @@
 """Explanations against the truth: tasks whose deciding nodes are known, every way to explain.
 
-``python -m lookhops.explanations.benchmark`` trains the recommended model on each task, ten seeds
-on one split, explains the test graphs that it answers right, and prints how well the nodes that are
-named are those that decide.
+``python -m lookhops.explanations.benchmark`` trains the recommended model on each task, seeds 1 to
+10 on one split, explains the test graphs that it answers right, and prints how well the nodes that
+are named are those that decide.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import torch
 from lookhops.datasets.splits import SplitPlan
 from lookhops.errors import LookHopsError
 from lookhops.explanations.explainers import EXPLAINERS, Explainer
-from lookhops.explanations.fidelity import robust_fidelity, top_nodes
+from lookhops.explanations.fidelity import retrained_accuracy, robust_fidelity, top_nodes
 from lookhops.explanations.measures import agreement, node_auc, precision_at_size
 from lookhops.explanations.truths import TRUTHS, TruthTask, truth_task
 from lookhops.models.predictor import Predictor
@@ -33,6 +33,8 @@ from lookhops.words import NONE
 #: A row of its own: what pooling keeps in a model that is trained with a ratio of 0.5.
 POOLING, STRICT = "kept by pooling", "kept by pooling, ratio 0.5"
 ROWS = (*EXPLAINERS, STRICT)
+#: The seed of the graphs; what explanations are like was chosen on others.
+DRAW = 1
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class Row:
         needed: Fid+ of :func:`~.fidelity.robust_fidelity`: what the answer loses with some edges
             of the named nodes.
         enough: Fid-: what it loses with as large a share of the others.
+        retrained: Accuracy of a model that learns from the named half of each test graph alone
+            (:func:`~.fidelity.retrained_accuracy`).
         seconds: For one seed.
     """
 
@@ -65,47 +69,41 @@ class Row:
     randomised: float
     needed: float
     enough: float
+    retrained: float
     seconds: float
 
 
 def prepare(
-    task: TruthTask,
-    folder: Path,
-    seeds: int,
-    device: str,
-    architecture: Architecture = RECOMMENDED,
-    epochs: int = 100,
+    task: TruthTask, folder: Path, architecture: Architecture, protocol: Protocol, device: str
 ) -> tuple[Predictor, torch.Tensor]:
     """Models of several seeds on one split, trained if the folder is new, and its test graphs."""
-    protocol = Protocol(
-        seeds=tuple(1001 + number for number in range(seeds)),
-        split="stratified",
-        fractions=(0.7, 0.1, 0.2),
-        max_epochs=epochs,
-        patience=20,
-        class_weights=True,
-    )
-    split = SplitPlan.of(task.graphs, replace(protocol, seeds=(1001,))).splits[1001]
+    first = protocol.seeds[0]
+    split = SplitPlan.of(task.graphs, replace(protocol, seeds=(first,))).splits[first]
     if not (folder / "config.json").exists():
-        splits = [split] * seeds
+        splits = [split] * len(protocol.seeds)
         train_into(folder, task.graphs, architecture, protocol, splits=splits, device=device)
     return Predictor(folder, device), split.test
 
 
 def measure(
-    name: str,
-    explainer: str,
-    predictor: Predictor,
-    task: TruthTask,
-    test: torch.Tensor,
-    most: int = 100,
+    name: str, explainer: str, predictor: Predictor, task: TruthTask, test: torch.Tensor, most: int
 ) -> Row:
-    """One way to explain, on the graphs that the model answers right and whose nodes decide."""
+    """One way to explain, on the graphs that the model answers right and whose nodes decide.
+
+    Args:
+        name: The task's.
+        explainer: The way, one of :data:`~.explainers.EXPLAINERS`.
+        predictor: The models of all seeds.
+        task: All graphs.
+        test: Numbers of those that the models did not learn from.
+        most: How many of them are explained at most.
+    """
     way: Explainer = EXPLAINERS[explainer]
-    answers = predictor.predict(task.graphs.select(test))
-    truly = task.graphs.y[test].numpy() if task.graphs.y is not None else None
+    unseen = task.graphs.select(test)
+    assert unseen.y is not None
+    answers = predictor.predict(unseen)
     has = torch.stack([part.any() for part in task.select(test).parts()]).numpy()
-    chosen = np.flatnonzero((answers.numbers == truly) & has)[:most]
+    chosen = np.flatnonzero((answers.numbers == unseen.y.numpy()) & has)[:most]
     known = task.select(test[torch.from_numpy(chosen)])
     graphs, truth, ptr = known.graphs, known.truth.numpy(), known.graphs.node_ptr.numpy()
     seeds = predictor.checkpoint.seeds
@@ -126,6 +124,7 @@ def measure(
         agreement(scores, ptr) if len(scores) > 1 else float("nan"),
         agreement([scores[0], other], ptr),
         *fidelity,
+        retrained_accuracy(unseen, way(predictor, unseen, seeds[0])),
         seconds,
     )
 
@@ -154,24 +153,34 @@ def run(
     tasks: Sequence[str],
     explainers: Sequence[str],
     folder: Path,
-    seeds: int = 10,
-    device: str = "auto",
+    *,
+    architecture: Architecture = RECOMMENDED,
+    protocol: Protocol,
+    size: int = 1000,
     most: int = 100,
-    epochs: int = 100,
+    device: str = "auto",
 ) -> list[Row]:
-    """Every row, printed as it comes."""
+    """Every row, printed as it comes.
+
+    Args:
+        tasks: Names of tasks.
+        explainers: Of :data:`ROWS`.
+        folder: Where models are kept; those that are there are not trained again.
+        architecture, protocol: What is trained, and how.
+        size: Graphs of each task.
+        most: How many of them are explained at most.
+        device: Where.
+    """
     rows = []
-    strict = replace(RECOMMENDED, ratio=0.5)
     print(_line(HEAD))
     for name in tasks:
-        task = truth_task(name)
-        predictor, test = prepare(task, folder / name, seeds, device, epochs=epochs)
+        task = truth_task(name, size, DRAW)
         for explainer in explainers:
-            way, model = explainer, predictor
+            way, own, where = explainer, architecture, folder / name
             if explainer == STRICT:
-                own = folder / f"{name}-strict"
-                way, model = POOLING, prepare(task, own, seeds, device, strict, epochs)[0]
-            row = measure(name, way, model, task, test, most)
+                way, own, where = POOLING, replace(own, ratio=0.5), folder / f"{name}-strict"
+            predictor, test = prepare(task, where, own, protocol, device)
+            row = measure(name, way, predictor, task, test, most)
             rows.append(replace(row, explainer=explainer))
             print(_line(_cells(rows[-1])), flush=True)
     return rows
@@ -179,7 +188,7 @@ def run(
 
 HEAD = (
     *("task", "explained by", "accuracy", "graphs", "node AUC", "precision", "agreement"),
-    *("shuffled", "Fid+", "Fid-", "seconds"),
+    *("shuffled", "Fid+", "Fid-", "retrained", "seconds"),
 )
 
 
@@ -191,6 +200,7 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.accuracy:.1%}",
         str(row.graphs),
         *(NONE if isnan(number) else f"{round(number, 3) + 0.0:.3f}" for number in numbers),
+        f"{row.retrained:.1%}",
         f"{row.seconds:.1f}",
     )
 
@@ -204,9 +214,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tasks", nargs="*", default=list(TRUTHS), help="all by default")
     parser.add_argument("--explainers", default=";".join(ROWS), help="semicolons between")
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--graphs", type=int, default=100, help="at most so many of each task")
+    parser.add_argument("--seeds", type=int, default=10, help="from 1 on")
+    parser.add_argument("--size", type=int, default=1000, help="graphs of each task")
+    parser.add_argument("--graphs", type=int, default=100, help="at most so many are explained")
+    parser.add_argument("--hidden", type=int, default=RECOMMENDED.hidden)
+    parser.add_argument("--layers", type=int, default=RECOMMENDED.layers)
     parser.add_argument("--epochs", type=int, default=100)
+    parser.add_argument("--batch-size", type=int, default=256)
+    parser.add_argument("--learning-rate", type=float, default=0.001)
     parser.add_argument("--device", default="auto")
     parser.add_argument("--folder", type=Path, default=Path("explanation-benchmark"))
     parser.add_argument("--json", type=Path, help="write the rows here too")
@@ -215,8 +230,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for name in explainers:
         if name not in ROWS:
             raise LookHopsError(f"There is no {name!r}; known are {'; '.join(ROWS)}.")
-    options = {"seeds": given.seeds, "most": given.graphs, "epochs": given.epochs}
-    rows = run(given.tasks, explainers, given.folder, device=given.device, **options)
+    protocol = Protocol(
+        seeds=tuple(range(1, given.seeds + 1)),
+        split="stratified",
+        fractions=(0.7, 0.1, 0.2),
+        batch_size=given.batch_size,
+        learning_rate=given.learning_rate,
+        max_epochs=given.epochs,
+        patience=20,
+        class_weights=True,
+    )
+    rows = run(
+        given.tasks,
+        explainers,
+        given.folder,
+        architecture=replace(RECOMMENDED, hidden=given.hidden, layers=given.layers),
+        protocol=protocol,
+        size=given.size,
+        most=given.graphs,
+        device=given.device,
+    )
     if given.json:
         given.json.write_text(json.dumps([asdict(row) for row in rows], indent=1) + "\n")
 

@@ -1,4 +1,4 @@
-"""Shares of one network's answer: integrated gradients from an average graph to the graph."""
+"""Shares of one network's answer: gradients along paths from an average graph to the graph."""
 
 from __future__ import annotations
 
@@ -9,7 +9,19 @@ import torch
 from torch import Tensor
 
 from lookhops.explanations.quadrature import gauss_legendre
+from lookhops.graphs import Graphs
+from lookhops.hashing import mix
+from lookhops.neighbourhoods import identities
 from lookhops.nn import GraphNetwork, Level
+
+#: Points on the way of the edges, of each half of the nodes, and of what is told of whole graphs.
+EDGE_POINTS, NODE_POINTS, WHOLE_POINTS = 4, 2, 64
+#: How often nodes are divided into halves.
+DIVISIONS = 2
+#: How far nodes are told apart when they are divided into halves.
+HOPS = 3
+#: What the size of a share is at least when something is spread by size.
+FAINTEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,38 +64,39 @@ class PathShares:
         names = (own.name for own in fields(cls))
         return cls(*(torch.cat([getattr(part, name) for part in parts]) for name in names))
 
-    def put(self, place: dict[str, Tensor], other: PathShares) -> PathShares:
-        """The same with those of some graphs from elsewhere.
 
-        Args:
-            place: Numbers of their ``node``, ``edge`` and ``graph``.
-            other: Their shares.
-        """
-        found = {}
-        for own in fields(self):
-            kind = own.name if own.name in place else "graph"
-            found[own.name] = getattr(self, own.name).index_copy(
-                0, place[kind], getattr(other, own.name)
-            )
-        return PathShares(**found)
+def halves(graphs: Graphs) -> Tensor:
+    """Divisions of the nodes of each graph into two halves, shape (n, divisions), booleans.
+
+    As good as at random, but by what lies within three hops of a node: however nodes are numbered
+    and whatever stands beside the graph, the halves are the same, and nodes that cannot be told
+    apart are in the same one.
+    """
+    drawn = mix(identities(graphs, HOPS)[:, -1])
+    return torch.stack([(drawn >> bit) & 1 == 1 for bit in range(DIVISIONS)], 1)
 
 
 class Path:
-    r"""Integrated gradients (Sundararajan et al., 2017) over all that a network reads of graphs.
+    r"""Shares by gradients along paths from an average graph to the graph.
+
+    The average graph has as many nodes, each with the average of what training nodes carry, no
+    edges, average totals and no neighbourhood that is known. It becomes the graph in steps:
+
+    1. The edges appear: their factors grow from 0 to 1, and what they carry becomes what it is.
+    2. The nodes get their features: all at once, or one half of them (:func:`halves`) before the
+       other, or after it; the mean over all these orders is taken. So a node is judged in poor
+       company, on the way, and in rich company.
+    3. Totals and exact neighbourhoods become what they are.
+
+    What a step changes is known: the difference :math:`\Delta` of the number before and after. It
+    is shared among what changes by integrated gradients (Sundararajan et al., 2017),
 
     .. math::
-        \phi_j = \int \frac{\partial u}{\partial z_j} \, dz_j
+        \phi_j = \int \frac{\partial u}{\partial z_j} \, dz_j,
 
-    along a path in two straight pieces. It starts at an average graph: as many nodes, each with the
-    average of what training nodes carry, no edges, average totals, no neighbourhood that is known.
-    On the first piece the edges appear (their factors grow from 0 to 1): the bare structure. On the
-    second one everything else becomes what it is in the graph: features of nodes and of edges,
-    totals, exact neighbourhoods. Structure first: a feature is then judged where it stands, which
-    points at deciding nodes far better than letting edges and features appear together.
-
-    What node poolings drop is held at what they drop of the graph itself, so that the answer is
-    continuous along the path and shares add up to :math:`u(z) - u(z^0)`. Poolings that merge nodes
-    decide anew at every point; their shares add up as far as their jumps allow.
+    by few points; what they lack, :math:`\Delta - \sum_j \phi_j`, is spread in proportion to
+    :math:`|\phi_j|`. So shares add up to :math:`u(z) - u(z^0)` whatever the layers do: a pooling
+    may choose other nodes, or merge others, at every point.
 
     Args:
         model: The network.
@@ -102,70 +115,132 @@ class Path:
         units: Callable[[Tensor], Tensor],
     ) -> None:
         self.model, self.level, self.units = model, level, units
-        self.first: list[Tensor] = [node.to(level.x).expand_as(level.x)]
-        self.last: list[Tensor] = [level.x]
+        self.average = node.to(level.x).expand_as(level.x)
+        self.change = level.x - self.average
+        self.columns: tuple[Tensor, Tensor] | None = None
         if level.edges is not None and edge is not None:
-            self.first.append(edge.to(level.edges.columns).expand_as(level.edges.columns))
-            self.last.append(level.edges.columns)
-        self.has_edges = len(self.first) > 1
-        if level.whole is not None and level.whole.totals is not None:
-            self.first.append(torch.zeros_like(level.whole.totals))
-            self.last.append(level.whole.totals)
-        self.ones = level.x.new_ones(level.adjacency.num_edges)
+            average = edge.to(level.edges.columns).expand_as(level.edges.columns)
+            self.columns = average, level.edges.columns - average
+        self.graph = level.graph
+        self.edge_graph = level.graph[level.adjacency.target.long()]
+        whole, outputs = level.whole, level.x.new_zeros(level.num_graphs, model.out_channels)
+        self.totals = outputs[:, :0]
+        self.fingerprint = self.usual = outputs
         with torch.no_grad():
-            outputs, self.decided = model.classify(level)
-            self.fingerprint = torch.zeros_like(outputs)
+            if "totals" in model.readings:
+                assert whole is not None
+                assert whole.totals is not None
+                self.totals = whole.totals
+                self.usual = self._of_totals(torch.zeros_like(self.totals))
             if "fingerprint" in model.readings:
-                self.fingerprint = model.readings["fingerprint"](level.whole, None)
+                self.fingerprint = model.readings["fingerprint"](whole, None)
 
-    def outputs(self, factor: Tensor, told: Sequence[Tensor], a: float) -> Tensor:
-        """The network's outputs.
+    def integrate(self, divisions: Tensor) -> PathShares:
+        """The shares.
 
         Args:
-            factor: Of each edge, shape (e).
-            told: What is told of nodes, of edges and of totals, those that are.
-            a: How much exact neighbourhoods count.
+            divisions: Which nodes are of the first half of their graph, shape (n, divisions).
         """
-        x, *rest = told
+        none, every = torch.zeros_like(divisions[:, 0]), torch.ones_like(divisions[:, 0])
+        start, bare = self._number(none, edges=0.0), self._number(none)
+        edge = self._edges(bare - start)
+        node = torch.zeros_like(none, dtype=torch.float64)
+        pairs = [pair for one in divisions.unbind(1) for pair in ((one, ~one), (~one, one))]
+        orders = [(every,), *pairs] if self.change.any() else []
+        for order in orders:
+            told, before = none, bare
+            for group in order:
+                after = self._number(told | group)
+                node += self._nodes(group, told, after - before) / len(orders)
+                told, before = told | group, after
+        return self._readings(node, edge, start)
+
+    def _network(self, x: Tensor, factor: Tensor, columns: Tensor | None) -> Tensor:
+        """The outputs of the layers, shape (g, outputs); zeros of a network without any."""
         adjacency = self.level.adjacency.times(factor, self.level.adjacency.symmetric)
         level = replace(self.level, x=x, adjacency=adjacency)
-        if self.has_edges:
+        if columns is not None:
             assert level.edges is not None
-            level = replace(level, edges=replace(level.edges, columns=rest.pop(0)))
-        if rest:
-            assert level.whole is not None
-            level = replace(level, whole=replace(level.whole, totals=rest.pop(0)))
-        outputs, _ = self.model.classify(level, decided=self.decided)
-        return outputs - (1 - a) * self.fingerprint
+            level = replace(level, edges=replace(level.edges, columns=columns))
+        _, read, _ = self.model.look(level)
+        found = torch.zeros_like(self.usual) if read is None else self.model.mlp(read)
+        assert isinstance(found, Tensor)
+        return found
+
+    def _features(self, told: Tensor) -> Tensor:
+        """What is told of nodes where each has so much of its own features, shape (n, d)."""
+        return self.average + told.to(self.change)[:, None] * self.change
+
+    def _told_edges(self, share: float) -> tuple[Tensor, Tensor | None]:
+        """Factors of the edges, and what they carry, where they are there to this share."""
+        ones = self.change.new_ones(self.level.adjacency.num_edges)
+        columns = None if self.columns is None else self.columns[0] + share * self.columns[1]
+        return share * ones, columns
+
+    @torch.no_grad()
+    def _number(self, told: Tensor, edges: float = 1.0) -> Tensor:
+        """The number of each graph where these nodes have their own features, shape (g)."""
+        outputs = self._network(self._features(told), *self._told_edges(edges))
+        return self.units(outputs + self.usual)
 
     @torch.enable_grad()
-    def integrate(self, edge_points: int, points: int) -> PathShares:
-        """The shares, by so many points on the first and on the second piece of the path."""
-        structure = torch.zeros_like(self.ones, dtype=torch.float64)
-        changes = [last - first for first, last in zip(self.first, self.last, strict=True)]
-        sums = [torch.zeros_like(change, dtype=torch.float64) for change in changes]
-        slope = torch.zeros_like(self.fingerprint, dtype=torch.float64)
-        for a, weight in gauss_legendre(edge_points):
-            factor = (a * self.ones).requires_grad_()
-            (grad,) = self._gradients(self.outputs(factor, self.first, 0.0), [factor])
-            structure += weight * grad
-        for a, weight in gauss_legendre(points):
-            pairs = zip(self.first, changes, strict=True)
-            told = [(first + a * change).requires_grad_() for first, change in pairs]
-            outputs = self.outputs(self.ones, told, a)
-            if not outputs.requires_grad:  # no layer reads anything
-                outputs.requires_grad_()
-            *grads, own = self._gradients(outputs, [*told, outputs])
-            for total, grad, change in zip(sums, grads, changes, strict=True):
-                total += weight * grad * change.double()
-            slope += weight * own
+    def _edges(self, change: Tensor) -> Tensor:
+        """Shares of the edges, shape (e), that add up to the change of each graph."""
+        found = torch.zeros_like(self.edge_graph, dtype=torch.float64)
+        for share, weight in gauss_legendre(EDGE_POINTS):
+            factor, columns = self._told_edges(share)
+            inputs = [one.requires_grad_() for one in (factor, columns) if one is not None]
+            outputs = self._network(self.average, factor, columns) + self.usual
+            of_factor, *of_columns = self._gradients(outputs, inputs)
+            found += weight * of_factor
+            if of_columns and self.columns is not None:
+                found += weight * self._of_edges(of_columns[0] * self.columns[1])
+        return _completed(found, torch.ones_like(found), self.edge_graph, change)
+
+    @torch.enable_grad()
+    def _nodes(self, group: Tensor, told: Tensor, change: Tensor) -> Tensor:
+        """Shares of a group of nodes, shape (n), that add up to the change of each graph.
+
+        Args:
+            group: The nodes that get their features.
+            told: Those that have them already.
+            change: What that changes, shape (g).
+        """
+        found = torch.zeros_like(group, dtype=torch.float64)
+        for share, weight in gauss_legendre(NODE_POINTS):
+            x = self._features(told + share * group).requires_grad_()
+            outputs = self._network(x, *self._told_edges(1.0)) + self.usual
+            (slope,) = self._gradients(outputs, [x])
+            found += weight * (slope * self.change).sum(1)
+        return _completed(found * group, group.double(), self.graph, change)
+
+    @torch.enable_grad()
+    def _readings(self, node: Tensor, edge: Tensor, start: Tensor) -> PathShares:
+        """All shares, those of totals and of exact neighbourhoods with them."""
         with torch.no_grad():
-            start = self.units(self.outputs(0 * self.ones, self.first, 0.0))
-            end = self.units(self.outputs(self.ones, self.last, 1.0))
-        node, *rest = sums
-        edge = structure + self._of_edges(rest.pop(0)) if self.has_edges else structure
-        totals = rest.pop(0) if rest else slope.new_zeros(len(slope), 0)
-        return PathShares(node.sum(1), edge, totals, slope, self.fingerprint.double(), start, end)
+            network = self._network(self.level.x, *self._told_edges(1.0))
+            known = network + self._of_totals(self.totals) + self.fingerprint
+            end = self.units(known)
+        totals = torch.zeros_like(self.totals, dtype=torch.float64)
+        slope = torch.zeros_like(network, dtype=torch.float64)
+        for share, weight in gauss_legendre(WHOLE_POINTS) if self.model.readings else ():
+            told = (share * self.totals).requires_grad_()
+            outputs = network + self._of_totals(told) + share * self.fingerprint
+            if not outputs.requires_grad:  # there are no totals
+                outputs.requires_grad_()
+            of_totals, own = self._gradients(outputs, [told, outputs])
+            totals += weight * of_totals * self.totals.double()
+            slope += weight * own
+        return PathShares(node, edge, totals, slope, self.fingerprint.double(), start, end)
+
+    def _of_totals(self, totals: Tensor) -> Tensor:
+        """What the reading of totals adds to the outputs, shape (g, outputs)."""
+        if "totals" not in self.model.readings:
+            return torch.zeros_like(self.usual)
+        assert self.level.whole is not None
+        found = self.model.readings["totals"](replace(self.level.whole, totals=totals), None)
+        assert isinstance(found, Tensor)
+        return found
 
     def _gradients(self, outputs: Tensor, inputs: list[Tensor]) -> list[Tensor]:
         """Gradients of the number with respect to these, in float64; zeros where it reads none."""
@@ -180,3 +255,19 @@ class Path:
         assert self.level.edges is not None
         each, place = columns.flatten(0, -2).sum(1), self.level.edges.place
         return each if place is None else each.index_select(0, place)
+
+
+def _completed(shares: Tensor, inside: Tensor, graph: Tensor, change: Tensor) -> Tensor:
+    """Shares that add up to the change of each graph: what they lack goes to them by their size.
+
+    Args:
+        shares: Of parts, shape (m).
+        inside: One for parts that may have any, else zero; where all of a graph have none, they
+            get equal ones.
+        graph: Graph of each part.
+        change: What those of each graph should add up to, shape (g).
+    """
+    size = shares.abs() + FAINTEST * inside
+    lacking = change.index_add(0, graph, -shares)
+    total = torch.zeros_like(change).index_add(0, graph, size)
+    return shares + (lacking / total.clamp(min=FAINTEST))[graph] * size

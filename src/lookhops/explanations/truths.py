@@ -98,9 +98,16 @@ def ba_2motifs(size: int = 1000, seed: int = 0) -> TruthTask:
     return TruthTask(packed, (torch.arange(BASE + MOTIF) >= BASE).repeat(size))
 
 
-def benzene() -> TruthTask:
-    """The bundled molecules by whether they hold a benzene ring, whose atoms decide."""
-    return _by_atoms("benzene", load_solubility().columns["smiles"].tolist(), (BENZENE,))
+def benzene(size: int = 1000, seed: int = 0) -> TruthTask:
+    """Some of the bundled molecules by whether they hold a benzene ring, whose atoms decide.
+
+    Args:
+        size: Number of molecules, at most all 1,282 of them.
+        seed: Of the draw.
+    """
+    every = load_solubility().columns["smiles"]
+    chosen = np.random.default_rng(seed).permutation(len(every))[:size]
+    return _by_atoms("benzene", [every[i] for i in chosen], (BENZENE,))
 
 
 def nitro(size: int = 1000, seed: int = 0) -> TruthTask:
@@ -197,8 +204,8 @@ def _substituted(smiles: str, group: str, draws: np.random.Generator) -> str:
     return str(Chem.MolToSmiles(both))
 
 
-#: Every task by its name.
-TRUTHS: Mapping[str, Callable[[], TruthTask]] = {
+#: Every task by its name, made from a number of graphs and a seed.
+TRUTHS: Mapping[str, Callable[[int, int], TruthTask]] = {
     "hops-1": partial(hops_truth, 1),
     "hops-2": partial(hops_truth, 2),
     "ba-2motifs": ba_2motifs,
@@ -208,8 +215,14 @@ TRUTHS: Mapping[str, Callable[[], TruthTask]] = {
 }
 
 
-def truth_task(name: str) -> TruthTask:
-    """The task of this name."""
+def truth_task(name: str, size: int = 1000, seed: int = 0) -> TruthTask:
+    """The task of this name.
+
+    Args:
+        name: One of :data:`TRUTHS`.
+        size: Number of graphs.
+        seed: Of their draw.
+    """
     if name not in TRUTHS:
         raise LookHopsError(f"There is no task {name!r}; known are {', '.join(TRUTHS)}.")
-    return TRUTHS[name]()
+    return TRUTHS[name](size, seed)

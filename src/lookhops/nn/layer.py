@@ -24,7 +24,6 @@ def run_layer(
     normalize: bool,
     last: bool,
     masked: bool,
-    decided: Pooled | None = None,
 ) -> tuple[Level, Tensor, Pooled | None]:
     """Convolution, ReLU, pooling, readout; what reads anchors pools before the ReLU.
 
@@ -35,7 +34,6 @@ def run_layer(
         normalize: Whether features become unit vectors before the ReLU, where no pooling says.
         last: Whether it is the last layer, which drops nothing.
         masked: Whether pooling keeps all shapes and masks what it drops.
-        decided: What the pooling decided of the same batch before.
 
     Returns:
         What is left of the batch, its readout, shape (..., g, 2 d), and what the pooling decided.
@@ -44,15 +42,11 @@ def run_layer(
     z, anchors = convolve(conv, level, want_anchors=reads)
     level = level.with_x(z)
     if reads:
-        return _pool_and_activate(pool, level, anchors, last, masked, decided)
+        return _pool_and_activate(pool, level, anchors, last, masked)
     level, read = activate(level, None, normalize)
     if pool is None or last:
         return level, read, None
-    if decided is not None and isinstance(pool, NodePooling):
-        pooled = pool.again(level, decided)
-        level = level.pooled(pooled, masked)
-    else:
-        level, pooled = pool.pool(level, masked=masked)
+    level, pooled = pool.pool(level, masked=masked)
     return level, readout(level), pooled
 
 
@@ -62,12 +56,11 @@ def _pool_and_activate(
     anchors: Anchors | None,
     last: bool,
     masked: bool,
-    decided: Pooled | None = None,
 ) -> tuple[Level, Tensor, Pooled | None]:
     """One tensor, two readings: the convolution merged the anchors, the pooling scores them."""
     score, pooled = pool.score(level.x, level.adjacency, anchors), None
     if not last:
-        pooled = decided or pool.decide(level, score)
+        pooled = pool.decide(level, score)
         level = level.drop(pooled.node, pooled.edge, masked)
         if not masked:
             score = score.index_select(0, pooled.node.nonzero().flatten())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import pairwise
 from typing import Any
@@ -227,11 +226,7 @@ class GraphNetwork(nn.Module):
         return replace(level, edges=told)
 
     def classify(
-        self,
-        level: Level,
-        masked: bool = False,
-        key: Tensor | None = None,
-        decided: Sequence[Pooled] | None = None,
+        self, level: Level, masked: bool = False, key: Tensor | None = None
     ) -> tuple[Tensor, list[Pooled]]:
         """The outputs of each graph, and what each pooling decided.
 
@@ -239,12 +234,10 @@ class GraphNetwork(nn.Module):
             level: The batch; stacked members are leading axes of its ``x``.
             masked: Whether pooling keeps all shapes and masks what it drops.
             key: As for :meth:`forward`.
-            decided: What the poolings decided of the same batch before: those that drop nodes drop
-                the same ones again, whatever their scores are now.
         """
         if self.training and key is None and (self._drops or self.readings):
             key = _drawn_key(level.x)
-        level, total, decisions = self.look(level, masked, key, decided)
+        level, total, decisions = self.look(level, masked, key)
         outputs = [] if total is None else [self.mlp(total)]
         if self.readings and level.whole is None:
             raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
@@ -252,11 +245,7 @@ class GraphNetwork(nn.Module):
         return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
 
     def look(
-        self,
-        level: Level,
-        masked: bool = False,
-        key: Tensor | None = None,
-        decided: Sequence[Pooled] | None = None,
+        self, level: Level, masked: bool = False, key: Tensor | None = None
     ) -> tuple[Level, Tensor | None, list[Pooled]]:
         """What the layers leave of a batch, the sum of their readouts, and what poolings decided.
 
@@ -271,9 +260,7 @@ class GraphNetwork(nn.Module):
                 level = level.with_factors(factors[layer])
             pool = self.pools[min(layer, len(self.pools) - 1)] if self.pools else None
             last = layer == len(self.convs) - 1
-            known = decided[layer] if decided and not last else None
-            how = self.normalize, last, masked, known
-            level, read, pooled = run_layer(conv, pool, level, *how)
+            level, read, pooled = run_layer(conv, pool, level, self.normalize, last, masked)
             if pooled is not None:
                 decisions.append(pooled)
             if self.architecture.readout == "max+mean+sum":

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
 from lookhops.models.answer_table import answer_csv, answer_records
-from lookhops.serve import bodies, openapi
+from lookhops.serve import bodies, examples, openapi
 from lookhops.serve.explaining import explanations, graphs_of
 from lookhops.serve.inputs import safe_name
 from lookhops.serve.refusals import Refused
@@ -22,12 +22,18 @@ from lookhops.tasks.conformal import COVERAGE
 def routes(service: Service) -> APIRouter:
     """What can be asked under ``/v1``."""
     router = APIRouter(prefix="/v1", responses=openapi.REFUSALS)
+    served = list(service.models.by_name.values())
+    described = partial(
+        openapi.request_body, examples=examples.bodies(served), table=examples.table(served[0])
+    )
 
     @router.get("/models", summary="The models", **openapi.answers(list[dict[str, Any]]))
     async def models() -> Response:
         return JSONResponse([model.about() for model in service.models.by_name.values()])
 
-    @router.post("/predict", summary="Answers to graphs", **openapi.PREDICT)
+    @router.post(
+        "/predict", summary="Answers to graphs", **described(bodies.Predict), **openapi.PREDICTED
+    )
     async def predict(
         request: Request, model: str | None = None, coverage: float | None = None
     ) -> Response:
@@ -40,7 +46,12 @@ def routes(service: Service) -> APIRouter:
                 return Response(table, media_type=CSV)
         return got.answer(answers=answer_records(asked.given, answers))
 
-    @router.post("/explain", summary="What spoke for the answers", **openapi.EXPLAIN)
+    @router.post(
+        "/explain",
+        summary="What spoke for the answers",
+        **described(bodies.Explain),
+        **openapi.EXPLAINED,
+    )
     async def explain(
         request: Request, model: str | None = None, target: str | None = None
     ) -> Response:
@@ -52,7 +63,9 @@ def routes(service: Service) -> APIRouter:
             found = await explanations(got.model, asked, chosen, said.target)
         return got.answer(explanations=found)
 
-    @router.post("/embed", summary="Graphs as vectors", **openapi.EMBED)
+    @router.post(
+        "/embed", summary="Graphs as vectors", **described(bodies.Embed), **openapi.EMBEDDED
+    )
     async def embed(
         request: Request, model: str | None = None, bits: int | None = None
     ) -> Response:

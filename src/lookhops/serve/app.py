@@ -57,6 +57,8 @@ def create_app(
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         watching = asyncio.create_task(service.models.keep_fresh())
+        if any(model.reads_molecules for model in service.models.by_name.values()):
+            service.readers.warm_up()
         yield
         watching.cancel()
         await service.close()

@@ -40,7 +40,7 @@ HEADERS = {
 #: Names of this machine that nobody else can take.
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 #: What is shown to everybody: the page knows nothing until it has a token.
-OPEN = ("/", "/health", "/openapi.json")
+OPEN = ("/", "/health")
 
 
 class Guard:

@@ -50,6 +50,11 @@ class ServedModel:
         """A short name for the weights."""
         return version_of(self.predictor)
 
+    @property
+    def reads_molecules(self) -> bool:
+        """Whether it was trained on molecules."""
+        return self.predictor.checkpoint.encoding.featuriser.startswith("molecules")
+
     def reload(self) -> bool:
         """Read the folder where it has changed; a folder that cannot be read changes nothing.
 
@@ -106,7 +111,7 @@ class ServedModel:
             "version": self.version,
             "trained_on": config["data"]["name"],
             "graphs": config["data"]["graphs"],
-            "molecules": checkpoint.encoding.featuriser.startswith("molecules"),
+            "molecules": self.reads_molecules,
             "targets": heads,
             "networks": sum(len(checkpoint.weights[seed]) for seed in checkpoint.answering),
             "tested": {one.title: _tested(one, summary[one.name]) for one in shown},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic import BaseModel
@@ -11,8 +12,6 @@ from lookhops.serve.inputs import FILES
 
 Described = dict[str, Any]
 
-SMILES_TABLE = "name,smiles\nethanol,CCO\nbenzene,c1ccccc1\n"
-EDGE_TABLE = "graph,source,target\na,1,2\na,2,3\nb,1,2\n"
 #: How a request is refused.
 REFUSALS: dict[int | str, Described] = {
     status: {"model": bodies.Error, "description": text}
@@ -32,42 +31,27 @@ def answers(model: Any, description: str = "The answer.") -> Described:
     return {"responses": {200: {"model": model, "description": description}}}
 
 
-def request_body(model: type[BaseModel], *examples: str) -> Described:
+def request_body(
+    model: type[BaseModel], examples: Mapping[str, Described], table: str | None
+) -> Described:
     """A body of JSON, or a file: its schema and its examples.
 
     Args:
         model: The JSON.
-        examples: Names of examples.
+        examples: Bodies by what they are called.
+        table: A file, where there is one to show.
     """
     schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
     schema.pop("$defs", None)
-    shown = {name: {"value": EXAMPLES[name]} for name in examples}
+    shown = {name: {"value": value} for name, value in examples.items()}
     files: Described = {kind: {"schema": {"type": "string"}} for kind in FILES}
-    files["text/csv"]["examples"] = {
-        "molecules": {"value": SMILES_TABLE},
-        "edges": {"value": EDGE_TABLE},
-    }
+    if table is not None:
+        files["text/csv"]["examples"] = {"molecules": {"value": table}}
     content = {"application/json": {"schema": schema, "examples": shown}, **files}
     return {"openapi_extra": {"requestBody": {"required": True, "content": content}}}
 
 
-EXAMPLES: dict[str, Described] = {
-    "smiles": {"smiles": ["CCO", "c1ccccc1"], "ids": ["ethanol", "benzene"]},
-    "node-link": {
-        "graphs": [
-            {
-                "id": "path",
-                "nodes": [{"id": 1}, {"id": 2}, {"id": 3}],
-                "edges": [{"source": 1, "target": 2}, {"source": 2, "target": 3}],
-            }
-        ]
-    },
-    "tables": {"tables": {"edges": EDGE_TABLE}},
-}
-ALL = tuple(EXAMPLES)
-
-PREDICT: Described = {
-    **request_body(bodies.Predict, *ALL),
+PREDICTED: Described = {
     "responses": {
         200: {
             "model": bodies.Answers,
@@ -77,11 +61,8 @@ PREDICT: Described = {
         }
     },
 }
-EMBED: Described = {**request_body(bodies.Embed, *ALL), **answers(bodies.Vectors, "The vectors.")}
-EXPLAIN: Described = {
-    **request_body(bodies.Explain, *ALL),
-    **answers(bodies.Explanations, "The explanations."),
-}
+EMBEDDED = answers(bodies.Vectors, "The vectors.")
+EXPLAINED = answers(bodies.Explanations, "The explanations.")
 JOB: Described = {
     "status_code": 202,
     "responses": {202: {"model": bodies.JobState, "description": "The job, which has begun."}},

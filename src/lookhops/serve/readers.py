@@ -44,6 +44,10 @@ class Readers:
 
         return await asyncio.get_running_loop().run_in_executor(self._threads, in_thread)
 
+    def warm_up(self) -> None:
+        """Start the first thread and its worker now, so that the first request need not wait."""
+        self._threads.submit(lambda: self._own.pool.warm_up())
+
     def close(self) -> None:
         """End the threads, when they have read what they are at, and the workers."""
         self._threads.shutdown(cancel_futures=True)

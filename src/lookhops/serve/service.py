@@ -34,6 +34,8 @@ from lookhops.serve.refusals import Refused, too_large
 JSON, CSV = "application/json", "text/csv"
 #: Threads that read the graphs of requests.
 READERS = 2
+#: A body that is larger than allowed is received all the same up to so many times the limit.
+DROPPED = 10
 
 B = TypeVar("B", bound=Source)
 
@@ -153,17 +155,24 @@ class Service:
 
 
 async def chunks(request: Request, most: float) -> AsyncIterator[bytes]:
-    """The body of a request piece by piece; refused beyond so many MB."""
+    """The body of a request piece by piece; refused beyond so many MB.
+
+    Of a body that is too large the rest is received and dropped, within reason: many a program
+    reads the answer only when it has sent all it has.
+    """
     limit, size = int(most * 1e6), 0
     refusal = too_large(f"The body has more than {most:g} MB; send less, or a file as a job.")
     declared = request.headers.get("content-length", "")
-    if declared.isdecimal() and int(declared) > limit:
+    if declared.isdecimal() and int(declared) > DROPPED * limit:
         raise refusal
     async for chunk in request.stream():
         size += len(chunk)
-        if size > limit:
-            raise refusal
-        yield chunk
+        if size <= limit:
+            yield chunk
+        elif size > DROPPED * limit:
+            break
+    if size > limit:
+        raise refusal
 
 
 def content_type(request: Request) -> str:

@@ -168,11 +168,6 @@ class NodePooling(Pooling):
         score = self.score(level.x, level.adjacency, anchors)
         return replace(self.decide(level, score), x=self.reduce(level.x, score))
 
-    def again(self, level: Level, decided: Pooled) -> Pooled:
-        """Select and connect as they were decided before; reduce by the scores of this level."""
-        score = self.score(level.x, level.adjacency, None)
-        return replace(decided, score=score.flatten(), x=self.reduce(level.x, score))
-
     def forward(
         self,
         x: Tensor,

@@ -350,10 +350,9 @@ async function explain(mine, rows) {
   }
 }
 
-async function download() {
-  const { job } = current;
-  const table = await (await ask(`/v1/jobs/${job.id}/result`, { headers: { accept: "text/csv" } })).blob();
-  const link = element("a", { href: URL.createObjectURL(table), download: `${job.name.replace(/\.\w+$/, "")}-answers.csv` });
+async function save(path, type, name) {
+  const content = await (await ask(path, { headers: { accept: type } })).blob();
+  const link = element("a", { href: URL.createObjectURL(content), download: name });
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
@@ -378,7 +377,15 @@ byId("target").addEventListener("change", () => {
   const rows = [...byId("cards").querySelectorAll(".card")].filter((one) => one.querySelector(".picture")).map((one) => Number(one.dataset.row));
   explainAll(current, rows);
 });
-byId("download").addEventListener("click", () => download().catch((error) => showError(error.message)));
+byId("download").addEventListener("click", () => {
+  const { id, name } = current.job;
+  save(`/v1/jobs/${id}/result`, "text/csv", `${name.replace(/\.\w+$/, "")}-answers.csv`).catch((error) => showError(error.message));
+});
+byId("openapi").addEventListener("click", (event) => {
+  if (!token) return; // the link will do
+  event.preventDefault();
+  save("/openapi.json", "application/json", "openapi.json").catch((error) => showError(error.message));
+});
 
 function takeFile(file) {
   if (!file || byId("ask").hidden) return;
