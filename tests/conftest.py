@@ -49,6 +49,8 @@ LONGEST = (
     "hops/test_hop_kernels.py",
     "export/test_export.py",
     "cli/test_train_together.py",
+    "training/test_stacked.py",
+    "models/test_estimators.py",
     "nn/test_layer_kernels.py",
     "nn/test_light.py",
     "report/test_browser.py",
@@ -57,8 +59,8 @@ LONGEST = (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    here, place = Path(__file__).parent, {name: i for i, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: place.get(item.path.relative_to(here).as_posix(), len(place)))
+    place = {Path(__file__).parent / name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path, len(place)))
 
 
 @pytest.fixture(scope="session")

@@ -140,7 +140,7 @@ def damaged_store(content: bytes, random: Random) -> bytes:
         old = db.execute(f"SELECT {column} FROM {table} LIMIT 1").fetchone()
         if how == 0:
             db.execute(f"ALTER TABLE {table} RENAME COLUMN {column} TO other")
-        elif old and isinstance(old[0], str) and old[0][:1] in "{[":
+        elif old and isinstance(old[0], str) and old[0].startswith(("{", "[")):
             text = damaged_json_text(old[0].encode(), random).decode(errors="replace")
             db.execute(f"UPDATE {table} SET {column} = ?", (text,))
         else:

@@ -276,5 +276,9 @@ def test_a_token_is_asked_for(browser, address, molecule_model):
     browser.get(f"{address_of(bound)}/?again#token=a-long-enough-secret")
     until(browser, lambda: one(browser, "#ask").is_displayed())
     assert "secret" not in browser.current_url
+    one(browser, "#openapi").send_keys(Keys.ENTER)  # the description is fetched with the token
+    status = "return performance.getEntriesByName(arguments[0])[0]?.responseStatus"
+    described = f"{address_of(bound)}/openapi.json"
+    until(browser, lambda: browser.execute_script(status, described) == 200)
     server.should_exit = True
     thread.join(10)

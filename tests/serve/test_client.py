@@ -1,6 +1,7 @@
 """The client against a service at a port: many at once, and files with progress."""
 
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPConnection
 
 import pytest
 
@@ -36,6 +37,16 @@ def test_models_vectors_and_refusals(address):
         Client("127.0.0.1")
     with pytest.raises(LookHopsError, match="no answer"):
         Client("http://127.0.0.1:9").models()
+
+
+def test_who_sends_too_much_reads_why(address):
+    """Also by a program that sends all it has before it reads."""
+    connection = HTTPConnection(address.removeprefix("http://"))
+    connection.request("POST", "/v1/predict", b" " * 11_000_000, {"Content-Type": "text/csv"})
+    answer = connection.getresponse()
+    assert answer.status == 413
+    assert b"more than 10 MB" in answer.read()
+    connection.close()
 
 
 def test_a_file_with_progress(address, tmp_path):

@@ -55,7 +55,8 @@ def read_table(
 def read_parquet(path: Path) -> Any:
     """A Parquet file as a frame."""
     with _explained(path):
-        return open_parquet(path).read().to_pandas(ignore_metadata=True)
+        # Without what pandas noted for itself, which may be damaged.
+        return open_parquet(path).read().replace_schema_metadata().to_pandas()
 
 
 def open_parquet(path: Path) -> Any:

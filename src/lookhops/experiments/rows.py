@@ -113,6 +113,8 @@ def read_note(path: Path, row: int, dataset: str, kind: str, text: Any) -> Any:
     """What is kept of a data set under a kind."""
     way_out = f"(DELETE FROM facts WHERE rowid = {row}), and it is counted"
     with _damaged(f"{path}: what is stored of {dataset} is damaged (", way_out):
+        for name, value in (("dataset", dataset), ("kind", kind)):
+            read(str, value, name)
         return check_note(kind, decode(text, kind))
 
 

@@ -2,7 +2,8 @@
 
 from lookhops.information.entropy import kinfo
 from lookhops.information.fit import Decay, fit_decay, smallest_k
-from lookhops.information.labels import LabelInformation, look_labels
+from lookhops.information.label_information import LabelInformation
+from lookhops.information.labels import look_labels
 from lookhops.information.result import HopInformation
 from lookhops.information.suggestion import look
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
-from types import TracebackType
 
 from lookhops.cores import usable_cores
 from lookhops.molecules.parsing import Parsed, Parsing, parse
@@ -48,12 +47,7 @@ class ParsingPool:
     def __enter__(self) -> ParsingPool:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.stop()
 
     def warm_up(self) -> None:

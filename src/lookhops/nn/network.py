@@ -226,10 +226,7 @@ class GraphNetwork(nn.Module):
         return replace(level, edges=told)
 
     def classify(
-        self,
-        level: Level,
-        masked: bool = False,
-        key: Tensor | None = None,
+        self, level: Level, masked: bool = False, key: Tensor | None = None
     ) -> tuple[Tensor, list[Pooled]]:
         """The outputs of each graph, and what each pooling decided.
 
@@ -248,10 +245,7 @@ class GraphNetwork(nn.Module):
         return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
 
     def look(
-        self,
-        level: Level,
-        masked: bool = False,
-        key: Tensor | None = None,
+        self, level: Level, masked: bool = False, key: Tensor | None = None
     ) -> tuple[Level, Tensor | None, list[Pooled]]:
         """What the layers leave of a batch, the sum of their readouts, and what poolings decided.
 

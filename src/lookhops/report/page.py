@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lookhops import __version__
 from lookhops.errors import LookHopsError
 from lookhops.files import write_text
 from lookhops.report.content import Chart, Report
 from lookhops.report.look import stylesheet
+
+if TYPE_CHECKING:
+    from jinja2 import Template
 
 
 def write_report(report: Report, path: Path) -> Path:
@@ -22,20 +26,12 @@ def write_report(report: Report, path: Path) -> Path:
 
 def render(report: Report) -> str:
     """The page as text: what comes from the data is escaped by Jinja or :func:`embedded`."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
     charts = [b for section in report.sections for b in section.blocks if isinstance(b, Chart)]
-    environment = Environment(
-        loader=PackageLoader("lookhops.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     folder = files("lookhops.report") / "templates"
-    return environment.get_template("report.html").render(
+    return _template().render(
         report=report,
         version=__version__,
         numbers={id(chart): number for number, chart in enumerate(charts)},
@@ -47,6 +43,20 @@ def render(report: Report) -> str:
         script=Markup((folder / "report.js").read_text(encoding="utf-8")),
         plotly=Markup(get_plotlyjs()) if charts else "",
     )
+
+
+@cache
+def _template() -> Template:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    environment = Environment(
+        loader=PackageLoader("lookhops.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html")
 
 
 def embedded(value: Any) -> str:
