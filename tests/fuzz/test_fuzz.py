@@ -86,8 +86,10 @@ def interrupted_after(seconds: float) -> Iterator[None]:
 
     signal.signal(signal.SIGALRM, ring)
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    yield
-    signal.setitimer(signal.ITIMER_REAL, 0)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
 
 def attempt(name: str, seed: int) -> None:
