@@ -1,5 +1,7 @@
 """The page in a real browser: it is drawn, it moves, it can be read in the dark and on a phone."""
 
+import base64
+
 import pytest
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -167,3 +169,38 @@ def test_everything_has_a_text_alternative(opened):
         assert picture.get_attribute("aria-label")
     fields = opened.find_elements(By.CSS_SELECTOR, "input, select")
     assert all(opened.execute_script("return arguments[0].labels.length", f) for f in fields)
+
+
+def test_a_dark_page_prints_dark_on_light_with_every_chart(opened):
+    draw_all(opened)
+    light = text_colour(opened)
+    opened.find_element(By.ID, "theme").click()
+    WebDriverWait(opened, 10).until(lambda b: text_colour(b) != light)
+    opened.execute_script("dispatchEvent(new Event('beforeprint'))")
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
+    WebDriverWait(opened, 10).until(lambda b: text_colour(b) == light)
+    assert background(opened) == "rgb(255, 255, 255)"
+    assert not opened.find_element(By.CSS_SELECTOR, "nav").is_displayed()
+    opened.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+    opened.execute_script("dispatchEvent(new Event('afterprint'))")
+    WebDriverWait(opened, 10).until(lambda b: text_colour(b) != light)
+    paper = base64.b64decode(opened.execute_cdp_cmd("Page.printToPDF", {})["data"])
+    assert paper.startswith(b"%PDF")
+    assert paper.count(b"/Type /Page\n") > 1
+
+
+def test_without_javascript_numbers_and_pictures_are_there(browser, page):
+    size(browser, 1280)
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get(page.as_uri())
+        assert browser.find_element(By.CSS_SELECTOR, "main > noscript p").is_displayed()
+        charts = browser.find_elements(By.CSS_SELECTOR, ".chart")
+        assert charts
+        assert not any(chart.is_displayed() for chart in charts)
+        assert browser.find_element(By.CSS_SELECTOR, ".card svg").is_displayed()
+        folded = browser.find_element(By.CSS_SELECTOR, "figure details")
+        folded.find_element(By.CSS_SELECTOR, "summary").click()
+        assert folded.find_element(By.CSS_SELECTOR, "table").is_displayed()
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

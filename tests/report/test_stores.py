@@ -137,13 +137,13 @@ def test_a_store_that_is_being_written_is_seen_at_one_moment(path):
         assert process.stdout.readline() == "ready\n"
         counts = []
         while len(counts) < 12 or counts[-1] == counts[0]:
+            assert process.poll() is None
             snapshot = read_store(path)
             cells = {cell.model: cell for cell in snapshot.results.cells}
             assert cells["gcn"].seeds == cells["licheb+lookhops"].seeds
             assert len(snapshot.commands) == len(cells["gcn"].seeds) - 3
             counts.append(len(cells["gcn"].seeds))
         assert counts == sorted(counts)
-        assert process.poll() is None
         assert report_on(path).sections
     finally:
         process.kill()

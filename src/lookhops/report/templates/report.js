@@ -94,8 +94,17 @@ function watchCharts() {
     }
   }, { rootMargin: "300px" });
   charts.forEach((element) => watcher.observe(element));
-  addEventListener("beforeprint", () => charts.forEach(drawChart));
-  addEventListener("afterprint", redrawCharts);
+  // Paper is light, whatever the screen is.
+  let screen;
+  addEventListener("beforeprint", () => {
+    screen = root.dataset.theme;
+    root.dataset.theme = "light";
+    charts.forEach(drawChart);
+  });
+  addEventListener("afterprint", () => {
+    if (screen) root.dataset.theme = screen; else delete root.dataset.theme;
+    redrawCharts();
+  });
 }
 
 // ------------------------------------------------------------ the gallery
