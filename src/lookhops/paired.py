@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import t
 
 CONFIDENCE = 0.95
+#: Differences that differ by so small a share of their size are the same.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -35,10 +37,13 @@ class Estimate:
 
     @classmethod
     def of(cls, mean: float, variance: float, freedom: float, n: int) -> Estimate:
-        """The estimate with this mean and variance, by Student's t."""
+        """The estimate with this mean and variance, by Student's t.
+
+        Values that are all the same have no spread to judge by: then by the sign test.
+        """
         error = sqrt(variance)
         if error == 0:
-            return cls(mean, mean, mean, 1.0 if mean == 0 else 0.0, n, 0.0, freedom)
+            return cls(mean, mean, mean, 1.0 if mean == 0 else 2.0 ** (1 - n), n, 0.0, freedom)
         half = float(t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
         p = float(2 * t.sf(abs(mean) / error, freedom))
         return cls(mean, mean - half, mean + half, p, n, variance, freedom)
@@ -63,5 +68,6 @@ def corrected_t(differences: ArrayLike, test_to_train: float) -> Estimate:
     n = array.size
     if n < 2:
         raise ValueError("A test needs two differences or more.")
-    variance = (1 / n + test_to_train) * float(array.var(ddof=1))
+    same = np.ptp(array) <= ROUNDING * np.abs(array).max()
+    variance = 0.0 if same else (1 / n + test_to_train) * float(array.var(ddof=1))
     return Estimate.of(float(array.mean()), variance, n - 1, n)

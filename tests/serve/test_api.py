@@ -5,11 +5,15 @@ import csv
 import io
 import json
 import math
+from types import SimpleNamespace
 
 import pytest
 
 from lookhops.datasets import load
+from lookhops.encoding import Encoding
+from lookhops.encoding.columns import Columns
 from lookhops.options.limits import Limits
+from lookhops.serve.examples import bodies
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)Oc1ccccc1C(=O)O"]
 TABLE = "name,smiles,note\nethanol,CCO,x\nbroken,C1CC,y\nbenzene,c1ccccc1,\n"
@@ -296,6 +300,18 @@ def test_the_description_has_examples_that_work(service):
         assert service.post(path, table, content_type="text/csv").status == 200
     content = described["paths"]["/v1/predict"]["post"]["requestBody"]["content"]
     assert "coverage" in content["application/json"]["schema"]["properties"]
+
+
+def test_there_is_no_example_where_columns_have_no_names():
+    """As of TU sets: nodes are read by the places of their features."""
+    encoding = Encoding("TU", "", Columns.unnamed(1, (3,)))
+    checkpoint = SimpleNamespace(encoding=encoding)
+    model = SimpleNamespace(
+        name="tu", reads_molecules=False, predictor=SimpleNamespace(checkpoint=checkpoint)
+    )
+    assert bodies([model]) == {}
+    checkpoint.encoding = Encoding("plain", "", Columns())
+    assert set(bodies([model])) == {"tu, node-link", "tu, tables"}
 
 
 def test_explanations_add_up_and_are_those_of_the_rows_asked_for(service, molecule_model):

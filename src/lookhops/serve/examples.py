@@ -30,7 +30,7 @@ def bodies(models: Iterable[ServedModel]) -> dict[str, Example]:
         asked: dict[str, Example] = {}
         if model.reads_molecules:
             asked["SMILES"] = {"smiles": list(MOLECULES.values()), "ids": list(MOLECULES)}
-        elif encoding.by_name:
+        elif encoding.by_name and _named(encoding.nodes) and _named(encoding.edges):
             nodes = [{"id": node, **_features(encoding.nodes)} for node in NODES]
             ends = [{"source": source, "target": target} for source, target in EDGES]
             edges = [{**one, **_features(encoding.edges)} for one in ends]
@@ -47,11 +47,17 @@ def table(first: ServedModel) -> str | None:
     return "name,smiles\n" + "".join(f"{name},{smiles}\n" for name, smiles in MOLECULES.items())
 
 
+def _named(columns: Columns | None) -> bool:
+    """Whether columns can be written by name; so can none at all."""
+    return columns is None or not columns.width or not columns.are_unnamed
+
+
 def _features(columns: Columns | None) -> dict[str, Any]:
     """A value for each column of a node or an edge."""
     if columns is None:
         return {}
-    labels = {name: own[0] for name, own in zip(columns.labels, columns.values, strict=True)}
+    values = zip(columns.labels, columns.values, strict=True)
+    labels = {name: own[0] if own else "" for name, own in values}
     return {**labels, **dict.fromkeys(columns.attributes, 0.5)}
 
 
