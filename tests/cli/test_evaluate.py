@@ -10,6 +10,7 @@ from lookhops.datasets import load
 from lookhops.datasets.molecules import from_smiles
 from lookhops.models import Predictor, train_into
 from lookhops.models.labelled import evaluate
+from lookhops.models.provenance import Provenance
 from lookhops.nn import Architecture
 from lookhops.options import Reading
 from lookhops.report.evaluation import evaluation_report
@@ -39,8 +40,8 @@ def models(table):
         reading = Reading(target=target)
         graphs = load(table, reading)[:100]
         folder = table.parent / target
-        options = {"device": "cpu", "threshold": threshold, "reading": reading}
-        train_into(folder, graphs, NETWORK, protocol, **options)
+        options = {"device": "cpu", "threshold": threshold}
+        train_into(folder, graphs, NETWORK, protocol, provenance=Provenance(reading), **options)
     return table.parent
 
 

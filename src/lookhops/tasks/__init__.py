@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.schema import read
 from lookhops.tasks.classes import Classification
 from lookhops.tasks.numbers import Regression
 from lookhops.tasks.several import SeveralTargets
@@ -62,6 +63,9 @@ def task_from_dict(values: Mapping[str, Any]) -> Task:
     kind = options.pop("kind", None)
     if not isinstance(kind, str) or kind not in TASKS:
         raise LookHopsError(f"There is no task {kind!r}; known are {', '.join(TASKS)}.")
+    for name in ("class_names", "names"):
+        if name in options:
+            read(Sequence[str], options[name], name)
     try:
         return TASKS[kind](**options)
     except LookHopsError:
