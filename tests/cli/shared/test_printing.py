@@ -1,0 +1,18 @@
+"""What tables look like in a terminal."""
+
+from rich.console import Console
+
+from lookhops.cli.shared import printing
+from lookhops.tables import Table
+
+
+def test_long_names_of_models_are_broken_between_their_options(monkeypatch, capsys):
+    monkeypatch.setattr(printing, "out", Console(width=60, highlight=False))
+    names = ("pyg:GINEConv/hidden=32/edges=use", "gcn", "licheb/k=3 against gcn/hidden=32/k=2")
+    rows = tuple(((name,), ("1.0",)) for name in names)
+    printing.print_table(Table(("model", "accuracy"), rows))
+    lines = [line.split("  ")[0].rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert [line for line in lines if line][1:] == [
+        *("pyg:GINEConv", "/hidden=32", "/edges=use", "gcn"),
+        *("licheb/k=3 against gcn/hidden=32", "/k=2"),
+    ]
