@@ -28,7 +28,7 @@ from pathlib import Path
 LEFT_OUT = (
     r"^(make|pip|git|ray|sbatch|srun|torchrun|docker|curl)\b|^python -m (pip|venv)|cuda|_gpu|"
     r"--address|HEAD|lookhops (demo|serve)|lookhops paper(?!.*--time-limit 0)|data fetch|"
-    r"benchmarks/|^source "
+    r"benchmarks/|^source |^\. "
 )
 BLOCK = re.compile(r"^```(\S+)[^\n]*\n(.*?)^```", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r'[`"]([\w-]+\.(?:csv|smi|json|jsonl|py))[`"]')
@@ -80,6 +80,8 @@ def readers_files(folder: Path) -> None:
     for name in ("mine.csv", "molecules.csv", "library.csv", "many.csv"):
         (folder / name).write_text(table)
     (folder / "new.csv").write_text("".join(lines[:20]))
+    assays = [f"{a},{i % 2},{i % 3 % 2 if i % 5 else ''},{b}\n" for i, (a, b, _) in enumerate(rows)]
+    (folder / "assays.csv").write_text("smiles,ahr,p53,logS\n" + "".join(assays))
     (folder / "new.smi").write_text("\n".join(smiles[:20]) + "\n")
     for name, text in (("library.csv.gz", table), ("huge.smi.gz", "\n".join(smiles) + "\n")):
         (folder / name).write_bytes(gzip.compress(text.encode()))

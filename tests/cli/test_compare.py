@@ -146,7 +146,7 @@ def test_models_without_a_network_are_rows_too(lookhops, tmp_path):
         (["--precision", "float8"], "precision is one of"),
         (["--task-size", "4"], "too few"),
         (["--seeds", "³"], "Seeds are a count"),
-        (["--seeds", "99999999999999999999"], "from 1 to 10,000"),
+        (["--seeds", "99999999999999999999"], "from 1 to 1,000"),
         (["--seeds", "-1,2"], "whole numbers from 0"),
         (["--epochs", "0"], "--epochs"),
         (["--epoch", "3"], "No such option"),

@@ -23,6 +23,7 @@ from lookhops.tasks import task_of
 from lookhops.training import Protocol
 from lookhops.training.eager import EagerEngine
 from lookhops.training.randomness import FINAL, member_seed
+from lookhops.training.threads import limited_threads, threads_of
 from lookhops.training.trainer import train_on_all
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=3)
@@ -143,7 +144,8 @@ def test_a_final_training_is_the_plain_one_on_all_graphs(tasks):
     split = Split(everything, everything[:5], everything[:5])
     fixed = replace(protocol, max_epochs=3)
     engine = EagerEngine(tasks, task, [split], protocol.seeds, SMALL, fixed, torch.device("cpu"))
-    losses = [float(engine.epoch(number)) for number in (1, 2, 3)]
+    with limited_threads(threads_of(tasks, SMALL, fixed)):
+        losses = [float(engine.epoch(number)) for number in (1, 2, 3)]
     assert [row["train_loss"] for row in run.history] == pytest.approx(losses, rel=1e-6)
     engine.remember(torch.tensor([True]))
     assert all(torch.equal(value, run.weights[key]) for key, value in engine.weights()[0].items())
