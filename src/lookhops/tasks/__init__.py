@@ -64,8 +64,8 @@ def task_from_dict(values: Mapping[str, Any]) -> Task:
     if not isinstance(kind, str) or kind not in TASKS:
         raise LookHopsError(f"There is no task {kind!r}; known are {', '.join(TASKS)}.")
     for name in ("class_names", "names"):
-        if name in options:
-            read(Sequence[str], options[name], name)
+        given = options.get(name, [])
+        read(Sequence[str], list(given) if isinstance(given, tuple) else given, name)
     try:
         return TASKS[kind](**options)
     except LookHopsError:
