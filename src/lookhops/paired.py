@@ -39,11 +39,13 @@ class Estimate:
     def of(cls, mean: float, variance: float, freedom: float, n: int) -> Estimate:
         """The estimate with this mean and variance, by Student's t.
 
-        Values that are all the same have no spread to judge by: then by the sign test.
+        Values that are all the same have no spread to judge by: two may be so by chance, and are
+        judged by their signs; of more there is no doubt.
         """
         error = sqrt(variance)
         if error == 0:
-            return cls(mean, mean, mean, 1.0 if mean == 0 else 2.0 ** (1 - n), n, 0.0, freedom)
+            p = 1.0 if mean == 0 else 0.5 if n == 2 else 0.0
+            return cls(mean, mean, mean, p, n, 0.0, freedom)
         half = float(t.ppf((1 + CONFIDENCE) / 2, freedom)) * error
         p = float(2 * t.sf(abs(mean) / error, freedom))
         return cls(mean, mean - half, mean + half, p, n, variance, freedom)

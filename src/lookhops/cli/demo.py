@@ -135,11 +135,15 @@ def _train(
     """Train the networks, each in a folder of its name; their figures side by side."""
     from lookhops.cli.shared.progress import epoch_display
     from lookhops.models import train_into
+    from lookhops.models.provenance import Provenance
     from lookhops.tasks import task_of
 
     metrics = [m for m in task_of(graphs).metrics if m.shown and not m.about_calibration]
     metrics = [m for m in metrics if m.name not in NO_ROOM]
-    options: dict[str, Any] = {"overwrite": True, "command": command_line()}
+    options: dict[str, Any] = {
+        "overwrite": True,
+        "provenance": Provenance(command=command_line()),
+    }
     rows = []
     for name, network in networks.items():
         folder = output / name.lower()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import typer
@@ -98,26 +98,23 @@ def grid(
     return table
 
 
-def _at_slashes(text: str) -> str:
-    """Text with long names of models, such as ``gcn/hidden=32/k=2``, broken between options."""
+def _broken(name: Sequence[str]) -> Iterator[str]:
+    """A row's name, that of a model such as ``gcn/hidden=32/k=2`` broken between its options."""
     width = max(out.width // 4, 12)
-
-    def broken(name: re.Match[str]) -> str:
-        lines = [""]
-        for part in re.findall(r"/?[^/]+|/", name[0]):
-            if lines[-1] and len(lines[-1]) + len(part) > width:
-                lines.append("")
-            lines[-1] += part
-        return "\n".join(lines)
-
-    return re.sub(rf"\S{{{width + 1},}}", broken, text)
+    for line in name:
+        shown = ""
+        for part in re.findall(r"[/\s]?[^/\s]+|\S", line):
+            word = shown.rpartition("\n")[2].rpartition(" ")[2]
+            fits = part[0] != "/" or not word or len(word) + len(part) <= width
+            shown += part if fits else f"\n{part}"
+        yield shown
 
 
 def print_table(table: Table) -> None:
     """Print a table and its note."""
     rows = (
-        ["\n".join(escape(_at_slashes(line.strip("*"))) for line in cell) for cell in row]
-        for row in table.rows
+        ["\n".join(escape(line.strip("*")) for line in cell) for cell in (_broken(name), *rest)]
+        for name, *rest in table.rows
     )
     out.print(grid(rows, table.head, title=escape(table.title)))
     out.print()
