@@ -1,4 +1,4 @@
-"""``lookhops demo``: all of it in two minutes, on the bundled molecules."""
+"""``lookhops demo``: all of it in a few minutes, on the bundled molecules."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     """Look, train, compare, predict, explain and report, on the bundled molecules.
 
     The questions: does a molecule dissolve in water (low, medium, high), and how much of it does
-    (log mol/L)? Under three minutes on two cores.
+    (log mol/L)? About four minutes without a GPU.
 
     Args:
         output: Folder for the models and pictures.
