@@ -14,8 +14,10 @@ from lookhops.hashing import mix
 from lookhops.neighbourhoods import identities
 from lookhops.nn import GraphNetwork, Level
 
-#: Points on the way of the edges, of each half of the nodes, and of what is told of whole graphs.
-EDGE_POINTS, NODE_POINTS, WHOLE_POINTS = 4, 2, 64
+#: Steps in which edges appear, and points on each step; the same of edges that carry something.
+EDGE_STEPS, TOLD_EDGE_STEPS = (1, 4), (8, 2)
+#: Points on the way of each half of the nodes, and of what is told of whole graphs.
+NODE_POINTS, WHOLE_POINTS = 2, 64
 #: How often nodes are divided into halves.
 DIVISIONS = 2
 #: How far nodes are told apart when they are divided into halves.
@@ -82,7 +84,8 @@ class Path:
     The average graph has as many nodes, each with the average of what training nodes carry, no
     edges, average totals and no neighbourhood that is known. It becomes the graph in steps:
 
-    1. The edges appear: their factors grow from 0 to 1, and what they carry becomes what it is.
+    1. The edges appear, in some steps: their factors grow from 0 to 1, and what they carry becomes
+       what it is.
     2. The nodes get their features: all at once, or one half of them (:func:`halves`) before the
        other, or after it; the mean over all these orders is taken. So a node is judged in poor
        company, on the way, and in rich company.
@@ -142,8 +145,8 @@ class Path:
             divisions: Which nodes are of the first half of their graph, shape (n, divisions).
         """
         none, every = torch.zeros_like(divisions[:, 0]), torch.ones_like(divisions[:, 0])
-        start, bare = self._number(none, edges=0.0), self._number(none)
-        edge = self._edges(bare - start)
+        start = self._number(none, edges=0.0)
+        edge, bare = self._edges(start)
         node = torch.zeros_like(none, dtype=torch.float64)
         pairs = [pair for one in divisions.unbind(1) for pair in ((one, ~one), (~one, one))]
         orders = [(every,), *pairs] if self.change.any() else []
@@ -183,18 +186,38 @@ class Path:
         outputs = self._network(self._features(told), *self._told_edges(edges))
         return self.units(outputs + self.usual)
 
-    @torch.enable_grad()
-    def _edges(self, change: Tensor) -> Tensor:
-        """Shares of the edges, shape (e), that add up to the change of each graph."""
+    def _edges(self, start: Tensor) -> tuple[Tensor, Tensor]:
+        """Shares of the edges, shape (e), and the number of each graph once they are there.
+
+        They appear in steps, each of which changes the number by what is known: an answer turns in
+        a small part of the way, which few points on the whole of it would miss.
+
+        Args:
+            start: The number of each graph without edges.
+        """
         found = torch.zeros_like(self.edge_graph, dtype=torch.float64)
-        for share, weight in gauss_legendre(EDGE_POINTS):
-            factor, columns = self._told_edges(share)
+        none = torch.zeros_like(self.graph, dtype=torch.bool)
+        steps, points = TOLD_EDGE_STEPS if self.columns else EDGE_STEPS
+        before = start
+        for step in range(steps):
+            low, high = step / steps, (step + 1) / steps
+            after = self._number(none, edges=high)
+            found += self._edge_step(low, high, points, after - before)
+            before = after
+        return found, before
+
+    @torch.enable_grad()
+    def _edge_step(self, low: float, high: float, points: int, change: Tensor) -> Tensor:
+        """Shares of the edges on a part of their way, that add up to the change of each graph."""
+        found = torch.zeros_like(self.edge_graph, dtype=torch.float64)
+        for point, weight in gauss_legendre(points):
+            factor, columns = self._told_edges(low + (high - low) * point)
             inputs = [one.requires_grad_() for one in (factor, columns) if one is not None]
             outputs = self._network(self.average, factor, columns) + self.usual
             of_factor, *of_columns = self._gradients(outputs, inputs)
-            found += weight * of_factor
+            found += (high - low) * weight * of_factor
             if of_columns and self.columns is not None:
-                found += weight * self._of_edges(of_columns[0] * self.columns[1])
+                found += (high - low) * weight * self._of_edges(of_columns[0] * self.columns[1])
         return _completed(found, torch.ones_like(found), self.edge_graph, change)
 
     @torch.enable_grad()
