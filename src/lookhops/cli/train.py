@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import sys
@@ -10,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from rich.markup import escape
 
@@ -117,14 +118,29 @@ def train(
 @contextmanager
 def _workers(device: str) -> Iterator[Workers]:
     """The processes that train together, of which the first speaks."""
-    from lookhops.training.workers import SaidByFirst, joining
+    from lookhops.training.workers import ALONE, SaidByFirst, WorkerLost, joining
 
+    workers = ALONE
     try:
         with joining(device) as workers:
             out.quiet = err.quiet = not workers.is_first
             yield workers
     except SaidByFirst:
-        sys.exit(2)
+        _leave(2)
+    except WorkerLost as lost:
+        print(f"lookhops: {lost}", file=sys.stderr)
+        _leave(2)
+    except SystemExit as stop:
+        if workers.alone or not isinstance(stop.code, int):
+            raise
+        _leave(stop.code)
+
+
+def _leave(code: int) -> NoReturn:
+    """End at once: PyTorch's threads, which wait for other workers, would abort on the way out."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def _say_molecules(graphs: Graphs) -> None:
