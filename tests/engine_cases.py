@@ -96,7 +96,6 @@ class StackedCases:
     """Tests to inherit: subclasses say on which device the stack is."""
 
     device: torch.device
-    epochs = 3  # where steps are recorded in the first and replayed in the others
 
     def stack(self, graphs, architecture, protocol, splits=None, seeds=None, rates=None):
         seeds = seeds or protocol.seeds
@@ -154,12 +153,12 @@ class StackedCases:
         for found, want in zip(one.weights(), two.weights(), strict=True):
             assert all(torch.equal(found[name], want[name]) for name in want)
 
-    def assert_same(self, stack, alone, epochs=None, close=CLOSE):
+    def assert_same(self, stack, alone, epochs=3, close=CLOSE):
         """The same losses, validation and predictions, epoch after epoch."""
         for part in ("val", "test"):
             for found, engine in zip(stack.predict(part), alone, strict=True):
                 torch.testing.assert_close(found, engine.predict(part)[0], rtol=1e-3, atol=1e-4)
-        for epoch in range(1, (epochs or self.epochs) + 1):
+        for epoch in range(1, epochs + 1):
             found = stack.epoch(epoch)
             want = torch.cat([engine.epoch(epoch) for engine in alone])
             torch.testing.assert_close(found, want.double(), **close)

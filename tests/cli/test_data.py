@@ -205,15 +205,17 @@ def test_skipped_molecules_are_warned_of_on_stderr(lookhops: Run, tmp_path: Path
     assert "line 4" in err
 
 
-def test_as_a_module_in_a_process_of_its_own(folder: Path, lookhops: Run):
-    options = ["data", "info", folder / "TINY.zip", "--json"]
-    command = [sys.executable, "-m", "lookhops", *options]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+def test_as_a_module_in_a_process_of_its_own(folder: Path):
+    def run(path: Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "lookhops", "data", "info", str(path), "--json"]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    done = run(folder / "TINY.zip")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout)["graphs"] == 2
-    code, out, err = lookhops("data", "info", folder / "none.zip", "--json")
-    assert (code, out) == (2, "")
-    assert err == f"lookhops: {folder / 'none.zip'}: no such file or folder.\n"
+    done = run(folder / "none.zip")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"lookhops: {folder / 'none.zip'}: no such file or folder.\n"
 
 
 def test_info_of_numbers_and_several_targets(lookhops: Run):

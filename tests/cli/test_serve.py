@@ -59,8 +59,8 @@ def test_a_token_for_other_machines_and_an_end_that_waits(process):
     result = f"/v1/jobs/{job['id']}/result"
     waiter = Thread(target=lambda: found.append(waiting._ask("GET", result)))
     waiter.start()
-    while not found and b"under_way 2.0" not in client._ask("GET", "/metrics"):
-        pass
+    while b"lookhops_requests_under_way 2.0" not in client._ask("GET", "/metrics"):
+        assert not found
     process.send_signal(signal.SIGTERM)
     waiter.join(600)
     assert len(found[0].splitlines()) == 1501

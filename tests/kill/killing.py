@@ -43,7 +43,7 @@ metrics.bootstrap_auroc.__defaults__ = (10, 0)
 
 FAULTS = ctypes.CDLL(os.environ["LD_PRELOAD"])
 DATA = ("hops-1", "--task-size", "40")
-TRAIN = ("--hidden", "4", "--layers", "1", "--epochs", "2", "--device", "cpu", "--save-every", "0")
+TRAIN = ("--hidden", "4", "--layers", "2", "--epochs", "2", "--device", "cpu", "--save-every", "0")
 
 
 def command(*words: object) -> None:

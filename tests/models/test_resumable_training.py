@@ -198,7 +198,7 @@ def test_stopped_within_an_epoch_after_every_one(tasks, whole, tmp_path, monkeyp
 
 
 OPTIONS = ["hops-1", "--task-size", "60", "--hidden", "8", "--layers", "2", "--seeds", "2"]
-OPTIONS += ["--epochs", "12", "--patience", "12", "--batch-size", "16", "--save-every", "0"]
+OPTIONS += ["--epochs", "40", "--patience", "40", "--batch-size", "16", "--save-every", "0"]
 OPTIONS += ["--device", "cpu", "--resume"]
 
 # One process trains alone, so that everything is imported, and its children do the same. The system

@@ -7,4 +7,3 @@ from engine_cases import StackedCases, noisy, told  # noqa: F401  the cases' gra
 
 class TestStackedOnCpu(StackedCases):
     device = torch.device("cpu")
-    epochs = 2
