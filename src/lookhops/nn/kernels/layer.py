@@ -112,13 +112,15 @@ def _blocks_of(rows, width):
 if triton is not None:
 
     @triton.jit
-    def _block(rows, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
-        """Rows and channels of this program, which exist, and the places of their elements."""
+    def _load_block(z, rows, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+        """Rows and channels of this program, which exist, their elements' places and values."""
         row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
         channel = tl.arange(0, CHANNELS)
         live, inside = row < rows, channel < width
         place = row.to(tl.int64)[:, None] * width + channel[None, :]
-        return row, live, channel, inside, place, live[:, None] & inside[None, :]
+        mask = live[:, None] & inside[None, :]
+        value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+        return row, live, channel, inside, place, mask, value
 
     @triton.jit
     def _activate_kernel(
@@ -134,8 +136,7 @@ if triton is not None:
         CHANNELS: tl.constexpr,
     ):
         """x = relu(score z / |z|), zero for dead nodes; scale = 1 / |z|."""
-        row, live, _, _, place, mask = _block(rows, width, ROWS, CHANNELS)
-        value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+        row, live, _, _, place, mask, value = _load_block(z, rows, width, ROWS, CHANNELS)
         factor = tl.full((ROWS,), 1.0, tl.float32)
         if NORMALIZE:
             norm = tl.sqrt(tl.sum(value * value, axis=1))
@@ -224,8 +225,8 @@ if triton is not None:
         CHANNELS: tl.constexpr,
     ):
         """Gradients of z and score from those of x and of the readout."""
-        row, live, channel, inside, place, mask = _block(rows, width, ROWS, CHANNELS)
-        value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+        block = _load_block(z, rows, width, ROWS, CHANNELS)
+        row, live, channel, inside, place, mask, value = block
         unit = tl.full((ROWS,), 1.0, tl.float32)
         if scale is not None:
             unit = tl.load(scale + row, mask=live, other=0.0)
