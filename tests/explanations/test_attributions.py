@@ -124,6 +124,40 @@ def test_the_node_that_tells_the_class_has_the_largest_share(trained):
     assert (largest == told.numpy())[right].mean() > 0.9
 
 
+def test_where_edges_tell_the_class_they_and_their_ends_have_the_largest_shares(trained):
+    """Cycles of nodes that are all alike; the kind of one edge is the class."""
+    size, length = 60, 8
+    y = torch.arange(size) % 2
+    told = torch.from_numpy(np.random.default_rng(0).integers(length, size=size))
+    kind = torch.zeros(size, length, dtype=torch.long)
+    kind[torch.arange(size), told] = 1 + y
+    node = torch.arange(size * length)
+    onward = node.view(size, length).roll(-1, 1).flatten()
+    graphs = Graphs.from_edges(
+        torch.cat((node, onward)),
+        torch.cat((onward, node)),
+        torch.full((size,), length),
+        edge_labels=kind.flatten().repeat(2)[:, None],
+        y=y,
+    )
+    found = attribute(trained(graphs, max_epochs=20), graphs)
+    right = found.answers.numbers == y.numpy()
+    assert right.mean() > 0.9
+    true = torch.stack((told, (told + 1) % length), 1).sort(1).values.numpy()
+    for view in (found.node_with_edges, found.node_weight):
+        ends = np.sort(view.reshape(size, length).argsort(1)[:, -2:], 1)
+        assert (ends == true).all(1)[right].mean() > 0.9
+    every = [found[number] for number in range(size)]
+    first = np.stack([one.edges[np.abs(one.edge).argmax()] for one in every])
+    assert (first == true).all(1)[right].mean() > 0.9
+
+
+def test_nodes_with_their_edges_add_up(of_classes, molecules):
+    found = attribute(of_classes, molecules[:12])
+    sums = np.bincount(found.graphs.batch.numpy(), found.node_with_edges, len(found))
+    np.testing.assert_allclose(found.baseline + found.whole + sums, found.value)
+
+
 def test_one_graph_has_each_edge_once(of_classes, molecules):
     found = attribute(of_classes, molecules[:3])
     one = found[1]

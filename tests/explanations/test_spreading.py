@@ -50,3 +50,14 @@ def test_a_count_goes_to_the_nodes_that_are_counted():
     assert not node[~marked].any()
     assert not edge.any()
     assert not whole.any()
+
+
+def test_what_a_graph_has_too_few_of_is_carried_by_no_node():
+    graphs = hop_task(1, 3)
+    totals = graph_totals(graphs)
+    shares = torch.zeros_like(totals)
+    first = 2 + 2 * 7
+    shares[:, first + 1] = 6.0  # the count of marked nodes: two, where training graphs had more
+    node, _, whole = spread_totals(graphs, shares, totals.mean(0) + 0.1)
+    assert not node.any()
+    assert whole.tolist() == [6.0] * 3

@@ -14,10 +14,13 @@ from torch.export import Dim
 from lookhops import Graphs, LookHopsError, Predictor, load
 from lookhops.datasets.transfers import write_transfers
 from lookhops.export import compare, export_model, load_exported, made_up
+from lookhops.export.inputs import Inputs
 from lookhops.export.module import ExportedModel
+from lookhops.export.rounding import rests_on_rounding
 from lookhops.graphs.indexing import counts_of, insertion, last_begin, run_begins, spread
 from lookhops.models import train_into
-from lookhops.nn import Architecture, LiChebConv
+from lookhops.nn import Architecture, LiChebConv, LookHopsPooling
+from lookhops.nn.ranking import nearness
 from lookhops.training import Protocol
 
 PROTOCOL = Protocol(seeds=(11,), max_epochs=1, batch_size=64)
@@ -112,14 +115,15 @@ def test_onnx_and_the_example_that_needs_nothing_else(tmp_path, monkeypatch, cap
     for name in ("onnx", "onnxscript", "onnxruntime"):
         pytest.importorskip(name, reason='needs ONNX: pip install "lookhops[export]"')
     graphs = load("transfers")[:40]
-    network = replace(SMALL, layers=1, pool="lookhops", fingerprint=1, edges="use")
+    network = replace(SMALL, layers=2, pool="lookhops", fingerprint=1, edges="use")
     predictor = tiny(tmp_path, graphs, network)
     file = tmp_path / "model.onnx"
     graphs = predictor.read(graphs)
     export_model(predictor.checkpoint, file, graphs[:5])
     found = compare(predictor, load_exported(file), graphs)
     assert found.graphs == 40
-    assert found.notable <= 1
+    assert found.is_small
+    assert found.decided_by_rounding <= 1
     write_transfers(tmp_path / "transfers", cases=40)
     monkeypatch.setattr(sys, "argv", ["predict_onnx.py", str(file), str(tmp_path / "transfers")])
     runpy.run_path(str(EXAMPLE))
@@ -129,6 +133,53 @@ def test_onnx_and_the_example_that_needs_nothing_else(tmp_path, monkeypatch, cap
     assert [name for name, *_ in said] == answers.ids
     p = [float(number) for *_, number in said]
     assert np.sort(np.abs(p - answers.probabilities.max(1)))[:-1].max() < 1e-3
+
+
+@pytest.fixture
+def three_rings(tmp_path, monkeypatch):
+    """A model, and rings of four nodes whose scores differ just so, clearly, and not at all."""
+    like = load("hops-1", size=40)
+    predictor = tiny(tmp_path, like, replace(SMALL, pool="lookhops", ratio=0.5))
+    node = torch.arange(12)
+    ends = torch.stack((node, node - node % 4 + (node + 1) % 4))
+    rings = Graphs.from_edges(
+        ends.flatten(),
+        ends.flip(0).flatten(),
+        torch.tensor([4, 4, 4]),
+        labels=node[:, None] % 2,
+        label_names=like.label_names,
+        label_values=like.label_values,
+        featuriser=like.featuriser,
+    )
+    score = torch.full((3, 4), 0.5)
+    score[:, 3] = 0.9
+    # Equal or not by one rounding: the first node stays, or the third.
+    score[0, 2] += nearness(torch.float32) * 0.9
+    score[1, 2] = 0.6
+    monkeypatch.setattr(LookHopsPooling, "score", lambda pool, x, *_: score.flatten()[: len(x)])
+    return predictor, predictor.read(rings)
+
+
+def test_rounding_decides_where_scores_are_apart_by_just_what_counts_as_equal(three_rings):
+    predictor, graphs = three_rings
+    given = Inputs.of(predictor.encoding).arrays(graphs)
+    found = rests_on_rounding(ExportedModel(predictor.checkpoint).eval(), given)
+    assert found.tolist() == [True, False, False]
+
+
+def test_only_such_graphs_may_differ_from_our_answers(three_rings):
+    predictor, graphs = three_rings
+    own = predictor.predict(graphs).probabilities
+
+    def moved(*by):
+        return compare(predictor, lambda _: own + np.array(by)[:, None], graphs)
+
+    found = moved(0.01, 1e-7, 0)
+    assert found.is_small
+    assert f"{found}" == "1.0e-07; 1.0e-02 in 1 graph where rounding decides what pooling keeps"
+    found = moved(0.01, 0.02, 0)
+    assert not found.is_small
+    assert found.largest == pytest.approx(0.02)
 
 
 def test_index_arithmetic_is_the_same_for_other_runtimes(exporting):

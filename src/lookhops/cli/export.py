@@ -57,8 +57,7 @@ def export(
         print_line(
             f"{output}: {memory(output.stat().st_size)}, inputs {', '.join(about['inputs'])}"
         )
-        more = f"; {counted(found.notable, 'graph')} above 0.0001" if found.notable else ""
         on = f"{counted(found.graphs, 'graph')} ({graphs.name})"
-        print_line(f"largest difference from our own answers in {on}: {found.largest:.1e}{more}")
+        print_line(f"largest difference from our own answers in {on}: {found}")
     if not found.is_small:
         raise typer.Exit(1)

@@ -61,9 +61,7 @@ class SharedGraph:
     def what_matters(self, most: int = MOST_NODES) -> Array:
         """Numbers of at most so many nodes, ascending: those with the largest shares, in the
         company of their neighbours."""
-        weight = np.abs(self.node)
-        for end in (0, 1):
-            np.add.at(weight, self.edges[:, end], np.abs(self.edge) / 2)
+        weight = with_edges(np.abs(self.node), self.edges, np.abs(self.edge))
         n, ones = len(weight), np.ones(len(self.edges))
         links = coo_array((ones, (self.edges[:, 0], self.edges[:, 1])), shape=(n, n)).tocsr()
         links = (links + links.T).tocsr()
@@ -75,6 +73,17 @@ class SharedGraph:
                 break
             chosen.update(dict.fromkeys(wanted))
         return np.array(sorted(chosen), dtype=int)
+
+
+def with_edges(node: Array, edges: Array, edge: Array) -> Array:
+    """What nodes have together with half of what each of their edges has, shape (n).
+
+    Args:
+        node: Of each node, shape (n).
+        edges: Each edge once, shape (e, 2).
+        edge: Of each edge, shape (e).
+    """
+    return sum((np.bincount(end, edge / 2, len(node)) for end in edges.T), start=node)
 
 
 def draw_shares(

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lookhops.arrays import Array
-from lookhops.drawing.shares import SharedGraph, draw_shares
+from lookhops.drawing.shares import SharedGraph, draw_shares, with_edges
 from lookhops.words import joined, signed
 
 #: How many parts the sentence names.
@@ -106,6 +106,7 @@ class Attribution:
             "baseline": _rounded(self.baseline),
             "whole": _rounded(self.whole),
             "nodes": _list(self.node),
+            "nodes_with_edges": _list(with_edges(self.node, self.edges, self.edge)),
             **({"node_spread": _list(self.node_spread)} if several else {}),
             "edges": self.edges.tolist(),
             "edge_shares": _list(self.edge),

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lookhops.arrays import Array
+from lookhops.drawing.shares import with_edges
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.explanations.attribution import Attribution, paired
 from lookhops.explanations.average import average_edge, average_node
@@ -54,7 +55,7 @@ class Attributions:
         node: Shares of the nodes, shape (n).
         edge: Shares of the edges in the order of ``graphs``, each direction its own, shape (e).
         whole: What neither a node nor an edge carries, shape (g): the graph's size, and kinds of
-            nodes and edges that it lacks.
+            nodes and edges of which it has fewer than usual.
         node_spread: Standard deviation over the networks of each node's share, shape (n).
         edge_spread: The same of each edge's, shape (e).
         networks: How many networks answered.
@@ -114,6 +115,26 @@ class Attributions:
         """The class or the number that is explained of a graph."""
         own = self.answers.targets[self.target]
         return own.classes[number] if isinstance(own, ClassAnswers) else own.name
+
+    @property
+    def node_with_edges(self) -> Array:
+        """Shares of the nodes, half of those of their edges with them, shape (n).
+
+        A node's own share says what its features do. Where edges tell the answer, their ends have
+        little of it: this view of nodes alone leaves nothing out, and adds up too.
+        """
+        return with_edges(self.node, *self._pairs)
+
+    @property
+    def node_weight(self) -> Array:
+        """The same of sizes: how much nodes and their edges matter, whichever way they pull."""
+        pairs, shares = self._pairs
+        return with_edges(np.abs(self.node), pairs, np.abs(shares))
+
+    @cached_property
+    def _pairs(self) -> tuple[Array, ...]:
+        """Each edge once, shape (p, 2), and the shares of both its directions together."""
+        return paired(self._graphs.source.numpy(), self._graphs.target.numpy(), self.edge)
 
     @cached_property
     def _graphs(self) -> Graphs:

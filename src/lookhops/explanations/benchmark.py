@@ -46,7 +46,9 @@ class Row:
         explainer: The way.
         accuracy: Share of the test graphs that the models answer right, the mean over seeds.
         graphs: How many graphs were explained.
-        auc: The chance that a deciding node is scored above another one of its graph.
+        auc: The chance that a deciding node is scored above another one of its graph, the mean
+            over seeds.
+        auc_spread: Its standard deviation over seeds.
         precision: Of as many nodes as decide, those with the highest scores, the share that does.
         agreement: Rank correlation of the scores of two seeds, the mean over pairs.
         randomised: Rank correlation with the scores that the same way gives for shuffled weights:
@@ -64,6 +66,7 @@ class Row:
     accuracy: float
     graphs: int
     auc: float
+    auc_spread: float
     precision: float
     agreement: float
     randomised: float
@@ -81,7 +84,9 @@ def prepare(
     split = SplitPlan.of(task.graphs, replace(protocol, seeds=(first,))).splits[first]
     if not (folder / "config.json").exists():
         splits = [split] * len(protocol.seeds)
-        train_into(folder, task.graphs, architecture, protocol, splits=splits, device=device)
+        train_into(
+            folder, task.graphs, architecture, protocol, splits=splits, device=device, stacked=True
+        )
     return Predictor(folder, device), split.test
 
 
@@ -113,13 +118,15 @@ def measure(
     other = way(shuffled(predictor), graphs, seeds[0])
     size = np.add.reduceat(truth, ptr[:-1])
     named = top_nodes(scores[0], size, ptr)
+    aucs = [np.nanmean(node_auc(score, truth, ptr)) for score in scores]
     fidelity = robust_fidelity(predictor, graphs, named, answers.numbers[chosen])
     return Row(
         name,
         explainer,
         _accuracy(predictor),
         len(graphs),
-        float(np.mean([np.nanmean(node_auc(score, truth, ptr)) for score in scores])),
+        float(np.mean(aucs)),
+        float(np.std(aucs, ddof=1)) if len(aucs) > 1 else float("nan"),
         float(np.mean([np.nanmean(precision_at_size(score, truth, ptr)) for score in scores])),
         agreement(scores, ptr) if len(scores) > 1 else float("nan"),
         agreement([scores[0], other], ptr),
@@ -193,12 +200,13 @@ HEAD = (
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    numbers = (row.auc, row.precision, row.agreement, row.randomised, row.needed, row.enough)
+    numbers = (row.precision, row.agreement, row.randomised, row.needed, row.enough)
     return (
         row.task,
         row.explainer,
         f"{row.accuracy:.1%}",
         str(row.graphs),
+        f"{row.auc:.3f}" + ("" if isnan(row.auc_spread) else f" ± {row.auc_spread:.3f}"),
         *(NONE if isnan(number) else f"{round(number, 3) + 0.0:.3f}" for number in numbers),
         f"{row.retrained:.1%}",
         f"{row.seconds:.1f}",

@@ -25,8 +25,14 @@ EPOCHS = 50
 
 
 def shares(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
-    """The size of each node's share of the answer, whichever way it pulls."""
-    return np.abs(attribute(predictor, graphs, seed=seed).node)
+    """Each node's share of the answer with half of those of its edges; first what pulls most
+    towards the answer, last what pulls most away from it."""
+    return attribute(predictor, graphs, seed=seed).node_with_edges
+
+
+def sizes(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
+    """The sizes of the shares of each node and of its edges, whichever way they pull."""
+    return attribute(predictor, graphs, seed=seed).node_weight
 
 
 def kept_by_pooling(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
@@ -59,7 +65,8 @@ def gnn_explainer(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
 
 
 def captum(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
-    """Integrated gradients of node features through Captum, from zeros, the edges left alone."""
+    """Integrated gradients of node features through Captum, from zeros, the edges left alone; first
+    what pulls most towards the answer."""
     from torch_geometric.explain import CaptumExplainer
 
     return _by_pyg(predictor, graphs, seed, CaptumExplainer("IntegratedGradients"), "attributes")
@@ -78,6 +85,7 @@ def at_random(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
 #: Every row of the benchmark.
 EXPLAINERS: Mapping[str, Explainer] = {
     "shares": shares,
+    "sizes of shares": sizes,
     "kept by pooling": kept_by_pooling,
     "gradient": gradient,
     "GNNExplainer (PyG)": gnn_explainer,
@@ -121,7 +129,7 @@ def _by_pyg(
     )
     torch.manual_seed(seed)
     found = explainer(level.x.detach().clone(), level.adjacency.edge_index)
-    return _numpy(found.node_mask.sum(1).abs())
+    return _numpy(found.node_mask.sum(1))
 
 
 def _told(predictor: Predictor, graphs: Graphs, seed: int) -> tuple[GraphNetwork, Level]:

@@ -14,17 +14,18 @@ from lookhops.encoding.columns import NOT_SEEN, Columns
 from lookhops.encoding.edges import weight_column
 from lookhops.encoding.scale import Scale
 from lookhops.export.inputs import Inputs
+from lookhops.export.module import ExportedModel
+from lookhops.export.rounding import rests_on_rounding
 from lookhops.graphs import Graphs
 from lookhops.models import Predictor
 from lookhops.models.answers import ClassAnswers
 from lookhops.models.checkpoint import Checkpoint
+from lookhops.words import counted
 
-#: More than rounding does.
+#: More than rounding does, as a share of the largest answer, or of 1.
 NOTABLE = 1e-4
 #: Most nodes of a graph that is made up.
 MOST_NODES = 100
-#: A share of the graphs that may differ by more than rounding: near-ties in a pooling.
-FEW = 0.05
 
 
 @dataclass(frozen=True)
@@ -33,19 +34,29 @@ class Difference:
 
     Args:
         graphs: How many were compared.
-        largest: The largest difference of any answer; of numbers, in the targets' units.
-        notable: Graphs with a difference above 1e-4: two nodes all but tie in a pooling, and
-            another order of additions keeps the other one.
+        largest: The largest difference of any answer, but for those graphs that rounding decides;
+            of numbers, in the targets' units.
+        decided_by_rounding: Graphs with a notable difference for which rounding decides which nodes
+            or edges a pooling keeps, in LookHops as elsewhere.
+        largest_of_those: Their largest difference.
+        is_small: Whether nothing but rounding makes a difference.
     """
 
     graphs: int
     largest: float
-    notable: int
+    decided_by_rounding: int
+    largest_of_those: float
+    is_small: bool
 
-    @property
-    def is_small(self) -> bool:
-        """Whether few of the graphs differ by more than rounding."""
-        return self.notable <= FEW * self.graphs
+    def __str__(self) -> str:
+        """The largest differences."""
+        if not self.decided_by_rounding:
+            return f"{self.largest:.1e}"
+        others = counted(self.decided_by_rounding, "graph")
+        return (
+            f"{self.largest:.1e}; {self.largest_of_those:.1e} in {others} where rounding decides "
+            "what pooling keeps"
+        )
 
 
 def compare(
@@ -58,7 +69,8 @@ def compare(
         run: What :func:`~lookhops.export.files.load_exported` gave.
         graphs: Graphs that the model's encoding has read.
     """
-    found = run(Inputs.of(predictor.encoding).arrays(graphs))
+    inputs = Inputs.of(predictor.encoding)
+    found = run(inputs.arrays(graphs))
     own = np.concatenate(
         [
             one.probabilities if isinstance(one, ClassAnswers) else one.values[:, None]
@@ -67,7 +79,20 @@ def compare(
         axis=1,
     )
     error = np.abs(found - own).max(1)
-    return Difference(len(graphs), float(error.max()), int((error > NOTABLE).sum()))
+    notable = error > NOTABLE * np.abs(own).max(initial=1)
+    by_rounding = np.zeros_like(notable)
+    if notable.any():
+        again = graphs[np.flatnonzero(notable)]
+        by_rounding[notable] = rests_on_rounding(
+            ExportedModel(predictor.checkpoint).eval(), inputs.arrays(again)
+        )
+    return Difference(
+        graphs=len(graphs),
+        largest=float(error[~by_rounding].max(initial=0)),
+        decided_by_rounding=int(by_rounding.sum()),
+        largest_of_those=float(error[by_rounding].max(initial=0)),
+        is_small=not (notable & ~by_rounding).any(),
+    )
 
 
 def made_up(checkpoint: Checkpoint, count: int, seed: int = 0) -> Graphs:

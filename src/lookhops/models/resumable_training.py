@@ -35,6 +35,7 @@ def train_into(
     *,
     splits: SplitPlan | Sequence[Split] | None = None,
     device: str | torch.device = "auto",
+    stacked: bool | None = None,
     resume: bool = False,
     overwrite: bool = False,
     save_every: float = 10.0,
@@ -51,7 +52,7 @@ def train_into(
 
     Args:
         folder: Where the model goes; must be empty or new, unless told otherwise.
-        graphs, architecture, protocol, splits, device, on_epoch: As for ``train``.
+        graphs, architecture, protocol, splits, device, stacked, on_epoch: As for ``train``.
         resume: Go on with the training that was begun here; begin it if there is none.
         overwrite: Train anew; what is in the folder stays until the new model is complete.
         save_every: Seconds between two writes of the state.
@@ -78,7 +79,7 @@ def train_into(
         return config
     options: dict[str, Any] = {"task": task, "device": chosen, "workers": workers}
     options |= _callbacks(state, on_epoch, workers)
-    trained = _train(graphs, architecture, plan, final, options)
+    trained = _train(graphs, architecture, plan, final, stacked, options)
     save = partial(save_model, folder, trained, settings, graphs, task, chosen, provenance)
     config = workers.from_first(save)
     workers.from_first(state.clear)
@@ -94,12 +95,17 @@ def _check_network(graphs: Graphs, architecture: Architecture, task: Task) -> No
 
 
 def _train(
-    graphs: Graphs, architecture: Architecture, plan: SplitPlan, final: bool, options: Any
+    graphs: Graphs,
+    architecture: Architecture,
+    plan: SplitPlan,
+    final: bool,
+    stacked: bool | None,
+    options: Any,
 ) -> Trained:
     """The runs, that on all graphs where it is wanted, and what stopped them if anything did."""
     runs: list[Run] = []
     try:
-        runs = train(graphs, architecture, plan.protocol, splits=plan, **options)
+        runs = train(graphs, architecture, plan.protocol, splits=plan, stacked=stacked, **options)
         if not final:
             return Trained(runs)
         epochs = median_epoch(runs)

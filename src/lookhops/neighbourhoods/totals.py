@@ -12,6 +12,8 @@ from lookhops.graphs.indexing import counts_of
 
 #: Degrees that are told apart: 0, 1, ..., and all from the last on.
 DEGREES = 7
+#: Totals are as usual where they differ from the mean by less than this.
+ROUNDING = 1e-9
 
 
 def graph_totals(
@@ -78,10 +80,10 @@ def spread_totals(
 ) -> tuple[Tensor, Tensor, Tensor]:
     r"""Shares of :func:`graph_totals`, handed on to the nodes and edges that make them up.
 
-    What a count or its share of the nodes has goes to the nodes of that degree or label in equal
-    parts. What the mean of a number has goes to node :math:`i` as
-    :math:`(x_i - m) / \sum_j (x_j - m)` of it. What no node has stays with the whole graph: its
-    size, and labels that it lacks.
+    Where there are at least as many nodes of a degree or label as usual, by their count or by their
+    share of the nodes, what that has goes to these nodes in equal parts. Where there are fewer, it
+    stays with the whole graph, as its size does: no node carries what others lack. What the mean of
+    a number has goes to node :math:`i` as :math:`(x_i - m) / \sum_j (x_j - m)` of it.
 
     Args:
         graphs: The graphs.
@@ -105,8 +107,8 @@ def spread_totals(
     ):
         own = shares.new_zeros(len(graph_of))
         for column, size in zip(() if values is None else values.unbind(1), sizes, strict=True):
-            both = shares[:, at : at + 2 * size].unflatten(1, (2, size)).sum(1)
-            part, left = _to_labelled(both, graph_of, column.long(), size)
+            both = slice(at, at + 2 * size)
+            part, left = _to_labelled(shares[:, both], mean[both], graph_of, column.long())
             own, whole, at = own + part, whole + left, at + 2 * size
         for number in range(0 if attributes is None else attributes.shape[1]):
             assert attributes is not None
@@ -117,14 +119,20 @@ def spread_totals(
 
 
 def _to_labelled(
-    shares: Tensor, graph_of: Tensor, label: Tensor, size: int
+    shares: Tensor, mean: Tensor, graph_of: Tensor, label: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Shares of labels (g, size) in equal parts to the rows that have them, and what is left."""
+    """Shares of counts and shares of labels (g, 2 size) in equal parts to the rows that have them,
+    and what is left, of labels of which there are fewer than usual."""
+    size = shares.shape[1] // 2
     cell = graph_of * (size + 1) + label.clamp(max=size)
-    count = cell.bincount(minlength=shares.shape[0] * (size + 1))
-    padded = torch.nn.functional.pad(shares, (0, 1)).flatten()
-    left = torch.where(count.view(-1, size + 1)[:, :size] == 0, shares, 0).sum(1)
-    return padded[cell] / count[cell], left
+    count = counts_of(cell, shares.shape[0] * (size + 1)).double()
+    own, each = count.view(-1, size + 1), count[cell]
+    share = own / own.sum(1, keepdim=True).clamp(min=1)
+    told = torch.cat((own[:, :size].log1p(), share[:, :size]), 1)
+    some = (own[:, :size] > 0).repeat(1, 2) & (told > mean - ROUNDING)
+    carried = torch.where(some, shares, 0)
+    of_label = torch.nn.functional.pad(carried.unflatten(1, (2, size)).sum(1), (0, 1))
+    return of_label.flatten()[cell] / each, (shares - carried).sum(1)
 
 
 def _to_rows(share: Tensor, graph_of: Tensor, value: Tensor, mean: Tensor) -> tuple[Tensor, Tensor]:
