@@ -16,6 +16,7 @@ from lookhops.cli.shared.writing import check_page, command_line, write_page
 from lookhops.words import agreeing, counted
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.panel import Panel
 
     from lookhops.models.labelled import Evaluation
@@ -81,7 +82,7 @@ def _panel(found: Evaluation, model: str) -> Panel:
     """The metrics of each target, and how many graphs the model has seen."""
     from lookhops.report.evaluation import metrics_table, seen_sentence, too_few_sentences
 
-    parts = []
+    parts: list[RenderableType] = []
     for target in found.targets:
         table = metrics_table(target)
         head = [escape(target.name) if len(found.targets) > 1 else "", *table.head[1:]]
