@@ -21,6 +21,8 @@ def test_every_node_and_every_visible_edge_has_its_colour():
     graph = of(nx.cycle_graph(6))
     limit = graph.largest
     root = ET.fromstring(draw_shares(graph, limit, "log-odds", "a <b> & c", ["What it says."]))
+    numbers = [e.text for e in root.iter() if e.get("dy")]
+    assert numbers == ["0", "1", "2", "3", "4", "5"]
     assert "a <b> & c" in "".join(root.itertext())
     titles = [e for e in root.iter() if e.tag.endswith("circle") and "fill-opacity" in e.attrib]
     assert len(titles) == 6

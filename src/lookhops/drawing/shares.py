@@ -22,6 +22,8 @@ SIZE, OVERVIEW = (480, 320), (150, 110)
 MOST_NODES, MOST_EDGES = 250, 4000
 #: Characters for which there is room in a line, in the head and in the legend.
 LINE, HEAD, UNIT = 68, 50, 40
+#: Nodes with at least this radius have room for their number.
+NUMBERED = 7.0
 #: Weaker colours than this cannot be seen.
 FAINTEST = 0.03
 
@@ -99,6 +101,7 @@ def draw_shares(
 
     The stronger the colour, the larger the share; ``limit`` has the full colour. Graphs of more
     than 250 nodes are drawn in part, what matters with its surroundings, beside the whole in small.
+    Nodes have their numbers where there is room, and no letters of atoms.
 
     Args:
         graph: The graph.
@@ -133,6 +136,7 @@ def draw_shares(
             nodes=_nodes(shown, drawn, limit),
             edges=_edges(shown, drawn, limit),
             overview=overview,
+            numbered=not (drawn.molecule or overview) and drawn.radius >= NUMBERED,
             overview_size=OVERVIEW,
         )
     )
