@@ -213,7 +213,7 @@ class StackedCases:
         stack, alone = (make(graphs, architecture, protocol) for make in (self.stack, self.alone))
         assert stack.model.edges is not None
         self.assert_same(stack, alone, epochs=2, close=EXACT)
-        learnt = stack.now["edges.table"].detach().abs().amax((1, 2))
+        learnt = stack.stack.now["edges.table"].detach().abs().amax((1, 2))
         assert (learnt > 1e-3).any()
 
     @pytest.mark.parametrize("scale", ["none", "standard", "quantiles"])

@@ -29,6 +29,11 @@ def test_the_records_are_those_of_this_process(pool, graphs, cells):
         assert figures(theirs) == figures(ours)
 
 
+def test_any_function_is_called_there(pool, graphs):
+    assert pool.call(len, graphs).result() == len(graphs)
+    assert pool.call(getattr, graphs, "name").result() == graphs.name
+
+
 def test_a_sentence_comes_back_and_a_dead_process_costs_one_run(pool, graphs, cells):
     bad = replace(cells[0], architecture=replace(cells[0].architecture, conv="nowhere"))
     with pytest.raises(LookHopsError, match="nowhere"):

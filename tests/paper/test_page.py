@@ -253,3 +253,19 @@ def test_figures_show_what_was_measured(make_results, tmp_path):
     first = (tmp_path / "ranks.svg").read_bytes()
     save(rank_figure(ranks, [["model 0", "model 1"]]), tmp_path, "ranks")
     assert (tmp_path / "ranks.svg").read_bytes() == first
+
+
+def test_a_row_that_was_never_alone_on_its_machine_has_no_time(make_results):
+    results = make_results({"topk": 75.0, "diffpool": 75.0})
+    untimed = []
+    for cell in results.cells:
+        if cell.model == ROWS["diffpool"].label:
+            runs = [replace(r, metrics={**r.metrics, "seconds_per_epoch": None}) for r in cell.runs]
+            cell = replace(cell, runs=tuple(runs))
+        untimed.append(cell)
+    table = accuracy_table(replace(results, cells=untimed), "pool")
+    times = {row[0][0].split("<")[0]: row[-1][0] for row in table.rows}
+    parameters = {row[0][0].split("<")[0]: row[-2][0] for row in table.rows}
+    assert times[ROWS["topk"].label] != NONE
+    assert times[ROWS["diffpool"].label] == NONE
+    assert parameters[ROWS["diffpool"].label] == "**114.8k**"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,8 @@ MOLECULES = {
     "DDT": "Clc1ccc(cc1)C(c1ccc(Cl)cc1)C(Cl)(Cl)Cl",
 }
 EPOCHS, PATIENCE, BATCH_SIZE = 40, 10, 64
+#: Epochs in all from which a training is worth a process of its own.
+LONG = 20
 #: Where the model of numbers is, beside the models of classes.
 NUMBERS = "numbers"
 #: Metrics that the tables have no room for.
@@ -52,7 +54,7 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     """Look, train, compare, predict, explain and report, on the bundled molecules.
 
     The questions: does a molecule dissolve in water (low, medium, high), and how much of it does
-    (log mol/L)? About four minutes without a GPU.
+    (log mol/L)? About three minutes on two cores.
 
     Args:
         output: Folder for the models and pictures.
@@ -73,24 +75,30 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     out.print(_gains(found))
     out.print(found.sentence())
 
-    _heading(2, f"Train: LookHops and GCN, {seeds} seeds each, on the same splits")
+    _heading(2, f"Train: LookHops and GCN on classes, LookHops on numbers, {seeds} seeds each")
     out.print(
         f"[dim]For the demo, batches of {BATCH_SIZE}, at most {epochs} epochs, patience "
         f"{PATIENCE}; the paper's protocol has 10 seeds, 256, 500 and 30.[/]"
     )
     ours = replace(RECOMMENDED, k=found.suggested_k or 2)
-    networks = {"LookHops": ours, "GCN": Architecture(conv="gcn")}
-    out.print(_train(output, graphs, networks, protocol))
-
-    _heading(3, "Train on numbers: the measured solubility, in log mol/L")
     measured = load("solubility", target="value")
-    out.print(_train(output / NUMBERS, measured, {"LookHops": ours}, protocol))
+    networks = {
+        "LookHops": (ours, output / "lookhops"),
+        "LookHops on numbers": (ours, output / NUMBERS / "lookhops"),
+        "GCN": (Architecture(conv="gcn"), output / "gcn"),
+    }
+    trainings = [Training(name, *what, protocol) for name, what in networks.items()]
+    classes, numbers, gcn = _train(list(zip(trainings, (graphs, measured, graphs), strict=True)))
+    out.print(_figures(graphs, {"LookHops": classes, "GCN": gcn}))
+
+    _heading(3, "Numbers: the measured solubility, in log mol/L")
+    out.print(_figures(measured, {"LookHops": numbers}))
 
     _heading(4, "Predict: five molecules that are not in the set")
     predictor = Predictor(output / "lookhops")
     molecules = from_smiles(MOLECULES.values(), ids=MOLECULES, name="five molecules")
-    numbers = Predictor(output / NUMBERS / "lookhops").predict(molecules)
-    out.print(_answers(predictor.predict(molecules), numbers))
+    much = Predictor(output / NUMBERS / "lookhops").predict(molecules)
+    out.print(_answers(predictor.predict(molecules), much))
 
     _heading(5, "Explain: which atoms and bonds make the answer?")
     for record in with_pictures(shared(predictor, molecules), output / "pictures"):
@@ -129,26 +137,67 @@ def _answers(classes: Predictions, numbers: Predictions) -> Table:
     return grid(rows, (*head, "log mol/L", "90% interval"), ("", "left bold"))
 
 
-def _train(
-    output: Path, graphs: Graphs, networks: Mapping[str, Architecture], protocol: Protocol
-) -> Table:
-    """Train the networks, each in a folder of its name; their figures side by side."""
-    from lookhops.cli.shared.progress import epoch_display
-    from lookhops.models import train_into
-    from lookhops.models.provenance import Provenance
+@dataclass(frozen=True)
+class Training:
+    """How the demo trains a model.
+
+    Args:
+        name: What its lines begin with.
+        network: The architecture.
+        folder: Where the model goes.
+        protocol: How it is trained.
+        command: The command that asked for it.
+    """
+
+    name: str
+    network: Architecture
+    folder: Path
+    protocol: Protocol
+    command: str = field(default_factory=command_line)
+
+    def run(self, graphs: Graphs, alone: bool = True) -> dict[str, Any]:
+        """Train it; what ``config.json`` holds."""
+        from lookhops.cli.shared.progress import epoch_display
+        from lookhops.models import train_into
+        from lookhops.models.provenance import Provenance
+
+        options: dict[str, Any] = {
+            "overwrite": True,
+            "provenance": Provenance(command=self.command),
+        }
+        with epoch_display(self.protocol, self.name, alone) as show:
+            return train_into(
+                self.folder, graphs, self.network, self.protocol, on_epoch=show, **options
+            )
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it takes much longer than to start a process."""
+        return len(self.protocol.seeds) * self.protocol.max_epochs >= LONG
+
+
+def _train(trainings: Sequence[tuple[Training, Graphs]]) -> list[dict[str, Any]]:
+    """Train models, side by side on the cores of a CPU; what their ``config.json`` hold."""
+    from lookhops.cores import usable_cores
+    from lookhops.experiments.processes import Processes
+    from lookhops.training.setting import choose_device
+
+    cores = usable_cores() if choose_device("auto").type == "cpu" else 1
+    if cores == 1 or not all(one.is_long for one, _ in trainings):
+        return [one.run(graphs) for one, graphs in trainings]
+    with Processes(min(cores, len(trainings))) as pool:
+        begun = [pool.call(one.run, graphs, False) for one, graphs in trainings]
+        return [one.result() for one in begun]
+
+
+def _figures(graphs: Graphs, trained: Mapping[str, Mapping[str, Any]]) -> Table:
+    """The figures of trained models side by side."""
     from lookhops.tasks import task_of
 
     metrics = [m for m in task_of(graphs).metrics if m.shown and not m.about_calibration]
     metrics = [m for m in metrics if m.name not in NO_ROOM]
-    options: dict[str, Any] = {
-        "overwrite": True,
-        "provenance": Provenance(command=command_line()),
-    }
     rows = []
-    for name, network in networks.items():
-        folder = output / name.lower()
-        with epoch_display(protocol, name) as show:
-            config = train_into(folder, graphs, network, protocol, on_epoch=show, **options)
+    for name, config in trained.items():
         summary = config["metrics"]["summary"]
         found = ((metric, summary[metric.name]) for metric in metrics)
         figures = (m.written(f["mean"], f["std"]).removesuffix(" %") for m, f in found)

@@ -6,11 +6,12 @@ import multiprocessing
 import os
 import pickle
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
 from threading import Lock, Thread
+from typing import Any, TypeVar
 
 import torch
 
@@ -21,9 +22,11 @@ from lookhops.graphs import Graphs
 from lookhops.models.records import RunRecord
 from lookhops.nn.plugins import sources
 
+Found = TypeVar("Found")
+
 
 class Processes:
-    """Processes that train cells on the CPU, each with one thread; started when they are needed.
+    """Processes that train on the CPU, each with one thread; started when they are needed.
 
     Args:
         count: How many at most.
@@ -49,9 +52,19 @@ class Processes:
 
     def submit(self, graphs: Graphs, cell: Cell, seeds: Sequence[int]) -> Future[list[RunRecord]]:
         """Train seeds of a cell in the next process that has nothing to do."""
-        return self._threads.submit(self._train, graphs, cell, seeds)
+        return self.call(_train_cell, graphs, sources(), cell, list(seeds))
 
-    def _train(self, graphs: Graphs, cell: Cell, seeds: Sequence[int]) -> list[RunRecord]:
+    def call(self, work: Callable[..., Found], graphs: Graphs, *rest: Any) -> Future[Found]:
+        """Call a function of a module in the next process that has nothing to do.
+
+        Args:
+            work: The function.
+            graphs: Its first argument, which a process is sent once.
+            rest: Its other arguments.
+        """
+        return self._threads.submit(self._call, work, graphs, rest)
+
+    def _call(self, work: Callable[..., Found], graphs: Graphs, rest: tuple[Any, ...]) -> Found:
         with self._lock:
             if self._stopped:
                 raise LookHopsError("It was stopped before it began.")
@@ -59,10 +72,16 @@ class Processes:
                 self._idle.append(_Process())
                 self._all.append(self._idle[-1])
             process = self._idle.pop()
-        found = process.train(graphs, cell, seeds)
+        found = process.call(work, graphs, rest)
         with self._lock:
             self._idle.append(process)
         return found
+
+
+def _train_cell(
+    graphs: Graphs, plugins: Mapping[str, str], cell: Cell, seeds: Sequence[int]
+) -> list[RunRecord]:
+    return train_with_plugins(plugins, graphs, cell, seeds, "cpu")
 
 
 class _Process:
@@ -78,14 +97,14 @@ class _Process:
         theirs.close()
         self.graphs: Graphs | None = None  # what it has
 
-    def train(self, graphs: Graphs, cell: Cell, seeds: Sequence[int]) -> list[RunRecord]:
-        """Train seeds of a cell there."""
+    def call(self, work: Callable[..., Found], graphs: Graphs, rest: tuple[Any, ...]) -> Found:
+        """Call a function there."""
         new = None if graphs is self.graphs else graphs
         self.graphs = graphs
         try:
             # As bytes: PyTorch would pass tensors through files that both have open.
-            self.connection.send_bytes(pickle.dumps((sources(), new, cell, list(seeds))))
-            found: list[RunRecord] | LookHopsError = pickle.loads(self.connection.recv_bytes())
+            self.connection.send_bytes(pickle.dumps((work, new, rest)))
+            found: Found | LookHopsError = pickle.loads(self.connection.recv_bytes())
         except (EOFError, OSError) as error:
             raise LookHopsError(
                 "The process that trained it ended: was it killed, or was there too little memory? "
@@ -102,20 +121,17 @@ class _Process:
 
 
 def _work(tasks: Connection) -> None:
-    """What the process does: train what it is sent, until whoever sends it ends."""
+    """What the process does: call what it is sent, until whoever sends it ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which ends us
     Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     graphs: Graphs | None = None
     with suppress(EOFError, OSError):
         while True:
-            plugins, new, cell, seeds = pickle.loads(tasks.recv_bytes())
+            work, new, rest = pickle.loads(tasks.recv_bytes())
             graphs = new or graphs
-            assert graphs is not None
             try:
-                found: list[RunRecord] | LookHopsError = train_with_plugins(
-                    plugins, graphs, cell, seeds, "cpu"
-                )
+                found = work(graphs, *rest)
             except LookHopsError as error:
                 found = LookHopsError(str(error))
             tasks.send_bytes(pickle.dumps(found))

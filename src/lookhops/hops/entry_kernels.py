@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import MOST_CHANNELS, ROWS, tl, triton
+from lookhops.hops.kernels import MOST_CHANNELS, blocks_of, tl, triton
 
 
 def entry_products(row_ptr: Tensor, column: Tensor, g: Tensor, x: Tensor) -> Tensor:
@@ -69,39 +69,19 @@ def _launch(
         after: Hops of ``x``; ``left[a]`` has the weight of ``a + after + 1`` hops.
         first: The channel to begin with.
     """
-    width = x.shape[-1]
-    rows, block = row_ptr.numel() - 1, min(triton.next_power_of_2(width - first), MOST_CHANNELS)
+    rows, width = row_ptr.numel() - 1, x.shape[-1]
     slices = 1 if weight is None else weight.shape[:-2].numel()
-    # Narrow rows leave a program little to do: give it more of them.
-    rows_each = ROWS if slices > 1 else max(ROWS, 512 // block)
+    (programs, _), sizes = blocks_of(rows, width - first, slices)
     hops = torch.stack(list(left[1:])) if len(left) > 2 else left[-1]
-    _entry_kernel[(triton.cdiv(rows, rows_each),)](
-        row_ptr,
-        column,
-        left[0],
-        hops,
-        x,
-        weight if weight is not None else x,
-        offset.contiguous() if offset is not None else x,
-        out,
-        rows,
-        rows // slices,
-        width,
-        first,
-        LEFT=len(left),
-        AFTER=after,
-        COUNT=0 if weight is None else weight.shape[-2],
-        DOUBLE=order,
-        HAS_WEIGHT=weight is not None,
-        HAS_OFFSET=offset is not None,
-        ROWS=rows_each,
-        CHANNELS=block,
-        num_warps=4,
-        num_stages=1,
-    )
+    offset = None if offset is None else offset.contiguous()
+    given = (row_ptr, column, left[0], hops, x, weight, offset)
+    count = 0 if weight is None else weight.shape[-2]
+    terms = {"LEFT": len(left), "AFTER": after, "COUNT": count, "DOUBLE": order}
+    _entry_kernel[(programs,)](*given, out, rows, rows // slices, width, first, **terms, **sizes)
 
 
 if triton is not None:
+    from lookhops.hops.kernels import load_rows, load_shift
 
     @triton.jit
     def _entry_kernel(
@@ -121,8 +101,6 @@ if triton is not None:
         AFTER: tl.constexpr,
         COUNT: tl.constexpr,
         DOUBLE: tl.constexpr,
-        HAS_WEIGHT: tl.constexpr,
-        HAS_OFFSET: tl.constexpr,
         ROWS: tl.constexpr,
         CHANNELS: tl.constexpr,
     ):
@@ -142,7 +120,7 @@ if triton is not None:
                 value = tl.load(left + place, mask=mask, other=0.0).to(tl.float32)
             else:
                 value = tl.load(hops + (a - 1) * size + place, mask=mask, other=0.0).to(tl.float32)
-            if HAS_WEIGHT:
+            if weight is not None:
                 there = weight + (part * COUNT + a + AFTER + 1) * width + channel
                 factor = tl.load(there, mask=inside, other=0.0).to(tl.float32)
                 if a > 0:
@@ -151,20 +129,14 @@ if triton is not None:
                     factor *= DOUBLE
                 value *= factor[None, :]
             own += value
-        shift = tl.zeros((CHANNELS,), tl.float32)
-        if HAS_OFFSET:
-            shift = tl.load(offset + part * width + channel, mask=inside, other=0.0).to(tl.float32)
+        shift = load_shift(offset, part, channel, inside, width)
         start = tl.load(row_ptr + row, mask=live, other=0)
         end = tl.load(row_ptr + row + 1, mask=live, other=0)
         for j in range(0, tl.max((end - start).to(tl.int32), axis=0)):
             entry = start + j
             here = entry < end
             source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
-            met = tl.load(
-                x + source[:, None] * width + channel[None, :],
-                mask=here[:, None] & inside[None, :],
-                other=0.0,
-            ).to(tl.float32)
+            met = load_rows(x, source, here, channel, inside, width)
             found = tl.sum(own * (met + shift[None, :]), axis=1)
             found += tl.load(out + entry, mask=here, other=0.0)
             tl.store(out + entry, found, mask=here)

@@ -2,7 +2,9 @@
 """A Triton kernel for NVIDIA GPUs: one hop, a sparse matrix times features.
 
 :func:`multiply` stands for :func:`lookhops.hops.product.multiply`, which tests hold it to. A
-program takes a block of rows and all their channels, so a row of ``x`` is read in one piece.
+program takes a block of rows and all their channels, so a row of ``x`` is read in one piece. Triton
+compiles a kernel anew for each set of arguments that are None: what a kernel can do without is
+passed as None, and needs no flag.
 """
 
 from __future__ import annotations
@@ -46,6 +48,21 @@ def multiply(row_ptr: Tensor, column: Tensor, value: Tensor | None, x: Tensor) -
     return out
 
 
+def blocks_of(rows: int, channels: int, slices: int = 1) -> tuple[tuple[int, int], dict[str, int]]:
+    """The grid and the sizes of programs that each take a block of rows with their channels.
+
+    Args:
+        rows: Of all slices together.
+        channels: Of a row.
+        slices: With several, a block may not cross from one into the next: it has ``ROWS`` rows.
+    """
+    block = min(triton.next_power_of_2(channels), MOST_CHANNELS)
+    # Narrow rows leave a program little to do: give it more of them.
+    each = ROWS if slices > 1 else max(ROWS, 512 // block)
+    sizes = {"ROWS": each, "CHANNELS": block, "num_warps": 4, "num_stages": 1}
+    return (triton.cdiv(rows, each), triton.cdiv(channels, block)), sizes
+
+
 def launch_hop(
     row_ptr: Tensor,
     column: Tensor,
@@ -59,35 +76,30 @@ def launch_hop(
 ) -> None:
     """Write A x, or 2 A x - before, to ``out``; an offset is added to rows of x, or of before."""
     rows, channels = out.shape
-    block = min(triton.next_power_of_2(channels), MOST_CHANNELS)
-    # Narrow rows leave a program little to do: give it more of them.
-    rows_each = ROWS if slices > 1 else max(ROWS, 512 // block)
-    _hop_kernel[(triton.cdiv(rows, rows_each), triton.cdiv(channels, block))](
-        row_ptr,
-        column,
-        value if value is not None else x,
-        x,
-        before if before is not None else x,
-        offset if offset is not None else before_offset if before_offset is not None else x,
-        out,
-        rows,
-        rows // slices,
-        channels,
-        HAS_VALUE=value is not None,
-        HAS_BEFORE=before is not None,
-        HAS_OFFSET=offset is not None,
-        BEFORE_OFFSET=before_offset is not None,
-        ROWS=rows_each,
-        CHANNELS=block,
-        num_warps=4,
-        num_stages=1,
-    )
+    grid, sizes = blocks_of(rows, channels, slices)
+    given = (row_ptr, column, value, x, before, offset, before_offset)
+    _hop_kernel[grid](*given, out, rows, rows // slices, channels, **sizes)
 
 
 if triton is not None:
 
     @triton.jit
-    def gather_rows(row_ptr, column, value, x, row, live, channel, inside, width, shift, HAS_VALUE):
+    def load_rows(x, row, live, channel, inside, width):
+        """Rows of x in single precision, zero where they are not live."""
+        place = x + row[:, None] * width + channel[None, :]
+        return tl.load(place, mask=live[:, None] & inside[None, :], other=0.0).to(tl.float32)
+
+    @triton.jit
+    def load_shift(offset, part, channel, inside, width):
+        """What is added to the rows of a slice: zero where there is no offset."""
+        if offset is None:
+            shift = tl.zeros((channel.shape[0],), tl.float32)
+        else:
+            shift = tl.load(offset + part * width + channel, mask=inside, other=0.0).to(tl.float32)
+        return shift
+
+    @triton.jit
+    def gather_rows(row_ptr, column, value, x, row, live, channel, inside, width, shift):
         """Sum over each row's entries of value times the (shifted) row of x in its column."""
         start = tl.load(row_ptr + row, mask=live, other=0)
         end = tl.load(row_ptr + row + 1, mask=live, other=0)
@@ -96,13 +108,9 @@ if triton is not None:
             entry = start + j
             here = entry < end
             source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
-            part = tl.load(
-                x + source[:, None] * width + channel[None, :],
-                mask=here[:, None] & inside[None, :],
-                other=0.0,
-            ).to(tl.float32)
+            part = load_rows(x, source, here, channel, inside, width)
             part = tl.where(here[:, None], part + shift[None, :], 0.0)
-            if HAS_VALUE:
+            if value is not None:
                 part *= tl.load(value + entry, mask=here, other=0.0).to(tl.float32)[:, None]
             total += part
         return total
@@ -115,14 +123,11 @@ if triton is not None:
         x,
         before,
         offset,
+        before_offset,
         out,
         rows,
         rows_a_slice,
         width,
-        HAS_VALUE: tl.constexpr,
-        HAS_BEFORE: tl.constexpr,
-        HAS_OFFSET: tl.constexpr,
-        BEFORE_OFFSET: tl.constexpr,
         ROWS: tl.constexpr,
         CHANNELS: tl.constexpr,
     ):
@@ -132,19 +137,14 @@ if triton is not None:
         channel = tl.program_id(1) * CHANNELS + tl.arange(0, CHANNELS)
         live = row < rows
         inside = channel < width
-        shift = tl.zeros((CHANNELS,), tl.float32)
-        if HAS_OFFSET or BEFORE_OFFSET:
-            part = (block * ROWS) // rows_a_slice
-            shift = tl.load(offset + part * width + channel, mask=inside, other=0.0).to(tl.float32)
-        hop_shift = shift if HAS_OFFSET else shift * 0
-        total = gather_rows(
-            row_ptr, column, value, x, row, live, channel, inside, width, hop_shift, HAS_VALUE
-        )
+        part = (block * ROWS) // rows_a_slice  # which slice this block belongs to
+        shift = load_shift(offset, part, channel, inside, width)
+        total = gather_rows(row_ptr, column, value, x, row, live, channel, inside, width, shift)
         place = row.to(tl.int64)[:, None] * width + channel[None, :]
         mask = live[:, None] & inside[None, :]
-        if HAS_BEFORE:
+        if before is not None:
             earlier = tl.load(before + place, mask=mask, other=0.0).to(tl.float32)
-            if BEFORE_OFFSET:
-                earlier += shift[None, :]
+            if before_offset is not None:
+                earlier += load_shift(before_offset, part, channel, inside, width)[None, :]
             total = 2 * total - earlier
         tl.store(out + place, total.to(out.dtype.element_ty), mask=mask)

@@ -58,28 +58,22 @@ def merge(
     if other is not None:
         shape_of_sums = (slices * programs, count + 2, channels)
         sums = torch.empty(shape_of_sums, dtype=torch.float32, device=x.device)
+    given = (weight, bias, other, offset)
     _merge_kernel[(slices * programs,)](
         row_ptr,
         column,
-        value if value is not None else flat,
+        value,
         flat,
-        hops if count > 2 else flat,
-        weight.contiguous(),
-        bias.contiguous() if bias is not None else flat,
-        other.contiguous() if other is not None else flat,
-        offset.contiguous() if offset is not None else flat,
+        hops if count > 2 else None,
+        *(None if one is None else one.contiguous() for one in given),
         total,
-        sums if sums is not None else flat,
+        sums,
         rows,
         rows // slices,
         programs,
         channels,
         K=count - 1,
         CHEBYSHEV=order == 2,
-        HAS_VALUE=value is not None,
-        HAS_BIAS=bias is not None,
-        HAS_OTHER=other is not None,
-        HAS_OFFSET=offset is not None,
         ROWS=ROWS,
         BLOCKS=blocks,
         SUMS=triton.next_power_of_2(count + 2),
@@ -113,7 +107,7 @@ def _hops_but_the_last(
 
 
 if triton is not None:
-    from lookhops.hops.kernels import gather_rows
+    from lookhops.hops.kernels import gather_rows, load_shift
 
     @triton.jit
     def _merge_kernel(
@@ -134,10 +128,6 @@ if triton is not None:
         width,
         K: tl.constexpr,
         CHEBYSHEV: tl.constexpr,
-        HAS_VALUE: tl.constexpr,
-        HAS_BIAS: tl.constexpr,
-        HAS_OTHER: tl.constexpr,
-        HAS_OFFSET: tl.constexpr,
         ROWS: tl.constexpr,
         BLOCKS: tl.constexpr,
         SUMS: tl.constexpr,
@@ -156,13 +146,9 @@ if triton is not None:
         inside = channel < width
         size = tl.zeros((), tl.int64) + rows * width
         weight += part * (K + 1) * width + channel
-        shift = tl.zeros((CHANNELS,), tl.float32)
-        if HAS_OFFSET:
-            shift = tl.load(offset + part * width + channel, mask=inside, other=0.0).to(tl.float32)
-        hop_shift = shift * 0 if HAS_OTHER else shift
-        own = tl.zeros((CHANNELS,), tl.float32)
-        if HAS_BIAS:
-            own = tl.load(bias + part * width + channel, mask=inside, other=0.0).to(tl.float32)
+        shift = load_shift(offset, part, channel, inside, width)
+        hop_shift = shift if other is None else shift * 0
+        own = load_shift(bias, part, channel, inside, width)
         number = tl.arange(0, SUMS)[:, None]
         found = tl.zeros((SUMS, CHANNELS), tl.float32)
 
@@ -172,7 +158,7 @@ if triton is not None:
             place = row.to(tl.int64)[:, None] * width + channel[None, :]
             mask = live[:, None] & inside[None, :]
             hop = tl.load(x + place, mask=mask, other=0.0).to(tl.float32)
-            if HAS_OTHER:
+            if other is not None:
                 with_other = tl.load(other + place, mask=mask, other=0.0).to(tl.float32)
                 with_other = tl.where(mask, with_other + shift[None, :], 0.0)
                 found += tl.where(number == 0, tl.sum(hop, axis=0)[None, :], 0.0)
@@ -190,17 +176,7 @@ if triton is not None:
                         else:
                             last, by = hops + (K - 2) * size, hop_shift * 0
                         now = gather_rows(
-                            row_ptr,
-                            column,
-                            value,
-                            last,
-                            row,
-                            live,
-                            channel,
-                            inside,
-                            width,
-                            by,
-                            HAS_VALUE,
+                            row_ptr, column, value, last, row, live, channel, inside, width, by
                         )
                         if CHEBYSHEV and K > 1:
                             now = 2 * now - before
@@ -208,13 +184,13 @@ if triton is not None:
                     hop = now
                 factor = tl.load(weight + j * width, mask=inside, other=0.0).to(tl.float32)
                 merged += hop * factor[None, :]
-                if HAS_OTHER:
+                if other is not None:
                     products = tl.sum(hop * with_other, axis=0)
                     found += tl.where(number == j + 1, products[None, :], 0.0)
-            if HAS_OTHER:
+            if other is not None:
                 merged = tl.where(mask, merged, 0.0)
                 found += tl.where(number == K + 2, tl.sum(merged, axis=0)[None, :], 0.0)
             tl.store(total + place, merged.to(total.dtype.element_ty), mask=mask)
-        if HAS_OTHER:
+        if other is not None:
             there = sums + (program * (K + 3) + number) * width + channel[None, :]
             tl.store(there, found, mask=(number < K + 3) & inside[None, :])

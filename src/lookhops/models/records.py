@@ -27,7 +27,8 @@ def _required(task: type[Task], parameters: Any = Positive) -> AtLeast:
     metrics = {
         **dict.fromkeys((task.main.name, f"val_{task.main.name}"), main),
         **dict.fromkeys(shares, Share | None),
-        **dict.fromkeys(("seconds", "seconds_per_epoch"), NotNegative),
+        "seconds": NotNegative,
+        "seconds_per_epoch": NotNegative | None,  # none where others shared the machine
         **dict.fromkeys(("train_graphs", "test_graphs"), Positive),
         **dict.fromkeys(("epochs", "best_epoch", "val_graphs"), Count),
         "parameters": parameters,

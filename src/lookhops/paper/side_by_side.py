@@ -28,7 +28,7 @@ LEGEND = (
 COST = (
     f"Parameters and time are those on {COST_DATASET}. Time is 50 times the median epoch among the "
     "2nd to the 30th, training and validation together, in seconds; where seeds were trained "
-    "together it is one seed's share."
+    "together it is one seed's share. A row that only trained while others shared the GPU has none."
 )
 #: What the paper's names of its own rows mean.
 ROW_NAMES = (
@@ -99,11 +99,14 @@ def _cost(results: Results, row: Row, records: list[dict[str, Any]]) -> list[lis
     parameters, seconds = [NONE], [NONE]
     if mine is not None:
         epochs = mine.metrics["seconds_per_epoch"]
-        count, time = mine.parameters, 50 * sum(epochs) / len(epochs)
-        parameters, seconds = [f"**{count / 1000:.1f}k**"], [f"**{time:.3g} s**"]
-        if mine.device != results.device:
-            seconds.append(f"on {mine.device}")
-        record |= {"parameters": count, "seconds_50_epochs": time}
+        parameters = [f"**{mine.parameters / 1000:.1f}k**"]
+        record["parameters"] = mine.parameters
+        if None not in epochs:
+            time = 50 * sum(epochs) / len(epochs)
+            seconds = [f"**{time:.3g} s**"]
+            if mine.device != results.device:
+                seconds.append(f"on {mine.device}")
+            record["seconds_50_epochs"] = time
     if theirs is not None:
         parameters.append(f"{theirs[0]}k")
         seconds.append(f"{theirs[1]} s")

@@ -11,16 +11,13 @@ from lookhops.datasets.splits import PARTS
 from lookhops.encoding.scale import Scales
 from lookhops.nn import Convolution, GraphNetwork
 from lookhops.training.batches import plan_of
-from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments, with_layers
+from lookhops.training.engine import Engine, with_layers
 from lookhops.training.feed import Feed, Resident, Streamed
 from lookhops.training.gather import Capacity, Gatherer
+from lookhops.training.member_weights import MemberWeights, Weights
 from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
 from lookhops.training.recording import Recorder, Step
-
-Weights = Mapping[str, Tensor]
-#: The parameter that has a row for each neighbourhood of a member's vocabulary.
-TABLE = "fingerprint.weight"
 
 
 def stackable(model: GraphNetwork) -> bool:
@@ -54,19 +51,11 @@ class StackedEngine(Engine):
             self.told = [own.whole.columns(self.whole) for own in self.learnt]
         self.counts = self.nodes.numpy(), graphs.edge_ptr.diff().cpu().numpy()
         self.fixed_shapes = all(getattr(pool, "fixed_shapes", True) for pool in self.model.pools)
-        self.members = list(range(len(models)))  # those that are still in the stack
-        self.retired: dict[int, dict[str, Tensor]] = {}  # the kept weights of the others
-        now = self._stack([dict(model.named_parameters()) for model in models])
-        self._fill(now, now)
+        sizes = [own.whole.num_neighbourhoods for own in self.learnt]
+        self.stack = MemberWeights(models, self.names, sizes, self.begin)
+        self._fill()
 
-    # ---------------------------------------------------------------- the stack
-
-    def _stack(self, each: Sequence[Weights]) -> dict[str, Tensor]:
-        """The weights of several members with a leading axis, on the device."""
-        return {
-            key: padded_stack([one[key].detach().to(self.device, self.dtype) for one in each])
-            for key in each[0]
-        }
+    # ---------------------------------------------------------------- the members
 
     def _feed(self, members: Sequence[int]) -> Feed:
         """Where the batches of these members come from."""
@@ -80,16 +69,9 @@ class StackedEngine(Engine):
         entries = None if self.entries is None else self.entries[list(members)]
         return Streamed(self.windows, self.model, learnt, entries, scales)
 
-    def _own(self, member: int, key: str, value: Tensor) -> Tensor:
-        """A member's slice of a stack, without what pads its table of neighbourhoods."""
-        known = self.learnt[member].whole.num_neighbourhoods
-        return value[:known] if key.endswith(TABLE) else value
-
-    def _fill(self, now: Weights, kept: Weights) -> None:
-        """Make the stack of the present members with these weights and a fresh optimiser."""
-        self.now = {key: value.clone().requires_grad_() for key, value in now.items()}
-        self.kept = {key: value.clone() for key, value in kept.items()}
-        self.optimizer = self.begin(self.now.values(), self.members)
+    def _fill(self) -> None:
+        """Make all that the members need who are in the stack now."""
+        self.members = self.stack.members
         known = [one for m in self.members if (one := self.fitted_each[m]) is not None]
         self.fitted = torch.stack(known) if known else None
         self.plans = {part: self._plan(part, self.members) for part in PARTS}
@@ -103,7 +85,7 @@ class StackedEngine(Engine):
         self.key = torch.zeros(len(self.members), dtype=torch.long, device=self.device)
         self.sums = torch.zeros(4, len(self.members), dtype=torch.float64, device=self.device)
         fixed = self.fixed_shapes and self.workers.recordable
-        self.recorder = Recorder(self.optimizer, self.sums, fixed)
+        self.recorder = Recorder(self.stack.optimizer, self.sums, fixed)
         self.ahead: tuple[int, Tensor] | None = None  # the next epoch and its batches
 
     def _plan(self, part: str, members: Sequence[int]) -> Tensor:
@@ -121,10 +103,8 @@ class StackedEngine(Engine):
         still = [member for member in self.members if not done[member]]
         if not still or len(still) > len(self.members) // 2:
             return
-        state, weights = self.state(), self.weights()
-        self.retired |= {m: weights[m] for m in self.members if m not in still}
-        self.members = still
-        self._load(state)
+        self.stack.retire(still)
+        self._fill()
 
     # ---------------------------------------------------------------- steps
 
@@ -145,7 +125,7 @@ class StackedEngine(Engine):
         self.model.train()
         index = self.orders["train"].index_select(1, number).squeeze(1)
         output, target, real, added = self._outputs(
-            index, self.capacity, self.now, self.feed, self.key
+            index, self.capacity, self.stack.now, self.feed, self.key
         )
         if self.workers.alone:
             losses, _ = self.task.losses(output, target, self.fitted, real)
@@ -153,16 +133,16 @@ class StackedEngine(Engine):
         else:
             losses, graphs = self.loss(output, target, self.fitted, added, real)
         losses.sum().backward()
-        self.workers.add_gradients(self.now.values())
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        self.workers.add_gradients(self.stack.now.values())
+        self.stack.optimizer.step()
+        self.stack.optimizer.zero_grad(set_to_none=True)
         self._add(0, losses.detach(), graphs)
 
     @torch.no_grad()
     def _val_step(self, number: Tensor) -> None:
         self.model.eval()
         index = self.orders["val"].index_select(1, number).squeeze(1)
-        output, target, real, _ = self._outputs(index, self.capacity, self.now, self.feed)
+        output, target, real, _ = self._outputs(index, self.capacity, self.stack.now, self.feed)
         self.val_outputs.index_copy_(1, self.taken + number, output.unsqueeze(1))
         self._add(0, *self.task.losses(output, target, self.fitted, real))
         self._add(2, *self.task.scores(output, target, self.fitted, real))
@@ -253,7 +233,7 @@ class StackedEngine(Engine):
     def predict(self, part: str) -> list[Tensor]:
         """Outputs for a part with the kept weights of each member, retired ones too."""
         everybody = range(len(self.seeds))
-        plan, weights = self._plan(part, everybody), self._stack(self.weights())
+        plan, weights = self._plan(part, everybody), self.stack.stacked(self.weights())
         feed = self._feed(everybody)
         feed.reserve(plan)
         tells_edges = self.model.edge_channels > 0
@@ -288,67 +268,19 @@ class StackedEngine(Engine):
         out[self.members] = values
         return out
 
-    @torch.no_grad()
     def remember(self, better: Tensor) -> None:
         """Keep the present weights of the members where ``better`` is true."""
-        chosen = better[self.members].to(self.device)
-        for key, value in self.now.items():
-            mask = chosen.view(-1, *[1] * (value.dim() - 1))
-            self.kept[key].copy_(torch.where(mask, value, self.kept[key]))
+        self.stack.remember(better)
 
     def weights(self) -> list[dict[str, Tensor]]:
         """The kept weights of each member."""
-        host = {key: value.cpu() for key, value in self.kept.items()}
-        present = {
-            member: {key: self._own(member, key, value[i]) for key, value in host.items()}
-            for i, member in enumerate(self.members)
-        }
-        everybody = self.retired | present
-        return [everybody[member] for member in range(len(self.seeds))]
+        return self.stack.each()
 
     def state(self) -> dict[str, Tensor]:
         """Weights, kept weights and Adam's moments of each member."""
-        parts = {"now": self.now, "kept": self.kept, **moments(self.optimizer, self.now)}
-        state = {}
-        for part, values in parts.items():
-            for key, value in values.items():
-                shared = value.dim() == 0  # Adam's count of steps
-                for i, member in enumerate(self.members):
-                    own = value if shared else self._own(member, key, value[i])
-                    own = own.detach().cpu().clone()
-                    state[f"{self.names[member]}.{part}.{key}"] = own
-        for member, weights in self.retired.items():
-            state |= {f"{self.names[member]}.kept.{key}": v for key, v in weights.items()}
-        return state
+        return self.stack.state()
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
         """Go on from what :meth:`state` gave."""
-        check_state(state, self.names)
-        everybody = range(len(self.seeds))
-        self.members = [m for m in everybody if entries(state, self.names[m], "now")]
-        gone = [member for member in everybody if member not in self.members]
-        self.retired = {member: entries(state, self.names[member], "kept") for member in gone}
-        self._load(state)
-
-    def _load(self, state: Mapping[str, Tensor]) -> None:
-        """Fill the stack of the present members from a state."""
-
-        def stacked(what: str) -> dict[str, Tensor]:
-            return self._stack([entries(state, self.names[m], what) for m in self.members])
-
-        self._fill(stacked("now"), stacked("kept"))
-        own = {moment: stacked(f"adam-{moment}") for moment in MOMENTS}
-        for key, value in self.now.items():
-            if key in own["step"]:
-                self.optimizer.state[value] = {
-                    "step": own["step"][key][0].float(),
-                    "exp_avg": own["exp_avg"][key],
-                    "exp_avg_sq": own["exp_avg_sq"][key],
-                }
-
-
-def padded_stack(values: Sequence[Tensor]) -> Tensor:
-    """Values of members with a leading axis; tables of neighbourhoods as long as the longest."""
-    if values[0].dim() < 2:
-        return torch.stack(list(values))
-    return torch.nn.utils.rnn.pad_sequence(list(values), batch_first=True)
+        self.stack.restore(state)
+        self._fill()

@@ -25,26 +25,28 @@ QUIET = 30.0
 ALL = "all graphs"
 
 
-def progress_bar(*columns: ProgressColumn) -> Progress:
+def progress_bar(*columns: ProgressColumn, shown: bool = True) -> Progress:
     """A bar on stderr, where someone sees it: what is done, the bar, ``columns``, the time."""
     parts = (TextColumn("{task.description}"), BarColumn(bar_width=20), *columns)
-    return Progress(
-        *parts, TimeElapsedColumn(), console=err, transient=True, disable=not err.is_terminal
-    )
+    shown = shown and err.is_terminal
+    return Progress(*parts, TimeElapsedColumn(), console=err, transient=True, disable=not shown)
 
 
 @contextmanager
-def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epoch], None]]:
+def epoch_display(
+    protocol: Protocol, title: str = "", alone: bool = True
+) -> Iterator[Callable[[Epoch], None]]:
     """A function that shows an epoch: in a bar on a terminal, else by a line now and then.
 
     Args:
         protocol: Says when a run is done; that is told in a line everywhere.
         title: Goes before each line.
+        alone: Whether nobody else writes meanwhile; lines of others would tear a bar.
     """
     title = f"{title}, " if title else ""
     reported: set[str] = set()
     total = len(protocol.seeds) * protocol.members
-    spoken = time.monotonic()
+    spoken, as_bar = time.monotonic(), alone and err.is_terminal
 
     def show(progress: Epoch) -> None:
         nonlocal spoken
@@ -57,7 +59,7 @@ def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epo
                 figures += f"  {name} {sum(row[key] for row in last) / len(last):.3f}"
         which = _which(going)
         bar.update(task, completed=epoch, description=f"{title}{which}", figures=figures)
-        if not err.is_terminal and time.monotonic() - spoken > QUIET:
+        if not as_bar and time.monotonic() - spoken > QUIET:
             spoken = time.monotonic()
             print_line(f"{title}{which}: {figures}", err)
         for run in progress.runs if which != ALL else ():
@@ -66,7 +68,7 @@ def epoch_display(protocol: Protocol, title: str = "") -> Iterator[Callable[[Epo
                 name = f"seed {run.seed}" + (f", member {run.member}" if run.member else "")
                 print_line(f"{title}{name} ({len(reported)} of {total}): {_ending(run)}", err)
 
-    with progress_bar(TextColumn("{task.fields[figures]}")) as bar:
+    with progress_bar(TextColumn("{task.fields[figures]}"), shown=as_bar) as bar:
         task = bar.add_task("", total=protocol.max_epochs, figures="")
         yield show
 

@@ -21,21 +21,8 @@ class Activate(torch.autograd.Function):
         z = z.contiguous()
         x = torch.empty_like(z)
         scale = torch.empty(rows, dtype=torch.float32, device=z.device)
-        sizes = {"CHANNELS": triton.next_power_of_2(width), "num_warps": 4}
-        _activate_kernel[(triton.cdiv(rows, ROWS),)](
-            z,
-            z if score is None else score,
-            z if alive is None else alive,
-            x,
-            scale,
-            rows,
-            width,
-            HAS_SCORE=score is not None,
-            HAS_ALIVE=alive is not None,
-            NORMALIZE=normalize,
-            ROWS=ROWS,
-            **sizes,
-        )
+        grid, sizes = _blocks_of(rows, width)
+        _activate_kernel[grid](z, score, alive, x, scale, rows, width, NORMALIZE=normalize, **sizes)
         read, ties, count = _readout(x, alive, start, end)
         ctx.save_for_backward(z, score, graph, alive, scale, read, ties, count)
         ctx.normalize = normalize
@@ -81,21 +68,9 @@ def _readout(x, alive, start, end):
     parts = min(triton.next_power_of_2(max(rows // max(graphs * ROWS_A_PART, 1), 1)), 64)
     found = torch.empty(graphs, parts, 3, width, dtype=torch.float32, device=x.device)
     count = torch.empty(graphs, parts, dtype=torch.float32, device=x.device)
-    _readout_kernel[(graphs, parts)](
-        x,
-        x if alive is None else alive,
-        start,
-        end,
-        found,
-        count,
-        width,
-        parts,
-        HAS_ALIVE=alive is not None,
-        WHOLE=parts == 1,
-        ROWS=ROWS,
-        CHANNELS=triton.next_power_of_2(width),
-        num_warps=1,
-    )
+    sizes = {"ROWS": ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": 1}
+    given = (x, alive, start, end)
+    _readout_kernel[graphs, parts](*given, found, count, width, parts, WHOLE=parts == 1, **sizes)
     if parts == 1:
         read = found[:, 0, :2].flatten(1).to(x.dtype).contiguous()
         return read, found[:, 0, 2], count[:, 0]
@@ -119,33 +94,33 @@ def _backward(z, score, alive, graph, scale, read, share, grad_x, normalize, rel
     rows, width = z.shape
     grad_z = torch.empty_like(z)
     grad_score = None if score is None else torch.empty_like(score)
-    _activate_backward_kernel[(triton.cdiv(rows, ROWS),)](
-        z,
-        z if score is None else score,
-        z if alive is None else alive,
-        graph,
-        z if scale is None else scale,
-        read,
-        share,
-        z if grad_x is None else grad_x.contiguous(),
-        grad_z,
-        grad_z if grad_score is None else grad_score,
-        rows,
-        width,
-        HAS_SCORE=score is not None,
-        HAS_ALIVE=alive is not None,
-        HAS_SCALE=scale is not None,
-        HAS_GRAD=grad_x is not None,
-        NORMALIZE=normalize,
-        RELU=relu,
-        ROWS=ROWS,
-        CHANNELS=triton.next_power_of_2(width),
-        num_warps=4,
+    grad_x = None if grad_x is None else grad_x.contiguous()
+    given = (z, score, alive, graph, scale, read, share, grad_x)
+    grid, sizes = _blocks_of(rows, width)
+    _activate_backward_kernel[grid](
+        *given, grad_z, grad_score, rows, width, NORMALIZE=normalize, RELU=relu, **sizes
     )
     return grad_z, grad_score
 
 
+def _blocks_of(rows, width):
+    """The grid and the sizes of programs that each take whole rows."""
+    sizes = {"ROWS": ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": 4}
+    return (triton.cdiv(rows, ROWS),), sizes
+
+
 if triton is not None:
+
+    @triton.jit
+    def _load_block(z, rows, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+        """Rows and channels of this program, which exist, their elements' places and values."""
+        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        channel = tl.arange(0, CHANNELS)
+        live, inside = row < rows, channel < width
+        place = row.to(tl.int64)[:, None] * width + channel[None, :]
+        mask = live[:, None] & inside[None, :]
+        value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+        return row, live, channel, inside, place, mask, value
 
     @triton.jit
     def _activate_kernel(
@@ -156,28 +131,21 @@ if triton is not None:
         scale,
         rows,
         width,
-        HAS_SCORE: tl.constexpr,
-        HAS_ALIVE: tl.constexpr,
         NORMALIZE: tl.constexpr,
         ROWS: tl.constexpr,
         CHANNELS: tl.constexpr,
     ):
         """x = relu(score z / |z|), zero for dead nodes; scale = 1 / |z|."""
-        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-        channel = tl.arange(0, CHANNELS)
-        live = row < rows
-        mask = live[:, None] & (channel < width)[None, :]
-        place = row.to(tl.int64)[:, None] * width + channel[None, :]
-        value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+        row, live, _, _, place, mask, value = _load_block(z, rows, width, ROWS, CHANNELS)
         factor = tl.full((ROWS,), 1.0, tl.float32)
         if NORMALIZE:
             norm = tl.sqrt(tl.sum(value * value, axis=1))
             factor = 1.0 / tl.where(norm > 1e-12, norm, 1.0)
         tl.store(scale + row, factor, mask=live)
-        if HAS_SCORE:
+        if score is not None:
             factor *= tl.load(score + row, mask=live, other=0.0).to(tl.float32)
         value = tl.maximum(value * factor[:, None], 0.0)
-        if HAS_ALIVE:
+        if alive is not None:
             value = tl.where(tl.load(alive + row, mask=live, other=0)[:, None] != 0, value, 0.0)
         tl.store(x + place, value.to(x.dtype.element_ty), mask=mask)
 
@@ -191,7 +159,6 @@ if triton is not None:
         count,
         width,
         parts,
-        HAS_ALIVE: tl.constexpr,
         WHOLE: tl.constexpr,
         ROWS: tl.constexpr,
         CHANNELS: tl.constexpr,
@@ -217,7 +184,7 @@ if triton is not None:
             for i in tl.static_range(ROWS):
                 row = begin + i
                 live = row < last
-                if HAS_ALIVE:
+                if alive is not None:
                     live = live & (tl.load(alive + row, mask=live, other=0) != 0)
                 here = channel < tl.where(live, width, 0)
                 place = x + row.to(tl.int64) * width + channel
@@ -252,28 +219,19 @@ if triton is not None:
         grad_score,
         rows,
         width,
-        HAS_SCORE: tl.constexpr,
-        HAS_ALIVE: tl.constexpr,
-        HAS_SCALE: tl.constexpr,
-        HAS_GRAD: tl.constexpr,
         NORMALIZE: tl.constexpr,
         RELU: tl.constexpr,
         ROWS: tl.constexpr,
         CHANNELS: tl.constexpr,
     ):
         """Gradients of z and score from those of x and of the readout."""
-        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-        channel = tl.arange(0, CHANNELS)
-        live = row < rows
-        inside = channel < width
-        mask = live[:, None] & inside[None, :]
-        place = row.to(tl.int64)[:, None] * width + channel[None, :]
-        value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+        block = _load_block(z, rows, width, ROWS, CHANNELS)
+        row, live, channel, inside, place, mask, value = block
         unit = tl.full((ROWS,), 1.0, tl.float32)
-        if HAS_SCALE:
+        if scale is not None:
             unit = tl.load(scale + row, mask=live, other=0.0)
         weight = tl.full((ROWS,), 1.0, tl.float32)
-        if HAS_SCORE:
+        if score is not None:
             weight = tl.load(score + row, mask=live, other=0.0).to(tl.float32)
         direction = value * unit[:, None]
         x = value * (unit * weight)[:, None]
@@ -281,7 +239,7 @@ if triton is not None:
             x = tl.maximum(x, 0.0)
         x = x.to(read.dtype.element_ty).to(tl.float32)  # as it was when the maximum was taken
         counts = live
-        if HAS_ALIVE:
+        if alive is not None:
             counts = live & (tl.load(alive + row, mask=live, other=0) != 0)
         where = tl.load(graph + row, mask=counts, other=0).to(tl.int64)
         place_read = where[:, None] * (2 * width) + channel[None, :]
@@ -290,15 +248,15 @@ if triton is not None:
         highest = tl.load(read + place_read, mask=here, other=0.0).to(tl.float32)
         of_maximum = tl.load(share + place_read, mask=here, other=0.0)
         grad += tl.where(x == highest, of_maximum, 0.0)
-        if HAS_GRAD:
+        if grad_x is not None:
             grad += tl.load(grad_x + place, mask=mask, other=0.0).to(tl.float32)
         if RELU:
             grad = tl.where(x > 0, grad, 0.0)
         grad = tl.where(here, grad, 0.0)
-        along = tl.sum(grad * direction, axis=1)
-        if HAS_SCORE:
-            tl.store(grad_score + row, along.to(grad_score.dtype.element_ty), mask=live)
+        slope = tl.sum(grad * direction, axis=1)
+        if score is not None:
+            tl.store(grad_score + row, slope.to(grad_score.dtype.element_ty), mask=live)
         if NORMALIZE:
-            grad = grad - direction * along[:, None]
+            grad = grad - direction * slope[:, None]
         grad = grad * (unit * weight)[:, None]
         tl.store(grad_z + place, grad.to(grad_z.dtype.element_ty), mask=mask)

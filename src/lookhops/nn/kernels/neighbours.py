@@ -5,9 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from lookhops.hops.kernels import tl, triton
-
-ROWS = 8  # rows a program takes
+from lookhops.hops.kernels import blocks_of, tl, triton
 
 
 class NeighbourMax(torch.autograd.Function):
@@ -36,21 +34,10 @@ class NeighbourMax(torch.autograd.Function):
 
 def _launch_neighbours(row_ptr, column, own, theirs, weight, out, what):
     rows, width = out.shape
-    block = min(triton.next_power_of_2(width), 1024)
-    _neighbours_kernel[(triton.cdiv(rows, ROWS), triton.cdiv(width, block))](
-        row_ptr.int(),
-        column.int(),
-        own,
-        theirs,
-        weight.contiguous(),
-        out,
-        rows,
-        width,
-        WHAT=what,
-        ROWS=ROWS,
-        CHANNELS=block,
-        num_warps=4,
-        num_stages=1,
+    grid, sizes = blocks_of(rows, width)
+    entries = row_ptr.int(), column.int()
+    _neighbours_kernel[grid](
+        *entries, own, theirs, weight.contiguous(), out, rows, width, WHAT=what, **sizes
     )
 
 

@@ -41,21 +41,11 @@ def keep_top(
     cut = torch.empty(2, start.numel(), dtype=torch.float32, device=score.device)
     wanted = torch.empty(start.numel(), dtype=torch.int32, device=score.device)
     grid = (triton.cdiv(score.numel(), BLOCK),)
-    every = score if alive is None else alive
-    nodes = (score, graph, start, end, every)
-    options = {"HAS_ALIVE": alive is not None, "BLOCK": BLOCK, "num_warps": 4}
-    _cut_kernel[grid](
-        *nodes,
-        score if size is None else size.contiguous(),
-        cut[0],
-        cut[1],
-        wanted,
-        score.numel(),
-        RATIO=float(ratio),
-        NEAR=near,
-        **options,
-    )
-    _keep_kernel[grid](*nodes, cut[0], cut[1], wanted, keep, score.numel(), **options)
+    nodes, sizes = (score, graph, start, end, alive), {"BLOCK": BLOCK, "num_warps": 4}
+    found, count = (*cut.unbind(), wanted), score.numel()
+    size = score if size is None else size.contiguous()
+    _cut_kernel[grid](*nodes, size, *found, count, RATIO=float(ratio), NEAR=near, **sizes)
+    _keep_kernel[grid](*nodes, *found, keep, count, **sizes)
     return keep
 
 
@@ -66,6 +56,13 @@ if triton is not None:
         """Scores in single precision; NaN is above all."""
         value = tl.load(score + place, mask=mask, other=0.0).to(tl.float32)
         return tl.where(value != value, float("inf"), value)
+
+    @triton.jit
+    def _living(alive, node, mask):
+        """Which of these nodes count."""
+        if alive is not None:
+            mask = mask & (tl.load(alive + node, mask=mask, other=0) != 0)
+        return mask
 
     @triton.jit
     def _cut_kernel(
@@ -81,14 +78,11 @@ if triton is not None:
         nodes,
         RATIO: tl.constexpr,
         NEAR: tl.constexpr,
-        HAS_ALIVE: tl.constexpr,
         BLOCK: tl.constexpr,
     ):
         """Of each graph wanted = ceil(ratio n), and what counts as equal to its last kept score."""
         node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
-        counts = node < nodes
-        if HAS_ALIVE:
-            counts = counts & (tl.load(alive + node, mask=counts, other=0) != 0)
+        counts = _living(alive, node, node < nodes)
         own = _load(score, node, counts)
         where = tl.load(graph + node, mask=counts, other=0)
         first = tl.load(start + where, mask=counts, other=0)
@@ -99,9 +93,7 @@ if triton is not None:
         largest = tl.zeros((BLOCK,), tl.float32)
         for i in range(0, tl.max(length, axis=0)):
             there = first + i
-            rival = there < last
-            if HAS_ALIVE:
-                rival = rival & (tl.load(alive + there, mask=rival, other=0) != 0)
+            rival = _living(alive, there, there < last)
             other = _load(score, there, rival)
             beats = (other > own) | ((other == own) & (there < node))
             rank += (rival & beats).to(tl.int32)
@@ -127,15 +119,12 @@ if triton is not None:
         wanted,
         keep,
         nodes,
-        HAS_ALIVE: tl.constexpr,
         BLOCK: tl.constexpr,
     ):
         """keep = above, or rank < wanted; of equal scores the earlier node ranks higher."""
         node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         inside = node < nodes
-        counts = inside
-        if HAS_ALIVE:
-            counts = counts & (tl.load(alive + node, mask=inside, other=0) != 0)
+        counts = _living(alive, node, inside)
         own = _load(score, node, counts)
         where = tl.load(graph + node, mask=counts, other=0)
         below = tl.load(low + where, mask=counts, other=0.0)
@@ -147,9 +136,7 @@ if triton is not None:
         rank = tl.zeros((BLOCK,), tl.int32)
         for i in range(0, tl.max(length, axis=0)):
             there = first + i
-            rival = there < last
-            if HAS_ALIVE:
-                rival = rival & (tl.load(alive + there, mask=rival, other=0) != 0)
+            rival = _living(alive, there, there < last)
             other = _load(score, there, rival)
             beats = (other > above) | ((other >= below) & (there < node))
             rank += (rival & beats).to(tl.int32)

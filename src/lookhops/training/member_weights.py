@@ -1,0 +1,133 @@
+"""The weights of many members as stacks: the present ones, the kept ones, and Adam's moments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from lookhops.nn import GraphNetwork
+from lookhops.training.adam import Adam
+from lookhops.training.engine import MOMENTS, check_state, entries, moments
+
+Weights = Mapping[str, Tensor]
+#: The parameter that has a row for each neighbourhood of a member's vocabulary.
+TABLE = "fingerprint.weight"
+
+
+class MemberWeights:
+    """Weights with a leading axis of members, and the kept ones of members that have left.
+
+    Args:
+        models: Each member's network with its initial weights.
+        names: What a state calls each member.
+        vocabularies: How many neighbourhoods each member knows.
+        begin: Makes the optimiser of these parameters, which are those of these members.
+    """
+
+    now: dict[str, Tensor]
+    kept: dict[str, Tensor]
+    optimizer: Adam
+
+    def __init__(
+        self,
+        models: Sequence[GraphNetwork],
+        names: Sequence[str],
+        vocabularies: Sequence[int],
+        begin: Callable[[Iterable[Tensor], Sequence[int]], Adam],
+    ) -> None:
+        self.names, self.vocabularies, self.begin = names, vocabularies, begin
+        self.like = next(models[0].parameters())
+        self.members = list(range(len(models)))  # those that are still in the stack
+        self.retired: dict[int, dict[str, Tensor]] = {}  # the kept weights of the others
+        now = self.stacked([dict(model.named_parameters()) for model in models])
+        self._fill(now, now)
+
+    def stacked(self, each: Sequence[Weights]) -> dict[str, Tensor]:
+        """The weights of several members with a leading axis, on the device."""
+        return {
+            key: padded_stack([one[key].detach().to(self.like) for one in each]) for key in each[0]
+        }
+
+    def _fill(self, now: Weights, kept: Weights) -> None:
+        """Make the stack of the present members with these weights and a fresh optimiser."""
+        self.now = {key: value.clone().requires_grad_() for key, value in now.items()}
+        self.kept = {key: value.clone() for key, value in kept.items()}
+        self.optimizer = self.begin(self.now.values(), self.members)
+
+    @torch.no_grad()
+    def remember(self, better: Tensor) -> None:
+        """Keep the present weights of the members where ``better`` is true."""
+        chosen = better[self.members].to(self.like.device)
+        for key, value in self.now.items():
+            mask = chosen.view(-1, *[1] * (value.dim() - 1))
+            self.kept[key].copy_(torch.where(mask, value, self.kept[key]))
+
+    def each(self) -> list[dict[str, Tensor]]:
+        """The kept weights of each member, in main memory."""
+        host = {key: value.cpu() for key, value in self.kept.items()}
+        present = {
+            member: {key: self._own(member, key, value[i]) for key, value in host.items()}
+            for i, member in enumerate(self.members)
+        }
+        everybody = self.retired | present
+        return [everybody[member] for member in range(len(self.names))]
+
+    def _own(self, member: int, key: str, value: Tensor) -> Tensor:
+        """A member's slice of a stack, without what pads its table of neighbourhoods."""
+        return value[: self.vocabularies[member]] if key.endswith(TABLE) else value
+
+    def retire(self, still: Sequence[int]) -> None:
+        """Take all but these members out of the stack."""
+        state, weights = self.state(), self.each()
+        self.retired |= {m: weights[m] for m in self.members if m not in still}
+        self.members = list(still)
+        self._load(state)
+
+    def state(self) -> dict[str, Tensor]:
+        """Weights, kept weights and Adam's moments of each member."""
+        parts = {"now": self.now, "kept": self.kept, **moments(self.optimizer, self.now)}
+        state = {}
+        for part, values in parts.items():
+            for key, value in values.items():
+                shared = value.dim() == 0  # Adam's count of steps
+                for i, member in enumerate(self.members):
+                    own = value if shared else self._own(member, key, value[i])
+                    own = own.detach().cpu().clone()
+                    state[f"{self.names[member]}.{part}.{key}"] = own
+        for member, weights in self.retired.items():
+            state |= {f"{self.names[member]}.kept.{key}": v for key, v in weights.items()}
+        return state
+
+    def restore(self, state: Mapping[str, Tensor]) -> None:
+        """Go on from what :meth:`state` gave."""
+        check_state(state, self.names)
+        everybody = range(len(self.names))
+        self.members = [m for m in everybody if entries(state, self.names[m], "now")]
+        gone = [member for member in everybody if member not in self.members]
+        self.retired = {member: entries(state, self.names[member], "kept") for member in gone}
+        self._load(state)
+
+    def _load(self, state: Mapping[str, Tensor]) -> None:
+        """Fill the stack of the present members from a state."""
+
+        def stacked(what: str) -> dict[str, Tensor]:
+            return self.stacked([entries(state, self.names[m], what) for m in self.members])
+
+        self._fill(stacked("now"), stacked("kept"))
+        own = {moment: stacked(f"adam-{moment}") for moment in MOMENTS}
+        for key, value in self.now.items():
+            if key in own["step"]:
+                self.optimizer.state[value] = {
+                    "step": own["step"][key][0].float(),
+                    "exp_avg": own["exp_avg"][key],
+                    "exp_avg_sq": own["exp_avg_sq"][key],
+                }
+
+
+def padded_stack(values: Sequence[Tensor]) -> Tensor:
+    """Values of members with a leading axis; tables of neighbourhoods as long as the longest."""
+    if values[0].dim() < 2:
+        return torch.stack(list(values))
+    return torch.nn.utils.rnn.pad_sequence(list(values), batch_first=True)
