@@ -7,7 +7,15 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from lookhops.drawing.shares import FAINTEST, MOST_NODES, SharedGraph, draw_shares, wrapped
+from lookhops.drawing.shares import (
+    FAINTEST,
+    MOST_NODES,
+    SharedGraph,
+    draw_shares,
+    wrapped,
+    written,
+)
+from lookhops.words import MINUS
 
 
 def of(graph: nx.Graph, seed: int = 0) -> SharedGraph:
@@ -67,3 +75,8 @@ def test_lines_break_between_words():
     assert all(len(line) <= 30 for line in lines)
     assert " ".join(lines).split() == ("one two three " * 20).split()
     assert not re.search(r"\s$", "".join(lines))
+
+
+def test_a_share_is_said_with_its_sign_and_nothing_has_none():
+    said = [written(value) for value in (0.914, -1.5, -0.001, 0.0, 1234.5, -250.0)]
+    assert said == ["+0.91", f"{MINUS}1.50", "0.00", "0.00", "+1234", f"{MINUS}250"]

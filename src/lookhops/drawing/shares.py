@@ -130,7 +130,7 @@ def draw_shares(
             full_head=head,
             lines=[line for text in lines for line in wrapped(text)],
             unit=short(unit, UNIT),
-            ends=(signed(-limit, 2), signed(limit, 2)),
+            ends=(written(-limit), written(limit)),
             drawn=drawn,
             radius=f"{drawn.radius:.1f}",
             nodes=_nodes(shown, drawn, limit),
@@ -141,6 +141,12 @@ def draw_shares(
         )
     )
     return visible(made)  # names with control characters would make it no XML
+
+
+def written(value: float) -> str:
+    """``+0.91``, ``−1230``: two digits after the point, of large numbers none; no sign of zero."""
+    digits = 2 if abs(value) < 100 else 0
+    return signed(value, digits) if round(value, digits) else "0.00"
 
 
 def wrapped(text: str, width: int = LINE) -> list[str]:
@@ -159,7 +165,7 @@ def _nodes(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, An
         {
             "x": f"{x:.1f}",
             "y": f"{y:.1f}",
-            "name": f"{name}: {signed(share, 2)}",
+            "name": f"{name}: {written(share)}",
             **_colour(share, limit),
         }
         for (x, y), name, share in zip(drawn.place.tolist(), graph.names, graph.node, strict=True)
@@ -177,7 +183,7 @@ def _edges(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, An
         i, j = graph.edges[number].tolist()
         places = (*drawn.place[i].tolist(), *drawn.place[j].tolist())
         ends = dict(zip(("x1", "y1", "x2", "y2"), (f"{v:.1f}" for v in places), strict=True))
-        name = f"{graph.names[i]}, {graph.names[j]}: {signed(graph.edge[number], 2)}"
+        name = f"{graph.names[i]}, {graph.names[j]}: {written(graph.edge[number])}"
         found.append({**ends, "name": name, **colour})
     return found
 
