@@ -15,6 +15,9 @@ from lookhops.graphs.indexing import take
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
+#: The value of a text label that is not known.
+BLANK = "(blank)"
+
 
 def width(features: Tensor | None) -> int:
     """Number of columns; none where there are no features."""
