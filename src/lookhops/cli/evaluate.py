@@ -16,6 +16,7 @@ from lookhops.cli.shared.writing import check_page, command_line, write_page
 from lookhops.words import agreeing, counted
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.panel import Panel
 
     from lookhops.models.labelled import Evaluation
@@ -76,9 +77,9 @@ def evaluate(
 
 def _panel(found: Evaluation, model: str) -> Panel:
     """The metrics of each target, and how many graphs the model has seen."""
-    from lookhops.report.evaluation import metrics_table, seen_sentence
+    from lookhops.report.evaluation import metrics_table, seen_sentence, too_few_sentences
 
-    parts = []
+    parts: list[RenderableType] = []
     for target in found.targets:
         table = metrics_table(target)
         head = [escape(target.name) if len(found.targets) > 1 else "", *table.head[1:]]
@@ -90,4 +91,5 @@ def _panel(found: Evaluation, model: str) -> Panel:
             pairs = zip(map(str, cells[::2]), ends, strict=True)
             rows.append([escape(name), *(cell for pair in pairs for cell in pair)])
         parts.append(grid(rows, head, ("left wrap", "right bold", "right", "right bold", "right")))
+        parts += [escape(sentence) for sentence in too_few_sentences(target)]
     return panel(f"{found.graphs.name}, answered by {model}", *parts, escape(seen_sentence(found)))

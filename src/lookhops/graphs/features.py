@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs
     from lookhops.graphs.packed import PackedGraphs
 
+#: The value of a text label that is not known.
+BLANK = "(blank)"
+
 
 def width(features: Tensor | None) -> int:
     """Number of columns; none where there are no features."""

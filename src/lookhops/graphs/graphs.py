@@ -191,10 +191,10 @@ class Graphs(PackedGraphs):
             y: What is to be learnt of each graph: its class, a number, or a row of several; else
                 each graph's ``graph["y"]``. None and NaN are blanks. A column of many different
                 numbers is one of numbers, any other one of classes.
-            node_features: Node attributes to use, in this order: numbers (a blank is None or NaN),
-                or text as labels. By default all. Every node must have each of them. A mapping
-                also says which texts each can be (none: it is numbers), so that a label means the
-                same in every set.
+            node_features: Node attributes to use, in this order: numbers, or text as labels; None
+                and NaN are blanks, of text the label ``(blank)``. By default all. Every node must
+                have each of them. A mapping also says which texts each can be (none: it is
+                numbers), so that a label means the same in every set.
             edge_features: The same for edges.
             rest: ``name`` and other fields.
         """
