@@ -22,7 +22,7 @@ def of(graph: nx.Graph, seed: int = 0) -> SharedGraph:
     rng = np.random.default_rng(seed)
     edges = np.array([sorted(edge) for edge in graph.edges], dtype=int).reshape(-1, 2)
     names = [f"node {i}" for i in graph]
-    return SharedGraph(names, edges, rng.normal(size=len(graph)), rng.normal(size=len(edges)))
+    return SharedGraph(edges, names, rng.normal(size=len(graph)), rng.normal(size=len(edges)))
 
 
 def test_every_node_and_every_visible_edge_has_its_colour():
@@ -58,7 +58,7 @@ def test_what_matters_stands_with_its_neighbours():
     edges = np.array(graph.edges)
     node = np.zeros(400)
     node[200] = 5
-    shared = SharedGraph([str(i) for i in graph], edges, node, np.zeros(len(edges)))
+    shared = SharedGraph(edges, [str(i) for i in graph], node, np.zeros(len(edges)))
     assert {199, 200, 201} <= set(shared.what_matters(10).tolist())
     part = shared.part(np.array([199, 200, 201]))
     assert part.edges.tolist() == [[0, 1], [1, 2]]
@@ -66,7 +66,7 @@ def test_what_matters_stands_with_its_neighbours():
 
 
 def test_a_graph_without_edges_or_shares_is_drawn():
-    empty = SharedGraph(["node 0"], np.zeros((0, 2), int), np.zeros(1), np.zeros(0))
+    empty = SharedGraph(np.zeros((0, 2), int), ["node 0"], np.zeros(1), np.zeros(0))
     ET.fromstring(draw_shares(empty, empty.largest, "log-odds"))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import csv
+import gzip
 import io
 import json
 import math
@@ -188,6 +189,17 @@ def test_every_answer_forbids_what_is_elsewhere(service):
         assert headers["x-content-type-options"] == "nosniff"
     assert b"://" not in service.get("/").content
     assert service.get("/static/../app.py").status == 404
+
+
+def test_the_editor_is_sent_compressed_and_kept(service):
+    path = "/static/openchemlib/openchemlib.js"
+    sent = service.get(path)
+    assert sent.headers["content-encoding"] == "gzip"
+    assert sent.headers["content-type"].startswith("text/javascript")
+    assert b"CanvasEditor" in gzip.decompress(sent.content)
+    again = service.get(path, if_none_match=sent.headers["etag"])
+    assert (again.status, again.content) == (304, b"")
+    assert "content-encoding" not in service.get("/static/page.js").headers
 
 
 def test_models_health_and_metrics(service):

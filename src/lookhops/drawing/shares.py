@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 from lookhops.arrays import Array
 from lookhops.drawing.layout import fit, layout
 from lookhops.drawing.palette import PAGE
-from lookhops.drawing.sketch import Sketch, sketch
+from lookhops.drawing.sketch import DrawnGraph, Sketch, sketch
 from lookhops.drawing.svg import templates
 from lookhops.words import counted, short, signed, visible
 
@@ -29,22 +29,19 @@ FAINTEST = 0.03
 
 
 @dataclass(frozen=True, eq=False)
-class SharedGraph:
+class SharedGraph(DrawnGraph):
     """A graph, and what each part of it has of an answer.
 
     Args:
+        edges, smiles: As for :class:`~lookhops.drawing.sketch.DrawnGraph`.
         names: What each node is called, n of them.
-        edges: Each edge once, the smaller node first, shape (e, 2).
         node: Share of each node, shape (n).
         edge: Share of each edge, shape (e).
-        smiles: The molecule, if it is one.
     """
 
     names: Sequence[str]
-    edges: Array
     node: Array
     edge: Array
-    smiles: str | None = None
 
     @property
     def largest(self) -> float:
@@ -53,12 +50,9 @@ class SharedGraph:
 
     def part(self, nodes: Array) -> SharedGraph:
         """The graph of some nodes, numbered in their order, and the edges between them."""
-        number = np.full(len(self.node), -1)
-        number[nodes] = np.arange(len(nodes))
-        edges = number[self.edges].reshape(-1, 2)
-        inside = (edges >= 0).all(1)
+        edges, inside = self.edges_among(nodes, len(self.node))
         names = [self.names[node] for node in nodes.tolist()]
-        return SharedGraph(names, edges[inside], self.node[nodes], self.edge[inside])
+        return SharedGraph(edges, names, self.node[nodes], self.edge[inside])
 
     def what_matters(self, most: int = MOST_NODES) -> Array:
         """Numbers of at most so many nodes, ascending: those with the largest shares, in the

@@ -67,7 +67,7 @@ class Attribution:
     @cached_property
     def graph(self) -> SharedGraph:
         """The graph with its shares, for drawing."""
-        return SharedGraph(self.names, self.edges, self.node, self.edge, self.smiles)
+        return SharedGraph(self.edges, self.names, self.node, self.edge, smiles=self.smiles)
 
     @property
     def sentence(self) -> str:

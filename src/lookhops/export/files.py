@@ -141,15 +141,34 @@ def _onnx(
         input_names=list(model.inputs.names),
         output_names=["answers"],
         dynamo=True,
+        optimize=False,
         verbose=False,
         custom_translation_table={torch.ops.aten.sort.stable: _sort()},
     )
     assert made is not None
+    _simplify(made.model)
     made.model.metadata_props[ABOUT] = json.dumps(about)
     proto = made.model_proto
     _name_axes(proto.graph)
     content: bytes = proto.SerializeToString()
     return content
+
+
+def _simplify(model: Any) -> None:
+    """Constants folded, what is computed twice or for nothing left out.
+
+    PyTorch's ``optimize`` also tries some hundred patterns on every node, which takes as long as
+    all the rest and saves a tenth of the runtime's time.
+    """
+    from onnx_ir.passes import common
+    from onnxscript import optimizer
+
+    common.InlinePass()(model)
+    optimizer.fold_constants(model)
+    common.RemoveUnusedNodesPass()(model)
+    common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0)(model)
+    common.DeduplicateInitializersPass()(model)
+    common.CommonSubexpressionEliminationPass()(model)
 
 
 def _name_axes(graph: Any) -> None:

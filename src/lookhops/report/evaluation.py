@@ -13,7 +13,7 @@ from lookhops.report.sections.class_charts import confusion, ranking_curves
 from lookhops.report.sections.number_charts import number_charts
 from lookhops.report.sections.reproduce import reproduce_section
 from lookhops.tables import Table
-from lookhops.tasks.metrics import COVERAGE, RESAMPLES, confusion_matrix
+from lookhops.tasks.metrics import COVERAGE, LEAST_OF_CLASS, RESAMPLES, confusion_matrix
 from lookhops.words import counted
 
 
@@ -57,7 +57,18 @@ def metrics_table(target: TargetEvaluation) -> Table:
     head += [f"{target.new.graphs:,} new", level] if target.new else []
     note = f"{level}: the middle {level} of {RESAMPLES:,} redrawn sets of the graphs."
     note += " New: in neither the training nor a validation part." if target.new else ""
-    return Table(head, rows, note)
+    return Table(head, rows, " ".join((note, *too_few_sentences(target))))
+
+
+def too_few_sentences(target: TargetEvaluation) -> list[str]:
+    """Which classes have too few graphs for the intervals of metrics over classes."""
+    return [
+        f"No interval of metrics over classes, for fewer than {LEAST_OF_CLASS} graphs{of} are in "
+        + ", ".join(f"{name} ({count})" for name, count in measured.too_few.items())
+        + "."
+        for measured, of in ((target.all, ""), (target.new, " that are new"))
+        if measured is not None and measured.too_few
+    ]
 
 
 def seen_sentence(found: Evaluation) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from lookhops.report.look import stylesheet
 STATIC = Path(str(files("lookhops.serve") / "static"))
 #: How long a browser keeps the files before it asks again whether they are the same.
 HEADERS = {"cache-control": "no-cache"}
+COMPRESSED = ".gz"
 
 
 def page_routes() -> APIRouter:
@@ -35,10 +37,20 @@ def page_routes() -> APIRouter:
 
 
 class Files(StaticFiles):
-    """The other files, which a browser may keep as long as they are the same."""
+    """The other files, which a browser may keep as long as they are the same.
 
-    def file_response(self, *given: Any, **more: Any) -> Response:
+    A large one is stored compressed, under its name and ``.gz``, and sent so to every browser.
+    """
+
+    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
+        """Where a file is, and what is known of it."""
+        found = super().lookup_path(path)
+        return found if found[1] else super().lookup_path(f"{path}{COMPRESSED}")
+
+    def file_response(self, full_path: Any, *given: Any, **more: Any) -> Response:
         """A file of the package."""
-        answer = super().file_response(*given, **more)
+        answer = super().file_response(full_path, *given, **more)
         answer.headers.update(HEADERS)
+        if str(full_path).endswith(COMPRESSED):
+            answer.headers["content-encoding"] = "gzip"
         return answer
