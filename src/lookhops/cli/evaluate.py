@@ -27,7 +27,6 @@ def evaluate(
     model: Model,
     source: Input,
     device: str = "auto",
-    coverage: float = 0.9,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -38,6 +37,7 @@ def evaluate(
             callback=check_page,
         ),
     ] = None,
+    coverage: float = 0.9,
     plugin: Plugins = None,
     as_json: Json = False,
     *,
@@ -48,9 +48,6 @@ def evaluate(
     Says how many of the graphs were in the training part, by what they are and not by their names;
     where there are others too, the metrics are given of those alone as well. What is not chosen
     about reading is as it was for training, targets included.
-
-    Args:
-        coverage: Probability with which a set or an interval holds the truth.
     """
     from lookhops.models.labelled import evaluate as evaluate_graphs
     from lookhops.models.predictor import Predictor
