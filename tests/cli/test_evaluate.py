@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score, mean_absolute_error, roc_auc_score
 
 from lookhops.datasets import load
@@ -15,6 +16,7 @@ from lookhops.nn import Architecture
 from lookhops.options import Reading
 from lookhops.report.evaluation import evaluation_report
 from lookhops.training import Protocol
+from lookhops.words import NONE
 
 NETWORK = Architecture(hidden=8, layers=2)
 
@@ -60,6 +62,35 @@ def test_metrics_are_scikit_learns(models, table):
     low, high = target.all.intervals["accuracy"]
     assert low <= values["accuracy"] <= high
     assert target.new.graphs < 60
+
+
+def test_a_class_of_few_graphs_has_no_certain_metrics(lookhops, models, table, tmp_path):
+    graphs = load(table, target="soluble")
+    predictor = Predictor(models / "soluble", "cpu")
+    answers = predictor.predict(graphs).targets[0]
+    right = np.flatnonzero(answers.numbers == graphs.y.numpy())
+    yes, no = (right[graphs.y.numpy()[right] == number] for number in (1, 0))
+    assert min(len(yes), len(no)) >= 10
+    few = graphs.select(np.concatenate((yes[:3], no[:10])))
+    [target] = evaluate(predictor, few, resamples=20).targets
+    assert target.all.values["accuracy"] == target.all.values["balanced_accuracy"] == 1
+    assert target.all.too_few == {"yes": 3}
+    for name in ("balanced_accuracy", "macro_f1", "auroc", "average_precision", "f1", "mcc"):
+        assert target.all.intervals[name] is None
+    exact = binomtest(13, 13).proportion_ci(0.95)
+    assert target.all.intervals["accuracy"] == pytest.approx([exact.low, 1.0])
+    enough = graphs.select(np.concatenate((yes[:10], no[:10])))
+    [target] = evaluate(predictor, enough, resamples=20).targets
+    assert target.all.too_few == {}
+    assert target.all.intervals["mcc"] is not None
+    lines = table.read_text().splitlines()
+    picked = [lines[0], *(lines[1 + row] for row in (*yes[:3], *no[:10]))]
+    (tmp_path / "few.csv").write_text("\n".join(picked) + "\n")
+    code, out, err = lookhops("evaluate", models / "soluble", tmp_path / "few.csv")
+    assert code == 0, err
+    words = " ".join(out.replace("│", " ").split())
+    assert "fewer than 10 graphs: of 'yes' (3)" in words
+    assert f"balanced accuracy 100.0 % {NONE}" in words
 
 
 def test_graphs_are_known_by_what_they_are(models, table):

@@ -7,20 +7,30 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from lookhops.drawing.shares import FAINTEST, MOST_NODES, SharedGraph, draw_shares, wrapped
+from lookhops.drawing.shares import (
+    FAINTEST,
+    MOST_NODES,
+    SharedGraph,
+    draw_shares,
+    wrapped,
+    written,
+)
+from lookhops.words import MINUS
 
 
 def of(graph: nx.Graph, seed: int = 0) -> SharedGraph:
     rng = np.random.default_rng(seed)
     edges = np.array([sorted(edge) for edge in graph.edges], dtype=int).reshape(-1, 2)
     names = [f"node {i}" for i in graph]
-    return SharedGraph(names, edges, rng.normal(size=len(graph)), rng.normal(size=len(edges)))
+    return SharedGraph(edges, names, rng.normal(size=len(graph)), rng.normal(size=len(edges)))
 
 
 def test_every_node_and_every_visible_edge_has_its_colour():
     graph = of(nx.cycle_graph(6))
     limit = graph.largest
     root = ET.fromstring(draw_shares(graph, limit, "log-odds", "a <b> & c", ["What it says."]))
+    numbers = [e.text for e in root.iter() if e.get("dy")]
+    assert numbers == ["0", "1", "2", "3", "4", "5"]
     assert "a <b> & c" in "".join(root.itertext())
     titles = [e for e in root.iter() if e.tag.endswith("circle") and "fill-opacity" in e.attrib]
     assert len(titles) == 6
@@ -48,7 +58,7 @@ def test_what_matters_stands_with_its_neighbours():
     edges = np.array(graph.edges)
     node = np.zeros(400)
     node[200] = 5
-    shared = SharedGraph([str(i) for i in graph], edges, node, np.zeros(len(edges)))
+    shared = SharedGraph(edges, [str(i) for i in graph], node, np.zeros(len(edges)))
     assert {199, 200, 201} <= set(shared.what_matters(10).tolist())
     part = shared.part(np.array([199, 200, 201]))
     assert part.edges.tolist() == [[0, 1], [1, 2]]
@@ -56,7 +66,7 @@ def test_what_matters_stands_with_its_neighbours():
 
 
 def test_a_graph_without_edges_or_shares_is_drawn():
-    empty = SharedGraph(["node 0"], np.zeros((0, 2), int), np.zeros(1), np.zeros(0))
+    empty = SharedGraph(np.zeros((0, 2), int), ["node 0"], np.zeros(1), np.zeros(0))
     ET.fromstring(draw_shares(empty, empty.largest, "log-odds"))
 
 
@@ -65,3 +75,8 @@ def test_lines_break_between_words():
     assert all(len(line) <= 30 for line in lines)
     assert " ".join(lines).split() == ("one two three " * 20).split()
     assert not re.search(r"\s$", "".join(lines))
+
+
+def test_a_share_is_said_with_its_sign_and_nothing_has_none():
+    said = [written(value) for value in (0.914, -1.5, -0.001, 0.0, 1234.5, -250.0)]
+    assert said == ["+0.91", f"{MINUS}1.50", "0.00", "0.00", "+1234", f"{MINUS}250"]

@@ -110,6 +110,17 @@ def test_numbers_may_be_blank():
     ]
 
 
+def test_text_may_be_blank_as_in_tables():
+    graph = nx.path_graph(4)
+    nx.set_node_attributes(graph, {0: None, 1: "old", 2: float("nan"), 3: "None"}, "role")
+    packed = Graphs.from_networkx([graph])
+    assert packed.label_values == (("(blank)", "None", "old"),)
+    assert packed.labels.flatten().tolist() == [0, 2, 0, 1]
+    known = {"role": ["None", "old"]}
+    with pytest.raises(LookHopsError, match=r"node 0: 'role' is .* which no training graph has"):
+        Graphs.from_networkx([graph], node_features=known)
+
+
 def test_classes_by_name_or_number():
     graphs = [nx.path_graph(2) for _ in range(3)]
     named = Graphs.from_networkx(graphs, y=["toxic", "safe", "toxic"])

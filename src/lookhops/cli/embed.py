@@ -39,8 +39,9 @@ def embed(
 
     `readout` is what the layers of one network read of a graph, the features from which it answers;
     `fingerprint` has a bit for the exact neighbourhoods in it. One row for each row of the input,
-    in its order; a row that gives no graph is blank. A .parquet file holds the input's columns and
-    both vectors as lists, a .csv file a column for each number, a .npy file one matrix.
+    in its order; one that gives no graph is blank, and `warning` has the reason. A .parquet file
+    holds the input's columns and both vectors as lists, a .csv file a column for each number, a
+    .npy file one matrix.
 
     Args:
         output: File to write: .parquet, .csv or .npy.

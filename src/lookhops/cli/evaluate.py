@@ -16,6 +16,7 @@ from lookhops.cli.shared.writing import check_page, command_line, write_page
 from lookhops.words import agreeing, counted
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.panel import Panel
 
     from lookhops.models.labelled import Evaluation
@@ -26,7 +27,6 @@ def evaluate(
     model: Model,
     source: Input,
     device: str = "auto",
-    coverage: float = 0.9,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -37,6 +37,7 @@ def evaluate(
             callback=check_page,
         ),
     ] = None,
+    coverage: float = 0.9,
     plugin: Plugins = None,
     as_json: Json = False,
     *,
@@ -47,9 +48,6 @@ def evaluate(
     Says how many of the graphs were in the training part, by what they are and not by their names;
     where there are others too, the metrics are given of those alone as well. What is not chosen
     about reading is as it was for training, targets included.
-
-    Args:
-        coverage: Probability with which a set or an interval holds the truth.
     """
     from lookhops.models.labelled import evaluate as evaluate_graphs
     from lookhops.models.predictor import Predictor
@@ -79,9 +77,9 @@ def evaluate(
 
 def _panel(found: Evaluation, model: str) -> Panel:
     """The metrics of each target, and how many graphs the model has seen."""
-    from lookhops.report.evaluation import metrics_table, seen_sentence
+    from lookhops.report.evaluation import metrics_table, seen_sentence, too_few_sentence
 
-    parts = []
+    parts: list[RenderableType] = []
     for target in found.targets:
         table = metrics_table(target)
         head = [escape(target.name) if len(found.targets) > 1 else "", *table.head[1:]]
@@ -93,4 +91,6 @@ def _panel(found: Evaluation, model: str) -> Panel:
             pairs = zip(map(str, cells[::2]), ends, strict=True)
             rows.append([escape(name), *(cell for pair in pairs for cell in pair)])
         parts.append(grid(rows, head, ("left wrap", "right bold", "right", "right bold", "right")))
+        if said := too_few_sentence(target):
+            parts.append(escape(said))
     return panel(f"{found.graphs.name}, answered by {model}", *parts, escape(seen_sentence(found)))

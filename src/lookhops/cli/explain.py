@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs
     from lookhops.models.predictor import Predictor
 
-#: Graphs that are explained between two steps of the progress bar.
-PIECE = 64
+#: Graphs that are explained between two steps of the progress bar: a batch for each of two cores.
+PIECE = 512
 
 
 class View(StrEnum):

@@ -69,7 +69,6 @@ def predict(
     beside the output, and `--resume` goes on with it.
 
     Args:
-        coverage: Probability with which a set or an interval holds the truth.
         output: File to write, .csv or .parquet; by default standard output, as CSV.
     """
     if streaming.resume and output is None:

@@ -12,7 +12,7 @@ from scipy.sparse import coo_array
 from lookhops.arrays import Array
 from lookhops.drawing.layout import fit, layout
 from lookhops.drawing.palette import PAGE
-from lookhops.drawing.sketch import Sketch, sketch
+from lookhops.drawing.sketch import DrawnGraph, Sketch, sketch
 from lookhops.drawing.svg import templates
 from lookhops.words import counted, short, signed, visible
 
@@ -22,27 +22,26 @@ SIZE, OVERVIEW = (480, 320), (150, 110)
 MOST_NODES, MOST_EDGES = 250, 4000
 #: Characters for which there is room in a line, in the head and in the legend.
 LINE, HEAD, UNIT = 68, 50, 40
+#: Nodes with at least this radius have room for their number.
+NUMBERED = 7.0
 #: Weaker colours than this cannot be seen.
 FAINTEST = 0.03
 
 
 @dataclass(frozen=True, eq=False)
-class SharedGraph:
+class SharedGraph(DrawnGraph):
     """A graph, and what each part of it has of an answer.
 
     Args:
+        edges, smiles: As for :class:`~lookhops.drawing.sketch.DrawnGraph`.
         names: What each node is called, n of them.
-        edges: Each edge once, the smaller node first, shape (e, 2).
         node: Share of each node, shape (n).
         edge: Share of each edge, shape (e).
-        smiles: The molecule, if it is one.
     """
 
     names: Sequence[str]
-    edges: Array
     node: Array
     edge: Array
-    smiles: str | None = None
 
     @property
     def largest(self) -> float:
@@ -51,12 +50,9 @@ class SharedGraph:
 
     def part(self, nodes: Array) -> SharedGraph:
         """The graph of some nodes, numbered in their order, and the edges between them."""
-        number = np.full(len(self.node), -1)
-        number[nodes] = np.arange(len(nodes))
-        edges = number[self.edges].reshape(-1, 2)
-        inside = (edges >= 0).all(1)
+        edges, inside = self.edges_among(nodes, len(self.node))
         names = [self.names[node] for node in nodes.tolist()]
-        return SharedGraph(names, edges[inside], self.node[nodes], self.edge[inside])
+        return SharedGraph(edges, names, self.node[nodes], self.edge[inside])
 
     def what_matters(self, most: int = MOST_NODES) -> Array:
         """Numbers of at most so many nodes, ascending: those with the largest shares, in the
@@ -99,6 +95,7 @@ def draw_shares(
 
     The stronger the colour, the larger the share; ``limit`` has the full colour. Graphs of more
     than 250 nodes are drawn in part, what matters with its surroundings, beside the whole in small.
+    Nodes have their numbers where there is room, and no letters of atoms.
 
     Args:
         graph: The graph.
@@ -127,16 +124,23 @@ def draw_shares(
             full_head=head,
             lines=[line for text in lines for line in wrapped(text)],
             unit=short(unit, UNIT),
-            ends=(signed(-limit, 2), signed(limit, 2)),
+            ends=(written(-limit), written(limit)),
             drawn=drawn,
             radius=f"{drawn.radius:.1f}",
             nodes=_nodes(shown, drawn, limit),
             edges=_edges(shown, drawn, limit),
             overview=overview,
+            numbered=not (drawn.molecule or overview) and drawn.radius >= NUMBERED,
             overview_size=OVERVIEW,
         )
     )
     return visible(made)  # names with control characters would make it no XML
+
+
+def written(value: float) -> str:
+    """``+0.91``, ``−1230``: two digits after the point, of large numbers none; no sign of zero."""
+    digits = 2 if abs(value) < 100 else 0
+    return signed(value, digits) if round(value, digits) else "0.00"
 
 
 def wrapped(text: str, width: int = LINE) -> list[str]:
@@ -155,7 +159,7 @@ def _nodes(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, An
         {
             "x": f"{x:.1f}",
             "y": f"{y:.1f}",
-            "name": f"{name}: {signed(share, 2)}",
+            "name": f"{name}: {written(share)}",
             **_colour(share, limit),
         }
         for (x, y), name, share in zip(drawn.place.tolist(), graph.names, graph.node, strict=True)
@@ -173,7 +177,7 @@ def _edges(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, An
         i, j = graph.edges[number].tolist()
         places = (*drawn.place[i].tolist(), *drawn.place[j].tolist())
         ends = dict(zip(("x1", "y1", "x2", "y2"), (f"{v:.1f}" for v in places), strict=True))
-        name = f"{graph.names[i]}, {graph.names[j]}: {signed(graph.edge[number], 2)}"
+        name = f"{graph.names[i]}, {graph.names[j]}: {written(graph.edge[number])}"
         found.append({**ends, "name": name, **colour})
     return found
 

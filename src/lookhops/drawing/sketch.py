@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -50,6 +50,32 @@ class Sketch:
     names: Sequence[str]
     shapes: Sequence[Shape]
     molecule: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnGraph:
+    """A graph to be drawn.
+
+    Args:
+        edges: Each edge once, the smaller node first, shape (e, 2).
+        smiles: The molecule, if it is one.
+    """
+
+    edges: Array
+    smiles: str | None = field(default=None, kw_only=True)
+
+    def edges_among(self, nodes: Array, num_nodes: int) -> tuple[Array, Array]:
+        """The edges between some nodes, numbered in their order, and which of all edges they are.
+
+        Args:
+            nodes: Numbers of the nodes, shape (m).
+            num_nodes: Of the whole graph.
+        """
+        number = np.full(num_nodes, -1)
+        number[nodes] = np.arange(len(nodes))
+        edges = number[self.edges].reshape(-1, 2)
+        inside = np.flatnonzero((edges >= 0).all(1))
+        return edges[inside], inside
 
 
 def sketch(num_nodes: int, edges: Array, smiles: str | None, width: int, height: int) -> Sketch:

@@ -12,7 +12,8 @@ import numpy as np
 
 from lookhops.arrays import Array
 from lookhops.drawing.palette import FAINT, INK, score_colour
-from lookhops.drawing.sketch import Shape, Sketch, sketch
+from lookhops.drawing.sketch import DrawnGraph, Shape, Sketch, sketch
+from lookhops.templates import templates_of
 from lookhops.words import visible
 
 if TYPE_CHECKING:
@@ -24,34 +25,28 @@ PANEL, CARD = (400, 260), (320, 210)
 
 
 @dataclass(frozen=True, eq=False)
-class LayeredGraph:
+class LayeredGraph(DrawnGraph):
     """A graph, and what each of some layers made of it; layers are numbered from 1.
 
     Args:
-        edges: Each edge once, the smaller node first, shape (e, 2).
+        edges, smiles: As for :class:`~lookhops.drawing.sketch.DrawnGraph`.
         node_layer: The layer that drops each node, beyond the last where none does, shape (n).
         edge_layer: The same of each edge, which goes with the first of its ends, shape (e).
         scores: Of each node in each layer that it reached, from 0 for the layer's lowest to 1;
             NaN where it did not reach the layer; shape (layers, n).
-        smiles: The molecule, if it is one.
     """
 
-    edges: Array
     node_layer: Array
     edge_layer: Array
     scores: Array
-    smiles: str | None = None
 
     def lasting(self, most: int) -> LayeredGraph:
         """The graph of at most so many nodes: those that stay longest, of equals the first."""
         if len(self.node_layer) <= most:
             return self
         nodes = np.sort(np.argsort(-self.node_layer, kind="stable")[:most])
-        number = np.full(len(self.node_layer), -1)
-        number[nodes] = np.arange(most)
-        edges = number[self.edges].reshape(-1, 2)
-        inside = (edges >= 0).all(1)
-        kept = edges[inside], self.node_layer[nodes], self.edge_layer[inside]
+        edges, inside = self.edges_among(nodes, len(self.node_layer))
+        kept = edges, self.node_layer[nodes], self.edge_layer[inside]
         return LayeredGraph(*kept, self.scores[:, nodes])
 
     def shapes(self, drawn: Sketch) -> list[tuple[Shape, int]]:
@@ -125,14 +120,7 @@ def _render(template: str, graph: LayeredGraph, size: tuple[int, int], **texts: 
 @cache
 def templates() -> Environment:
     """The pictures' templates."""
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    found = Environment(
-        loader=PackageLoader("lookhops.drawing"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        keep_trailing_newline=True,
-    )
+    found = templates_of("lookhops.drawing", keep_trailing_newline=True)
     found.filters["e"] = escape
     known = {"INK": INK, "FAINT": FAINT, "faded": ' opacity="0.18"', "score_colour": score_colour}
     found.globals.update(known, percent=lambda share: round(100 * share))

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from lookhops.arrays import Array
-from lookhops.drawing.shares import SharedGraph, draw_shares, with_edges
-from lookhops.words import joined, signed
+from lookhops.drawing.shares import SharedGraph, draw_shares, with_edges, written
+from lookhops.words import joined
 
 #: How many parts the sentence names.
 NAMED = 3
@@ -67,20 +67,20 @@ class Attribution:
     @cached_property
     def graph(self) -> SharedGraph:
         """The graph with its shares, for drawing."""
-        return SharedGraph(self.names, self.edges, self.node, self.edge, self.smiles)
+        return SharedGraph(self.edges, self.names, self.node, self.edge, smiles=self.smiles)
 
     @property
     def sentence(self) -> str:
         """The answer, the three parts that matter most, and what it is made of."""
         shares = np.concatenate((self.node, self.edge))
         order = np.argsort(-np.abs(shares), kind="stable")[:NAMED]
-        parts = [f"{self._called(number)} {_signed(shares[number])}" for number in order.tolist()]
+        parts = [f"{self._called(number)} {written(shares[number])}" for number in order.tolist()]
         rest = float(shares.sum() - shares[order].sum())
-        said = f"{self.unit[0].upper()}{self.unit[1:]} {_signed(self.value)}."
+        said = f"{self.unit[0].upper()}{self.unit[1:]} {written(self.value)}."
         most = f" The largest parts are {joined(parts)}; all others" if parts else " All parts"
         return (
-            f"{said}{most} together {_signed(rest)}, the graph as a whole {_signed(self.whole)}, "
-            f"an average graph {_signed(self.baseline)}."
+            f"{said}{most} together {written(rest)}, the graph as a whole {written(self.whole)}, "
+            f"an average graph {written(self.baseline)}."
         )
 
     def _called(self, part: int) -> str:
@@ -138,12 +138,6 @@ def paired(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
     pairs, place = np.unique(ends, axis=0, return_inverse=True)
     sums = (np.bincount(place.ravel(), value, minlength=len(pairs)) for value in values)
     return (pairs.reshape(-1, 2), *sums)
-
-
-def _signed(value: float) -> str:
-    """``+0.91``, ``−1,230``: two digits after the point, of large numbers none."""
-    digits = 2 if abs(value) < 100 else 0
-    return signed(value, digits) if round(value, digits) else "0.00"
 
 
 def _rounded(value: float) -> float:

@@ -27,12 +27,13 @@ from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.predictor import Predictor
 from lookhops.neighbourhoods.totals import spread_totals
 from lookhops.nn import GraphNetwork
+from lookhops.training.inference import side_by_side
 from lookhops.training.inputs import MemberInputs
 
 #: Probabilities beyond these log-odds are not told apart from 0 and 1.
 MOST_LOG_ODDS = 20.0
-#: Most graphs and nodes to look at at once.
-BATCH_GRAPHS, BATCH_NODES = 256, 20_000
+#: Most graphs and nodes to look at at once, and how many times as many on a GPU.
+BATCH_GRAPHS, BATCH_NODES, ON_GPU = 256, 20_000, 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,19 +242,22 @@ def _integrated(
     learnt, encoding = predictor.checkpoint.learnt[seed], predictor.encoding
     node = average_node(encoding, learnt)
     edge = average_edge(encoding, learnt) if network.edge_channels else None
-    first, ptr, found = halves(inputs.graphs), inputs.graphs.node_ptr.tolist(), []
-    for part in _batches(inputs.graphs):
+    first, ptr = halves(inputs.graphs), inputs.graphs.node_ptr.tolist()
+
+    def batch(part: Tensor) -> PathShares:
         units = partial(question.select(part).of, predictor, seed)
         path = Path(network, inputs.level(network, part), node, edge, units)
-        found.append(path.integrate(first[ptr[int(part[0])] : ptr[int(part[-1]) + 1]]))
-    return PathShares.join(found)
+        return path.integrate(first[ptr[int(part[0])] : ptr[int(part[-1]) + 1]])
+
+    _ = inputs.graphs.is_undirected  # found out once, not by every thread
+    return PathShares.join(list(side_by_side(batch, _batches(inputs.graphs))))
 
 
 def _batches(graphs: Graphs) -> list[Tensor]:
     """Numbers of graphs in batches that fit in memory with all that is kept for gradients."""
     number = torch.arange(len(graphs), device=graphs.device)
-    before = graphs.node_ptr[:-1].to(number)
-    batch = torch.maximum(before // BATCH_NODES, number // BATCH_GRAPHS)
+    before, factor = graphs.node_ptr[:-1].to(number), ON_GPU if number.is_cuda else 1
+    batch = torch.maximum(before // (factor * BATCH_NODES), number // (factor * BATCH_GRAPHS))
     return list(number.split(batch.unique_consecutive(return_counts=True)[1].tolist()))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import copy
 import json
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from math import isnan
@@ -58,7 +57,6 @@ class Row:
         enough: Fid-: what it loses with as large a share of the others.
         retrained: Accuracy of a model that learns from the named half of each test graph alone
             (:func:`~.fidelity.retrained_accuracy`).
-        seconds: For one seed.
     """
 
     task: str
@@ -73,7 +71,6 @@ class Row:
     needed: float
     enough: float
     retrained: float
-    seconds: float
 
 
 def prepare(
@@ -112,9 +109,7 @@ def measure(
     known = task.select(test[torch.from_numpy(chosen)])
     graphs, truth, ptr = known.graphs, known.truth.numpy(), known.graphs.node_ptr.numpy()
     seeds = predictor.checkpoint.seeds
-    began = time.perf_counter()
     scores = [way(predictor, graphs, seed) for seed in seeds]
-    seconds = (time.perf_counter() - began) / len(seeds)
     other = way(shuffled(predictor), graphs, seeds[0])
     size = np.add.reduceat(truth, ptr[:-1])
     named = top_nodes(scores[0], size, ptr)
@@ -132,7 +127,6 @@ def measure(
         agreement([scores[0], other], ptr),
         *fidelity,
         retrained_accuracy(unseen, way(predictor, unseen, seeds[0])),
-        seconds,
     )
 
 
@@ -179,7 +173,7 @@ def run(
         device: Where.
     """
     rows = []
-    print(_line(HEAD))
+    print(_line(HEAD), flush=True)
     for name in tasks:
         task = truth_task(name, size, DRAW)
         for explainer in explainers:
@@ -195,7 +189,7 @@ def run(
 
 HEAD = (
     *("task", "explained by", "accuracy", "graphs", "node AUC", "precision", "agreement"),
-    *("shuffled", "Fid+", "Fid-", "retrained", "seconds"),
+    *("shuffled", "Fid+", "Fid-", "retrained"),
 )
 
 
@@ -209,7 +203,6 @@ def _cells(row: Row) -> tuple[str, ...]:
         f"{row.auc:.3f}" + ("" if isnan(row.auc_spread) else f" ± {row.auc_spread:.3f}"),
         *(NONE if isnan(number) else f"{round(number, 3) + 0.0:.3f}" for number in numbers),
         f"{row.retrained:.1%}",
-        f"{row.seconds:.1f}",
     )
 
 

@@ -72,6 +72,11 @@ def captum(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
     return _by_pyg(predictor, graphs, seed, CaptumExplainer("IntegratedGradients"), "attributes")
 
 
+def captum_sizes(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
+    """The sizes of the same, whichever way nodes pull."""
+    return np.abs(captum(predictor, graphs, seed))
+
+
 def degree(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
     """How many edges each node has."""
     return _numpy(graphs.row_ptr.diff())
@@ -90,6 +95,7 @@ EXPLAINERS: Mapping[str, Explainer] = {
     "gradient": gradient,
     "GNNExplainer (PyG)": gnn_explainer,
     "integrated gradients (Captum)": captum,
+    "sizes of integrated gradients": captum_sizes,
     "degree": degree,
     "random": at_random,
 }

@@ -13,13 +13,13 @@ from torch import Tensor
 from lookhops.graphs.indexing import segment_of
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Graphs
+    from lookhops.graphs.packed import PackedGraphs
 
 #: Nodes and edges of a block, together; a graph that is larger is a block of its own.
 BLOCK = 1 << 24
 
 
-def graph_ranges(graphs: Graphs, most: int = BLOCK) -> Iterator[tuple[int, int]]:
+def graph_ranges(graphs: PackedGraphs, most: int = BLOCK) -> Iterator[tuple[int, int]]:
     """First graph of each block, and the one after its last: all graphs, in their order.
 
     Args:
@@ -61,7 +61,7 @@ class EdgeBlock:
         return segment_of(self.row_ptr, self.source.numel())
 
 
-def edge_blocks(graphs: Graphs, most: int = BLOCK) -> Iterator[EdgeBlock]:
+def edge_blocks(graphs: PackedGraphs, most: int = BLOCK) -> Iterator[EdgeBlock]:
     """The edges of all graphs, block by block; arguments as for :func:`graph_ranges`."""
     for first, after in graph_ranges(graphs, most):
         node, end = graphs.node_ptr[[first, after]].tolist()

@@ -14,6 +14,7 @@ from lookhops.graphs.indexing import pair_keys, row_offsets, spread, stable_args
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.graphs.packed import PackedGraphs
 
 
 def undirected(graphs: Graphs) -> Graphs:
@@ -35,7 +36,7 @@ def undirected(graphs: Graphs) -> Graphs:
     )
 
 
-def by_source(graphs: Graphs) -> tuple[Tensor, Tensor]:
+def by_source(graphs: PackedGraphs) -> tuple[Tensor, Tensor]:
     """The edges' order by source, then target, and their nodes' numbers within each graph."""
     order = stable_argsort(pair_keys(graphs.target, graphs.source, graphs.num_nodes))
     start = spread(graphs.node_ptr[:-1], graphs.edge_ptr, graphs.num_edges)
@@ -56,7 +57,7 @@ def bare(graphs: Graphs) -> Graphs:
     return found
 
 
-def go_both_ways(graphs: Graphs) -> bool:
+def go_both_ways(graphs: PackedGraphs) -> bool:
     """Whether every edge is there in both directions; see :attr:`Graphs.is_undirected`."""
     return all(_is_own_transpose(block) for block in edge_blocks(graphs))
 
@@ -79,7 +80,7 @@ def _is_own_transpose(block: EdgeBlock) -> bool:
     return torch.equal(*(key[stable_argsort(key)] for key in keys))
 
 
-def are_told_alike(graphs: Graphs) -> bool:
+def are_told_alike(graphs: PackedGraphs) -> bool:
     """Whether edges that go both ways have the same features both ways."""
     told = [own for own in (graphs.edge_attributes, graphs.edge_labels) if own is not None]
     for block in edge_blocks(graphs) if told else ():
@@ -90,7 +91,7 @@ def are_told_alike(graphs: Graphs) -> bool:
     return True
 
 
-def number_of_pairs(graphs: Graphs) -> int:
+def number_of_pairs(graphs: PackedGraphs) -> int:
     """Pairs of nodes with an edge in one direction or both."""
     found = 0
     for block in edge_blocks(graphs):

@@ -14,6 +14,10 @@ from lookhops.graphs.indexing import take
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.graphs.packed import PackedGraphs
+
+#: The value of a text label that is not known.
+BLANK = "(blank)"
 
 
 def width(features: Tensor | None) -> int:
@@ -62,7 +66,7 @@ def _compared_columns(
 
 
 def node_columns(
-    graphs: Graphs, node: Tensor | None = None, dtype: torch.dtype | None = None
+    graphs: PackedGraphs, node: Tensor | None = None, dtype: torch.dtype | None = None
 ) -> Tensor:
     """Feature columns of all nodes or of some; a set without any feature has a column of ones."""
     attributes, labels, rows = graphs.attributes, graphs.labels, graphs.num_nodes

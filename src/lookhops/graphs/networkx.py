@@ -12,9 +12,9 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs.edges import by_source
-from lookhops.graphs.features import are_one_hot, default_names, default_values
+from lookhops.graphs.features import BLANK, are_one_hot, default_names, default_values
 from lookhops.graphs.indexing import pair_keys
-from lookhops.graphs.targets import pack_targets, read_target, target_columns
+from lookhops.graphs.targets import is_blank, pack_targets, read_target, target_columns
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -77,6 +77,13 @@ def _require(of: str, name: str, places: _Places) -> None:
         )
 
 
+def _with_blanks(values: list[Any]) -> list[Any]:
+    """Values of a feature; where some are text, None and NaN are the text of a blank."""
+    if not any(isinstance(value, str) for value in values):
+        return values
+    return [v if isinstance(v, str) or not is_blank(v) else BLANK for v in values]
+
+
 def _texts(values: list[Any]) -> list[str] | None:
     return sorted(set(values)) if all(isinstance(value, str) for value in values) else None
 
@@ -92,7 +99,7 @@ def _features(of: str, places: _Places, names: Vocabulary | Sequence[str] | None
     known: dict[str, Sequence[str]] = {}
     for name in names if places else ():
         _require(owner, name, places)
-        values = [data[name] for _, data in places]
+        values = _with_blanks([data[name] for _, data in places])
         texts = names[name] if isinstance(names, Mapping) else _texts(values)
         if texts is not None:
             labels[name], known[name] = _codes(name, values, places, texts), texts

@@ -25,6 +25,7 @@ from lookhops.tensor_files import CHECKSUM, check_content, checksum
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.graphs.packed import PackedGraphs
 
 FORMAT = "lookhops-graphs-2"
 #: Files of earlier versions that are read too: they know no names of columns.
@@ -56,7 +57,7 @@ def save(graphs: Graphs, path: Path | str) -> None:
             raise LookHopsError(f"{path}: cannot be written ({error}).") from error
 
 
-def fingerprint(graphs: Graphs) -> str:
+def fingerprint(graphs: PackedGraphs) -> str:
     """A hash of all tensors and of the labels' sizes."""
     digest = hashlib.sha256(f"{graphs.label_sizes} {graphs.edge_label_sizes}".encode())
     if len(graphs.targets) > 1:  # the same values may be classes or numbers

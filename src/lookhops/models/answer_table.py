@@ -59,7 +59,7 @@ def answer_columns(
     made: list[Any] = list(zip(*cells, strict=True)) or [[] for _ in head]
     blank = ["" if as_text else None] * len(graphs.skipped)
     for name, (values, written) in _answered(answers, coverage).items():
-        names.append(_free(name, head))
+        names.append(free_name(name, head))
         own = values.tolist() if isinstance(values, np.ndarray) else values
         if as_text and written:
             own = [written % value for value in own]
@@ -67,7 +67,7 @@ def answer_columns(
         made.append(np.array(own, dtype=float) if written and not as_text else own)
     reasons = [f"skipped: {row.reason}" for row in graphs.skipped]
     warnings = [UNLIKE if unlike else "" for unlike in answers.unlike.tolist()]
-    names.append(_free("warning", head))
+    names.append(free_name("warning", head))
     made.append(in_input_order(warnings, reasons, graphs.skipped) if blank else warnings)
     return names, made
 
@@ -122,7 +122,7 @@ def _of_numbers(target: NumberAnswers, coverage: float) -> dict[str, _Column]:
     return found
 
 
-def _free(name: str, taken: Collection[str]) -> str:
+def free_name(name: str, taken: Collection[str]) -> str:
     """A name that no other column has: ``predicted``, ``predicted_2``."""
     number = 1
     found = name

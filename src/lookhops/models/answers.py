@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from itertools import chain
 from math import isfinite
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -99,6 +99,31 @@ class NumberAnswers:
         return f"{self.name} {self.values[graph]:.3g}".replace("-", MINUS)
 
 
+Own = TypeVar("Own", bound=ClassAnswers | NumberAnswers)
+Value = TypeVar("Value")
+
+
+class OfOnlyTarget(Generic[Own, Value]):
+    """An attribute of :class:`Predictions` that is one of its only target's answers.
+
+    Args:
+        kind: What that target must be.
+        read: Gives the value.
+    """
+
+    def __init__(self, kind: type[Own], read: Callable[[Own], Value]) -> None:
+        self.kind = kind
+        self.read = read
+
+    def __get__(self, answers: Predictions, owner: type[Predictions] | None = None) -> Value:
+        first = answers.targets[0]
+        if len(answers.targets) > 1 or not isinstance(first, self.kind):
+            of_classes = issubclass(self.kind, ClassAnswers)
+            found = "more than one question of classes" if of_classes else "no single number"
+            raise LookHopsError(f"The model answers {found}; look at each of `targets`.")
+        return self.read(first)
+
+
 @dataclass(frozen=True, eq=False)
 class Predictions:
     """Answers for some graphs.
@@ -157,47 +182,18 @@ class Predictions:
 
     # ---------------------------------------------------------------- one target
 
-    @property
-    def _classes(self) -> ClassAnswers:
-        first = self.targets[0]
-        if len(self.targets) > 1 or not isinstance(first, ClassAnswers):
-            raise LookHopsError(
-                "The model answers more than one question of classes; look at each of `targets`."
-            )
-        return first
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """Names of the classes, where these are the only target; as are those that follow."""
-        return self._classes.class_names
-
-    @property
-    def probabilities(self) -> Array:
-        """Calibrated probabilities, shape (g, classes)."""
-        return self._classes.probabilities
-
-    @property
-    def numbers(self) -> Array:
-        """Number of the class that is answered, shape (g)."""
-        return self._classes.numbers
-
-    @property
-    def classes(self) -> list[str]:
-        """Name of the class that is answered, for each graph."""
-        return self._classes.classes
-
-    @property
-    def agreement(self) -> Array:
-        """The share of networks that answer the same class alone, shape (g)."""
-        return self._classes.agreement
-
-    @property
-    def values(self) -> Array:
-        """The numbers that are answered, where these are the only target, shape (g)."""
-        first = self.targets[0]
-        if len(self.targets) > 1 or not isinstance(first, NumberAnswers):
-            raise LookHopsError("The model answers no single number; look at each of `targets`.")
-        return first.values
+    class_names = OfOnlyTarget(ClassAnswers, lambda own: own.class_names)
+    """Names of the classes, where these are the only target; as are those that follow."""
+    probabilities = OfOnlyTarget(ClassAnswers, lambda own: own.probabilities)
+    """Calibrated probabilities, shape (g, classes)."""
+    numbers = OfOnlyTarget(ClassAnswers, lambda own: own.numbers)
+    """Number of the class that is answered, shape (g)."""
+    classes = OfOnlyTarget(ClassAnswers, lambda own: own.classes)
+    """Name of the class that is answered, for each graph."""
+    agreement = OfOnlyTarget(ClassAnswers, lambda own: own.agreement)
+    """The share of networks that answer the same class alone, shape (g)."""
+    values = OfOnlyTarget(NumberAnswers, lambda own: own.values)
+    """The numbers that are answered, where these are the only target, shape (g)."""
 
 
 def _rowwise(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:

@@ -13,6 +13,7 @@ from torch import Tensor
 from lookhops.arrays import Array
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.models.answer_table import free_name
 
 #: Bits of a fingerprint where nothing else is asked for.
 BITS = 1024
@@ -77,6 +78,9 @@ def vector_columns(
         graphs: Their graphs, and the rows that gave none: their readout is NaN, and no bit is set.
         found: The graphs' vectors.
         apart: Whether each number is a column of its own; else vectors are rows of matrices.
+
+    Returns:
+        Names of all columns, and the columns. The last says why a row has no vectors.
     """
     names: list[str] = [*head]
     columns: list[Any] = list(zip(*cells, strict=True)) or [[] for _ in head]
@@ -94,4 +98,7 @@ def vector_columns(
             continue
         names += [f"{name}_{number}" for number in range(own.shape[1])]
         columns += [["" if v != v else f"{v:.6g}" for v in column] for column in told.T.tolist()]
+    reason = {row.row: f"skipped: {row.reason}" for row in graphs.skipped}
+    names.append(free_name("warning", head))
+    columns.append([reason.get(row, "") for row in range(len(cells))])
     return names, columns

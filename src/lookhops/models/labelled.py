@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +18,17 @@ from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.predictor import Predictor
 from lookhops.tasks import Metric
 from lookhops.tasks.conformal import COVERAGE
-from lookhops.tasks.metrics import RESAMPLES, calibration_error, interval
+from lookhops.tasks.metrics import (
+    LEAST_OF_CLASS,
+    RESAMPLES,
+    calibration_error,
+    exact_interval,
+    interval,
+)
 from lookhops.tasks.task import Head
+
+#: Metrics that are the share of the graphs of which something is true.
+COUNTED = ("accuracy", "coverage")
 
 
 @dataclass(frozen=True)
@@ -29,12 +38,17 @@ class Measured:
     Args:
         graphs: How many graphs have a truth to compare with.
         values: Each metric by its name, none where it is not defined.
-        intervals: The middle 95% of its values in redrawn sets of the graphs.
+        intervals: The middle 95% of its values in redrawn sets of the graphs. Of a share that is 0
+            or 1, which redrawn sets repeat: the exact binomial interval where graphs are counted,
+            else none. None too for metrics over classes where there are ``too_few``.
+        too_few: Classes with fewer than 10 graphs, and how many they have: three that happen to be
+            right are right in every redrawn set.
     """
 
     graphs: int
     values: dict[str, float | None]
     intervals: dict[str, list[float] | None]
+    too_few: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,7 +195,23 @@ def _measured(
     # A redrawn set repeats graphs, and repeats look badly calibrated.
     draws.pop("ece_after", None)
     intervals = {name: interval(np.array(values)) for name, values in draws.items()}
-    return Measured(len(rows), _values(head, own, truth, rows), intervals)
+    values, too_few = _values(head, own, truth, rows), _too_few(own, truth[rows])
+    for metric in head.task.metrics:
+        if metric.over_classes and too_few:
+            intervals[metric.name] = None
+        elif metric.share and (share := values.get(metric.name)) in (0.0, 1.0):
+            is_counted = metric.name in COUNTED
+            intervals[metric.name] = exact_interval(share, len(rows)) if is_counted else None
+    return Measured(len(rows), values, intervals, too_few)
+
+
+def _too_few(own: ClassAnswers | NumberAnswers, truth: Array) -> dict[str, int]:
+    """Classes with some graphs, but fewer than ten, and how many."""
+    if not isinstance(own, ClassAnswers):
+        return {}
+    counts = np.bincount(truth.astype(np.int64), minlength=len(own.class_names)).tolist()
+    each = zip(own.class_names, counts, strict=True)
+    return {name: count for name, count in each if 0 < count < LEAST_OF_CLASS}
 
 
 def _values(

@@ -17,6 +17,13 @@ Lines = Sequence[tuple[str, str]]
 
 
 @dataclass(frozen=True)
+class Folded:
+    """A table of which only the note shows until it is opened."""
+
+    table: Table
+
+
+@dataclass(frozen=True)
 class Chart:
     """A chart that Plotly draws in the reader's browser.
 
@@ -35,13 +42,6 @@ class Chart:
     numbers: Table
     height: int = 300
     wide: bool = False
-
-
-@dataclass(frozen=True)
-class Folded:
-    """A table of which only the note shows until it is opened."""
-
-    table: Table
 
 
 @dataclass(frozen=True)

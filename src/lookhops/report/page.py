@@ -13,6 +13,7 @@ from lookhops.errors import LookHopsError
 from lookhops.files import write_text
 from lookhops.report.content import Chart, Report
 from lookhops.report.look import stylesheet
+from lookhops.templates import templates_of
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -47,16 +48,8 @@ def render(report: Report) -> str:
 
 @cache
 def _template() -> Template:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    environment = Environment(
-        loader=PackageLoader("lookhops.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return environment.get_template("report.html")
+    found = templates_of("lookhops.report", autoescape=True, lstrip_blocks=True)
+    return found.get_template("report.html")
 
 
 def embedded(value: Any) -> str:

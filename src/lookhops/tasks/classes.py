@@ -37,15 +37,15 @@ ACCURACY = Metric("accuracy", "accuracy")
 RATES = (
     ACCURACY,
     Metric("majority", "accuracy, commonest class"),
-    Metric("balanced_accuracy", "balanced accuracy"),
-    Metric("macro_f1", "macro-F1"),
-    Metric("auroc", "AUROC"),
+    Metric("balanced_accuracy", "balanced accuracy", over_classes=True),
+    Metric("macro_f1", "macro-F1", over_classes=True),
+    Metric("auroc", "AUROC", over_classes=True),
 )
 #: Of two classes, the second of which is looked for.
 OF_TWO = (
-    Metric("average_precision", "average precision"),
-    Metric("f1", "F1"),
-    Metric("mcc", "MCC", share=False),
+    Metric("average_precision", "average precision", over_classes=True),
+    Metric("f1", "F1", over_classes=True),
+    Metric("mcc", "MCC", share=False, over_classes=True),
 )
 OTHERS = (
     Metric("loss", "loss", higher_is_better=False, share=False, shown=False),

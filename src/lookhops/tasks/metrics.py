@@ -8,6 +8,8 @@ from lookhops.arrays import Array
 
 #: Resamples of a bootstrap interval, and the share of them that it holds.
 RESAMPLES, COVERAGE = 1000, 0.95
+#: Graphs of a class below which redrawn sets are too alike: metrics over classes have no interval.
+LEAST_OF_CLASS = 10
 #: Bins of the expected calibration error.
 BINS = 15
 
@@ -124,6 +126,17 @@ def interval(draws: Array) -> list[float] | None:
         return None
     rest = (1 - COVERAGE) / 2
     return [float(value) for value in np.quantile(known, (rest, 1 - rest))]
+
+
+def exact_interval(share: float, count: int) -> list[float]:
+    r"""The 95% interval of Clopper and Pearson of a share of so many graphs.
+
+    Of ``count`` that are all right it begins at :math:`0.025^{1 / \mathrm{count}}`.
+    """
+    from scipy.stats import binomtest  # takes its time to import
+
+    found = binomtest(round(share * count), count).proportion_ci(COVERAGE)
+    return [float(found.low), float(found.high)]
 
 
 # -------------------------------------------------------------------- numbers

@@ -34,6 +34,7 @@ class Metric:
         share: Whether it is a share, from 0 to 1, shown in per cent.
         shown: Whether tables of results have a row for it.
         about_calibration: Whether it is about how sure the answers are, not how right.
+        over_classes: Whether every class counts in it alike, however few graphs it has.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Metric:
     share: bool = True
     shown: bool = True
     about_calibration: bool = False
+    over_classes: bool = False
 
     @property
     def scale(self) -> float:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cached_property
+from typing import TypeVar
 
 import torch
 from torch import Tensor
@@ -21,6 +22,7 @@ from lookhops.training.stacked import stackable
 from lookhops.training.stacked_inference import StackedNetworks
 from lookhops.training.threads import limited_threads
 
+Result = TypeVar("Result")
 #: Batches that are computed at a time on the CPU at most: Python itself keeps no more busy.
 MOST_THREADS = 4
 
@@ -95,7 +97,7 @@ class Ensemble:
 
         _ = whole.graphs.is_undirected  # found out once, not by every thread
         batches = _batches(whole.graphs)
-        found = list(_side_by_side(batch, batches))
+        found = list(side_by_side(batch, batches))
         return [torch.cat(each) for each in zip(*found, strict=True)]
 
 
@@ -128,10 +130,13 @@ def _batches(graphs: Graphs) -> list[Tensor]:
     return list(torch.arange(len(graphs), device=graphs.device).split(size))
 
 
-def _side_by_side(
-    batch: Callable[[Tensor], list[Tensor]], batches: Sequence[Tensor]
-) -> Iterator[list[Tensor]]:
-    """The batches' results in order; on the CPU several at a time, by one thread each."""
+def side_by_side(batch: Callable[[Tensor], Result], batches: Sequence[Tensor]) -> Iterator[Result]:
+    """The batches' results in order; on the CPU several at a time, by one thread each.
+
+    Args:
+        batch: What is done with each, given the numbers of its graphs.
+        batches: One at least.
+    """
     threads = min(torch.get_num_threads(), MOST_THREADS, len(batches))
     if batches[0].is_cuda or threads < 2:
         yield from map(batch, batches)

@@ -65,9 +65,8 @@ class MemberInputs:
         if model.uses_edges:
             told["edge_weight"] = self.encoding.edge_weight(graphs, dtype=dtype)
         if model.edge_channels:
-            told["edge_attr"] = self.encoding.edge_columns(
-                graphs, dtype=dtype, scale=self.scales.edges
-            )
+            scale = self.scales.edges
+            told["edge_attr"] = self.encoding.edge_columns(graphs, None, dtype, scale)
         x = self.encoding.columns(graphs, dtype=dtype, scale=self.scales.nodes)
         level = model.level(graphs, x, **told)
         node, *_ = elements_of(self.graphs.node_ptr, index)

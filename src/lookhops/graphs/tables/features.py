@@ -11,6 +11,7 @@ import pandas as pd
 import torch
 
 from lookhops.errors import LookHopsError
+from lookhops.graphs.features import BLANK
 from lookhops.graphs.tables.table import Table
 from lookhops.options import Reading, names_in
 
@@ -18,8 +19,6 @@ from lookhops.options import Reading, names_in
 FEW_NUMBERS = 10
 #: A column with more different texts than this holds names, remarks or dates, not categories.
 MANY_TEXTS = 1000
-#: The category of cells that are empty.
-BLANK = "(blank)"
 #: Of a column of text, the share that must be numbers for the others to look like mistakes.
 MOSTLY = 0.9
 

@@ -95,7 +95,7 @@ def _neighbourhoods(predictor: Predictor, graphs: Graphs) -> Section | None:
                 [
                     f"{signed(one.weight if side != 'low' else -one.weight, 3)} each, in "
                     f"{counted(one.graphs, 'graph')}, {counted(one.hops, 'hop')}",
-                    f"in {' and '.join(one.examples)}",
+                    *(f"in {example}" for example in one.examples),
                 ],
             )
             for one in found
