@@ -20,9 +20,9 @@ from lookhops.nn import GraphNetwork, Level
 Scores = NDArray[np.float64]
 #: Scores of all nodes, shape (n), from a model, graphs and the seed whose network is explained.
 Explainer = Callable[[Predictor, Graphs, int], Scores]
-#: Steps of PyG's GNNExplainer, and their rate: with its own, 100 and 0.01, masks stay near the
-#: random ones that they begin with.
-EPOCHS, RATE = 200, 0.1
+#: Steps of PyG's GNNExplainer, and their rate: with its own, 0.01, masks stay near the random ones
+#: that they begin with.
+EPOCHS, RATE = 50, 0.3
 
 
 def shares(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
@@ -58,11 +58,12 @@ def gradient(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
     return _numpy(grad.norm(dim=1))
 
 
-def gnn_explainer(predictor: Predictor, graphs: Graphs, seed: int, epochs: int = EPOCHS) -> Scores:
-    """PyG's GNNExplainer with a mask of nodes, so many steps."""
+def gnn_explainer(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
+    """PyG's GNNExplainer with a mask of nodes, as many steps as :data:`EPOCHS`."""
     from torch_geometric.explain import GNNExplainer
 
-    return _by_pyg(predictor, graphs, seed, GNNExplainer(epochs=epochs, lr=RATE), "object")
+    algorithm = GNNExplainer(epochs=EPOCHS, lr=RATE)
+    return _by_pyg(predictor, graphs, seed, algorithm, "object")
 
 
 def captum(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
