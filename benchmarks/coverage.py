@@ -13,6 +13,7 @@ and from the same graphs as they are answered at that epoch.
 from __future__ import annotations
 
 import argparse
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -49,8 +50,9 @@ def coverages(graphs: int, splits: int, coverage: float) -> dict[str, np.ndarray
     return {name: np.array(shares) for name, shares in found.items()}
 
 
-def trained(source: str, target: str | None, splits: int) -> dict[str, np.ndarray]:
+def trained(source: str, target: str | None, splits: int, seconds: float) -> dict[str, np.ndarray]:
     """Of trainings on random splits, the share of the test graphs that 90 % regions held."""
+    begun = time.monotonic()
     graphs = lookhops.load(source, target=target)
     network = replace(RECOMMENDED, hidden=48, layers=3, edges="ignore")
     protocol = Protocol(max_epochs=60, batch_size=64, split="auto")
@@ -63,6 +65,8 @@ def trained(source: str, target: str | None, splits: int) -> dict[str, np.ndarra
         for part, shares in found.items():
             learnt = task.calibrate(outputs["val"], y[parts.val], outputs[part])
             shares.append(task.evaluate(outputs["test"], y[parts.test], learnt)["coverage"])
+        if time.monotonic() - begun > seconds:
+            break
     names = {"unseen": "regions, as models have them", "val": "regions of the epoch's own choosers"}
     return {names[part]: np.array(shares) for part, shares in found.items()}
 
@@ -74,9 +78,12 @@ def main() -> None:
     parser.add_argument("--coverage", type=float, default=0.9)
     parser.add_argument("--train", metavar="SOURCE", help="Train on splits of these graphs.")
     parser.add_argument("--target", help="Of these graphs.")
+    parser.add_argument(
+        "--time-limit", type=float, default=float("inf"), help="Train no more after these seconds."
+    )
     options = parser.parse_args()
     if options.train:
-        found = trained(options.train, options.target, options.splits)
+        found = trained(options.train, options.target, options.splits, options.time_limit)
     else:
         found = coverages(options.graphs, options.splits, options.coverage)
     for name, shares in found.items():

@@ -69,6 +69,8 @@ def shortened(command: str) -> str:
 
 def readers_files(folder: Path) -> None:
     """Write what the pages take to be the reader's own, made of the bundled examples."""
+    import pandas as pd
+
     import lookhops
 
     graphs = lookhops.load("solubility")
@@ -80,6 +82,7 @@ def readers_files(folder: Path) -> None:
     for name in ("mine.csv", "molecules.csv", "library.csv", "many.csv"):
         (folder / name).write_text(table)
     (folder / "new.csv").write_text("".join(lines[:20]))
+    (folder / "later.csv").write_text("".join((lines[0], *lines[-200:])))
     assays = [f"{a},{i % 2},{i % 3 % 2 if i % 5 else ''},{b}\n" for i, (a, b, _) in enumerate(rows)]
     (folder / "assays.csv").write_text("smiles,ahr,p53,logS\n" + "".join(assays))
     (folder / "new.smi").write_text("\n".join(smiles[:20]) + "\n")
@@ -90,6 +93,8 @@ def readers_files(folder: Path) -> None:
         "lookhops train solubility --epochs 2 --hidden 16 --layers 2 -o model",
     ):
         subprocess.run(["bash", "-c", command], check=True, capture_output=True, cwd=folder)
+    for name in ("edges", "nodes", "graphs"):
+        pd.read_csv(folder / f"new/{name}.csv").to_parquet(folder / f"{name[0]}.parquet")
 
 
 def follow(page: Path, limit: float, quick: bool) -> int:

@@ -89,7 +89,7 @@ def test_a_class_of_few_graphs_has_no_certain_metrics(lookhops, models, table, t
     code, out, err = lookhops("evaluate", models / "soluble", tmp_path / "few.csv")
     assert code == 0, err
     words = " ".join(out.replace("│", " ").split())
-    assert "fewer than 10 graphs are in yes (3)" in words
+    assert "fewer than 10 graphs: of 'yes' (3)" in words
     assert f"balanced accuracy 100.0 % {NONE}" in words
 
 

@@ -77,7 +77,7 @@ def evaluate(
 
 def _panel(found: Evaluation, model: str) -> Panel:
     """The metrics of each target, and how many graphs the model has seen."""
-    from lookhops.report.evaluation import metrics_table, seen_sentence, too_few_sentences
+    from lookhops.report.evaluation import metrics_table, seen_sentence, too_few_sentence
 
     parts: list[RenderableType] = []
     for target in found.targets:
@@ -91,5 +91,6 @@ def _panel(found: Evaluation, model: str) -> Panel:
             pairs = zip(map(str, cells[::2]), ends, strict=True)
             rows.append([escape(name), *(cell for pair in pairs for cell in pair)])
         parts.append(grid(rows, head, ("left wrap", "right bold", "right", "right bold", "right")))
-        parts += [escape(sentence) for sentence in too_few_sentences(target)]
+        if said := too_few_sentence(target):
+            parts.append(escape(said))
     return panel(f"{found.graphs.name}, answered by {model}", *parts, escape(seen_sentence(found)))

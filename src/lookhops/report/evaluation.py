@@ -57,18 +57,20 @@ def metrics_table(target: TargetEvaluation) -> Table:
     head += [f"{target.new.graphs:,} new", level] if target.new else []
     note = f"{level}: the middle {level} of {RESAMPLES:,} redrawn sets of the graphs."
     note += " New: in neither the training nor a validation part." if target.new else ""
-    return Table(head, rows, " ".join((note, *too_few_sentences(target))))
+    return Table(head, rows, f"{note} {too_few_sentence(target)}".rstrip())
 
 
-def too_few_sentences(target: TargetEvaluation) -> list[str]:
-    """Which classes have too few graphs for the intervals of metrics over classes."""
-    return [
-        f"No interval of metrics over classes, for fewer than {LEAST_OF_CLASS} graphs{of} are in "
-        + ", ".join(f"{name} ({count})" for name, count in measured.too_few.items())
-        + "."
-        for measured, of in ((target.all, ""), (target.new, " that are new"))
+def too_few_sentence(target: TargetEvaluation) -> str:
+    """Which classes have too few graphs for intervals of metrics over classes; nothing if none."""
+    parts = [
+        f"{where} " + ", ".join(f"'{name}' ({count})" for name, count in measured.too_few.items())
+        for where, measured in (("of", target.all), ("among the new ones of", target.new))
         if measured is not None and measured.too_few
     ]
+    if not parts:
+        return ""
+    few = f"fewer than {LEAST_OF_CLASS} graphs"
+    return f"Metrics over classes have no interval where there are {few}: {'; '.join(parts)}."
 
 
 def seen_sentence(found: Evaluation) -> str:
