@@ -157,8 +157,8 @@ def _onnx(
 def _simplify(model: Any) -> None:
     """Constants folded, what is computed twice or for nothing left out.
 
-    PyTorch's ``optimize`` also tries some hundred patterns on every node, which takes as long as
-    all the rest and saves a tenth of the runtime's time.
+    PyTorch's ``optimize`` also tries some hundred patterns on every node, which takes several times
+    as long as all the rest and saves a tenth of the runtime's time.
     """
     from onnx_ir.passes import common
     from onnxscript import optimizer
