@@ -58,6 +58,13 @@ LONGEST = (
     "nn/test_light.py",
     "report/test_browser.py",
     "serve/test_browser.py",
+    "datasets/test_tu.py",
+    "training/test_trainer.py",
+    "training/test_workers.py",
+    "classical/test_models.py",
+    "cli/test_look.py",
+    "test_examples.py",
+    "cli/test_demo.py",
 )
 
 
