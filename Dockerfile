@@ -1,4 +1,5 @@
-# `lookhops serve` in a container: docs/install.md says how to run it.
+# `lookhops serve` in a container: docs/install.md says how to run it. No image has been built of this
+# file yet; its lines were followed by hand.
 FROM python:3.13-slim AS build
 WORKDIR /source
 COPY pyproject.toml README.md LICENSE ./

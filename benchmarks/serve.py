@@ -31,7 +31,10 @@ def request(smiles: str, host: str) -> bytes:
 
 
 async def client(host, port, todo, times, answers):
-    """One connection that asks one thing after the other, as long as there is something to ask."""
+    """One connection that asks one thing after the other, as long as there is something to ask.
+
+    What is not answered, or not with 200, is missing among the answers: it is lost.
+    """
     reader, writer = await asyncio.open_connection(host, port)
     while todo:
         number, content = todo.pop()

@@ -5,7 +5,8 @@
 The search is that of `lookhops tune` for one outer split: candidates of one shape train in one
 stack with rates of their own, all on the first inner split, those that are not pruned on the
 others. The peer trains every n-th of the same candidates alone, on the same inner splits, with the
-same engine (recorded steps, a stack of one); its time is scaled to all of them.
+same engine (recorded steps, a stack of one); its time is scaled to all of them. On a CPU both train
+one after the other; what is measured there is the time of the processor.
 """
 
 from __future__ import annotations
@@ -31,15 +32,20 @@ from lookhops.words import duration
 SEED = 11
 
 
+def clock(device: torch.device) -> float:
+    """Seconds: by the clock on a GPU, of this process on a CPU that others may use too."""
+    return time.perf_counter() if device.type == "cuda" else time.process_time()
+
+
 class Timed(CandidateTrainer):
     """Tells what each stack took."""
 
     def judge(self, architecture, rates, splits, *prune):
-        start = time.perf_counter()
+        start = clock(self.device)
         found = super().judge(architecture, rates, splits, *prune)
         if self.device.type == "cuda":
             torch.cuda.synchronize()
-        wall = time.perf_counter() - start
+        wall = clock(self.device) - start
         judged = [one for each in found for one in each]
         epochs = [one.epochs for one in judged]
         a = architecture
@@ -73,13 +79,13 @@ def main() -> None:
     plan, task = SplitPlan.of(graphs, protocol), task_of(graphs)
     space = Space.parse(given.space, protocol)
     splits = inner_splits(graphs, plan, SEED, given.inner)
-    trainer = Timed(graphs, task, protocol, device, stacked=True)
+    trainer = Timed(graphs, task, protocol, device, stacked=device.type == "cuda")
     with tempfile.TemporaryDirectory() as folder:
         file = StudyFile.open(Path(folder) / "study.sqlite", "search", task.main, {})
         search = Search(file, space, trainer, splits, given.stack)
-        start = time.perf_counter()
+        start = clock(device)
         search.run(given.trials, time.monotonic() + given.time_limit)
-        stacked = time.perf_counter() - start
+        stacked = clock(device) - start
         record = search.record(SEED)
     networks = sum(len(one.scores) for one in record.tried)
     print(
@@ -95,14 +101,15 @@ def main() -> None:
 
 def one_by_one(search: Search, record, every: int, stacked: float) -> None:
     """Train every n-th candidate alone on the inner splits that it was judged on."""
-    alone, epochs, start = 0, 0, time.perf_counter()
+    device = search.trainer.device
+    alone, epochs, start = 0, 0, clock(device)
     for tried in record.tried[every // 2 :: every]:
         candidate = search.space.candidate(tried.values)
         for seed in list(search.splits)[: max(len(tried.scores), 1)]:
             own = {seed: search.splits[seed]}
             [[judged]] = search.trainer.judge(candidate.shape, [candidate.rates], own)
             alone, epochs = alone + 1, epochs + judged.epochs
-    took = time.perf_counter() - start
+    took = clock(device) - start
     every_epoch = sum(one.epochs for one in record.tried)
     peer = took / epochs * every_epoch
     print(

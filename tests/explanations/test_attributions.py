@@ -1,5 +1,6 @@
 """Shares add up to the answer, belong to their graph, and point at what a model can only know."""
 
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -8,6 +9,7 @@ import torch
 
 from lookhops import Graphs, LookHopsError
 from lookhops.datasets.hop_tasks import hop_task
+from lookhops.datasets.molecules import from_smiles
 from lookhops.explanations import Attributions, attribute, attributions
 from lookhops.graphs.targets import Target, targets_of
 from lookhops.models.answers import ClassAnswers
@@ -163,6 +165,15 @@ def test_where_edges_tell_the_class_they_and_their_ends_have_the_largest_shares(
     every = [found[number] for number in range(size)]
     first = np.stack([one.edges[np.abs(one.edge).argmax()] for one in every])
     assert (first == true).all(1)[right].mean() > 0.9
+
+
+def test_a_graph_without_edges_is_explained_without_a_warning(of_classes):
+    graphs = from_smiles(["C", "N"])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = attribute(of_classes, graphs)
+    check(found)
+    assert "The largest part is C (atom 0)" in found[0].sentence
 
 
 def test_one_graph_has_each_edge_once(of_classes, molecules):

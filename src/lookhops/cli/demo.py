@@ -18,7 +18,7 @@ from lookhops.cli.shared.printing import grid, out, print_line
 from lookhops.cli.shared.writing import command_line, write_page
 from lookhops.files import write_json
 from lookhops.options import RECOMMENDED, Architecture, Protocol, parse_seeds
-from lookhops.words import MINUS, NONE, between, duration
+from lookhops.words import MINUS, NONE, between, counted, duration
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -75,7 +75,8 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     out.print(_gains(found))
     out.print(found.sentence())
 
-    _heading(2, f"Train: LookHops and GCN on classes, LookHops on numbers, {seeds} seeds each")
+    of_each = counted(seeds, "seed")
+    _heading(2, f"Train: LookHops and GCN on classes, LookHops on numbers, {of_each} each")
     out.print(
         f"[dim]For the demo, batches of {BATCH_SIZE}, at most {epochs} epochs, patience "
         f"{PATIENCE}; the paper's protocol has 10 seeds, 256, 500 and 30.[/]"

@@ -77,7 +77,8 @@ class Attribution:
         parts = [f"{self._called(number)} {written(shares[number])}" for number in order.tolist()]
         rest = float(shares.sum() - shares[order].sum())
         said = f"{self.unit[0].upper()}{self.unit[1:]} {written(self.value)}."
-        most = f" The largest parts are {joined(parts)}; all others" if parts else " All parts"
+        largest = "part is" if len(parts) == 1 else "parts are"
+        most = f" The largest {largest} {joined(parts)}; all others" if parts else " All parts"
         return (
             f"{said}{most} together {written(rest)}, the graph as a whole {written(self.whole)}, "
             f"an average graph {written(self.baseline)}."

@@ -292,12 +292,18 @@ def _joined(
         "node": node + rate[graph] * node.abs(),
         "edge": edge + rate[edge_graph] * edge.abs(),
         "whole": whole + rate * whole.abs(),
-        "node_spread": torch.stack([s.node for s in found]).std(0, correction=0),
-        "edge_spread": torch.stack([s.edge for s in found]).std(0, correction=0),
+        "node_spread": _spread([s.node for s in found]),
+        "edge_spread": _spread([s.edge for s in found]),
     }
     rest = {"value": value, "baseline": baseline, "residual": residual}
     arrays = {name: part.cpu().numpy() for name, part in (parts | rest).items()}
     return Attributions(graphs, answers, target, networks=len(found), **arrays)
+
+
+def _spread(shares: list[Tensor]) -> Tensor:
+    """Standard deviation over the networks; PyTorch warns where there is nothing, as no edge."""
+    every = torch.stack(shares)
+    return every.std(0, correction=0) if every.numel() else every[0]
 
 
 def _answered(own: ClassAnswers | NumberAnswers) -> Tensor:

@@ -8,9 +8,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from threading import local
 from typing import Any
 
+#: Where our own warnings come from; those of libraries are not for who asked.
+OURS = str(Path(__file__).parents[1])
 _thread = local()
 
 
@@ -27,7 +30,9 @@ def notes() -> Iterator[list[str]]:
         del _thread.said
 
 
-def _show(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+def _show(
+    message: Warning | str, category: type[Warning], filename: str, *rest: Any, **more: Any
+) -> None:
     said = getattr(_thread, "said", None)
-    if said is not None and issubclass(category, UserWarning):
+    if said is not None and issubclass(category, UserWarning) and filename.startswith(OURS):
         said.append(str(message))

@@ -122,7 +122,8 @@ def _gain_chart(found: Tuning) -> Iterator[Chart]:
         error_x=interval([gain.low], [gain.mean], [gain.high]),
     )
     zero = {"zeroline": True, "zerolinecolor": "var(--ink)", "zerolinewidth": 1}
-    x = axis(f"gain in test {found.main.title}, {unit}", **zero)
+    of = f"gain in test {found.main.title}"
+    x = axis(f"{of}, {unit}" if found.main.share else of, **zero)
     rows = named_axis("", [*seeds, "mean"], range=[len(gains) + 0.6, -0.6])
     table = Table(
         ("split", f"gain, {unit}"),
