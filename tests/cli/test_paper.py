@@ -1,6 +1,7 @@
 """``lookhops paper`` by running it."""
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -73,6 +74,21 @@ def test_packed_sets_in_the_data_folder(packed, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert "2 of 2 runs" in done.stderr
+
+
+@pytest.mark.data
+def test_without_the_set_that_cannot_be_downloaded(lookhops, packed, tmp_path):
+    for name in ("PROTEINS", "DD", "NCI1", "NCI109", "Mutagenicity"):
+        shutil.copy(packed / "PROTEINS.graphs", tmp_path / f"{name}.graphs")
+    nothing = ("--tables", "data", "--figures", "none", "--data-dir", tmp_path, "-o", tmp_path)
+    code, out, err = lookhops("paper", *nothing)
+    assert code == 0, err
+    assert f"BURSI is not in {tmp_path}" in " ".join(err.split())
+    assert "PROTEINS" in out
+    assert "BURSI" not in out
+    code, out, err = lookhops("paper", *nothing, "--datasets", "PROTEINS,BURSI")
+    assert (code, out) == (2, "")
+    assert "put BURSI.zip there" in " ".join(err.split())
 
 
 @pytest.mark.parametrize(

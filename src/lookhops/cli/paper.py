@@ -12,7 +12,7 @@ import typer
 
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import err, out, print_json, print_line, print_table
-from lookhops.cli.shared.reading import DataDir
+from lookhops.cli.shared.reading import DataDir, warnings_as_lines
 from lookhops.cli.shared.running import Left, Runner, Running, run_plan
 from lookhops.cli.shared.writing import ReportFile, check_folder, command_line, write_page
 from lookhops.errors import LookHopsError
@@ -30,7 +30,8 @@ class Experiments:
     """Which of the paper's experiments are run.
 
     Args:
-        datasets: With commas between; by default the paper's, with BURSI in FRANKENSTEIN's place.
+        datasets: With commas between; by default the paper's, with BURSI in FRANKENSTEIN's place
+            where the data folder has it.
         rows: Only these rows, by the names below theirs on the page: gcn, licheb, edge,
             lookhops-nf, recommended, licheb-k3, ...; by default all.
         seeds: How many, or which (11,22); by default 10.
@@ -156,7 +157,8 @@ def _run(
 
     names, quick = _split(experiments.datasets), experiments.quick
     seeds = parse_seeds(experiments.seeds) if experiments.seeds else None
-    suite = paper_suite(names, seeds, experiments.precision, quick=quick, data_dir=data_dir)
+    with warnings_as_lines():
+        suite = paper_suite(names, seeds, experiments.precision, quick=quick, data_dir=data_dir)
     options.check()
     rows = chosen_rows(*parts, _split(experiments.rows) or None)
     cells = paper_plan(rows, suite.datasets, suite.protocol)

@@ -29,7 +29,8 @@ BURSI = (
     "BURSI stands where the paper has FRANKENSTEIN. It has FRANKENSTEIN's 4,337 graphs and "
     "classes, with atom symbols for features: the 780 pixel attributes that the paper used could "
     "not be had. So it is another problem, it goes by its own name, and the paper's numbers for "
-    "FRANKENSTEIN are in a column of their own.\n"
+    "FRANKENSTEIN are in a column of their own. No collection has it to download: where BURSI.zip "
+    "is not in the data folder, `lookhops paper` leaves it out and says so.\n"
 )
 CAPTIONS = {
     "gain": "Information gain of each further hop, with its fit and the paper's. The fit is to the "

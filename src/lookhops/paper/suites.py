@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,11 +11,14 @@ from typing import Any
 import torch
 
 from lookhops.datasets import load
-from lookhops.datasets.collection import data_folder
+from lookhops.datasets.collection import data_folder, find
+from lookhops.errors import LookHopsError
 from lookhops.graphs import SUFFIX, Graphs
 from lookhops.paper.reference import DATASETS
 from lookhops.training import Protocol
 
+#: The one set of DATASETS that cannot be downloaded.
+LOCAL = "BURSI"
 #: The quick version: enough to run every line of code, too little to say anything of the models.
 QUICK_DATASETS, QUICK_GRAPHS, QUICK_SEEDS, QUICK_EPOCHS = ("PROTEINS", "NCI1"), 150, (11, 22), 2
 
@@ -53,14 +57,28 @@ def paper_suite(
     quick: bool = False,
     data_dir: Path | None = None,
 ) -> Suite:
-    """The paper's data sets and protocol, or the quick version of them."""
+    """The paper's data sets and protocol, or the quick version of them.
+
+    BURSI, which no collection has, is left out with a warning where it is not in the data folder.
+    """
     protocol = Protocol(precision=precision)
     if quick:
         protocol = replace(protocol, seeds=QUICK_SEEDS, max_epochs=QUICK_EPOCHS)
     if seeds is not None:
         protocol = replace(protocol, seeds=tuple(seeds))
-    names = datasets or (QUICK_DATASETS if quick else DATASETS)
-    return Suite(list(dict.fromkeys(names)), protocol, quick, data_dir)
+    names = list(dict.fromkeys(datasets or (QUICK_DATASETS if quick else DATASETS)))
+    if LOCAL in names and not _is_in(folder := data_folder(data_dir), LOCAL):
+        said = f"{LOCAL} is not in {folder}, and no collection has it to download"
+        if datasets:
+            raise LookHopsError(f"{said}: put {LOCAL}.zip there, or leave it out of --datasets.")
+        warnings.warn(f"{said}: its column is left out.", stacklevel=2)
+        names.remove(LOCAL)
+    return Suite(names, protocol, quick, data_dir)
+
+
+def _is_in(folder: Path, name: str) -> bool:
+    """Whether a data folder holds a set, as its archive, its files or packed."""
+    return (folder / f"{name}{SUFFIX}").is_file() or find(name, folder) is not None
 
 
 def some_of(graphs: Graphs, count: int) -> Graphs:
