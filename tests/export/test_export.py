@@ -13,7 +13,7 @@ from torch.export import Dim
 
 from lookhops import Graphs, LookHopsError, Predictor, load
 from lookhops.datasets.transfers import write_transfers
-from lookhops.export import compare, export_model, load_exported, made_up
+from lookhops.export import compare, export_model, files, load_exported, made_up
 from lookhops.export.inputs import Inputs
 from lookhops.export.module import ExportedModel
 from lookhops.export.rounding import rests_on_rounding
@@ -208,7 +208,12 @@ def test_what_cannot_be_exported_is_a_sentence(lookhops, tmp_path):
     assert not list(tmp_path.glob("model.*"))
 
 
-def test_without_onnx_there_is_a_sentence(tmp_path, monkeypatch):
+def test_without_onnx_there_is_a_sentence_before_anything_is_done(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    monkeypatch.setattr(files, "_program", lambda *given: pytest.fail("it was recorded"))
+    graphs = load("hops-1", size=20)
+    predictor = tiny(tmp_path, graphs, replace(SMALL, layers=1))
+    with pytest.raises(LookHopsError, match="need onnx"):
+        export_model(predictor.checkpoint, tmp_path / "model.onnx", predictor.read(graphs))
     with pytest.raises(LookHopsError, match=r'pip install "lookhops\[export\]"'):
         load_exported(tmp_path / "model.onnx")

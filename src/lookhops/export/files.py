@@ -26,6 +26,8 @@ from lookhops.tasks import Classification
 
 FORMAT = "lookhops-export-1"
 ONNX, PROGRAM = ".onnx", ".pt2"
+#: What such a file is written with, and run.
+ONNX_NEEDS = ("onnx", "onnxscript", "onnxruntime")
 #: Where the description is: in the metadata of an ONNX file, or beside the program in a .pt2.
 ABOUT = "lookhops.json"
 #: The axes of the inputs that have any size.
@@ -53,6 +55,8 @@ def export_model(checkpoint: Checkpoint, path: Path, example: Graphs) -> dict[st
         )
     model = ExportedModel(checkpoint).eval()
     _check_layers(model)
+    for name in ONNX_NEEDS if path.suffix == ONNX else ():
+        _import(name)
     about = describe(checkpoint, model)
     with _quiet():
         program = _program(model, model.inputs.arrays(example))
@@ -134,8 +138,6 @@ def _pt2(
 def _onnx(
     program: torch.export.ExportedProgram, model: ExportedModel, about: Mapping[str, Any]
 ) -> bytes:
-    _import("onnxscript")
-    _import("onnx")
     made = torch.onnx.export(
         program,
         input_names=list(model.inputs.names),

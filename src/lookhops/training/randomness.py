@@ -27,7 +27,7 @@ def seeded_model(
 ) -> GraphNetwork:
     """A network with this seed's initial weights, whatever was drawn before."""
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # weights are drawn on the CPU
         return GraphNetwork.from_architecture(in_channels, out_channels, architecture, **sizes)
 
 
@@ -49,8 +49,11 @@ def layers_of_others(seed: int, epoch: int, device: torch.device) -> Iterator[No
 
     Ours draw from a :func:`dropout_key`; a layer that a user registered may not.
     """
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(_epoch_seed(seed, epoch))
+    # For a GPU that is not used, `torch.manual_seed` would note down every call with its stack.
+    on_gpu = device.type == "cuda"
+    fix = torch.manual_seed if on_gpu else torch.default_generator.manual_seed
+    with torch.random.fork_rng(devices=[device] if on_gpu else []):
+        fix(_epoch_seed(seed, epoch))
         yield
 
 

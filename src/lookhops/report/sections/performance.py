@@ -125,6 +125,17 @@ def _of_numbers(model: ModelFolder, head: Head, n: str) -> tuple[str, Sequence[C
 # -------------------------------------------------------------------- classes
 
 
+def _best_and_worst(right: Array, names: Sequence[str]) -> str:
+    """Which class is known best and which least, by the share that is right."""
+    best, worst = int(right.argmax()), int(right.argmin())
+    if right[best] == right[worst]:
+        return f" It knows all classes alike ({percent(right[best], 0)} right)."
+    return (
+        f" It knows {names[best]} best ({percent(right[best], 0)} right) and {names[worst]} "
+        f"least ({percent(right[worst], 0)})."
+    )
+
+
 def _of_classes(model: ModelFolder, head: Head, n: str) -> tuple[str, Sequence[Chart]]:
     """What is said of a classification, and its charts."""
     metrics, names = model.config["metrics"], list(head.task.class_names)
@@ -135,11 +146,7 @@ def _of_classes(model: ModelFolder, head: Head, n: str) -> tuple[str, Sequence[C
     score = _score(model, head, head.task.main)
     lead = f"Of graphs that it had not seen, the model classified {score} correctly."
     if len(there) > 1:
-        best, worst = there[right[there].argmax()], there[right[there].argmin()]
-        lead += (
-            f" It knows {names[best]} best ({percent(right[best], 0)} right) and {names[worst]} "
-            f"least ({percent(right[worst], 0)})."
-        )
+        lead += _best_and_worst(right[there], [names[number] for number in there])
     lead += _covered(model, head, "sets") + _threshold(model, head)
     charts = [confusion(matrix, names, f"Confusion matrix, all seeds together. {n}.")]
     own = None if model.answers is None else model.answers.of(head)
