@@ -141,7 +141,8 @@ def main() -> None:
         own.mkdir()
         readers_files(own)
         for page in pages:
-            trains = re.search(r"lookhops train .*-o model\b", page.read_text("utf-8"))
+            text = page.read_text("utf-8").replace("\\\n", "")
+            trains = re.search(r"lookhops train .*-o model\b", text)
             left = shutil.ignore_patterns("model") if trains else None
             folder = shutil.copytree(own, Path(parent) / page.stem, ignore=left)
             os.chdir(folder)

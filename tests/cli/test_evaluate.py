@@ -81,8 +81,12 @@ def test_a_class_of_few_graphs_has_no_certain_metrics(lookhops, models, table, t
     assert target.all.intervals["accuracy"] == pytest.approx([exact.low, 1.0])
     enough = graphs.select(np.concatenate((yes[:10], no[:10])))
     [target] = evaluate(predictor, enough, resamples=20).targets
-    assert target.all.too_few == {}
-    assert target.all.intervals["mcc"] is not None
+    assert (target.all.too_few, target.all.intervals["mcc"]) == ({}, None)
+    wrong = np.flatnonzero((answers.numbers != graphs.y.numpy()) & (graphs.y.numpy() >= 0))
+    mixed = graphs.select(np.concatenate((yes[:10], no[:10], wrong[:2])))
+    [target] = evaluate(predictor, mixed, resamples=20).targets
+    low, high = target.all.intervals["mcc"]
+    assert low < target.all.values["mcc"] < high
     lines = table.read_text().splitlines()
     picked = [lines[0], *(lines[1 + row] for row in (*yes[:3], *no[:10]))]
     (tmp_path / "few.csv").write_text("\n".join(picked) + "\n")

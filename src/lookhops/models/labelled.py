@@ -38,9 +38,9 @@ class Measured:
     Args:
         graphs: How many graphs have a truth to compare with.
         values: Each metric by its name, none where it is not defined.
-        intervals: The middle 95% of its values in redrawn sets of the graphs. Of a share that is 0
-            or 1, which redrawn sets repeat: the exact binomial interval where graphs are counted,
-            else none. None too for metrics over classes where there are ``too_few``.
+        intervals: The middle 95% of its values in redrawn sets of the graphs. Where all redrawn
+            sets give the same, as of a share of 0 or 1: the exact binomial interval if it counts
+            graphs, else none. None too for metrics over classes where there are ``too_few``.
         too_few: Classes with fewer than 10 graphs, and how many they have: three that happen to be
             right are right in every redrawn set.
     """
@@ -197,11 +197,12 @@ def _measured(
     intervals = {name: interval(np.array(values)) for name, values in draws.items()}
     values, too_few = _values(head, own, truth, rows), _too_few(own, truth[rows])
     for metric in head.task.metrics:
-        if metric.over_classes and too_few:
-            intervals[metric.name] = None
-        elif metric.share and (share := values.get(metric.name)) in (0.0, 1.0):
-            is_counted = metric.name in COUNTED
-            intervals[metric.name] = exact_interval(share, len(rows)) if is_counted else None
+        name, ends = metric.name, intervals.get(metric.name)
+        same = ends is not None and ends[0] == ends[1] and (metric.share or metric.over_classes)
+        if same and name in COUNTED and (share := values[name]) is not None:
+            intervals[name] = exact_interval(share, len(rows))
+        elif same or (metric.over_classes and too_few):
+            intervals[name] = None
     return Measured(len(rows), values, intervals, too_few)
 
 
