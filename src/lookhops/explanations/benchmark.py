@@ -32,6 +32,9 @@ from lookhops.words import NONE
 #: A row of its own: what pooling keeps in a model that is trained with a ratio of 0.5.
 POOLING, STRICT = "kept by pooling", "kept by pooling, ratio 0.5"
 ROWS = (*EXPLAINERS, STRICT)
+#: A network that answers fewer of the test graphs right has not learnt the task: it has no truth to
+#: point at, and is left out.
+LEARNT = 0.95
 #: The seed of the graphs; what explanations are like was chosen on others.
 DRAW = 1
 
@@ -43,7 +46,8 @@ class Row:
     Args:
         task: The task.
         explainer: The way.
-        accuracy: Share of the test graphs that the models answer right, the mean over seeds.
+        seeds: How many have learnt the task: the others are left out.
+        accuracy: Share of the test graphs that their models answer right, the mean over seeds.
         graphs: How many graphs were explained.
         auc: The chance that a deciding node is scored above another one of its graph, the mean
             over seeds.
@@ -61,6 +65,7 @@ class Row:
 
     task: str
     explainer: str
+    seeds: int
     accuracy: float
     graphs: int
     auc: float
@@ -108,7 +113,10 @@ def measure(
     chosen = np.flatnonzero((answers.numbers == unseen.y.numpy()) & has)[:most]
     known = task.select(test[torch.from_numpy(chosen)])
     graphs, truth, ptr = known.graphs, known.truth.numpy(), known.graphs.node_ptr.numpy()
-    seeds = predictor.checkpoint.seeds
+    accuracy = _accuracies(predictor)
+    seeds = [seed for seed in predictor.checkpoint.seeds if accuracy[seed] >= LEARNT]
+    if not seeds:
+        raise LookHopsError(f"{name}: no model reaches {LEARNT:.0%}; take more graphs or epochs.")
     scores = [way(predictor, graphs, seed) for seed in seeds]
     other = way(shuffled(predictor), graphs, seeds[0])
     size = np.add.reduceat(truth, ptr[:-1])
@@ -118,7 +126,8 @@ def measure(
     return Row(
         name,
         explainer,
-        _accuracy(predictor),
+        len(seeds),
+        float(np.mean([accuracy[seed] for seed in seeds])),
         len(graphs),
         float(np.mean(aucs)),
         float(np.std(aucs, ddof=1)) if len(aucs) > 1 else float("nan"),
@@ -145,9 +154,10 @@ def shuffled(predictor: Predictor) -> Predictor:
     return other
 
 
-def _accuracy(predictor: Predictor) -> float:
-    own = predictor.checkpoint.config["metrics"]["seeds"].values()
-    return float(np.mean([metrics["accuracy"] for metrics in own]))
+def _accuracies(predictor: Predictor) -> dict[int, float]:
+    """Share of the test graphs that the model of each seed answers right."""
+    own = predictor.checkpoint.config["metrics"]["seeds"]
+    return {int(seed): metrics["accuracy"] for seed, metrics in own.items()}
 
 
 def run(
@@ -188,7 +198,7 @@ def run(
 
 
 HEAD = (
-    *("task", "explained by", "accuracy", "graphs", "node AUC", "precision", "agreement"),
+    *("task", "explained by", "seeds", "accuracy", "graphs", "node AUC", "precision", "agreement"),
     *("shuffled", "Fid+", "Fid-", "retrained"),
 )
 
@@ -198,6 +208,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.task,
         row.explainer,
+        str(row.seeds),
         f"{row.accuracy:.1%}",
         str(row.graphs),
         f"{row.auc:.3f}" + ("" if isnan(row.auc_spread) else f" ± {row.auc_spread:.3f}"),
