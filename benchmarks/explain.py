@@ -23,6 +23,7 @@ from lookhops.explanations.explainers import captum, gnn_explainer
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
 from lookhops.options import RECOMMENDED, Protocol
+from lookhops.words import counted
 
 
 def seconds(run: Callable[[], object]) -> tuple[float, float]:
@@ -47,7 +48,8 @@ def main() -> None:
     asked = graphs[: given.graphs]
     attribute(predictor, asked[:32])  # so that nothing is made for the first time
     ours = seconds(lambda: attribute(predictor, asked))
-    said = f"{len(asked):,} molecules, {asked.num_nodes:,} atoms, {torch.get_num_threads()} threads"
+    threads = counted(torch.get_num_threads(), "thread")
+    said = f"{len(asked):,} molecules, {asked.num_nodes:,} atoms, {threads}"
     print(f"{said}\nours: {ours[0]:.1f} s ({ours[1]:.1f} s of cores)", flush=True)
     for name, peer in (("Captum", captum), ("GNNExplainer", gnn_explainer)):
         theirs = seconds(lambda peer=peer: peer(predictor, asked, 1))

@@ -54,7 +54,7 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     """Look, train, compare, predict, explain and report, on the bundled molecules.
 
     The questions: does a molecule dissolve in water (low, medium, high), and how much of it does
-    (log mol/L)? About three minutes on two cores.
+    (log mol/L)? Under two minutes on two cores.
 
     Args:
         output: Folder for the models and pictures.
