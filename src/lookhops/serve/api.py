@@ -22,14 +22,22 @@ from lookhops.tasks.conformal import COVERAGE
 def routes(service: Service) -> APIRouter:
     """What can be asked under ``/v1``."""
     router = APIRouter(prefix="/v1", responses=openapi.REFUSALS)
-    served = list(service.models.by_name.values())
-    described = partial(
-        openapi.request_body, examples=examples.bodies(served), table=examples.table(served[0])
-    )
 
     @router.get("/models", summary="The models", **openapi.answers(list[dict[str, Any]]))
     async def models() -> Response:
         return JSONResponse([model.about() for model in service.models.by_name.values()])
+
+    _graph_routes(router, service)
+    _job_routes(router, service)
+    return router
+
+
+def _graph_routes(router: APIRouter, service: Service) -> None:
+    """Graphs that come with the request."""
+    served = list(service.models.by_name.values())
+    described = partial(
+        openapi.request_body, examples=examples.bodies(served), table=examples.table(served[0])
+    )
 
     @router.post(
         "/predict", summary="Answers to graphs", **described(bodies.Predict), **openapi.PREDICTED
@@ -80,9 +88,6 @@ def routes(service: Service) -> APIRouter:
             fingerprint=found.fingerprint.tolist(),
             skipped=[row.record() for row in asked.given.skipped],
         )
-
-    _job_routes(router, service)
-    return router
 
 
 def _job_routes(router: APIRouter, service: Service) -> None:
