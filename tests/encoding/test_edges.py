@@ -44,9 +44,9 @@ def test_the_weight_is_no_feature():
     lengths = torch.tensor([0.5, 1.5, 2.5])[order]
     street = torch.tensor([1.0, 0.0, 1.0])[order]
     expected = torch.stack((lengths, 1 - street, street), 1)
-    assert torch.equal(encoding.edge_columns(GRAPHS, None, torch.float32, None), expected)
+    assert torch.equal(encoding.edge_columns(GRAPHS), expected)
     some = torch.tensor([2, 0])
-    assert torch.equal(encoding.edge_columns(GRAPHS, some, torch.float32, None), expected[some])
+    assert torch.equal(encoding.edge_columns(GRAPHS, some), expected[some])
     assert torch.equal(encoding.edge_weight(GRAPHS, some), GRAPHS.edge_attributes[some, 0])
     bare = GRAPHS.without_edge_features()
     assert Encoding.fit(bare).edge_weight(bare) is None
@@ -59,7 +59,7 @@ def test_kinds_that_were_not_seen_are_told_as_none():
     other = roads([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], ["track", "lane", "track"])
     with pytest.warns(UserWarning, match="2 edges with a 'kind' that the model has not seen"):
         read = encoding.read(other)
-    found = encoding.edge_columns(read, None, torch.float32, None)
+    found = encoding.edge_columns(read)
     assert found.shape == (3, 3)
     assert sorted(found[:, 1:].sum(1).tolist()) == [0.0, 0.0, 1.0]
 
@@ -96,13 +96,11 @@ def test_blanks_are_told_as_the_mean_and_by_a_column_that_says_so():
     assert encoding.sizes == {"num_edge_numbers": 2, "num_edge_labels": 2}
     architecture = replace(WHOLE, edges="use", scale="standard")
     learnt = Learnt.fit(WholeGraphs.of(graphs, architecture, encoding), architecture)
-    told = encoding.edge_columns(graphs, None, torch.float32, learnt.scales.edges)
+    told = encoding.edge_columns(graphs, scale=learnt.scales.edges)
     order = graphs.edge_attributes[:, 0].long() - 1  # edges stand by their targets
     torch.testing.assert_close(told[:, 0], torch.tensor([-1.0, 0.0, 1.0])[order])
     assert torch.equal(told[:, 1], torch.tensor([0.0, 1.0, 0.0])[order])
-    assert torch.equal(
-        told[:, 2:], Encoding.fit(GRAPHS).edge_columns(GRAPHS, None, torch.float32, None)[:, 1:]
-    )
+    assert torch.equal(told[:, 2:], Encoding.fit(GRAPHS).edge_columns(GRAPHS)[:, 1:])
     assert Encoding.from_dict(json.loads(json.dumps(encoding.to_dict()))) == encoding
     with pytest.warns(ReadOtherwise, match="roads: 1 edge with no 'length', of which the model"):
         Encoding.fit(GRAPHS).read(graphs)

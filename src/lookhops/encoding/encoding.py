@@ -183,7 +183,11 @@ class Encoding:
         return self.nodes.told(attributes, labels, graphs.label_sizes, dtype)
 
     def edge_columns(
-        self, graphs: Graphs, edge: Tensor | None, dtype: torch.dtype, scale: Scale | None
+        self,
+        graphs: Graphs,
+        edge: Tensor | None = None,
+        dtype: torch.dtype = torch.float32,
+        scale: Scale | None = None,
     ) -> Tensor:
         """What the model is told of edges, shape (m, f); arguments as for :meth:`columns`."""
         assert self.edges is not None

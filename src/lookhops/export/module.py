@@ -97,7 +97,7 @@ class ExportedModel(nn.Module):
         weight = encoding.edge_weight(graphs, dtype=dtype) if network.uses_edges else None
         edges = None
         if network.edge_channels:
-            columns = encoding.edge_columns(graphs, None, dtype, scales.edges)
+            columns = encoding.edge_columns(graphs, dtype=dtype, scale=scales.edges)
             edges = EdgeInputs(columns, symmetric=True)
         return Level(
             encoding.columns(graphs, dtype=dtype, scale=scales.nodes),
