@@ -33,9 +33,6 @@ typer.main.get_command = cache(typer.main.get_command)
 # What trains in other processes does not follow from how busy the machine is.
 runners.WORTH = inf
 
-# What a test wrote need not survive a loss of power: nothing waits for the disk.
-os.fsync = lambda handle: None
-
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Workers that each use every core wait for one another at every parallel loop.
     torch.set_num_threads(1)

@@ -65,8 +65,9 @@ class MemberInputs:
         if model.uses_edges:
             told["edge_weight"] = self.encoding.edge_weight(graphs, dtype=dtype)
         if model.edge_channels:
-            scale = self.scales.edges
-            told["edge_attr"] = self.encoding.edge_columns(graphs, None, dtype, scale)
+            told["edge_attr"] = self.encoding.edge_columns(
+                graphs, dtype=dtype, scale=self.scales.edges
+            )
         x = self.encoding.columns(graphs, dtype=dtype, scale=self.scales.nodes)
         level = model.level(graphs, x, **told)
         node, *_ = elements_of(self.graphs.node_ptr, index)
