@@ -156,7 +156,12 @@ def compare(fast: Callable, plain: Callable, inputs: list[Tensor], device: str) 
 
 
 def activation(
-    device: str, sizes: tuple[int, ...], masked: bool, scored: bool, normalize: bool
+    device: str,
+    sizes: tuple[int, ...],
+    masked: bool,
+    scored: bool,
+    normalize: bool,
+    wanted: slice = slice(2),
 ) -> None:
     graph, alive = random_graphs(sizes, masked)
     z = torch.randn(len(graph), 130)
@@ -167,11 +172,11 @@ def activation(
 
     def plain(z: Tensor, score: Tensor | None = None) -> tuple[Tensor, Tensor]:
         after, read = activate(level.with_x(z), score, normalize)
-        return after.x, read
+        return (after.x, read)[wanted]
 
     def fast(z: Tensor, score: Tensor | None = None) -> tuple[Tensor, Tensor]:
         where = [move(t, device) for t in (graph, *level.bounds, alive)]
-        return kernels.Activate.apply(z, score, *where, normalize)
+        return kernels.Activate.apply(z, score, *where, normalize)[wanted]
 
     compare(fast, plain, inputs, device)
 
@@ -270,6 +275,7 @@ SMALL = {
     "nn": {
         **cases(activation, SIZES, BOTH, BOTH, BOTH),
         **cases(activation, ((150,),), BOTH, (True,), (True,)),
+        **cases(activation, SIZES[:1], (True,), (True,), (True,), (slice(1), slice(1, 2))),
         **cases(reading, (*SIZES, (150,)), BOTH),
         **cases(ranking, ((5, 0, 1, 10, 60),), BOTH, BOTH, (0.1, 0.6, 0.7, 1.0)),
         **cases(maximum, (1,), (0,)),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
@@ -36,18 +37,19 @@ def run_layer(
         masked: Whether pooling keeps all shapes and masks what it drops.
 
     Returns:
-        What is left of the batch, its readout, shape (..., g, 2 d), and what the pooling decided.
+        What is left of the batch, the ReLU of its readout, shape (..., g, 2 d), and what the
+        pooling decided.
     """
     reads = pool is not None and pool.uses_anchors
     z, anchors = convolve(conv, level, want_anchors=reads)
     level = level.with_x(z)
     if reads:
         return _pool_and_activate(pool, level, anchors, last, masked)
-    level, read = activate(level, None, normalize)
+    level, read = activate(level, None, normalize)  # of what a ReLU left: none is below zero
     if pool is None or last:
         return level, read, None
     level, pooled = pool.pool(level, masked=masked)
-    return level, readout(level), pooled
+    return level, torch.relu(readout(level)), pooled
 
 
 def _pool_and_activate(

@@ -266,7 +266,6 @@ class GraphNetwork(nn.Module):
             if self.architecture.readout == "max+mean+sum":
                 sizes = level.sizes.view(*read.shape[:-1], 1).to(read.dtype) / 10
                 read = torch.cat((read, read[..., self.architecture.hidden :] * sizes), dim=-1)
-            read = torch.relu(read)
             total = read if total is None else total + read
             if self._drops and self.training and not last:
                 assert key is not None

@@ -8,7 +8,8 @@ import torch
 from lookhops.hops.kernels import tl, triton
 
 ROWS = 8  # rows a program takes
-ROWS_A_PART = 64  # rows of a graph that are read one after the other, about
+READ_ROWS = 16  # rows of a graph that are read at once
+ROWS_A_PART = 64  # rows of a graph that a program reads, about
 
 
 class Activate(torch.autograd.Function):
@@ -25,6 +26,7 @@ class Activate(torch.autograd.Function):
         _activate_kernel[grid](z, score, alive, x, scale, rows, width, NORMALIZE=normalize, **sizes)
         read, ties, count = _readout(x, alive, start, end)
         ctx.save_for_backward(z, score, graph, alive, scale, read, ties, count)
+        ctx.set_materialize_grads(False)  # nobody reads the last layer's x
         ctx.normalize = normalize
         return x, read
 
@@ -32,9 +34,10 @@ class Activate(torch.autograd.Function):
     def backward(ctx, grad_x, grad_read):
         """One kernel over rows."""
         z, score, graph, alive, scale, read, ties, count = ctx.saved_tensors
-        share = _shares(grad_read, ties, count)
+        grad_read = torch.zeros_like(read) if grad_read is None else grad_read
+        of_read = (read, grad_read, ties, count)
         grad_z, grad_score = _backward(
-            z, score, alive, graph, scale, read, share, grad_x, ctx.normalize, relu=True
+            z, score, alive, graph, scale, of_read, grad_x, ctx.normalize, relu=True
         )
         return grad_z, grad_score, None, None, None, None, None
 
@@ -54,8 +57,8 @@ class Readout(torch.autograd.Function):
     def backward(ctx, grad_read):
         """One kernel over rows."""
         x, graph, alive, read, ties, count = ctx.saved_tensors
-        share = _shares(grad_read, ties, count)
-        grad_x, _ = _backward(x, None, alive, graph, None, read, share, None, False, relu=False)
+        of_read = (read, grad_read, ties, count)
+        grad_x, _ = _backward(x, None, alive, graph, None, of_read, None, False, relu=False)
         return grad_x, None, None, None, None
 
 
@@ -66,14 +69,15 @@ def _readout(x, alive, start, end):
     """
     graphs, (rows, width) = start.numel(), x.shape
     parts = min(triton.next_power_of_2(max(rows // max(graphs * ROWS_A_PART, 1), 1)), 64)
-    found = torch.empty(graphs, parts, 3, width, dtype=torch.float32, device=x.device)
-    count = torch.empty(graphs, parts, dtype=torch.float32, device=x.device)
-    sizes = {"ROWS": ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": 1}
-    given = (x, alive, start, end)
-    _readout_kernel[graphs, parts](*given, found, count, width, parts, WHOLE=parts == 1, **sizes)
-    if parts == 1:
-        read = found[:, 0, :2].flatten(1).to(x.dtype).contiguous()
-        return read, found[:, 0, 2], count[:, 0]
+    whole = parts == 1
+    like = {"dtype": torch.float32, "device": x.device}
+    read = torch.empty(graphs, 2 * width, dtype=x.dtype, device=x.device) if whole else None
+    found = torch.empty(graphs, parts, 1 if whole else 3, width, **like)
+    count = torch.empty(graphs, parts, **like)
+    sizes = {"ROWS": READ_ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": 4}
+    _readout_kernel[graphs, parts](x, alive, start, end, read, found, count, width, parts, **sizes)
+    if read is not None:
+        return read, found.view(graphs, width), count.view(graphs)
     highest, summed, shared = found.unbind(2)
     most = highest.amax(1)
     ties = (shared * (highest == most[:, None])).sum(1)
@@ -83,19 +87,14 @@ def _readout(x, alive, start, end):
     return torch.cat((most, mean), dim=1).to(x.dtype), ties, count
 
 
-def _shares(grad_read, ties, count):
-    """What each graph gives to a node that holds its maximum, and to every node."""
-    of_maximum, of_mean = grad_read.float().chunk(2, dim=1)
-    return torch.cat((of_maximum / ties.clamp(min=1), of_mean / count.clamp(min=1)[:, None]), dim=1)
-
-
-def _backward(z, score, alive, graph, scale, read, share, grad_x, normalize, relu):
-    """Gradients of z and score."""
+def _backward(z, score, alive, graph, scale, of_read, grad_x, normalize, relu):
+    """Gradients of z and score; ``of_read`` is the readout, its gradient, ties and counts."""
     rows, width = z.shape
     grad_z = torch.empty_like(z)
     grad_score = None if score is None else torch.empty_like(score)
     grad_x = None if grad_x is None else grad_x.contiguous()
-    given = (z, score, alive, graph, scale, read, share, grad_x)
+    of_read = (each.contiguous() for each in of_read)
+    given = (z, score, alive, graph, scale, *of_read, grad_x)
     grid, sizes = _blocks_of(rows, width)
     _activate_backward_kernel[grid](
         *given, grad_z, grad_score, rows, width, NORMALIZE=normalize, RELU=relu, **sizes
@@ -155,17 +154,18 @@ if triton is not None:
         alive,
         start,
         end,
-        total,
+        read,
+        found,
         count,
         width,
         parts,
-        WHOLE: tl.constexpr,
         ROWS: tl.constexpr,
         CHANNELS: tl.constexpr,
     ):
         """Maximum, sum, and how many nodes share the maximum, of every part of a graph.
 
-        Rows are taken one by one, several in flight: no thread waits for another.
+        Where a part is a whole graph, its maximum and mean go to read, and the ties alone to found.
+        Every thread keeps what its rows say; only at the end do threads wait for each other.
         """
         graph = tl.program_id(0)
         part = tl.program_id(1)
@@ -176,34 +176,43 @@ if triton is not None:
         last = tl.minimum(last, first + each)
         channel = tl.arange(0, CHANNELS)
         inside = channel < width
-        highest = tl.full((CHANNELS,), float("-inf"), tl.float32)
-        shared = tl.zeros((CHANNELS,), tl.float32)
-        summed = tl.zeros((CHANNELS,), tl.float32)
-        nodes = 0.0
+        highest = tl.full((ROWS, CHANNELS), float("-inf"), tl.float32)
+        shared = tl.zeros((ROWS, CHANNELS), tl.float32)
+        summed = tl.zeros((ROWS, CHANNELS), tl.float32)
+        nodes = tl.zeros((ROWS,), tl.float32)
         for begin in range(first, last, ROWS):
-            for i in tl.static_range(ROWS):
-                row = begin + i
-                live = row < last
-                if alive is not None:
-                    live = live & (tl.load(alive + row, mask=live, other=0) != 0)
-                here = channel < tl.where(live, width, 0)
-                place = x + row.to(tl.int64) * width + channel
-                value = tl.load(place, mask=here, other=0.0).to(tl.float32)
-                summed += value
-                nodes += tl.where(live, 1.0, 0.0)
-                value = tl.where(here, value, float("-inf"))
-                shared = tl.where(value > highest, 0.0, shared)
-                highest = tl.maximum(highest, value)
-                shared += tl.where(here & (value == highest), 1.0, 0.0)
-        if WHOLE:  # nothing to put together: the maximum of no node is zero, the sum is a mean
-            highest = tl.where(nodes > 0, highest, 0.0)
-            summed = summed / tl.maximum(nodes, 1.0)
+            row = begin + tl.arange(0, ROWS)
+            counts = row < last
+            place = row.to(tl.int64)[:, None] * width + channel[None, :]
+            here = counts[:, None] & inside[None, :]
+            value = tl.load(x + place, mask=here, other=0.0).to(tl.float32)
+            if alive is not None:  # asked for at the same time as x
+                counts = counts & (tl.load(alive + row, mask=counts, other=0) != 0)
+                here = counts[:, None] & inside[None, :]
+            nodes += counts.to(tl.float32)
+            summed += tl.where(here, value, 0.0)
+            value = tl.where(here, value, float("-inf"))
+            again = tl.where(here & (value == highest), shared + 1.0, shared)
+            shared = tl.where(value > highest, 1.0, again)
+            highest = tl.maximum(highest, value)
+        most = tl.max(highest, axis=0)
+        ties = tl.sum(tl.where(highest == most[None, :], shared, 0.0), axis=0)
+        total = tl.sum(summed, axis=0)
+        living = tl.sum(nodes, axis=0)
         place = graph * parts + part
-        out = total + place * 3 * width + channel
-        tl.store(out, highest, mask=inside)
-        tl.store(out + width, summed, mask=inside)
-        tl.store(out + 2 * width, shared, mask=inside)
-        tl.store(count + place, nodes)
+        tl.store(count + place, living)
+        if read is None:
+            found += place * 3 * width + channel
+            tl.store(found, most, mask=inside)
+            tl.store(found + width, total, mask=inside)
+            tl.store(found + 2 * width, ties, mask=inside)
+        else:  # the maximum of no node is zero
+            tl.store(found + graph * width + channel, ties, mask=inside)
+            most = tl.where(living > 0, most, 0.0).to(read.dtype.element_ty)
+            mean = (total / tl.maximum(living, 1.0)).to(read.dtype.element_ty)
+            read += graph * 2 * width + channel
+            tl.store(read, most, mask=inside)
+            tl.store(read + width, mean, mask=inside)
 
     @triton.jit
     def _activate_backward_kernel(
@@ -213,7 +222,9 @@ if triton is not None:
         graph,
         scale,
         read,
-        share,
+        grad_read,
+        ties,
+        nodes,
         grad_x,
         grad_z,
         grad_score,
@@ -244,10 +255,14 @@ if triton is not None:
         where = tl.load(graph + row, mask=counts, other=0).to(tl.int64)
         place_read = where[:, None] * (2 * width) + channel[None, :]
         here = counts[:, None] & inside[None, :]
-        grad = tl.load(share + place_read + width, mask=here, other=0.0)
         highest = tl.load(read + place_read, mask=here, other=0.0).to(tl.float32)
-        of_maximum = tl.load(share + place_read, mask=here, other=0.0)
-        grad += tl.where(x == highest, of_maximum, 0.0)
+        of_maximum = tl.load(grad_read + place_read, mask=here, other=0.0).to(tl.float32)
+        of_mean = tl.load(grad_read + place_read + width, mask=here, other=0.0).to(tl.float32)
+        place_ties = where[:, None] * width + channel[None, :]
+        shared = tl.load(ties + place_ties, mask=here, other=1.0)
+        size = tl.load(nodes + where, mask=counts, other=1.0)
+        grad = of_mean * (1.0 / tl.maximum(size, 1.0))[:, None]
+        grad += tl.where(x == highest, of_maximum / tl.maximum(shared, 1.0), 0.0)
         if grad_x is not None:
             grad += tl.load(grad_x + place, mask=mask, other=0.0).to(tl.float32)
         if RELU:
