@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor
@@ -11,6 +13,18 @@ from torch.optim import Optimizer
 #: A step of training or validation; it is told its number, a tensor of shape (1), and may read it
 #: on the device only: a recorded step must not ask the host.
 Step = Callable[[Tensor], None]
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Hold back Python's garbage collector: what it frees on the device would end a recording."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class Recorder:
@@ -76,7 +90,7 @@ class Recorder:
         torch.cuda.current_stream().wait_stream(side)
         self.number.zero_()
         graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph):
+        with _without_collecting(), torch.cuda.graph(graph):
             self._take(step)
         self._put_back(before)
         return graph
