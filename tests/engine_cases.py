@@ -13,8 +13,8 @@ from lookhops.nn import Architecture
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 from lookhops.options import Protocol
 from lookhops.tasks import task_of
+from lookhops.training.capacity import Capacity
 from lookhops.training.eager import EagerEngine
-from lookhops.training.gather import Capacity
 from lookhops.training.rates import Rates
 from lookhops.training.stacked import StackedEngine
 from lookhops.training.trainer import train

@@ -16,7 +16,16 @@ import pytest
 import torch
 from torch import Tensor
 
-from lookhops.hops import Adjacency, chebyshev, entry_kernels, merge_kernels, powers
+from lookhops.graphs.indexing import to_offsets
+from lookhops.hops import (
+    Adjacency,
+    Pattern,
+    chebyshev,
+    entry_kernels,
+    merge_kernels,
+    operator_kernels,
+    powers,
+)
 from lookhops.hops import kernels as hop_kernels
 from lookhops.hops.merge import merge_entries, merge_hops
 from lookhops.hops.product import entry_products, multiply
@@ -26,7 +35,9 @@ from lookhops.nn.activate import activate
 from lookhops.nn.dropout import dropout
 from lookhops.nn.ranking import keep_top, nearness
 from lookhops.nn.readout import readout
-from lookhops.nn.segments import neighbour_max
+from lookhops.nn.segments import _EdgeScores, edge_scores, neighbour_max, softmax
+from lookhops.training import layout_kernels
+from lookhops.training.layout import Tables, lay_out
 
 FLOATS = (torch.float32, torch.bfloat16)
 CLOSE = {torch.float32: {"rtol": 1e-4, "atol": 1e-5}, torch.bfloat16: {"rtol": 4e-2, "atol": 4e-2}}
@@ -96,13 +107,12 @@ def merge(
         wide = [t if t is None or not t.is_floating_point() else t.float() for t in given]
         plain = merge_hops(recurrence, *wide)
         fast = merge_kernels.merge(order, *(move(t, device) for t in given))
-        for found, expected in zip(fast[:2], plain[:2], strict=True):
-            if expected is None:
-                assert found is None
-                continue
+        assert (fast[1] is None) == (plain.sums is None)
+        pairs = zip((fast[0], *(fast[1] or ())), (plain.total, *(plain.sums or ())), strict=True)
+        for found, expected in pairs:
             scale = expected.abs().max().clamp(min=1)
             limit = (1e-5 if dtype == torch.float32 else 0.04 * k) * scale
-            assert (found.float().cpu() - expected).abs().max() <= limit
+            torch.testing.assert_close(found.float().cpu(), expected, rtol=0, atol=float(limit))
 
 
 def products_of_entries(
@@ -131,6 +141,47 @@ def entries_of_a_merge(
     found = entry_kernels.merge_entries(order, *ends, *sides, *there)
     limit = (1e-5 if dtype == torch.float32 else 2e-2) * expected.abs().max().clamp(min=1)
     assert (found.float().cpu() - expected).abs().max() <= limit
+
+
+def operator(device: str, nodes: int, edges: int, padding: int, weighted: bool) -> None:
+    ends = torch.randint(0, max(nodes, 1), (2, edges))  # loops and parallel edges among them
+    both = Adjacency.of(torch.cat((ends, ends.flip(0)), 1), nodes)
+    last = torch.full((padding,), nodes - 1, dtype=torch.int32)
+    pattern = Pattern(both.pattern.row_ptr, torch.cat((both.source, last)))
+    low, high = (
+        torch.minimum(pattern.column, pattern.row),
+        torch.maximum(pattern.column, pattern.row),
+    )
+    weight = ((low * 7 + high * 3) % 5).float() if weighted else None  # the same both ways
+    plain = Adjacency(pattern, weight, symmetric=True).chebyshev(torch.float32).value
+    given = (pattern.row_ptr, pattern.column, pattern.row, weight)
+    found = operator_kernels.chebyshev(*(move(t, device) for t in given))
+    torch.testing.assert_close(found.cpu(), plain, rtol=1e-6, atol=1e-6)
+
+
+# -------------------------------------------------------------------- training
+
+
+def layout(device: str, members: int, size: int, graphs: int, some_of_more: bool) -> None:
+    sizes = torch.randint(0, 9, (graphs,))
+    node_ptr = to_offsets(sizes)
+    row_ptr = to_offsets(torch.randint(0, 4, (int(node_ptr[-1]),)))
+    count = int(row_ptr[-1])
+    graph = torch.repeat_interleave(torch.arange(graphs), row_ptr[node_ptr].diff())
+    source = (node_ptr[graph] + (torch.rand(count) * sizes[graph]).long()).int()
+    first_node = node_ptr[:-1] * 3 + 5 if some_of_more else None
+    index = torch.randint(-1, graphs, (members, size))
+    chosen = index.clamp(min=0)
+    nodes = int(torch.where(index >= 0, sizes[chosen], 0).sum(1).max()) + 3
+    edges = int(torch.where(index >= 0, row_ptr[node_ptr].diff()[chosen], 0).sum()) + 7
+    given = (index, node_ptr, row_ptr, source, first_node)
+    plain = lay_out(index, Tables(*given[1:]), nodes, edges)
+    found = layout_kernels.lay_out(*(move(t, device) for t in given), nodes, edges)
+    pattern = plain.pattern
+    of_edges = (pattern.row_ptr, pattern.column, pattern.row, plain.edge)
+    of_slots = (plain.node, plain.place, plain.alive, plain.graph, plain.segments)
+    for own, expected in zip(found, (*of_slots, *of_edges), strict=True):
+        torch.testing.assert_close(own.cpu(), expected)
 
 
 # -------------------------------------------------------------------- nn
@@ -181,6 +232,30 @@ def activation(
     compare(fast, plain, inputs, device)
 
 
+def padded_activation(device: str, slices: int, rows: int, sizes: tuple[int, ...]) -> None:
+    end = torch.tensor(sizes).cumsum(0)
+    bounds = torch.stack((end - torch.tensor(sizes), end))[:, None]
+    segments = (bounds + rows * torch.arange(slices)[:, None]).flatten(1)
+    slot = torch.arange(slices * rows)
+    graph = torch.searchsorted(segments[1], slot, right=True)
+    last = (slot // rows + 1) * len(sizes) - 1
+    alive, graph = graph <= last, torch.minimum(graph, last)
+    z, score = torch.randn(slices, rows, 9), torch.rand(slices, rows)
+    places = slices * len(sizes)
+    none = random_adjacency(slices * rows, 0)
+    level = Level(z, none, graph, places, alive, segments=segments)
+
+    def plain(z: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+        after, read = activate(level.with_x(z), score, True)
+        return after.x, read.view(places, -1)
+
+    def fast(z: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
+        where = [move(t, device) for t in (graph, *segments, alive)]
+        return kernels.Activate.apply(z, score.flatten(), *where, True)
+
+    compare(fast, plain, [z, score], device)
+
+
 def reading(device: str, sizes: tuple[int, ...], masked: bool) -> None:
     graph, alive = random_graphs(sizes, masked)
     x = (torch.randn(len(graph), 130) * 4).round() + 0.5  # with ties
@@ -215,6 +290,33 @@ def maximum(device: str, nodes: int, edges: int) -> None:
         lambda x: (kernels.NeighbourMax.apply(x, *where),),
         lambda x: (neighbour_max(pattern, x),),
         [x],
+        device,
+    )
+
+
+def shares(device: str, nodes: int, edges: int, counted: bool, valued: bool) -> None:
+    pattern = random_adjacency(nodes, edges).pattern
+    counts = torch.rand(edges) < 0.7 if counted else None
+    value = torch.rand(edges) if valued else None
+    where = [move(t, device) for t in (pattern.row_ptr, counts, value)]
+    compare(
+        lambda score: (kernels.Softmax.apply(score, *where),),
+        lambda score: (softmax(score, pattern, counts, value),),
+        [torch.randn(edges) * 3],
+        device,
+    )
+
+
+def scores_of_edges(device: str, nodes: int, edges: int, padding: int) -> None:
+    own = random_adjacency(nodes, edges).pattern
+    last = torch.full((padding,), nodes - 1, dtype=torch.int32)
+    pattern = Pattern(own.row_ptr, torch.cat((own.column, last)))
+    there = Pattern(*(move(t, device) for t in (pattern.row_ptr, pattern.column)))
+    real = (torch.arange(edges + padding) < edges).float()  # padding has no gradient
+    compare(
+        lambda *ends: (_EdgeScores.apply(*ends, there) * move(real, device),),
+        lambda *ends: (edge_scores(*ends, pattern) * real,),
+        [torch.randn(nodes), torch.randn(nodes)],
         device,
     )
 
@@ -271,15 +373,24 @@ SMALL = {
         **cases(products_of_entries, (5,), (9,), (1030,), FLOATS),
         **cases(entries_of_a_merge, ((),), (17,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS[:1]),
         **cases(entries_of_a_merge, ((3,),), (8,), (5,), (2, 3), (2.0,), FLOATS),
+        **cases(operator, (1,), (0, 3), (4,), BOTH),
+        **cases(operator, (150,), (200,), (0, 30), BOTH),
+    },
+    "training": {
+        **cases(layout, (1, 3), (1, 5), (7,), BOTH),
+        **cases(layout, (2,), (130,), (40,), BOTH),
     },
     "nn": {
         **cases(activation, SIZES, BOTH, BOTH, BOTH),
         **cases(activation, ((150,),), BOTH, (True,), (True,)),
         **cases(activation, SIZES[:1], (True,), (True,), (True,), (slice(1), slice(1, 2))),
+        **cases(padded_activation, (1, 3), (60, 9), ((4, 0, 3),)),
         **cases(reading, (*SIZES, (150,)), BOTH),
         **cases(ranking, ((5, 0, 1, 10, 60),), BOTH, BOTH, (0.1, 0.6, 0.7, 1.0)),
         **cases(maximum, (1,), (0,)),
         **cases(maximum, (33,), (90,)),
+        **cases(shares, (1, 70), (3, 90), BOTH, BOTH),
+        **cases(scores_of_edges, (33,), (90,), (0, 20)),
         **cases(dropping, ((), (3,)), (6, 128), FLOATS, BOTH),
     },
 }
@@ -291,9 +402,14 @@ LARGE = {
     **cases(products_of_entries, (5748,), (28534,), (1, 128), FLOATS),
     **cases(entries_of_a_merge, ((2,),), (5752,), (128,), (1, 2, 4), (1.0, 2.0), FLOATS),
     **cases(activation, ((700,),), BOTH, BOTH, BOTH),
+    **cases(padded_activation, (2,), (5000,), ((700, 0, 20),)),
     **cases(reading, ((700,),), BOTH),
     **cases(ranking, ((5, 0, 1, 10, 700, 5748, 20),), BOTH, BOTH, (0.1, 0.5, 0.6, 0.7, 0.9, 1.0)),
     **cases(maximum, (700,), (4000,)),
+    **cases(shares, (5748,), (28534,), BOTH, BOTH),
+    **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
+    **cases(operator, (5748,), (28534,), (1000,), BOTH),
+    **cases(layout, (10,), (256, 4096), (500,), BOTH),
 }
 
 
@@ -315,7 +431,7 @@ if __name__ == "__main__":
     patch_once()
     # The interpreter takes as long for an empty block as for a full one: programs of few rows, so
     # that small graphs too need several, the last of them in part.
-    merge_kernels.BLOCKS, kernels.ranking.BLOCK = 4, 32
+    merge_kernels.PROGRAMS, kernels.ranking.BLOCK, kernels.layer.PADDING_ROWS = 4, 32, 20
     for name, case in SMALL[sys.argv[1]].items():
         case("cpu")
         print(name, flush=True)

@@ -4,7 +4,7 @@ import pytest
 
 from kernel_cases import LARGE, SMALL
 
-CASES = {**SMALL["hops"], **SMALL["nn"], **LARGE}
+CASES = {name: case for room in (*SMALL.values(), LARGE) for name, case in room.items()}
 
 
 @pytest.mark.parametrize("name", CASES)

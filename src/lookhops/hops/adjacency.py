@@ -10,6 +10,7 @@ from torch import Tensor
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import last_begin, run_begins
+from lookhops.hops import operator_kernels
 from lookhops.hops.cached import cached, outside_inference
 from lookhops.hops.product import Pattern, SparseMatrix, group
 
@@ -192,6 +193,10 @@ class Adjacency:
         return SparseMatrix(operator.pattern, operator.value * factor, self.symmetric)
 
     def _chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
+        if self.symmetric and operator_kernels.fits(self.source, self.weight, dtype):
+            ends = self.pattern.row_ptr, self.source, self.target
+            value = operator_kernels.chebyshev(*ends, self.weight)
+            return SparseMatrix(self.pattern, value, symmetric=True)
         weight = self._weight(dtype).masked_fill(self.is_loop, 0)
         scale = _inverse_sqrt(_sum(weight, self.source, self.num_nodes))
         value = -scale.index_select(0, self.source) * weight * scale.index_select(0, self.target)

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-ROWS = 8  # rows a program takes
+ROWS = 4  # rows a program takes
+A_WARP = 512  # elements that a warp takes
 MOST_CHANNELS = 1024  # a program holds a block of rows with all their channels in registers
 
 if TYPE_CHECKING:
@@ -57,9 +58,10 @@ def blocks_of(rows: int, channels: int, slices: int = 1) -> tuple[tuple[int, int
         slices: With several, a block may not cross from one into the next: it has ``ROWS`` rows.
     """
     block = min(triton.next_power_of_2(channels), MOST_CHANNELS)
-    # Narrow rows leave a program little to do: give it more of them.
-    each = ROWS if slices > 1 else max(ROWS, 512 // block)
-    sizes = {"ROWS": each, "CHANNELS": block, "num_warps": 4, "num_stages": 1}
+    # Narrow rows leave a warp little to do: give it more of them.
+    each = ROWS if slices > 1 else max(ROWS, A_WARP // block)
+    warps = max(each * block // A_WARP, 1)
+    sizes = {"ROWS": each, "CHANNELS": block, "num_warps": warps, "num_stages": 1}
     return (triton.cdiv(rows, each), triton.cdiv(channels, block)), sizes
 
 
@@ -82,6 +84,7 @@ def launch_hop(
 
 
 if triton is not None:
+    ENTRIES = tl.constexpr(4)  # of each row whose features are asked for at once
 
     @triton.jit
     def load_rows(x, row, live, channel, inside, width):
@@ -104,15 +107,16 @@ if triton is not None:
         start = tl.load(row_ptr + row, mask=live, other=0)
         end = tl.load(row_ptr + row + 1, mask=live, other=0)
         total = tl.zeros((row.shape[0], channel.shape[0]), dtype=tl.float32)
-        for j in range(0, tl.max((end - start).to(tl.int32), axis=0)):
-            entry = start + j
-            here = entry < end
-            source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
-            part = load_rows(x, source, here, channel, inside, width)
-            part = tl.where(here[:, None], part + shift[None, :], 0.0)
-            if value is not None:
-                part *= tl.load(value + entry, mask=here, other=0.0).to(tl.float32)[:, None]
-            total += part
+        for first in range(0, tl.max((end - start).to(tl.int32), axis=0), ENTRIES):
+            for j in tl.static_range(ENTRIES):
+                entry = start + first + j
+                here = entry < end
+                source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
+                part = load_rows(x, source, here, channel, inside, width)
+                part = tl.where(here[:, None], part + shift[None, :], 0.0)
+                if value is not None:
+                    part *= tl.load(value + entry, mask=here, other=0.0).to(tl.float32)[:, None]
+                total += part
         return total
 
     @triton.jit

@@ -99,15 +99,13 @@ class _Merge(torch.autograd.Function):
             left, right = (grad, *merged.hops), (z, *hops)
             grad_value = merge_entries(ctx.recurrence, row_ptr, column, left, right, weight, offset)
         assert merged.sums is not None
-        count = weight.shape[-2]
-        sums = merged.sums.to(weight.dtype).split((1, count, 1), dim=-2)
-        grad_bias, grad_weight, grad_offset = sums
+        grad_bias, grad_weight, grad_offset = (one.to(weight.dtype) for one in merged.sums)
         vector = (*weight.shape[:-2], weight.shape[-1])
         return (
             merged.total,
             grad_weight.sum_to_size(weight.shape),
-            grad_bias.squeeze(-2).sum_to_size(vector),
-            None if offset is None else grad_offset.squeeze(-2).sum_to_size(vector),
+            grad_bias.sum_to_size(vector),
+            None if offset is None else grad_offset.sum_to_size(vector),
             grad_value,
             *[None] * 6,
         )
@@ -118,12 +116,13 @@ class Merged(NamedTuple):
 
     Args:
         total: The merge itself.
-        sums: What a backward pass wants beside it, where it was asked for.
+        sums: Sums over nodes that a backward pass wants beside it, where they were asked for: of
+            x, of every :math:`T_j x` times another tensor, and of the total.
         hops: The hops :math:`T_1 x` to :math:`T_{k-1} x`, where they were asked for.
     """
 
     total: Tensor
-    sums: Tensor | None
+    sums: tuple[Tensor, Tensor, Tensor] | None
     hops: Sequence[Tensor]
 
 
@@ -144,8 +143,8 @@ def merge_hops(
     Never more than two hops are alive, unless ``keep`` wants them. Returns
     :math:`\sum_j T_j x \odot w^j + b` and, where ``other`` is given, what a backward pass wants
     beside it: the sums over nodes of :math:`x`, of every :math:`T_j x \odot` ``other``, and of the
-    result, shape :math:`(\ldots, k + 3, d')`. The ``offset`` is added to every row of ``x``, or of
-    ``other`` where there is one.
+    result, shapes :math:`(\ldots, d')`, :math:`(\ldots, k + 1, d')` and :math:`(\ldots, d')`. The
+    ``offset`` is added to every row of ``x``, or of ``other`` where there is one.
     """
     if x.is_cuda and merge_kernels.merge_fits(x, weight):
         order = 2.0 if recurrence is chebyshev else 1.0
@@ -179,10 +178,12 @@ def merge_hops(
         else:
             total = part * hop
     assert total is not None
-    if other is not None:
-        # Without an offset nobody asks for the sum of the result.
-        sums.append(torch.zeros_like(sums[0]) if offset is None else total.sum(-2))
-    return Merged(total, torch.stack(sums, dim=-2) if sums else None, hops[1:-1])
+    if other is None:
+        return Merged(total, None, hops[1:-1])
+    own, *products = sums
+    # Without an offset nobody asks for the sum of the result.
+    of_total = torch.zeros_like(own) if offset is None else total.sum(-2)
+    return Merged(total, (own, torch.stack(products, dim=-2), of_total), hops[1:-1])
 
 
 def merge_entries(

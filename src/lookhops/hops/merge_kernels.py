@@ -12,10 +12,13 @@ from torch import Tensor
 from lookhops.hops.kernels import ROWS as HOP_ROWS
 from lookhops.hops.kernels import available, launch_hop, tl, triton
 
-# Measured on an H200: one warp holds all rows of a block, so that their sums need no exchange.
-ROWS = 4  # rows of a block
+# One warp holds all rows of a block, so that their sums need no exchange; few rows, so that many
+# warps wait for memory at the same time.
+ROWS = 2  # rows of a block
 WARPS = 1
-BLOCKS = 16  # blocks whose sums a program of the gradient adds up
+PROGRAMS = 4096  # of the gradient, about: two for each place that an H200 has for one
+FEWEST_BLOCKS, MOST_BLOCKS = 3, 16  # whose sums a program of the gradient adds up
+PARTS, PART_CHANNELS = 256, 32  # of the programs' sums that are added up at once
 
 
 def merge_fits(x: Tensor, weight: Tensor) -> bool:
@@ -43,7 +46,7 @@ def merge(
     bias: Tensor | None,
     other: Tensor | None,
     offset: Tensor | None,
-) -> tuple[Tensor, Tensor | None, Tensor]:
+) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor] | None, Tensor]:
     """Total, sums and hops of ``merge_hops``; ``order`` is 2 for Chebyshev's hops, 1 for powers."""
     shape, (count, channels) = x.shape, weight.shape[-2:]
     flat = x.reshape(-1, channels)
@@ -52,12 +55,14 @@ def merge(
     hops = _hops_but_the_last(order, row_ptr, column, value, flat, count - 2, shift, slices)
     total = torch.empty_like(flat)
     # Sums over nodes are taken a program: those of several blocks of rows leave less to add up.
-    blocks = 1 if other is None else BLOCKS
-    programs = triton.cdiv(rows // slices, ROWS * blocks)  # of one slice
-    sums = None
+    blocks = 1
     if other is not None:
-        shape_of_sums = (slices * programs, count + 2, channels)
-        sums = torch.empty(shape_of_sums, dtype=torch.float32, device=x.device)
+        blocks = min(max(rows // (ROWS * PROGRAMS), FEWEST_BLOCKS), MOST_BLOCKS)
+    programs = triton.cdiv(rows // slices, ROWS * blocks)  # of one slice
+    parts = None
+    if other is not None:
+        shape_of_parts = (slices * programs, count + 2, channels)
+        parts = torch.empty(shape_of_parts, dtype=torch.float32, device=x.device)
     given = (weight, bias, other, offset)
     _merge_kernel[(slices * programs,)](
         row_ptr,
@@ -67,23 +72,44 @@ def merge(
         hops if count > 2 else None,
         *(None if one is None else one.contiguous() for one in given),
         total,
-        sums,
+        parts,
         rows,
         rows // slices,
         programs,
+        blocks,
         channels,
         K=count - 1,
         CHEBYSHEV=order == 2,
         ROWS=ROWS,
-        BLOCKS=blocks,
-        SUMS=triton.next_power_of_2(count + 2),
         CHANNELS=triton.next_power_of_2(channels),
         num_warps=WARPS,
         num_stages=1,
     )
-    if sums is not None:
-        sums = sums.view(*weight.shape[:-2], -1, count + 2, channels).sum(-3)
+    sums = None if parts is None else _add_up(parts, weight)
     return total.view(shape), sums, hops.view(-1, *shape)
+
+
+def _add_up(parts: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What the programs of each slice found, added up: of x, of products, of the total."""
+    stack, (count, channels) = weight.shape[:-2], weight.shape[-2:]
+    slices = stack.numel()
+    shapes = (*stack, channels), (*stack, count, channels), (*stack, channels)
+    own, products, of_total = (
+        torch.empty(s, dtype=parts.dtype, device=parts.device) for s in shapes
+    )
+    _add_up_kernel[slices, count + 2, triton.cdiv(channels, PART_CHANNELS)](
+        parts,
+        own,
+        products,
+        of_total,
+        len(parts) // slices,
+        count,
+        channels,
+        PARTS=PARTS,
+        CHANNELS=PART_CHANNELS,
+        num_warps=8,
+    )
+    return own, products, of_total
 
 
 def _hops_but_the_last(
@@ -121,26 +147,25 @@ if triton is not None:
         other,
         offset,
         total,
-        sums,
+        parts,
         rows,
         rows_a_slice,
         programs_a_slice,
+        blocks,
         width,
         K: tl.constexpr,
         CHEBYSHEV: tl.constexpr,
         ROWS: tl.constexpr,
-        BLOCKS: tl.constexpr,
-        SUMS: tl.constexpr,
         CHANNELS: tl.constexpr,
     ):
         """total = sum_j w_j T_j x + b, the last hop computed here; sums of T_j x times other.
 
         An offset stands for a bias that x lacks, or other where there is one. A program takes
-        BLOCKS blocks of rows of one slice of the weights, and adds up their sums.
+        some blocks of rows of one slice of the weights, and adds up their sums.
         """
         program = tl.program_id(0)
         part = program // programs_a_slice  # which slice of the weights it belongs to
-        first = part * rows_a_slice + (program % programs_a_slice) * (ROWS * BLOCKS)
+        first = part * rows_a_slice + (program % programs_a_slice) * (ROWS * blocks)
         end = (part + 1) * rows_a_slice
         channel = tl.arange(0, CHANNELS)
         inside = channel < width
@@ -149,10 +174,9 @@ if triton is not None:
         shift = load_shift(offset, part, channel, inside, width)
         hop_shift = shift if other is None else shift * 0
         own = load_shift(bias, part, channel, inside, width)
-        number = tl.arange(0, SUMS)[:, None]
-        found = tl.zeros((SUMS, CHANNELS), tl.float32)
+        found = (tl.zeros((CHANNELS,), tl.float32),) * (K + 3)
 
-        for block in range(BLOCKS):
+        for block in range(blocks):
             row = first + block * ROWS + tl.arange(0, ROWS)
             live = row < end
             place = row.to(tl.int64)[:, None] * width + channel[None, :]
@@ -161,7 +185,7 @@ if triton is not None:
             if other is not None:
                 with_other = tl.load(other + place, mask=mask, other=0.0).to(tl.float32)
                 with_other = tl.where(mask, with_other + shift[None, :], 0.0)
-                found += tl.where(number == 0, tl.sum(hop, axis=0)[None, :], 0.0)
+                found = (found[0] + tl.sum(hop, axis=0),) + found[1:]
             hop = tl.where(mask, hop + hop_shift[None, :], 0.0)
             before = hop
             merged = tl.zeros((ROWS, CHANNELS), dtype=tl.float32) + own[None, :]
@@ -185,12 +209,45 @@ if triton is not None:
                 factor = tl.load(weight + j * width, mask=inside, other=0.0).to(tl.float32)
                 merged += hop * factor[None, :]
                 if other is not None:
-                    products = tl.sum(hop * with_other, axis=0)
-                    found += tl.where(number == j + 1, products[None, :], 0.0)
+                    products = found[j + 1] + tl.sum(hop * with_other, axis=0)
+                    found = found[: j + 1] + (products,) + found[j + 2 :]
             if other is not None:
                 merged = tl.where(mask, merged, 0.0)
-                found += tl.where(number == K + 2, tl.sum(merged, axis=0)[None, :], 0.0)
+                found = found[: K + 2] + (found[K + 2] + tl.sum(merged, axis=0),)
             tl.store(total + place, merged.to(total.dtype.element_ty), mask=mask)
         if other is not None:
-            there = sums + (program * (K + 3) + number) * width + channel[None, :]
-            tl.store(there, found, mask=(number < K + 3) & inside[None, :])
+            parts += program * (K + 3) * width + channel
+            for j in tl.static_range(0, K + 3):
+                tl.store(parts + j * width, found[j], mask=inside)
+
+    @triton.jit
+    def _add_up_kernel(
+        parts,
+        own,
+        products,
+        of_total,
+        programs,
+        count,
+        width,
+        PARTS: tl.constexpr,
+        CHANNELS: tl.constexpr,
+    ):
+        """The sums of one slice over its programs, each to where its parameter's gradient is."""
+        part = tl.program_id(0)
+        number = tl.program_id(1)
+        channel = tl.program_id(2) * CHANNELS + tl.arange(0, CHANNELS)
+        inside = channel < width
+        found = tl.zeros((PARTS, CHANNELS), tl.float32)
+        for first in range(0, programs, PARTS):
+            program = first + tl.arange(0, PARTS)
+            row = (part * programs + program).to(tl.int64) * (count + 2) + number
+            here = (program < programs)[:, None] & inside[None, :]
+            found += tl.load(parts + row[:, None] * width + channel[None, :], mask=here, other=0.0)
+        total = tl.sum(found, axis=0)
+        if number == 0:
+            tl.store(own + part * width + channel, total, mask=inside)
+        elif number == count + 1:
+            tl.store(of_total + part * width + channel, total, mask=inside)
+        else:
+            row = part * count + number - 1
+            tl.store(products + row * width + channel, total, mask=inside)

@@ -76,9 +76,14 @@ class Pattern:
 
     @cached
     def transpose(self) -> Pattern:
-        """The pattern with rows and columns exchanged."""
+        """The pattern with rows and columns exchanged; padding stays past the last row's end.
+
+        Padding stands in the last column, so it is last here too. As part of the last row it would
+        be hundreds of thousands of entries that one program adds up.
+        """
         row_ptr, order = self._grouped
-        return Pattern(row_ptr.to(self.row_ptr.dtype), self.row.index_select(0, order))
+        row_ptr = torch.minimum(row_ptr.to(self.row_ptr.dtype), self.row_ptr[-1])
+        return Pattern(row_ptr, self.row.index_select(0, order))
 
     @cached
     def _grouped(self) -> tuple[Tensor, Tensor]:

@@ -29,9 +29,9 @@ def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level
         start, end = level.bounds
         flat_score = None if score is None else score.flatten()
         x, read = kernels.Activate.apply(
-            z.flatten(0, -2), flat_score, level.graph, start, end, level.alive, normalize
+            z, flat_score, level.graph, start, end, level.alive, normalize
         )
-        return level.with_x(x.view(z.shape)), read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
+        return level.with_x(x), read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
     if level.alive is not None:
         alive = level.alive.view(z.shape[:-1]).to(z.dtype)
         score = alive if score is None else score * alive

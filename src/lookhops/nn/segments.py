@@ -31,7 +31,30 @@ def edge_scores(source: Tensor, target: Tensor, pattern: Pattern) -> Tensor:
         target: The :math:`b_i`, shape :math:`(n)`.
         pattern: The edges, those into node i in row i.
     """
+    if can_run_on(source):
+        return _EdgeScores.apply(source, target, pattern)
     return source.index_select(0, pattern.column) + target.index_select(0, pattern.row)
+
+
+class _EdgeScores(torch.autograd.Function):
+    """The same with a gradient by rows and by columns, without atomic additions.
+
+    On a GPU these would meet at the last node, on which all padding holds.
+    """
+
+    @staticmethod
+    def forward(ctx, source, target, pattern):  # type: ignore[no-untyped-def]
+        ctx.pattern = pattern
+        return source.index_select(0, pattern.column) + target.index_select(0, pattern.row)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        pattern = ctx.pattern
+        ones = grad.new_ones(pattern.size, 1)
+        by_row = multiply(pattern.row_ptr, pattern.column, grad.contiguous(), ones)
+        other, order = pattern.transpose, pattern.transpose_order
+        by_column = multiply(other.row_ptr, other.column, grad.index_select(0, order), ones)
+        return by_column.flatten(), by_row.flatten(), None
 
 
 def softmax(
@@ -45,8 +68,10 @@ def softmax(
         counts: Which entries take part, shape :math:`(e)`; the others get zero. None means all.
         value: The :math:`v_{ij} \geq 0`, shape :math:`(e)`; none means one everywhere.
     """
-    row, size = pattern.row.long(), pattern.size
     score = score.to(torch.promote_types(score.dtype, torch.float32))
+    if can_run_on(score) and (value is None or not value.requires_grad):
+        return kernels.Softmax.apply(score, pattern.row_ptr, counts, value)
+    row, size = pattern.row.long(), pattern.size
     if counts is not None:
         score = score.masked_fill(~counts, -torch.inf)
     highest = score.new_full((size,), -torch.inf)

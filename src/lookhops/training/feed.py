@@ -21,7 +21,9 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import to_offsets
 from lookhops.nn import GraphNetwork, Level
-from lookhops.training.gather import Capacity, Gatherer, WholeGatherer, WindowWholeGatherer
+from lookhops.training.capacity import Capacity
+from lookhops.training.gather import Gatherer
+from lookhops.training.whole_gather import WholeGatherer, WindowWholeGatherer
 from lookhops.training.windows import Window, Windows, first_entries
 
 #: Steps whose graphs come to the device together, and nodes: whichever is fewer.

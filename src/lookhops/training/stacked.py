@@ -11,9 +11,10 @@ from lookhops.datasets.splits import PARTS
 from lookhops.encoding.scale import Scales
 from lookhops.nn import Convolution, GraphNetwork
 from lookhops.training.batches import plan_of
+from lookhops.training.capacity import Capacity
 from lookhops.training.engine import Engine, with_layers
 from lookhops.training.feed import Feed, Resident, Streamed
-from lookhops.training.gather import Capacity, Gatherer
+from lookhops.training.gather import Gatherer
 from lookhops.training.member_weights import MemberWeights, Weights
 from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled

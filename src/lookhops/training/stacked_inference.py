@@ -15,9 +15,11 @@ from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.scale import Scales
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.nn import GraphNetwork
-from lookhops.training.gather import Capacity, Gatherer, WholeGatherer
+from lookhops.training.capacity import Capacity
+from lookhops.training.gather import Gatherer
 from lookhops.training.member_weights import padded_stack
 from lookhops.training.recording import Recorder
+from lookhops.training.whole_gather import WholeGatherer
 
 #: Nodes of a batch, those of all networks together: with 128 channels a tensor of 128 MiB.
 MOST_NODES = 262_144

@@ -8,8 +8,10 @@ import torch
 from lookhops.hops.kernels import tl, triton
 
 ROWS = 8  # rows a program takes
-READ_ROWS = 16  # rows of a graph that are read at once
+READ_ROWS = 8  # rows of a graph that are read at once
+READ_WARPS = 4
 ROWS_A_PART = 64  # rows of a graph that a program reads, about
+PADDING_ROWS = 512  # a program for every so many rows of a slice takes its share of the padding
 
 
 class Activate(torch.autograd.Function):
@@ -17,14 +19,11 @@ class Activate(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, z, score, graph, start, end, alive, normalize):
-        """Two kernels: rows, then graphs."""
-        rows, width = z.shape
-        z = z.contiguous()
+        """One kernel over graphs; z has leading axes where slices end with padding."""
+        shape, z = z.shape, z.contiguous()
         x = torch.empty_like(z)
-        scale = torch.empty(rows, dtype=torch.float32, device=z.device)
-        grid, sizes = _blocks_of(rows, width)
-        _activate_kernel[grid](z, score, alive, x, scale, rows, width, NORMALIZE=normalize, **sizes)
-        read, ties, count = _readout(x, alive, start, end)
+        scale = torch.empty(shape[:-1], dtype=torch.float32, device=z.device)
+        read, ties, count = _readout(z, alive, start, end, (score, x, scale), normalize)
         ctx.save_for_backward(z, score, graph, alive, scale, read, ties, count)
         ctx.set_materialize_grads(False)  # nobody reads the last layer's x
         ctx.normalize = normalize
@@ -62,20 +61,42 @@ class Readout(torch.autograd.Function):
         return grad_x, None, None, None, None
 
 
-def _readout(x, alive, start, end):
+def _readout(z, alive, start, end, activation=None, normalize=False):
     """Each graph's maximum and mean, how many nodes share the maximum, and how many there are.
 
-    Large graphs are cut into parts that are read side by side and then put together.
+    Large graphs are cut into parts that are read side by side and then put together. With an
+    ``activation`` (the scores of the nodes, and where x and 1 / |z| go) x = relu(score z / |z|) is
+    written, and read in place of z.
     """
-    graphs, (rows, width) = start.numel(), x.shape
+    graphs, width = start.numel(), z.shape[-1]
+    slices, rows = z.shape[:-2].numel(), z.shape[:-1].numel()
     parts = min(triton.next_power_of_2(max(rows // max(graphs * ROWS_A_PART, 1), 1)), 64)
     whole = parts == 1
-    like = {"dtype": torch.float32, "device": x.device}
-    read = torch.empty(graphs, 2 * width, dtype=x.dtype, device=x.device) if whole else None
+    like = {"dtype": torch.float32, "device": z.device}
+    read = torch.empty(graphs, 2 * width, dtype=z.dtype, device=z.device) if whole else None
     found = torch.empty(graphs, parts, 1 if whole else 3, width, **like)
     count = torch.empty(graphs, parts, **like)
-    sizes = {"ROWS": READ_ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": 4}
-    _readout_kernel[graphs, parts](x, alive, start, end, read, found, count, width, parts, **sizes)
+    padding = 0 if activation is None else triton.cdiv(rows // slices, PADDING_ROWS)
+    _readout_kernel[(graphs * parts + slices * padding,)](
+        z,
+        *(activation or (None, None, None)),
+        alive,
+        start,
+        end,
+        read,
+        found,
+        count,
+        graphs,
+        parts,
+        graphs // slices,
+        rows // slices,
+        max(padding, 1),
+        width,
+        NORMALIZE=normalize,
+        ROWS=READ_ROWS,
+        CHANNELS=triton.next_power_of_2(width),
+        num_warps=READ_WARPS,
+    )
     if read is not None:
         return read, found.view(graphs, width), count.view(graphs)
     highest, summed, shared = found.unbind(2)
@@ -84,12 +105,12 @@ def _readout(x, alive, start, end):
     count = count.sum(1)
     mean = summed.sum(1) / count.clamp(min=1)[:, None]
     most = torch.where(count[:, None] > 0, most, 0)
-    return torch.cat((most, mean), dim=1).to(x.dtype), ties, count
+    return torch.cat((most, mean), dim=1).to(z.dtype), ties, count
 
 
 def _backward(z, score, alive, graph, scale, of_read, grad_x, normalize, relu):
     """Gradients of z and score; ``of_read`` is the readout, its gradient, ties and counts."""
-    rows, width = z.shape
+    rows, width = z.shape[:-1].numel(), z.shape[-1]
     grad_z = torch.empty_like(z)
     grad_score = None if score is None else torch.empty_like(score)
     grad_x = None if grad_x is None else grad_x.contiguous()
@@ -122,56 +143,48 @@ if triton is not None:
         return row, live, channel, inside, place, mask, value
 
     @triton.jit
-    def _activate_kernel(
+    def _readout_kernel(
         z,
         score,
-        alive,
         x,
         scale,
-        rows,
-        width,
-        NORMALIZE: tl.constexpr,
-        ROWS: tl.constexpr,
-        CHANNELS: tl.constexpr,
-    ):
-        """x = relu(score z / |z|), zero for dead nodes; scale = 1 / |z|."""
-        row, live, _, _, place, mask, value = _load_block(z, rows, width, ROWS, CHANNELS)
-        factor = tl.full((ROWS,), 1.0, tl.float32)
-        if NORMALIZE:
-            norm = tl.sqrt(tl.sum(value * value, axis=1))
-            factor = 1.0 / tl.where(norm > 1e-12, norm, 1.0)
-        tl.store(scale + row, factor, mask=live)
-        if score is not None:
-            factor *= tl.load(score + row, mask=live, other=0.0).to(tl.float32)
-        value = tl.maximum(value * factor[:, None], 0.0)
-        if alive is not None:
-            value = tl.where(tl.load(alive + row, mask=live, other=0)[:, None] != 0, value, 0.0)
-        tl.store(x + place, value.to(x.dtype.element_ty), mask=mask)
-
-    @triton.jit
-    def _readout_kernel(
-        x,
         alive,
         start,
         end,
         read,
         found,
         count,
-        width,
+        graphs,
         parts,
+        graphs_a_slice,
+        rows_a_slice,
+        padding,
+        width,
+        NORMALIZE: tl.constexpr,
         ROWS: tl.constexpr,
         CHANNELS: tl.constexpr,
     ):
         """Maximum, sum, and how many nodes share the maximum, of every part of a graph.
 
         Where a part is a whole graph, its maximum and mean go to read, and the ties alone to found.
-        Every thread keeps what its rows say; only at the end do threads wait for each other.
+        Where x is wanted, it is relu(score z / |z|), zero for dead nodes, and what is read is x;
+        scale = 1 / |z|. The programs past the graphs' take the padding of a slice, ``padding`` of
+        them for each. Every thread keeps what its rows say; only at the end do threads wait for
+        each other.
         """
-        graph = tl.program_id(0)
-        part = tl.program_id(1)
-        first = tl.load(start + graph)
-        last = tl.load(end + graph)
-        each = (last - first + parts - 1) // parts
+        program = tl.program_id(0)
+        graph = program // parts
+        part = program % parts
+        if graph < graphs:
+            first = tl.load(start + graph)
+            last = tl.load(end + graph)
+            each = (last - first + parts - 1) // parts
+        else:
+            beyond = program - graphs * parts
+            part = beyond % padding
+            first = tl.load(end + (beyond // padding + 1) * graphs_a_slice - 1)
+            last = (beyond // padding + 1) * rows_a_slice + first * 0
+            each = (last - first + padding - 1) // padding
         first += part * each
         last = tl.minimum(last, first + each)
         channel = tl.arange(0, CHANNELS)
@@ -182,13 +195,26 @@ if triton is not None:
         nodes = tl.zeros((ROWS,), tl.float32)
         for begin in range(first, last, ROWS):
             row = begin + tl.arange(0, ROWS)
-            counts = row < last
+            exists = row < last
+            counts = exists
             place = row.to(tl.int64)[:, None] * width + channel[None, :]
+            mask = exists[:, None] & inside[None, :]
+            value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+            if alive is not None:  # asked for at the same time as z
+                counts = exists & (tl.load(alive + row, mask=exists, other=0) != 0)
             here = counts[:, None] & inside[None, :]
-            value = tl.load(x + place, mask=here, other=0.0).to(tl.float32)
-            if alive is not None:  # asked for at the same time as x
-                counts = counts & (tl.load(alive + row, mask=counts, other=0) != 0)
-                here = counts[:, None] & inside[None, :]
+            if x is not None:
+                factor = tl.full((ROWS,), 1.0, tl.float32)
+                if NORMALIZE:
+                    norm = tl.sqrt(tl.sum(value * value, axis=1))
+                    factor = 1.0 / tl.where(norm > 1e-12, norm, 1.0)
+                tl.store(scale + row, factor, mask=exists)
+                if score is not None:
+                    factor *= tl.load(score + row, mask=exists, other=0.0).to(tl.float32)
+                value = tl.maximum(value * factor[:, None], 0.0)
+                value = tl.where(here, value, 0.0).to(x.dtype.element_ty)
+                tl.store(x + place, value, mask=mask)
+                value = value.to(tl.float32)
             nodes += counts.to(tl.float32)
             summed += tl.where(here, value, 0.0)
             value = tl.where(here, value, float("-inf"))
@@ -199,10 +225,11 @@ if triton is not None:
         ties = tl.sum(tl.where(highest == most[None, :], shared, 0.0), axis=0)
         total = tl.sum(summed, axis=0)
         living = tl.sum(nodes, axis=0)
-        place = graph * parts + part
-        tl.store(count + place, living)
+        if graph >= graphs:  # padding is not read
+            return
+        tl.store(count + program, living)
         if read is None:
-            found += place * 3 * width + channel
+            found += program * 3 * width + channel
             tl.store(found, most, mask=inside)
             tl.store(found + width, total, mask=inside)
             tl.store(found + 2 * width, ties, mask=inside)

@@ -1,0 +1,98 @@
+"""Room for batches of fixed shape."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass
+
+import numpy as np
+
+NODE_STEP = 256  # capacities are multiples of this: dense layers and kernels take whole blocks
+EDGE_STEP = 1024
+PIECE = 1024  # batches of a plan that are looked at together
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Room for a batch.
+
+    Args:
+        nodes: Nodes of each member.
+        edges: Edges of all members.
+        entries: Entries of sparse rows, of all members.
+        own_edges: Edges of each member, where something is told of edges.
+    """
+
+    nodes: int
+    edges: int
+    entries: int = 0
+    own_edges: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        plan: np.ndarray,
+        nodes: np.ndarray,
+        edges: np.ndarray,
+        entries: np.ndarray | None = None,
+        tells_edges: bool = False,
+    ) -> Capacity:
+        """The room that a plan of graphs, shape (members, batches, size), needs.
+
+        Args:
+            plan: Numbers of graphs, -1 for none.
+            nodes: Nodes of each graph.
+            edges: Edges of each graph.
+            entries: Entries of each graph's sparse row, shape (members, graphs).
+            tells_edges: Whether something is told of edges.
+        """
+
+        if plan.shape[1] > PIECE:  # of long plans what is held at a time is bounded
+            pieces = np.array_split(plan, -(-plan.shape[1] // PIECE), axis=1)
+            found = [cls.of(piece, nodes, edges, entries, tells_edges) for piece in pieces]
+            return cls(*(max(each) for each in zip(*map(astuple, found), strict=True)))
+
+        def most(values: np.ndarray, axes: int | tuple[int, ...]) -> int:
+            return int(np.where(plan >= 0, values, 0).sum(axes).max(initial=0))
+
+        own_entries = 0
+        if entries is not None:
+            own = np.take_along_axis(entries, plan.reshape(len(plan), -1), 1)
+            own_entries = most(own.reshape(plan.shape), (0, 2))
+        own_edges = most(edges[plan], 2) if tells_edges else 0
+        return cls(most(nodes[plan], 2), most(edges[plan], (0, 2)), own_entries, own_edges)
+
+    @classmethod
+    def likely(
+        cls,
+        members: int,
+        size: int,
+        nodes: np.ndarray,
+        edges: np.ndarray,
+        entries: np.ndarray | None = None,
+        tells_edges: bool = False,
+    ) -> Capacity:
+        """Room that shuffled batches seldom outgrow: four standard deviations above the mean."""
+
+        def above(values: np.ndarray, count: int) -> int:
+            count = min(count, len(values) * max(count // size, 1))
+            return int(count * values.mean() + 4 * np.sqrt(count) * values.std())
+
+        more = 0 if entries is None else above(entries.flatten(), members * size)
+        own_edges = above(edges, size) if tells_edges else 0
+        return cls(above(nodes, size), above(edges, members * size), more, own_edges)
+
+    def holds(self, needed: Capacity) -> bool:
+        """Whether there is room; one node more than needed, for padding edges to hold on to."""
+        enough = self.edges >= needed.edges and self.entries >= needed.entries
+        return self.nodes > needed.nodes and enough and self.own_edges >= needed.own_edges
+
+    def grown(self, needed: Capacity) -> Capacity:
+        """The next capacity that holds both."""
+        nodes = max(self.nodes, needed.nodes + 1)
+        others = (
+            max(self.edges, needed.edges),
+            max(self.entries, needed.entries),
+            max(self.own_edges, needed.own_edges),
+        )
+        rounded = (-(-count // EDGE_STEP) * EDGE_STEP for count in others)
+        return Capacity(-(-nodes // NODE_STEP) * NODE_STEP, *rounded)

@@ -1,0 +1,7 @@
+"""The Triton kernels that lay out batches, under Triton's interpreter."""
+
+from kernel_cases import interpret
+
+
+def test_kernels_are_their_plain_lines():
+    interpret("training")
