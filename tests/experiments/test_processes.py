@@ -1,5 +1,6 @@
 """Runs side by side in processes of their own: the same runs, whatever becomes of one process."""
 
+import os
 from dataclasses import replace
 
 import pytest
@@ -47,7 +48,7 @@ def test_a_sentence_comes_back_and_a_dead_process_costs_one_run(pool, graphs, ce
 
 
 def test_a_plan_goes_to_processes_where_that_pays(pool, run, cells, monkeypatch):
-    monkeypatch.setattr(runners, "Processes", lambda count: pool)
+    monkeypatch.setattr(runners, "Processes", lambda *rest: pool)
     monkeypatch.setattr(type(pool), "__exit__", lambda *rest: None)
     monkeypatch.setattr(runners, "train_records", lambda *rest: pytest.fail("trained here"))
     monkeypatch.setattr(runners, "WORTH", -1.0)
@@ -60,3 +61,12 @@ def test_a_short_plan_stays_here(run, cells, monkeypatch):
     monkeypatch.setattr(Processes, "submit", lambda *rest: pytest.fail("trained elsewhere"))
     outcome, _, _ = run(cells, processes=2)
     assert outcome.trained == 6
+
+
+def test_processes_find_what_is_added_to_their_environment(graphs):
+    with Processes(1, environment={"LOOKHOPS_TEST": "there"}) as pool:
+        assert pool.call(_environment, graphs, "LOOKHOPS_TEST").result() == "there"
+
+
+def _environment(graphs, name):
+    return os.environ.get(name)

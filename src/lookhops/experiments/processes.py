@@ -1,4 +1,4 @@
-"""Trainings side by side on the cores of this machine, in processes of their own."""
+"""Trainings side by side on the cores or the GPU of this machine, in processes of their own."""
 
 from __future__ import annotations
 
@@ -26,14 +26,18 @@ Found = TypeVar("Found")
 
 
 class Processes:
-    """Processes that train on the CPU, each with one thread; started when they are needed.
+    """Processes that train, each with one thread of the CPU; started when they are needed.
 
     Args:
         count: How many at most.
+        device: On what they train.
+        environment: What is added to their environment.
     """
 
-    def __init__(self, count: int) -> None:
-        self.count = count
+    def __init__(
+        self, count: int, device: str = "cpu", environment: Mapping[str, str] | None = None
+    ) -> None:
+        self.count, self.device, self.environment = count, device, dict(environment or {})
         self._threads = ThreadPoolExecutor(count)  # each waits for a process
         self._all: list[_Process] = []
         self._idle: list[_Process] = []
@@ -52,7 +56,7 @@ class Processes:
 
     def submit(self, graphs: Graphs, cell: Cell, seeds: Sequence[int]) -> Future[list[RunRecord]]:
         """Train seeds of a cell in the next process that has nothing to do."""
-        return self.call(_train_cell, graphs, sources(), cell, list(seeds))
+        return self.call(_train_cell, graphs, sources(), cell, list(seeds), self.device)
 
     def call(self, work: Callable[..., Found], graphs: Graphs, *rest: Any) -> Future[Found]:
         """Call a function of a module in the next process that has nothing to do.
@@ -69,7 +73,7 @@ class Processes:
             if self._stopped:
                 raise LookHopsError("It was stopped before it began.")
             if not self._idle:
-                self._idle.append(_Process())
+                self._idle.append(_Process(self.environment))
                 self._all.append(self._idle[-1])
             process = self._idle.pop()
         found = process.call(work, graphs, rest)
@@ -79,20 +83,20 @@ class Processes:
 
 
 def _train_cell(
-    graphs: Graphs, plugins: Mapping[str, str], cell: Cell, seeds: Sequence[int]
+    graphs: Graphs, plugins: Mapping[str, str], cell: Cell, seeds: Sequence[int], device: str
 ) -> list[RunRecord]:
-    return train_with_plugins(plugins, graphs, cell, seeds, "cpu")
+    return train_with_plugins(plugins, graphs, cell, seeds, device)
 
 
 class _Process:
     """A process that trains, as the one that started it sees it."""
 
-    def __init__(self) -> None:
+    def __init__(self, environment: Mapping[str, str]) -> None:
         ways = multiprocessing.get_all_start_methods()  # never as a copy: it would lack our threads
         context = multiprocessing.get_context("forkserver" if "forkserver" in ways else "spawn")
         self.connection, theirs = context.Pipe()
         start = context.Process  # type: ignore[attr-defined]
-        self.process = start(target=_work, args=(theirs,), daemon=True)
+        self.process = start(target=_work, args=(theirs, environment), daemon=True)
         self.process.start()
         theirs.close()
         self.graphs: Graphs | None = None  # what it has
@@ -120,8 +124,9 @@ class _Process:
         self.process.join()
 
 
-def _work(tasks: Connection) -> None:
+def _work(tasks: Connection, environment: Mapping[str, str]) -> None:
     """What the process does: call what it is sent, until whoever sends it ends."""
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which ends us
     Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
@@ -132,7 +137,7 @@ def _work(tasks: Connection) -> None:
             graphs = new or graphs
             try:
                 found = work(graphs, *rest)
-            except LookHopsError as error:
+            except (LookHopsError, torch.cuda.OutOfMemoryError) as error:
                 found = LookHopsError(str(error))
             tasks.send_bytes(pickle.dumps(found))
 

@@ -15,6 +15,7 @@ import torch
 from lookhops.cores import usable_cores
 from lookhops.errors import LookHopsError
 from lookhops.experiments.classical_runs import check_graphs
+from lookhops.experiments.gpu_sharing import shared_gpu
 from lookhops.experiments.keys import RunKey
 from lookhops.experiments.plan import Cell
 from lookhops.experiments.processes import Processes
@@ -200,18 +201,19 @@ def run_local(
 ) -> PlanRun:
     """Train what the store lacks of the cells, in their order.
 
-    On a GPU the seeds of a network are trained at once. Otherwise each is trained by itself, side
-    by side on several cores where that pays, and stored when it is finished. Other processes may
-    work on the same store: cells that they have begun are left to them and waited for.
+    On a GPU the seeds of a network are trained at once, and several networks side by side where
+    that is asked for. Otherwise each seed is trained by itself, side by side on several cores where
+    that pays, and stored when it is finished. Other processes may work on the same store: cells
+    that they have begun are left to them and waited for.
 
     Args:
         cells: What is wanted.
         source: Gives the graphs of a data set.
         store: Where runs are kept.
         device: ``cpu``, ``cuda`` or ``auto``.
-        processes: On the CPU, how many runs are trained at a time, none meaning one for each core;
-            by default one, in this process: others need a script whose code stands under
-            ``if __name__ == "__main__"``.
+        processes: How many runs are trained at a time, on a GPU how many stacks of them; none
+            means one for each core, and one on a GPU. By default one, in this process: others need
+            a script whose code stands under ``if __name__ == "__main__"``.
         time_limit: Seconds after which nothing new is begun.
         tell: Called with each thing worth telling.
     """
@@ -221,8 +223,12 @@ def run_local(
     def most(cell: Cell) -> int | None:
         return 1 if not gpu or isinstance(cell.architecture, Classical) else None
 
-    with Processes(1 if gpu else processes or usable_cores()) as pool:
-        local = _Local(plan, device, pool)
+    count = processes or (1 if gpu else usable_cores())
+    with (
+        shared_gpu(gpu and count > 1) as environment,
+        Processes(count, device if gpu else "cpu", environment) as pool,
+    ):
+        local = _Local(plan, device, pool, worth=0.0 if gpu else WORTH)
         return plan.run(local.submit, time_limit, slots=local.slots, most=most, alone=True)
 
 
@@ -233,21 +239,22 @@ class _Local:
         plan: What is run.
         device: On what this process trains.
         pool: The others; of one it is of no use.
+        worth: Seconds of training ahead that are worth their start; 0: they are asked for.
     """
 
-    def __init__(self, plan: PlanRun, device: str, pool: Processes) -> None:
-        self.plan, self.device, self.pool = plan, device, pool
+    def __init__(self, plan: PlanRun, device: str, pool: Processes, worth: float = WORTH) -> None:
+        self.plan, self.device, self.pool, self.worth = plan, device, pool, worth
         self.left = sum(len(cell.protocol.seeds) for cell in plan.cells)
         self.slowest = 0.0
 
     def slots(self) -> int:
         """How many tasks there may be at a time."""
         ahead = self.left - self.plan.found - 1
-        return self.pool.count if self.slowest * ahead > WORTH else 1
+        return self.pool.count if not self.worth or self.slowest * ahead > self.worth else 1
 
     def submit(self, graphs: Graphs, cell: Cell, seeds: list[int]) -> Future[list[RunRecord]]:
         """Train seeds of a cell: elsewhere, or here and now."""
-        elsewhere = self.slots() > 1 and _takes_one_thread(graphs, cell)
+        elsewhere = self.slots() > 1 and (not self.worth or _takes_one_thread(graphs, cell))
         self.left -= len(seeds)
         if elsewhere:
             return self.pool.submit(graphs, cell, seeds)

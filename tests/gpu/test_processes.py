@@ -1,0 +1,24 @@
+"""Several stacks side by side on one GPU give what one after the other gives."""
+
+from lookhops.datasets.hop_tasks import hop_task
+from lookhops.experiments.plan import Cell
+from lookhops.experiments.runners import run_local
+from lookhops.experiments.store import Store
+from lookhops.options import Architecture, Protocol
+
+
+def test_side_by_side_is_one_after_the_other(tmp_path):
+    graphs = hop_task(1, 40)
+    protocol = Protocol(seeds=(11, 22), max_epochs=3, batch_size=16)
+    cells = [
+        Cell("hops", conv, Architecture(conv=conv, hidden=8, layers=2), protocol)
+        for conv in ("licheb", "gcn")
+    ]
+    found = []
+    for processes in (1, 2):
+        with Store(tmp_path / f"{processes}.sqlite") as store:
+            done = run_local(cells, lambda name: graphs, store, device="cuda", processes=processes)
+            assert (done.trained, done.failures) == (4, [])
+            runs = sorted(store.runs(), key=lambda run: (run.model, run.record.seed))
+            found.append([(run.model, run.record.seed, run.record.score) for run in runs])
+    assert found[0] == found[1]
