@@ -1,6 +1,6 @@
 """A search in stacks, against the same search one configuration after the other.
 
-    python benchmarks/tune.py NCI1 --device cuda --trials 100 --peer 10
+    python benchmarks/tune.py NCI1 --device cuda --trials 100 --peer 16
 
 The search is that of `lookhops tune` for one outer split: candidates of one shape train in one
 stack with rates of their own, all on the first inner split, those that are not pruned on the
@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -38,7 +39,12 @@ def clock(device: torch.device) -> float:
 
 
 class Timed(CandidateTrainer):
-    """Tells what each stack took."""
+    """Tells what each stack took, and adds it up."""
+
+    @cached_property
+    def spent(self) -> list[float]:
+        """Seconds of each stack."""
+        return []
 
     def judge(self, architecture, rates, splits, *prune):
         start = clock(self.device)
@@ -46,6 +52,7 @@ class Timed(CandidateTrainer):
         if self.device.type == "cuda":
             torch.cuda.synchronize()
         wall = clock(self.device) - start
+        self.spent.append(wall)
         judged = [one for each in found for one in each]
         epochs = [one.epochs for one in judged]
         a = architecture
@@ -63,7 +70,7 @@ def main() -> None:
     parser.add_argument("source", nargs="?", default="NCI1")
     parser.add_argument("--device", default="auto")
     parser.add_argument("--trials", type=int, default=100)
-    parser.add_argument("--stack", type=int, default=5)
+    parser.add_argument("--stack", type=int, default=10)
     parser.add_argument("--inner", type=int, default=3)
     parser.add_argument("--space")
     parser.add_argument("--precision", default="float32")
@@ -90,7 +97,8 @@ def main() -> None:
     networks = sum(len(one.scores) for one in record.tried)
     print(
         f"\n{graphs.name}, {device}: {len(record.tried)} configurations ({networks} networks, "
-        f"{sum(one.epochs for one in record.tried):,} epochs) in {duration(stacked)}"
+        f"{sum(one.epochs for one in record.tried):,} epochs) in {duration(stacked)}, "
+        f"{duration(sum(trainer.spent))} of it in {len(trainer.spent)} stacks"
     )
     main_metric, first, chosen = task.main, record.tried[0], record.chosen
     print(f"recommended: validation {main_metric.title} {main_metric.written(first.value)}")

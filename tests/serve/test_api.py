@@ -310,7 +310,9 @@ def test_the_description_has_examples_that_work(service):
             assert (found.status, found.json()["notes"]) == (200, []), name
         table = content["text/csv"]["examples"]["molecules"]["value"]
         assert service.post(path, table, content_type="text/csv").status == 200
-    content = described["paths"]["/v1/predict"]["post"]["requestBody"]["content"]
+    operation = described["paths"]["/v1/predict"]["post"]
+    assert set(operation["responses"]) == {"200", "400", "401", "404", "413", "415", "503"}
+    content = operation["requestBody"]["content"]
     assert "coverage" in content["application/json"]["schema"]["properties"]
 
 

@@ -175,6 +175,35 @@ def test_a_drawn_molecule(page):
     assert page.get_log("browser") == []
 
 
+def test_a_molecule_drawn_with_a_finger_in_the_dark(page):
+    size(page, 390)
+    prefer(page, "dark")
+    page.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True})
+    one(page, "#tab-draw").click()
+    until(page, lambda: page.execute_script("return !!document.querySelector('#sketcher > div')"))
+    where = "return document.querySelector('#sketcher').getBoundingClientRect().toJSON()"
+    editor = page.execute_script(where)
+    for right, down in ((33, 200), (200, 160)):  # the button of benzene, then the sheet
+        at = {"x": editor["x"] + right, "y": editor["y"] + down}
+        touch = {"type": "touchStart", "touchPoints": [at]}
+        page.execute_cdp_cmd("Input.dispatchTouchEvent", touch)
+        page.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+    page.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+    until(page, lambda: one(page, "#drawn").text == "c1ccccc1")
+    sheet = "return getComputedStyle(document.querySelector('#sketcher > div')).filter"
+    assert "invert" in page.execute_script(sheet)
+    one(page, "#go").click()
+    assert len(cards(page, 1)) == 1
+
+
+def test_answers_name_the_model_that_gave_them(page):
+    paste(page, "CCO\n")
+    cards(page, 1)
+    Select(one(page, "#model")).select_by_visible_text("numbers")
+    assert one(page, "#title").text == "Ask numbers"
+    assert one(page, "#results-title").text == "Answers of molecules"
+
+
 def test_a_number_with_its_interval_beside_a_class(page):
     Select(one(page, "#model")).select_by_visible_text("numbers")
     assert "value: a number" in one(page, "#about").text

@@ -55,6 +55,11 @@ def test_a_broken_folder_changes_nothing_until_it_is_mended(folder):
     config.write_text(good)
     assert not model.reload()  # the same weights
     assert model.about()["trouble"] is None
+    again = model.predictor
+    (folder / "model.safetensors").unlink()
+    assert not model.reload()
+    assert model.predictor is again
+    assert "model.safetensors" in model.about()["trouble"]
     model.batcher.close()
 
 

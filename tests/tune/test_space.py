@@ -48,6 +48,12 @@ def test_what_a_network_does_not_read_makes_no_difference():
     assert "k=" not in one.name
 
 
+def test_what_no_network_of_the_space_reads_is_not_tuned():
+    assert set(USUAL) - set(Space.parse("pool=none").options) == {"ratio"}
+    assert set(USUAL) - set(Space.parse("conv=gin,sage/pool=none").options) == {"ratio", "k"}
+    assert set(Space.parse("conv=gin/pool=none,lookhops").options) == set(USUAL)
+
+
 def test_a_text_chooses_other_values():
     space = Space.parse("hidden=32/k=1..3/learning_rate=1e-4..1e-2/totals=true,false", Protocol())
     assert space.options["hidden"] == Choices((32,))

@@ -25,6 +25,7 @@ from lookhops.serve.guard import LOOPBACK, Guard, answer_refused
 from lookhops.serve.jobs import Jobs
 from lookhops.serve.metrics import Metrics
 from lookhops.serve.models import Models
+from lookhops.serve.openapi import DescribedApp
 from lookhops.serve.page import STATIC, Files, page_routes
 from lookhops.serve.refusals import Refused
 from lookhops.serve.service import Service
@@ -63,7 +64,7 @@ def create_app(
         watching.cancel()
         await service.close()
 
-    app = FastAPI(
+    app = DescribedApp(
         title="LookHops",
         version=__version__,
         description=f"Answers of {counted(len(folders), 'model')} about whole graphs.",

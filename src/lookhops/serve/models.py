@@ -13,7 +13,7 @@ from lookhops.errors import LookHopsError
 from lookhops.files import current
 from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions
-from lookhops.models.folder import CONFIG
+from lookhops.models.folder import CONFIG, REFERENCE, WEIGHTS
 from lookhops.models.predictor import Predictor
 from lookhops.serve.batching import Batcher, Watcher
 from lookhops.serve.refusals import Refused
@@ -68,7 +68,7 @@ class ServedModel:
             found = Predictor(self.folder, self.device)
         except LookHopsError as error:
             if self.trouble != str(error):
-                log.warning("%s; what was read before answers on", error)
+                log.warning("%s; what was read before answers on", str(error).rstrip("."))
             self.trouble, self._seen = str(error), seen
             return False
         before = self.version
@@ -77,13 +77,9 @@ class ServedModel:
             log.info("%s: read anew", self.name)
         return self.version != before
 
-    def _look(self) -> tuple[int, ...]:
+    def _look(self) -> tuple[tuple[int, ...], ...]:
         """What changes when the folder does."""
-        try:
-            found = current(self.folder / CONFIG).stat()
-        except OSError:
-            return ()
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return tuple(_look_at(self.folder / name) for name in (CONFIG, WEIGHTS, REFERENCE))
 
     async def predict(self, predictor: Predictor, graphs: Graphs, coverage: float) -> Predictions:
         """The answers to some graphs, together with whoever asks at the same time."""
@@ -117,6 +113,15 @@ class ServedModel:
             "tested": {one.title: _tested(one, summary[one.name]) for one in shown},
             "trouble": self.trouble or None,
         }
+
+
+def _look_at(path: Path) -> tuple[int, ...]:
+    """What changes when a file of a folder does; nothing of one that is not there."""
+    try:
+        found = current(path).stat()
+    except OSError:
+        return ()
+    return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def version_of(predictor: Predictor) -> str:

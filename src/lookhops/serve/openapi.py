@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fastapi import FastAPI
 from pydantic import BaseModel
 
 from lookhops.serve import bodies
@@ -24,6 +25,23 @@ REFUSALS: dict[int | str, Described] = {
         (503, "It took too long, or too much is under way."),
     )
 }
+
+
+class DescribedApp(FastAPI):
+    """An app whose description has no status that it never answers.
+
+    FastAPI lists 422 for whatever has parameters; what does not fit is refused with 400 here.
+    """
+
+    def openapi(self) -> Described:
+        """The description."""
+        found = super().openapi()
+        for operations in found["paths"].values():
+            for operation in operations.values():
+                operation["responses"].pop("422", None)
+        for name in ("HTTPValidationError", "ValidationError"):
+            found["components"]["schemas"].pop(name, None)
+        return found
 
 
 def answers(model: Any, description: str = "The answer.") -> Described:

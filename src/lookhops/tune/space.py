@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from lookhops.errors import LookHopsError
@@ -34,6 +35,11 @@ class Choices:
 
     values: tuple[Value, ...]
 
+    @property
+    def ends(self) -> tuple[Value, ...]:
+        """The values."""
+        return self.values
+
     def __contains__(self, value: Value) -> bool:
         return value in self.values
 
@@ -53,6 +59,11 @@ class Between:
     low: float
     high: float
     log: bool = False
+
+    @property
+    def ends(self) -> tuple[Value, ...]:
+        """The two."""
+        return self.low, self.high
 
     def __contains__(self, value: Value) -> bool:
         return isinstance(value, int | float) and self.low <= value <= self.high
@@ -135,11 +146,19 @@ class Space:
                 )
             kind = find("option to tune", TUNABLE, name)
             options[name] = _read_range(name, values, kind)
-        found = cls(options, Rates.of(RECOMMENDED, protocol or Protocol()))
+        base = Rates.of(RECOMMENDED, protocol or Protocol())
+        found = cls(options, base)
         for name, one in options.items():
-            for value in one.values if isinstance(one, Choices) else (one.low, one.high):
+            for value in one.ends:
                 found._check(name, value)
-        return found
+        return cls({name: one for name, one in options.items() if found._is_read(name)}, base)
+
+    def _is_read(self, name: str) -> bool:
+        """Whether some network of the space reads an option: the others would only be noise."""
+        convs, pools = (map(str, self.options[layer].ends) for layer in ("conv", "pool"))
+        if name == "k":
+            return any(reads_k(conv, pool) for conv, pool in product(convs, pools))
+        return name != "ratio" or set(pools) != {"none"}
 
     def _check(self, name: str, value: Value) -> None:
         """Refuse a value that no network can have."""

@@ -18,6 +18,7 @@ const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : prefe
 
 function showTheme(theme) {
   if (theme) root.dataset.theme = theme;
+  root.classList.toggle("dark", isDark());
   byId("theme").textContent = isDark() ? "Light theme" : "Dark theme";
   byId("theme").hidden = false;
 }
@@ -241,6 +242,7 @@ function showProgress({ state, done, total }) {
 
 function showAnswers(mine) {
   const { answers, total, notes } = mine;
+  byId("results-title").textContent = models.length > 1 ? `Answers of ${mine.model.name}` : "Answers";
   const unlike = answers.filter((one) => one.unlike).length;
   const skipped = answers.filter((one) => one.skipped).length;
   const parts = [`${counted(total, "graph")} answered`];
