@@ -64,10 +64,11 @@ class SharedGraph(DrawnGraph):
         chosen: dict[int, None] = {}
         for node in np.argsort(-weight, kind="stable").tolist():
             around = links.indices[links.indptr[node] : links.indptr[node + 1]]
+            around = around[np.argsort(-weight[around], kind="stable")]
             wanted = [one for one in (node, *around.tolist()) if one not in chosen]
-            if len(chosen) + len(wanted) > most:
+            if chosen and len(chosen) + len(wanted) > most:
                 break
-            chosen.update(dict.fromkeys(wanted))
+            chosen.update(dict.fromkeys(wanted[:most]))  # the first may have too many neighbours
         return np.array(sorted(chosen), dtype=int)
 
 
@@ -122,8 +123,9 @@ def draw_shares(
             page=PAGE,
             head=short(head, HEAD),
             full_head=head,
-            lines=[line for text in lines for line in wrapped(text)],
+            lines=[line for text in lines for line in _titled(text)],
             unit=short(unit, UNIT),
+            full_unit=unit,
             ends=(written(-limit), written(limit)),
             drawn=drawn,
             radius=f"{drawn.radius:.1f}",
@@ -144,14 +146,20 @@ def written(value: float) -> str:
 
 
 def wrapped(text: str, width: int = LINE) -> list[str]:
-    """A text in lines of at most so many characters, broken between words."""
+    """A text in lines of at most so many characters, broken between words; longer ones are cut."""
     lines: list[str] = []
-    for word in text.split():
+    for word in (short(word, width) for word in text.split()):
         if lines and len(lines[-1]) + 1 + len(word) <= width:
             lines[-1] += f" {word}"
         else:
             lines.append(word)
     return lines
+
+
+def _titled(text: str) -> list[tuple[str, str]]:
+    """The lines of a text, each with the whole of it where a word had to be cut, else with none."""
+    cut = any(len(word) > LINE for word in text.split())
+    return [(line, text if cut else "") for line in wrapped(text)]
 
 
 def _nodes(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, Any]]:
