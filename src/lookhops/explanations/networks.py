@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
+from lookhops.explanations.alike import Alike
 from lookhops.explanations.average import average_edge, average_node
 from lookhops.explanations.path import Path, PathShares, halves
 from lookhops.explanations.points import Points
@@ -31,7 +32,7 @@ from lookhops.training.stacked_inference import batches_by_nodes
 #: Most graphs of a batch, and most nodes, those of all its networks and points of their paths
 #: together: with all that is kept for gradients some 25 kB a node. On the CPU, and on a GPU.
 MOST_GRAPHS = {"cpu": 256, "cuda": 4096}
-MOST_NODES = {"cpu": 20_000, "cuda": 131_072}
+MOST_NODES = {"cpu": 10_000, "cuda": 131_072}
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,8 +122,10 @@ class Stack:
 
     def explain(self, question: Question) -> NetworkShares:
         """The shares of all graphs."""
-        found = self._integrate(question)
-        node, edge, left = found.node, found.edge, torch.zeros_like(found.start)
+        found, seen = self._integrate(question), self.model.architecture
+        alike = Alike(self.whole.graphs, seen.k * seen.layers)
+        node, edge = alike.of_nodes(found.node), alike.of_edges(found.edge)
+        left = torch.zeros_like(found.start)
         if found.totals.shape[-1]:
             every = map(self._spread_totals, found.totals, self.learnt)
             of_nodes, of_edges, left = map(torch.stack, zip(*every, strict=True))

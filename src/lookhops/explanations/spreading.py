@@ -8,7 +8,10 @@ from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 
 from lookhops.encoding.whole import WholeEncoding, WholeGraphs
+from lookhops.explanations.alike import kinds_of, means_of_kinds
 from lookhops.graphs import Graphs
+from lookhops.hashing import combine
+from lookhops.neighbourhoods import identities
 from lookhops.nn.whole import Fingerprint
 
 
@@ -21,7 +24,8 @@ def neighbourhood_shares(
         \phi_{ih} = \frac{\gamma}{\sqrt{|F_g|}}\, W_{f(i, h)} \cdot s_g
 
     exactly: the fingerprint is linear, with the slope :math:`s_g` of the graph's number. A
-    neighbourhood that the vocabulary does not know has nothing.
+    neighbourhood that the vocabulary does not know has nothing. One that stands in a graph several
+    times has several rows, of which none belongs to one place: each place has their mean.
 
     Args:
         table: The rows :math:`W` of a network's fingerprint.
@@ -34,6 +38,10 @@ def neighbourhood_shares(
     if not len(learnt.vocabulary):
         return torch.zeros_like(codes, dtype=torch.float64)
     place, known = learnt.vocabulary.to(codes.device).places(codes)
+    numbers, attributes = None, whole.graphs.attributes
+    if learnt.bins is not None and attributes is not None:
+        numbers = learnt.bins(attributes)
+    identity = identities(whole.graphs, codes.shape[1] - 1, numbers)
     graph = whole.graphs.batch.long()
     count = slope.new_zeros(len(slope)).index_add(0, graph, known.sum(1).to(slope))
     scale = Fingerprint.GAMMA * count.clamp(min=1).rsqrt()
@@ -42,6 +50,8 @@ def neighbourhood_shares(
     for hop in range(codes.shape[1]):  # one hop at a time: rows of the table are gathered
         rows = table.index_select(0, place[:, hop]).double()
         found[:, hop] = (rows * own).sum(1) * known[:, hop]
+        same = kinds_of(combine(identity[:, hop], graph))
+        found[:, hop] = means_of_kinds(found[:, hop], same)
     return found
 
 
