@@ -11,6 +11,7 @@ from lookhops.drawing.shares import (
     FAINTEST,
     MOST_NODES,
     SharedGraph,
+    digits_for,
     draw_shares,
     wrapped,
     written,
@@ -99,3 +100,17 @@ def test_lines_break_between_words():
 def test_a_share_is_said_with_its_sign_and_nothing_has_none():
     said = [written(value) for value in (0.914, -1.5, -0.001, 0.0, 1234.5, -250.0)]
     assert said == ["+0.91", f"{MINUS}1.50", "0.00", "0.00", "+1234", f"{MINUS}250"]
+
+
+def test_small_shares_keep_two_digits_that_count():
+    assert [digits_for(size) for size in (0.0, 12.0, 0.1, 0.034, 0.0034, 1e-30)] == [
+        2,
+        2,
+        2,
+        3,
+        4,
+        9,
+    ]
+    assert written(0.0034, 4) == "+0.0034"
+    assert written(-0.00001, 4) == "0.0000"
+    assert "+0.0034" in draw_shares(of(nx.path_graph(3)), 0.0034, "log-odds")
