@@ -11,6 +11,7 @@ from lookhops.drawing.shares import (
     FAINTEST,
     MOST_NODES,
     SharedGraph,
+    digits_for,
     draw_shares,
     wrapped,
     written,
@@ -65,6 +66,25 @@ def test_what_matters_stands_with_its_neighbours():
     assert part.names == ["199", "200", "201"]
 
 
+def test_of_a_node_with_many_neighbours_some_are_drawn():
+    graph = of(nx.star_graph(2000))
+    graph.node[0] = 10 * np.abs(graph.node).max()
+    part = graph.what_matters()
+    assert len(part) == MOST_NODES
+    assert 0 in part
+
+
+def test_what_is_cut_has_its_whole_text_as_a_tooltip():
+    name = "Unwahrscheinlichkeitsverteilungsfunktionskategorie" * 2
+    text = draw_shares(of(nx.path_graph(3)), 1.0, f"log-odds of '{name}'", name, [f"Of {name} +1."])
+    svg = "{http://www.w3.org/2000/svg}"
+    titles, texts = (
+        [one.text for one in ET.fromstring(text).iter(svg + kind)] for kind in ("title", "text")
+    )
+    assert {name, f"log-odds of '{name}'", f"Of {name} +1."} <= set(titles)
+    assert not any(name in shown for shown in texts)
+
+
 def test_a_graph_without_edges_or_shares_is_drawn():
     empty = SharedGraph(np.zeros((0, 2), int), ["node 0"], np.zeros(1), np.zeros(0))
     ET.fromstring(draw_shares(empty, empty.largest, "log-odds"))
@@ -80,3 +100,17 @@ def test_lines_break_between_words():
 def test_a_share_is_said_with_its_sign_and_nothing_has_none():
     said = [written(value) for value in (0.914, -1.5, -0.001, 0.0, 1234.5, -250.0)]
     assert said == ["+0.91", f"{MINUS}1.50", "0.00", "0.00", "+1234", f"{MINUS}250"]
+
+
+def test_small_shares_keep_two_digits_that_count():
+    assert [digits_for(size) for size in (0.0, 12.0, 0.1, 0.034, 0.0034, 1e-30)] == [
+        2,
+        2,
+        2,
+        3,
+        4,
+        9,
+    ]
+    assert written(0.0034, 4) == "+0.0034"
+    assert written(-0.00001, 4) == "0.0000"
+    assert "+0.0034" in draw_shares(of(nx.path_graph(3)), 0.0034, "log-odds")

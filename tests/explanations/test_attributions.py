@@ -10,7 +10,7 @@ import torch
 from lookhops import Graphs, LookHopsError
 from lookhops.datasets.hop_tasks import hop_task
 from lookhops.datasets.molecules import from_smiles
-from lookhops.explanations import Attributions, attribute, attributions
+from lookhops.explanations import Attributions, attribute, networks
 from lookhops.graphs.targets import Target, targets_of
 from lookhops.models.answers import ClassAnswers
 from lookhops.options import FINGERPRINT, RECOMMENDED, Architecture
@@ -95,7 +95,7 @@ def test_an_explanation_belongs_to_its_graph(of_classes, molecules):
 
 
 def test_batches_on_two_threads_give_the_same_bits(of_classes, molecules, monkeypatch):
-    monkeypatch.setattr(attributions, "BATCH_GRAPHS", 2)
+    monkeypatch.setitem(networks.MOST_GRAPHS, "cpu", 2)
     threads, found = torch.get_num_threads(), []
     for number in (1, 2):
         torch.set_num_threads(number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import floor, log10
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ SIZE, OVERVIEW = (480, 320), (150, 110)
 #: Larger graphs are drawn in part: so many nodes at most; of the whole so many edges and nodes.
 MOST_NODES, MOST_EDGES = 250, 4000
 #: Characters for which there is room in a line, in the head and in the legend.
-LINE, HEAD, UNIT = 68, 50, 40
+LINE, HEAD, UNIT = 68, 50, 56
 #: Nodes with at least this radius have room for their number.
 NUMBERED = 7.0
 #: Weaker colours than this cannot be seen.
@@ -64,10 +65,11 @@ class SharedGraph(DrawnGraph):
         chosen: dict[int, None] = {}
         for node in np.argsort(-weight, kind="stable").tolist():
             around = links.indices[links.indptr[node] : links.indptr[node + 1]]
+            around = around[np.argsort(-weight[around], kind="stable")]
             wanted = [one for one in (node, *around.tolist()) if one not in chosen]
-            if len(chosen) + len(wanted) > most:
+            if chosen and len(chosen) + len(wanted) > most:
                 break
-            chosen.update(dict.fromkeys(wanted))
+            chosen.update(dict.fromkeys(wanted[:most]))  # the first may have too many neighbours
         return np.array(sorted(chosen), dtype=int)
 
 
@@ -111,7 +113,8 @@ def draw_shares(
     if len(graph.node) > MOST_NODES:
         nodes = graph.what_matters()
         shown, overview = graph.part(nodes), _overview(graph, nodes, limit)
-    drawn = sketch(len(shown.node), shown.edges, shown.smiles, *SIZE)
+    beside = 0 if overview is None else OVERVIEW[0]  # room that the small picture takes
+    drawn = sketch(len(shown.node), shown.edges, shown.smiles, SIZE[0] - beside, SIZE[1])
     made = (
         templates()
         .get_template("shares.svg")
@@ -122,9 +125,10 @@ def draw_shares(
             page=PAGE,
             head=short(head, HEAD),
             full_head=head,
-            lines=[line for text in lines for line in wrapped(text)],
+            lines=[line for text in lines for line in _titled(text)],
             unit=short(unit, UNIT),
-            ends=(written(-limit), written(limit)),
+            full_unit=unit,
+            ends=(written(-limit, digits_for(limit)), written(limit, digits_for(limit))),
             drawn=drawn,
             radius=f"{drawn.radius:.1f}",
             nodes=_nodes(shown, drawn, limit),
@@ -137,16 +141,26 @@ def draw_shares(
     return visible(made)  # names with control characters would make it no XML
 
 
-def written(value: float) -> str:
-    """``+0.91``, ``−1230``: two digits after the point, of large numbers none; no sign of zero."""
-    digits = 2 if abs(value) < 100 else 0
-    return signed(value, digits) if round(value, digits) else "0.00"
+def written(value: float, digits: int = 2) -> str:
+    """``+0.91``, ``−1230``: so many digits after the point, of large numbers none; no sign of zero.
+
+    Args:
+        value: The share.
+        digits: After the point (:func:`digits_for`).
+    """
+    digits = digits if abs(value) < 100 else 0
+    return signed(value, digits) if round(value, digits) else f"{0:.{digits}f}"
+
+
+def digits_for(largest: float) -> int:
+    """Digits after the point with which the largest of several shares has two that count."""
+    return 2 if largest >= 0.1 or largest <= 0 else min(1 - floor(log10(largest)), 9)
 
 
 def wrapped(text: str, width: int = LINE) -> list[str]:
-    """A text in lines of at most so many characters, broken between words."""
+    """A text in lines of at most so many characters, broken between words; longer ones are cut."""
     lines: list[str] = []
-    for word in text.split():
+    for word in (short(word, width) for word in text.split()):
         if lines and len(lines[-1]) + 1 + len(word) <= width:
             lines[-1] += f" {word}"
         else:
@@ -154,12 +168,18 @@ def wrapped(text: str, width: int = LINE) -> list[str]:
     return lines
 
 
+def _titled(text: str) -> list[tuple[str, str]]:
+    """The lines of a text, each with the whole of it where a word had to be cut, else with none."""
+    cut = any(len(word) > LINE for word in text.split())
+    return [(line, text if cut else "") for line in wrapped(text)]
+
+
 def _nodes(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, Any]]:
     return [
         {
             "x": f"{x:.1f}",
             "y": f"{y:.1f}",
-            "name": f"{name}: {written(share)}",
+            "name": f"{name}: {written(share, digits_for(limit))}",
             **_colour(share, limit),
         }
         for (x, y), name, share in zip(drawn.place.tolist(), graph.names, graph.node, strict=True)
@@ -177,7 +197,8 @@ def _edges(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, An
         i, j = graph.edges[number].tolist()
         places = (*drawn.place[i].tolist(), *drawn.place[j].tolist())
         ends = dict(zip(("x1", "y1", "x2", "y2"), (f"{v:.1f}" for v in places), strict=True))
-        name = f"{graph.names[i]}, {graph.names[j]}: {written(graph.edge[number])}"
+        share = written(graph.edge[number], digits_for(limit))
+        name = f"{graph.names[i]}, {graph.names[j]}: {share}"
         found.append({**ends, "name": name, **colour})
     return found
 

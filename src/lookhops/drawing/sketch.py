@@ -95,7 +95,9 @@ def sketch(num_nodes: int, edges: Array, smiles: str | None, width: int, height:
         Shape("edge", "line", f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"', (i, j))
         for (i, j), ((x1, y1), (x2, y2)) in zip(edges.tolist(), place[edges].tolist(), strict=True)
     ]
-    radius = float(np.clip(0.36 * _length(place, edges, width), 1.5, width * 9 / 320))
+    room = np.sqrt(width * height / max(num_nodes, 1))  # of many nodes, as those around a hub
+    most = min(width * 9 / 320, 0.35 * room)
+    radius = float(np.clip(0.36 * _length(place, edges, width), 1.5, most))
     names = [f"node {i}" for i in range(num_nodes)]
     return Sketch(place, radius, names, lines)
 

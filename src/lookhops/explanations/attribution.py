@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from lookhops.arrays import Array
-from lookhops.drawing.shares import SharedGraph, draw_shares, with_edges, written
+from lookhops.drawing.shares import SharedGraph, digits_for, draw_shares, with_edges, written
 from lookhops.words import joined
 
 #: How many parts the sentence names.
@@ -74,14 +74,17 @@ class Attribution:
         """The answer, the three parts that matter most, and what it is made of."""
         shares = np.concatenate((self.node, self.edge))
         order = np.argsort(-np.abs(shares), kind="stable")[:NAMED]
-        parts = [f"{self._called(number)} {written(shares[number])}" for number in order.tolist()]
+        digits = digits_for(self.graph.largest)
+        parts = [
+            f"{self._called(number)} {written(shares[number], digits)}" for number in order.tolist()
+        ]
         rest = float(shares.sum() - shares[order].sum())
         said = f"{self.unit[0].upper()}{self.unit[1:]} {written(self.value)}."
         largest = "part is" if len(parts) == 1 else "parts are"
         most = f" The largest {largest} {joined(parts)}; all others" if parts else " All parts"
         return (
-            f"{said}{most} together {written(rest)}, the graph as a whole {written(self.whole)}, "
-            f"an average graph {written(self.baseline)}."
+            f"{said}{most} together {written(rest, digits)}, the graph as a whole "
+            f"{written(self.whole)}, an average graph {written(self.baseline)}."
         )
 
     def _called(self, part: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -11,29 +11,15 @@ from torch import Tensor
 
 from lookhops.arrays import Array
 from lookhops.drawing.shares import with_edges
-from lookhops.encoding.whole import WholeGraphs
 from lookhops.explanations.attribution import Attribution, paired
-from lookhops.explanations.average import average_edge, average_node
-from lookhops.explanations.path import Path, PathShares, halves
-from lookhops.explanations.question import (
-    Question,
-    find_head,
-    together,
-    weights_of,
-)
-from lookhops.explanations.spreading import neighbourhood_shares, over_neighbourhoods
+from lookhops.explanations.networks import NetworkShares, explain_networks
+from lookhops.explanations.question import all_together, find_head, temperature_of
 from lookhops.graphs import Graphs
 from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.predictor import Predictor
-from lookhops.neighbourhoods.totals import spread_totals
-from lookhops.nn import GraphNetwork
-from lookhops.training.inference import side_by_side
-from lookhops.training.inputs import MemberInputs
 
 #: Probabilities beyond these log-odds are not told apart from 0 and 1.
 MOST_LOG_ODDS = 20.0
-#: Most graphs and nodes to look at at once, and how many times as many on a GPU.
-BATCH_GRAPHS, BATCH_NODES, ON_GPU = 256, 20_000, 4
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +140,12 @@ def node_names(graphs: Graphs, first: int, last: int, molecule: bool) -> list[st
 
 
 def attribute(
-    predictor: Predictor, graphs: Graphs, target: str | None = None, seed: int | None = None
+    predictor: Predictor,
+    graphs: Graphs,
+    target: str | None = None,
+    seed: int | None = None,
+    *,
+    stacked: bool | None = None,
 ) -> Attributions:
     r"""Each node's and edge's share of the answer to each graph.
 
@@ -170,13 +161,16 @@ def attribute(
       (:func:`~lookhops.neighbourhoods.totals.spread_totals`).
 
     Of several networks, members and seeds, the shares are averaged as their probabilities are
-    (:func:`~.question.weights_of`), and their standard deviation is given beside.
+    (:func:`~.question.all_together`), and their standard deviation is given beside.
 
     Args:
         predictor: The model.
         graphs: The graphs.
         target: Which target to explain, of a model that answers several.
         seed: Share out the answer of this seed's networks alone; by default that of all.
+        stacked: Whether networks are explained together, where their layers allow it; by default on
+            a GPU; on the CPU it gains nothing. The numbers are the same within rounding, which may
+            decide which of several equal nodes is read as the largest.
     """
     number, head = find_head(predictor.checkpoint.task, target)
     answers = predictor.predict(graphs)
@@ -184,106 +178,32 @@ def attribute(
     classes, own = None, answers.targets[number]
     if isinstance(own, ClassAnswers):
         classes = torch.from_numpy(own.numbers).long().to(predictor.device)
-    question = Question(predictor.checkpoint.task, head, classes)
     seeds = predictor.checkpoint.answering if seed is None else (predictor.known_seed(seed),)
-    found = [
-        _of_network(predictor, whole, own_seed, network, question)
-        for own_seed in seeds
-        for network in predictor.members[own_seed]
-    ]
+    found = explain_networks(predictor, whole, seeds, head, classes, stacked)
     values = None if seed is not None else _answered(own)
-    return _joined(whole.graphs, answers, number, found, classes is not None, values)
-
-
-@dataclass(frozen=True, eq=False)
-class _Shares:
-    """Shares of one network's answers to all graphs, float64."""
-
-    node: Tensor
-    edge: Tensor
-    whole: Tensor
-    start: Tensor
-    end: Tensor
-
-
-def _of_network(
-    predictor: Predictor,
-    whole: WholeGraphs,
-    seed: int,
-    network: GraphNetwork,
-    question: Question,
-) -> _Shares:
-    """The shares of all graphs."""
-    network.requires_grad_(False)  # gradients are wanted of inputs alone
-    learnt, encoding = predictor.checkpoint.learnt[seed], predictor.encoding
-    inputs, graphs = predictor.inputs(whole, seed), whole.graphs
-    found = _integrated(predictor, inputs, seed, network, question)
-    node, edge, left = found.node, found.edge, torch.zeros_like(found.start)
-    if found.totals.shape[1]:
-        assert learnt.whole.mean is not None
-        sizes = encoding.nodes.sizes, None if encoding.edges is None else encoding.edges.sizes
-        mean = learnt.whole.mean.to(found.totals)
-        of_nodes, of_edges, left = spread_totals(graphs, found.totals, mean, *sizes)
-        node, edge = node + of_nodes, edge + of_edges
-    if "fingerprint" in network.readings:
-        own = neighbourhood_shares(network, whole, learnt.whole, found)
-        node = node + over_neighbourhoods(graphs, own)
-    return _Shares(node, edge, left, found.start, found.end)
-
-
-def _integrated(
-    predictor: Predictor,
-    inputs: MemberInputs,
-    seed: int,
-    network: GraphNetwork,
-    question: Question,
-) -> PathShares:
-    """The shares of the inputs of all graphs."""
-    learnt, encoding = predictor.checkpoint.learnt[seed], predictor.encoding
-    node = average_node(encoding, learnt)
-    edge = average_edge(encoding, learnt) if network.edge_channels else None
-    first, ptr = halves(inputs.graphs), inputs.graphs.node_ptr.tolist()
-
-    def batch(part: Tensor) -> PathShares:
-        units = partial(question.select(part).of, predictor, seed)
-        path = Path(network, inputs.level(network, part), node, edge, units)
-        return path.integrate(first[ptr[int(part[0])] : ptr[int(part[-1]) + 1]])
-
-    _ = inputs.graphs.is_undirected  # found out once, not by every thread
-    return PathShares.join(list(side_by_side(batch, _batches(inputs.graphs))))
-
-
-def _batches(graphs: Graphs) -> list[Tensor]:
-    """Numbers of graphs in batches that fit in memory with all that is kept for gradients."""
-    number = torch.arange(len(graphs), device=graphs.device)
-    before, factor = graphs.node_ptr[:-1].to(number), ON_GPU if number.is_cuda else 1
-    batch = torch.maximum(before // (factor * BATCH_NODES), number // (factor * BATCH_GRAPHS))
-    return list(number.split(batch.unique_consecutive(return_counts=True)[1].tolist()))
+    sizes = [(len(predictor.members[s]), temperature_of(predictor, head, s)) for s in seeds]
+    together = all_together(found.start, found.end, classes is not None, sizes)
+    return _joined(whole.graphs, answers, number, found, together, values)
 
 
 def _joined(
     graphs: Graphs,
     answers: Predictions,
     target: int,
-    found: list[_Shares],
-    classes: bool,
+    found: NetworkShares,
+    together: tuple[Tensor, Tensor, Tensor],
     answered: Tensor | None,
 ) -> Attributions:
     """The shares of the answer that several networks give together."""
-    start, end = torch.stack([s.start for s in found]), torch.stack([s.end for s in found])
-    weight = weights_of(start, end, classes)
+    weight, baseline, value = together
     graph = graphs.batch.long()
     edge_graph = graph[graphs.target.long()]
-    node = sum(w[graph] * s.node for w, s in zip(weight, found, strict=True))
-    edge = sum(w[edge_graph] * s.edge for w, s in zip(weight, found, strict=True))
-    whole = sum(w * s.whole for w, s in zip(weight, found, strict=True))
-    assert isinstance(node, Tensor)
-    assert isinstance(edge, Tensor)
-    assert isinstance(whole, Tensor)
-    baseline, value = together(start, classes), together(end, classes)
-    if answered is not None:  # a probability that is rounded to 1 or 0 has no log-odds
+    node = (weight[:, graph] * found.node).sum(0)
+    edge = (weight[:, edge_graph] * found.edge).sum(0)
+    whole = (weight * found.whole).sum(0)
+    if answered is not None:
         answered = answered.to(value)
-        value = value.where((answered.abs() > MOST_LOG_ODDS) & classes, answered)
+        value = value.where(answered.isnan(), answered)
     residual = value - baseline - whole
     residual = residual.index_add(0, graph, -node).index_add(0, edge_graph, -edge)
     size = whole.abs().index_add(0, graph, node.abs()).index_add(0, edge_graph, edge.abs())
@@ -292,23 +212,24 @@ def _joined(
         "node": node + rate[graph] * node.abs(),
         "edge": edge + rate[edge_graph] * edge.abs(),
         "whole": whole + rate * whole.abs(),
-        "node_spread": _spread([s.node for s in found]),
-        "edge_spread": _spread([s.edge for s in found]),
+        "node_spread": _spread(found.node),
+        "edge_spread": _spread(found.edge),
     }
     rest = {"value": value, "baseline": baseline, "residual": residual}
     arrays = {name: part.cpu().numpy() for name, part in (parts | rest).items()}
-    return Attributions(graphs, answers, target, networks=len(found), **arrays)
+    return Attributions(graphs, answers, target, networks=len(weight), **arrays)
 
 
-def _spread(shares: list[Tensor]) -> Tensor:
+def _spread(shares: Tensor) -> Tensor:
     """Standard deviation over the networks; PyTorch warns where there is nothing, as no edge."""
-    every = torch.stack(shares)
-    return every.std(0, correction=0) if every.numel() else every[0]
+    return shares.std(0, correction=0) if shares.numel() else shares[0]
 
 
 def _answered(own: ClassAnswers | NumberAnswers) -> Tensor:
-    """What was answered, in the units of the shares, shape (g)."""
+    """What was answered, in the units of the shares, shape (g); NaN where it is rounded to 1 or 0,
+    whose log-odds are not known."""
     if isinstance(own, NumberAnswers):
         return torch.from_numpy(np.asarray(own.values))
     p = own.probabilities[np.arange(len(own.numbers)), own.numbers]
-    return torch.from_numpy(np.asarray(p)).double().logit()
+    odds = torch.from_numpy(np.asarray(p)).double().logit()
+    return odds.where(odds.abs() <= MOST_LOG_ODDS, torch.nan)

@@ -39,7 +39,8 @@ def average_edge(encoding: Encoding, learnt: Learnt) -> Tensor:
     scale, columns = learnt.scales.edges, number_columns(edges)
     numbers = _zeros(len(columns)) if scale is None else scale.fill.double().flatten()[columns]
     first = _FIRST_LABEL + 2 * sum(encoding.nodes.sizes) + len(encoding.nodes.attributes)
-    return torch.cat((numbers, _label_shares(edges.sizes, learnt.whole.mean, first)))
+    labels = _label_shares(edges.sizes, learnt.whole.mean, first)
+    return torch.cat((numbers, _zeros(len(encoding.edge_blanks)), labels))
 
 
 def _label_shares(sizes: Sequence[int], mean: Tensor | None, at: int) -> Tensor:

@@ -152,8 +152,8 @@ def _units(predictor: Predictor, graphs: Graphs, seed: int) -> Callable[[Tensor]
     """The log-odds of the class that is answered."""
     _, head = find_head(predictor.checkpoint.task, None)
     classes = torch.from_numpy(predictor.predict(graphs).numbers).long().to(predictor.device)
-    question = Question(predictor.checkpoint.task, head, classes)
-    return lambda outputs: question.of(predictor, seed, outputs)
+    question = Question.to(predictor, head, classes, [seed])
+    return lambda outputs: question.of(outputs[None])[0]
 
 
 def _numpy(values: Tensor) -> Scores:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from math import log
 
 import torch
@@ -36,7 +37,7 @@ def find_head(task: Task, target: str | None) -> tuple[int, Head]:
 
 @dataclass(frozen=True, eq=False)
 class Question:
-    r"""The number that is explained of each graph, as a function of a network's outputs.
+    r"""The number that is explained of each graph, as a function of networks' outputs.
 
     For a class :math:`c` its log-odds against the others by the calibrated probabilities,
 
@@ -49,39 +50,64 @@ class Question:
         task: What the model is asked.
         head: The target that is explained.
         classes: The class of each graph, shape (g); none for a number.
+        fitted: What the task took from the training part of each network, shape (networks, f).
+        temperature: The :math:`T` of each network, shape (networks, 1, 1); one where a seed has
+            several, whose average is calibrated (:func:`all_together`).
     """
 
     task: Task
     head: Head
-    classes: Tensor | None = None
+    classes: Tensor | None
+    fitted: Tensor | None
+    temperature: Tensor
+
+    @classmethod
+    def to(
+        cls, predictor: Predictor, head: Head, classes: Tensor | None, seeds: Sequence[int]
+    ) -> Question:
+        """The question to networks of these seeds, one of each."""
+        checkpoint = predictor.checkpoint
+        known = [one for seed in seeds if (one := checkpoint.fitted.get(seed)) is not None]
+        alone = {seed: len(predictor.members[seed]) == 1 for seed in seeds}
+        temperature = [
+            temperature_of(predictor, head, seed) if alone[seed] else 1.0 for seed in seeds
+        ]
+        return cls(
+            checkpoint.task,
+            head,
+            classes,
+            torch.stack(known).to(predictor.device) if known else None,
+            torch.tensor(temperature, dtype=torch.float64, device=predictor.device)[:, None, None],
+        )
 
     def select(self, index: Tensor) -> Question:
         """The same of the graphs with these numbers."""
-        own = None if self.classes is None else self.classes[index]
-        return Question(self.task, self.head, own)
+        return replace(self, classes=None if self.classes is None else self.classes[index])
 
-    def of(self, predictor: Predictor, seed: int, outputs: Tensor) -> Tensor:
-        """The number of each graph by a network of this seed, float64, shape (g).
+    def of(self, outputs: Tensor) -> Tensor:
+        """The number of each graph by each network, float64, shape (networks, m).
 
         Args:
-            predictor: The model.
-            seed: The network's.
-            outputs: What it gave, shape (g, channels).
+            outputs: What they gave for the graphs, in their order, once or several times, shape
+                (networks, m, channels).
         """
-        fitted = predictor.checkpoint.fitted.get(seed)
-        fitted = None if fitted is None else fitted.to(outputs.device)
-        own = self.task.in_units(outputs, fitted)[:, self.head.channels].double()
+        own = self.task.in_units(outputs, self.fitted)[..., self.head.channels].double()
         if self.classes is None:
-            return own[:, 0]
-        calibration = self.head.calibration(predictor.checkpoint.calibration(seed))
-        return log_odds(own / calibration.get("temperature", 1.0), self.classes)
+            return own[..., 0]
+        times = own.shape[1] // max(len(self.classes), 1)
+        return log_odds(own / self.temperature, self.classes.repeat(times))
+
+
+def temperature_of(predictor: Predictor, head: Head, seed: int) -> float:
+    """What the answers of a seed to one target were calibrated with; one where they were not."""
+    return float(head.calibration(predictor.checkpoint.calibration(seed)).get("temperature", 1.0))
 
 
 def log_odds(logits: Tensor, classes: Tensor) -> Tensor:
-    """The log-odds of one class of each row against all others, shape (g)."""
-    chosen = one_hot(classes, logits.shape[1]).bool()
-    own = logits.gather(1, classes[:, None])[:, 0]
-    return own - logits.masked_fill(chosen, -torch.inf).logsumexp(1)
+    """The log-odds of one class of each row against all others, shape (..., g)."""
+    chosen = one_hot(classes, logits.shape[-1]).bool()
+    own = logits.masked_fill(~chosen, 0).sum(-1)
+    return own - logits.masked_fill(chosen, -torch.inf).logsumexp(-1)
 
 
 def together(values: Tensor, classes: bool) -> Tensor:
@@ -124,3 +150,32 @@ def weights_of(start: Tensor, end: Tensor, classes: bool) -> Tensor:
         slope = -softplus(u) - softplus(-u)  # ln of the derivative of the sigmoid
         found += weight * (slope - true - false).exp() / len(u)
     return found
+
+
+def all_together(
+    start: Tensor, end: Tensor, classes: bool, temperatures: Sequence[tuple[int, float]]
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""What the networks of all seeds answer together, as the model does.
+
+    The members of a seed are averaged, their log-odds :math:`U` divided by the seed's temperature
+    where there are several (exact for two classes), and then the seeds averaged.
+
+    Args:
+        start: The number of the average graph by each network, seed after seed, shape (S, g).
+        end: The number of the graph, of the same shape.
+        classes: Whether they are log-odds.
+        temperatures: Of each seed how many networks it has, and its temperature.
+
+    Returns:
+        What the shares of each network count for, shape (S, g), and the two numbers, shape (g).
+    """
+    sizes = [size for size, _ in temperatures]
+    weights, ends = [], []
+    for u0, u, (size, t) in zip(start.split(sizes), end.split(sizes), temperatures, strict=True):
+        t = t if size > 1 else 1.0
+        weights.append(weights_of(u0, u, classes) / t)
+        ends.append(torch.stack((together(u0, classes), together(u, classes))) / t)
+    u0, u = torch.stack(ends, 1)
+    seeds = weights_of(u0, u, classes)
+    found = torch.cat([own * outer for own, outer in zip(weights, seeds, strict=True)])
+    return found, together(u0, classes), together(u, classes)

@@ -85,6 +85,7 @@ def _neighbourhoods(predictor: Predictor, graphs: Graphs) -> Section | None:
     unit = "log-odds" if isinstance(predictor.checkpoint.task, Classification) else "the number"
     for side, found in every.items():
         title = f"For {side}" if unit == "log-odds" else f"For {side} values"
+        sign = -1 if title == "For low values" else 1  # a class may be called low too
         if not found:
             blocks += [Subheading(title), Note("No neighbourhood speaks for it.")]
             continue
@@ -93,7 +94,7 @@ def _neighbourhoods(predictor: Predictor, graphs: Graphs) -> Section | None:
                 one.words,
                 one.picture(styled=False),
                 [
-                    f"{signed(one.weight if side != 'low' else -one.weight, 3)} each, in "
+                    f"{signed(sign * one.weight, 3)} each, in "
                     f"{counted(one.graphs, 'graph')}, {counted(one.hops, 'hop')}",
                     *(f"in {example}" for example in one.examples),
                 ],
