@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from lookhops.arrays import Array
-from lookhops.report.answers import Answers
 from lookhops.report.content import Block, Chart, Section, Subheading
-from lookhops.report.folders import ModelFolder
+from lookhops.report.folders import Answers, ModelFolder
 from lookhops.report.sections.class_charts import calibration, confusion, ranking_curves
 from lookhops.report.sections.number_charts import number_charts
 from lookhops.tables import Table
