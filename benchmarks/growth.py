@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from lookhops.datasets.splits import Split
-from lookhops.experiments.memory import peak_memory
+from lookhops.experiments.train_cell import peak_memory
 from lookhops.graphs import Graphs
 from lookhops.options import Architecture, Protocol
 from lookhops.tasks import task_of

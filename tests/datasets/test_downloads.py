@@ -7,8 +7,8 @@ import urllib.request
 
 import pytest
 
-from lookhops.datasets import collection, downloads
-from lookhops.datasets.downloads import download
+from lookhops.datasets import collection
+from lookhops.datasets.collection import download
 from lookhops.errors import LookHopsError
 from tu_files import TINY, write_zip
 
@@ -52,8 +52,8 @@ def address():
 )
 def test_what_a_server_may_do(address, path, reason, monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    monkeypatch.setattr(downloads, "PERIOD", 0.1)
-    with pytest.raises((OSError, downloads.http.client.HTTPException), match=reason):
+    monkeypatch.setattr(collection, "PERIOD", 0.1)
+    with pytest.raises((OSError, collection.http.client.HTTPException), match=reason):
         download(f"{address}/{path}", "name")
 
 
@@ -64,8 +64,8 @@ def test_what_comes_is_what_was_sent(address, monkeypatch):
 
 
 def test_no_redirect_leaves_encryption():
-    handler, request = downloads._StaysEncrypted(), urllib.request.Request("https://a/b.zip")
-    with pytest.raises(downloads.http.client.HTTPException, match="http://c, which is not encr"):
+    handler, request = collection._StaysEncrypted(), urllib.request.Request("https://a/b.zip")
+    with pytest.raises(collection.http.client.HTTPException, match="http://c, which is not encr"):
         handler.redirect_request(request, None, 302, "", {}, "http://c")
     assert handler.redirect_request(request, None, 302, "", {}, "https://c").full_url == "https://c"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
 from lookhops.information import fit_decay, smallest_k
-from lookhops.information.fit import fit_rates
+from lookhops.information.gain import fit_rates
 
 K = np.arange(2, 10)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
 from batches import make_batch
-from lookhops.nn.ranking import nearness, top_of_each
+from lookhops.nn.ranking import nearness, top_arrays, top_of_each, top_tensors
 
 #: Few values, so that there are ties; both zeros, both infinities, and floats of every size.
 SCORES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, float("inf"), -float("inf")])
@@ -52,6 +52,31 @@ def test_top_of_each_equals_a_sorted_list(elements, ratio, masked):
             expected += best(members, score.tolist(), ratio, nearness(dtype))
         assert found == sorted(expected)
         assert sorted(order.tolist()) == list(range(len(elements)))
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 6), st.booleans()), max_size=25),
+    st.sampled_from([0.0, 0.4, 0.7, 1.0, 1e4]),
+    st.sampled_from([0.3, 0.5, 1.0]),
+    st.booleans(),
+)
+def test_arrays_are_ranked_as_tensors(elements, step, ratio, masked):
+    """Scores lie some steps from each other, a step being a part of what counts as equal."""
+    columns = torch.tensor(elements, dtype=torch.long).view(-1, 3).unbind(1)
+    segment, steps, alive = columns[0], columns[1], columns[2] > 0
+    score = (1 + step * nearness(torch.float32) * steps.double()).float()
+    score[steps == 6] = torch.inf
+    given = score, segment, alive if masked else None, score
+    order, kept = top_tensors(*given, 4, ratio)
+    arrays = top_arrays(*(None if x is None else x.numpy() for x in given), 4, ratio)
+    assert arrays[1].tolist() == kept.tolist()
+    assert arrays[0][arrays[1]].tolist() == order[kept].tolist()
+
+
+def test_what_does_not_count_is_never_kept():
+    score, alive = torch.tensor([1.0, -torch.inf]), torch.tensor([False, True])
+    order, kept = top_of_each(score, torch.zeros(2, dtype=torch.long), 1, 1.0, alive)
+    assert order[kept].tolist() == [1]
 
 
 def test_kept_rows_have_the_gradient_of_index_select():

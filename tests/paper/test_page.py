@@ -15,10 +15,9 @@ from lookhops.models.records import Machine
 from lookhops.paired import corrected_t
 from lookhops.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, judge
 from lookhops.paper.figures import accuracy_by_k_figure, gain_figure, rank_figure, save
-from lookhops.paper.own_rows import own_table
 from lookhops.paper.page import write_page
 from lookhops.paper.reference import DATASETS, FIGURES, ROWS, TABLES
-from lookhops.paper.side_by_side import accuracy_table, data_table, make_tables
+from lookhops.paper.side_by_side import accuracy_table, data_table, make_tables, own_table
 from lookhops.training import PAPER_SEEDS, Protocol
 from lookhops.words import NONE, plus_minus, signed
 

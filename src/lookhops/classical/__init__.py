@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from lookhops.classical.baseline import fit_baseline, fit_mean
-from lookhops.classical.morgan import (
+from lookhops.classical.baseline import (
     check_molecules,
     check_ridge,
+    fit_baseline,
+    fit_mean,
     fit_morgan_forest,
     fit_morgan_ridge,
 )

@@ -113,10 +113,10 @@ def _store_path(store: Path | None, output: Path | None, options: Runner) -> Pat
 
 
 def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Left]:
-    from lookhops.experiments.classical_runs import check_graphs
     from lookhops.experiments.compare import comparison
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
+    from lookhops.experiments.train_cell import check_graphs
     from lookhops.tasks import task_of
     from lookhops.training.setting import draw_splits
 

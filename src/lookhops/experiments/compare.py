@@ -9,13 +9,13 @@ from typing import Any
 
 from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.errors import LookHopsError
-from lookhops.experiments.costs import Cost
 from lookhops.experiments.fair import Contest, Grid, named_protocol
 from lookhops.experiments.keys import Model
 from lookhops.experiments.plan import Cell, Entry, parse_models
 from lookhops.experiments.results import Results, collect, shared_seeds
 from lookhops.experiments.runners import Tell, run_local
 from lookhops.experiments.statistics import (
+    Cost,
     Pair,
     by_mean,
     cliques,

@@ -165,7 +165,7 @@ class Contest:
             picked = {f"chosen_{k}": v for k, v in _options(cell.model).items() if k in self.grid}
             for run in cell.runs:
                 run = mean_of_members(run) if self.name == "fair" else run
-                runs[run.seed] = replace(run, metrics={**run.metrics, **picked})
+                runs[run.seed] = run.with_metrics(**picked)
         order = [seed for seed in self.plan.protocol.seeds if seed in runs]
         return replace(cells[0], model=row, runs=tuple(runs[seed] for seed in order))
 
@@ -254,4 +254,4 @@ def mean_of_members(run: RunRecord) -> RunRecord:
         if isinstance(first, float):
             values = [one[name] for one in members]
             means[name] = None if None in values else float(np.mean(values))
-    return replace(run, metrics={**run.metrics, **means})
+    return run.with_metrics(**means)

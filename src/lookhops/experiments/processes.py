@@ -56,7 +56,7 @@ class Processes:
 
     def submit(self, graphs: Graphs, cell: Cell, seeds: Sequence[int]) -> Future[list[RunRecord]]:
         """Train seeds of a cell in the next process that has nothing to do."""
-        return self.call(_train_cell, graphs, sources(), cell, list(seeds), self.device)
+        return self.call(train_with_plugins, graphs, sources(), cell, list(seeds), self.device)
 
     def call(self, work: Callable[..., Found], graphs: Graphs, *rest: Any) -> Future[Found]:
         """Call a function of a module in the next process that has nothing to do.
@@ -80,12 +80,6 @@ class Processes:
         with self._lock:
             self._idle.append(process)
         return found
-
-
-def _train_cell(
-    graphs: Graphs, plugins: Mapping[str, str], cell: Cell, seeds: Sequence[int], device: str
-) -> list[RunRecord]:
-    return train_with_plugins(plugins, graphs, cell, seeds, device)
 
 
 class _Process:

@@ -14,13 +14,12 @@ import torch
 
 from lookhops.cores import usable_cores
 from lookhops.errors import LookHopsError
-from lookhops.experiments.classical_runs import check_graphs
 from lookhops.experiments.gpu_sharing import shared_gpu
 from lookhops.experiments.keys import RunKey
 from lookhops.experiments.plan import Cell
 from lookhops.experiments.processes import Processes
 from lookhops.experiments.store import Store
-from lookhops.experiments.train_cell import train_records
+from lookhops.experiments.train_cell import check_graphs, train_records
 from lookhops.graphs import Graphs
 from lookhops.models.records import RunRecord
 from lookhops.options import Classical

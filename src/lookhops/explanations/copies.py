@@ -9,7 +9,7 @@ from torch import Tensor
 
 from lookhops.hops import Adjacency, Pattern
 from lookhops.nn import Level
-from lookhops.training.gather import NODE_STEP
+from lookhops.training.capacity import NODE_STEP
 
 
 def copies(level: Level, points: int, networks: int | None = None) -> Level:

@@ -22,12 +22,12 @@ from lookhops.models.predictor import Predictor
 from lookhops.neighbourhoods.totals import spread_totals
 from lookhops.nn import GraphNetwork, Level
 from lookhops.tasks.task import Head
-from lookhops.training.gather import WholeGatherer
 from lookhops.training.inference import side_by_side
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.member_weights import padded_stack
 from lookhops.training.stacked import stackable
 from lookhops.training.stacked_inference import batches_by_nodes
+from lookhops.training.whole_gather import WholeGatherer
 
 #: Most graphs of a batch, and most nodes, those of all its networks and points of their paths
 #: together: with all that is kept for gradients some 25 kB a node. On the CPU, and on a GPU.

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from lookhops.errors import LookHopsError
-from lookhops.information.fit import Decay, smallest_k
+from lookhops.information.gain import Decay, smallest_k
 from lookhops.schema import AtLeast, Count, read
 
 #: What a report reads of the gains of all graphs, and of those of a class.

@@ -112,6 +112,10 @@ class RunRecord:
         read(required[kind], values, path)
         return found
 
+    def with_metrics(self, **more: Any) -> RunRecord:
+        """The same run, with these metrics too."""
+        return replace(self, metrics={**self.metrics, **more})
+
     def to_dict(self) -> dict[str, Any]:
         """All but the history, as JSON can hold it."""
         values = asdict(replace(self, history=()))

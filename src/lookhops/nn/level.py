@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -117,10 +118,12 @@ class Level:
         level = replace(level, adjacency=by.adjacency, edge_alive=None)
         if by.edge_cluster is None:  # new edges, of which nothing is told
             level = replace(level, edges=None, edge_now=None)
-        else:
+        elif self.edges is not None:
             level = replace(level, edge_now=self._edges_went(by.edge_cluster))
         if masked:
             return replace(level, alive=by.node)
+        if by.adjacency.num_nodes < self.adjacency.num_nodes:  # of the nodes that stay alone
+            return replace(level, **self._of_nodes(self.rows(by.node)))
         every = torch.ones_like(by.adjacency.source, dtype=torch.bool)
         return level.drop(by.node, every, masked)
 
@@ -129,9 +132,7 @@ class Level:
         if masked:
             adjacency = self.adjacency.masked(edge)
             return replace(self, adjacency=adjacency, alive=node, edge_alive=edge)
-        if self.x.dim() != 2:
-            raise LookHopsError("Stacked members keep different nodes: pool them with masked=True.")
-        kept = node.nonzero().flatten()  # index_select has the faster gradient
+        kept = self.rows(node)
         edge_now = None
         if self.edges is not None:
             edge_now = self._edges_went(torch.where(edge, edge.cumsum(0) - 1, -1))
@@ -140,11 +141,20 @@ class Level:
             self,
             x=_Rows.apply(self.x, node, kept) if on_cpu else self.x.index_select(0, kept),
             adjacency=self.adjacency.compacted(node, edge),
-            graph=self.graph.index_select(0, kept),
-            segments=None,
-            place=self.places.index_select(0, kept),
             edge_now=edge_now,
+            **self._of_nodes(kept),
         )
+
+    def rows(self, node: Tensor) -> Tensor:
+        """The rows that are left in compacted form, given which nodes stay."""
+        if self.x.dim() != 2:
+            raise LookHopsError("Stacked members keep different nodes: pool them with masked=True.")
+        return node.nonzero().flatten()  # index_select has the faster gradient
+
+    def _of_nodes(self, kept: Tensor) -> dict[str, Any]:
+        """What is known of these rows' nodes beside their features and edges."""
+        graph, place = (x.index_select(0, kept) for x in (self.graph, self.places))
+        return {"graph": graph, "segments": None, "place": place}
 
     def _edges_went(self, number: Tensor) -> Tensor:
         """Where the edges with which the batch began are, given where those of this level went."""
@@ -181,7 +191,8 @@ class Pooled:
         edge: Connect: which of the edges stay.
         x: Reduce: what the nodes carry on, for all nodes, shape (..., n, d); none where only the
             choice was asked for.
-        adjacency: Connect: the new edges of all nodes, for poolings that make new ones.
+        adjacency: Connect: the new edges, for poolings that make new ones: between all nodes, or as
+            ``x`` then is, of those that stay alone.
         cluster: Select: the node into which each one went, for poolings that merge nodes.
         loss: What the layer adds to the training loss of each graph, shape (graphs); none adds
             nothing.

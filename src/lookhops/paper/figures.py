@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lookhops.drawing.palette import SERIES
-from lookhops.experiments.costs import Cost, pareto_front
 from lookhops.experiments.results import Results
+from lookhops.experiments.statistics import Cost, pareto_front
 from lookhops.files import replacing
 from lookhops.paper.reference import HOPS, paper_numbers, rows_of
 from lookhops.paper.side_by_side import datasets_in_order

@@ -65,9 +65,12 @@ class Edge(Pooling):
             value = adjacency.edge_values(torch.promote_types(raw.dtype, torch.float32))
         return softmax(raw, adjacency.pattern, adjacency.present, value) + 0.5
 
-    def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
+    def pool(
+        self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
+    ) -> tuple[Level, Pooled]:
         """Pairs by their score, their features, and the edges between them."""
-        return self._merge(level)[0]
+        answer = self._merge(level, masked)[0]
+        return level.pooled(answer, masked), answer
 
     def forward(
         self, x: Tensor, edge_index: Edges, edge_attr: Maybe = None, batch: Maybe = None
@@ -79,7 +82,7 @@ class Edge(Pooling):
                 f"There are {given.adjacency.num_edges} edges but {edge_attr.shape[0]} rows of "
                 "edge_attr; batch is the fourth argument."
             )
-        pooled, order, counts = self._merge(given)
+        pooled, order, counts = self._merge(given, masked=False)
         level = given.pooled(pooled, masked=False)
         if edge_attr is not None:
             if not isinstance(edge_index, Adjacency):  # whose edges stand in its own order
@@ -92,7 +95,7 @@ class Edge(Pooling):
         edges = level.adjacency.edge_index
         return level.x, edges, edge_attr, level.graph, perm, pooled.score[perm]
 
-    def _merge(self, level: Level) -> tuple[Pooled, Tensor, Tensor]:
+    def _merge(self, level: Level, masked: bool) -> tuple[Pooled, Tensor, Tensor]:
         """What was answered, and the edges as :func:`merge_edges` ordered them."""
         adjacency, x = level.adjacency, level.x
         score = self.score(x, adjacency)
@@ -105,15 +108,21 @@ class Edge(Pooling):
         stays = cluster == node if level.alive is None else (cluster == node) & level.alive
         gate = score.new_ones(node.numel())
         gate = gate.scatter(0, torch.minimum(source, target), score.index_select(0, taken))
-        merged, order, counts = merge_edges(adjacency, cluster, node.numel())
-        edge = torch.zeros_like(counts).scatter(0, order, counts)
-        member = torch.stack((node, partner), dim=1)
-        there = torch.stack((stays, stays & (partner > node)), dim=1)
-        merged_x = _Merge.apply(x.flatten(0, -2), gate.to(x.dtype), member, there, cluster)
         score = gate.index_select(0, cluster)
-        pooled = Pooled(score, stays, edge, merged_x.view_as(x), merged, cluster)
-        number = _numbers(order, counts, adjacency.present)
-        return replace(pooled, edge_cluster=number), order, counts
+        row, number = node, cluster
+        if not masked and level.alive is None:  # of the nodes that stay alone
+            row = level.rows(stays)
+            number = (stays.cumsum(0) - 1).index_select(0, cluster)
+            partner, gate = partner.index_select(0, row), gate.index_select(0, row)
+        merged, order, counts = merge_edges(adjacency, number, row.numel())
+        edge = torch.zeros_like(counts).scatter(0, order, counts)
+        member = torch.stack((row, partner), dim=1)
+        alone = stays.index_select(0, row)
+        there = torch.stack((alone, alone & (partner > row)), dim=1)
+        merged_x = _Merge.apply(x.flatten(0, -2), gate.to(x.dtype), member, there, number)
+        pooled = Pooled(score, stays, edge, merged_x.view(*x.shape[:-2], -1, x.shape[-1]), merged)
+        went = None if level.edges is None else _numbers(order, counts, adjacency.present)
+        return replace(pooled, cluster=cluster, edge_cluster=went), order, counts
 
     def extra_repr(self) -> str:
         """Channels, as printing the module shows them."""

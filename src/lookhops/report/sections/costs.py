@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lookhops.experiments.costs import Cost, pareto_front
+from lookhops.experiments.statistics import Cost, pareto_front
 from lookhops.report.charts import axis, figure, label, rounded, series
 from lookhops.report.comparable import Group
 from lookhops.report.content import Chart
