@@ -14,6 +14,7 @@ from lookhops.datasets.molecule_features import pack
 from lookhops.datasets.molecule_files import ID_NAMES, LABEL_NAMES, SMILES_NAMES, smi_row
 from lookhops.datasets.molecule_table import MoleculeTable
 from lookhops.datasets.molecules import SHOWN, skipped_rows, skipped_sentence
+from lookhops.datasets.parquet_files import open_parquet
 from lookhops.datasets.parts import Part, Stream
 from lookhops.datasets.text_tables import PARQUET, TextFile, TextTable, suffix_of
 from lookhops.errors import LookHopsError
@@ -209,8 +210,6 @@ def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
 
 
 def _parquet(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
-    from lookhops.datasets.table_files import open_parquet
-
     file = open_parquet(path)
     head, done = [str(name) for name in file.schema_arrow.names], 0
 
