@@ -56,7 +56,7 @@ def bare(graphs: Graphs) -> Graphs:
 
 
 def as_known(graphs: PackedGraphs, found: Graphs) -> Graphs:
-    """``found``, whose edges are some or all of these: what holds of them is not found out again."""
+    """``found``, whose edges are some or all of these: what is known of them holds there too."""
     for known in ("is_undirected", "is_symmetric"):
         if graphs.__dict__.get(known):
             found.__dict__[known] = True
