@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
 from batches import make_batch
-from lookhops.nn.ranking import nearness, top_of_each
+from lookhops.hops import Adjacency
+from lookhops.nn.level import Level
+from lookhops.nn.ranking import keep_top, nearness, top_of_each
 
 #: Few values, so that there are ties; both zeros, both infinities, and floats of every size.
 SCORES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, float("inf"), -float("inf")])
@@ -52,6 +54,19 @@ def test_top_of_each_equals_a_sorted_list(elements, ratio, masked):
             expected += best(members, score.tolist(), ratio, nearness(dtype))
         assert found == sorted(expected)
         assert sorted(order.tolist()) == list(range(len(elements)))
+
+
+@given(st.lists(ELEMENTS, min_size=1, max_size=20), st.floats(1e-9, 1))
+def test_who_stays_is_the_same_without_an_order(elements, ratio):
+    elements = sorted(elements, key=lambda element: element[0])  # as the graphs of a level
+    segment = torch.tensor([s for s, _, _ in elements], dtype=torch.long)
+    score = torch.tensor([v for _, v, _ in elements])
+    links = Adjacency.of(torch.zeros(2, 0, dtype=torch.long), len(elements))
+    level = Level(score[:, None], links, segment, 5)
+    for size in (None, 3 * score.nan_to_num(posinf=0.5).abs() + 1):
+        order, kept = top_of_each(score, segment, 5, ratio, size=size)
+        expected = torch.zeros_like(kept).scatter(0, order, kept)
+        assert torch.equal(keep_top(level, score, ratio, size), expected)
 
 
 def test_kept_rows_have_the_gradient_of_index_select():
