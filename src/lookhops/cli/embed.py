@@ -51,7 +51,7 @@ def embed(
         raise LookHopsError("Say where to write with -o: a .parquet, .csv or .npy file.")
     if bits < 0:
         raise LookHopsError(f"--bits is a number from 0, not {bits}.")
-    with opened(model, device, reading, source, streaming.processes) as (predictor, stream):
+    with opened(model, device, reading, source, streaming) as (predictor, stream):
         from lookhops.models.embedding import vector_columns
 
         seed = predictor.known_seed(of_seed)

@@ -73,7 +73,7 @@ def predict(
     """
     if streaming.resume and output is None:
         raise LookHopsError("--resume goes on with a file: name it with -o.")
-    with opened(model, device, reading, source, streaming.processes) as (predictor, stream):
+    with opened(model, device, reading, source, streaming) as (predictor, stream):
         if stopped := predictor.checkpoint.config.get("stopped"):
             warn(f"{model}: {stopped}")
         weights = predictor.checkpoint.config["weights_sha256"]

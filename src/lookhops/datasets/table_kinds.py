@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from lookhops.datasets.molecule_files import SMILES_NAMES
 from lookhops.datasets.parquet_files import open_parquet
 from lookhops.datasets.text_tables import PARQUET, TABLE_SUFFIXES, TextTable, suffix_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs.column_finder import SOURCE_NAMES, TARGET_NAMES, ColumnFinder, listed
+from lookhops.molecules.guess import SMILES_NAMES
 from lookhops.options import MOLECULES, TABLES, Reading
 
 

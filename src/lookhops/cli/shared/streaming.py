@@ -18,7 +18,7 @@ from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.progress import QUIET, progress_bar
 from lookhops.cli.shared.reading import warnings_as_lines
 from lookhops.errors import LookHopsError
-from lookhops.options import MOLECULES
+from lookhops.options import AS_USUAL, MOLECULES
 from lookhops.words import counted
 
 if TYPE_CHECKING:
@@ -57,26 +57,30 @@ class Streaming:
 
 @contextmanager
 def opened(
-    model: Path, device: str, reading: GraphReader, source: str, processes: int | None
+    model: Path, device: str, reading: GraphReader, source: str, streaming: Streaming
 ) -> Iterator[tuple[Predictor, Stream]]:
     """A model, and the source that it is asked about.
 
-    Molecules are parsed by workers: where the source may hold some, the first loads RDKit while
-    this process loads PyTorch and the model.
+    Molecules are parsed by workers: where the source may hold some, they begin while this process
+    loads PyTorch and the model.
 
     Args:
         model: The model's folder.
         device: Where it answers.
         reading: How to read the source.
         source: As the user named it; ``-`` is standard input.
-        processes: Workers; by default one for each core.
+        streaming: Whether some of it is done already, and how many workers there are.
     """
+    from lookhops.molecules.guess import guessed_chunks
     from lookhops.molecules.parsing import Parsing
-    from lookhops.molecules.workers import ParsingPool
+    from lookhops.molecules.workers import CHUNK, ParsingPool
 
-    with ParsingPool(Parsing(), processes) as pool:
+    usual = reading.or_remembered(replace(AS_USUAL, invalid="skip"))
+    with ParsingPool(Parsing.of(usual, canonical=False), streaming.processes) as pool:
         if source.lower().endswith(("-", ".smi", ".csv", ".tsv", ".gz", ".parquet")):
             pool.warm_up()
+            if not streaming.resume:
+                pool.guess(guessed_chunks(Path(source), reading.smiles_column, CHUNK))
         from lookhops.models.predictor import Predictor
 
         predictor = Predictor(model, device)
@@ -102,12 +106,12 @@ def _open_stream(
     """
     from lookhops.datasets import kind_of_source
     from lookhops.datasets.molecule_streams import can_stream, stream_file, stream_lines, utf8_lines
-    from lookhops.datasets.molecules import parsing_of
     from lookhops.datasets.parts import GraphStream
+    from lookhops.molecules.parsing import Parsing
 
     remembered = replace(predictor.checkpoint.reading, invalid="skip")
     chosen = reading.or_remembered(remembered)
-    pool.how = parsing_of(chosen, canonical=False)
+    pool.how = Parsing.of(chosen, canonical=False)
     if source == "-":
         lines = utf8_lines(io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig"))
         return stream_lines(lines, "standard input", chosen, pool)
