@@ -15,7 +15,14 @@ import typer
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import err, print_json, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
-from lookhops.cli.shared.streaming import Streaming, growing, opened, part_size, work_through
+from lookhops.cli.shared.streaming import (
+    Streaming,
+    growing,
+    opened,
+    part_size,
+    parts_at_once,
+    work_through,
+)
 from lookhops.errors import LookHopsError
 from lookhops.options import option
 from lookhops.words import counted, visible
@@ -96,7 +103,7 @@ def _answer(
     size = part_size(stream, predictor.device)
     if streaming.ray is None:
         answer = partial(_answer_part, predictor, told.coverage)
-        work_through(stream, size, answer, told.write)
+        work_through(stream, size, answer, told.write, parts_at_once(predictor.device))
         return
     from lookhops.experiments.ray_prediction import RayAnswers
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 #: Rows of a part on the CPU, and on a GPU, where a step is recorded for each part anew: of
 #: molecules, which take longer to parse than to answer, and of graphs that are there.
-PART, GPU_PART, GPU_GRAPHS = 4096, 16_384, 131_072
+PART, GPU_PART, GPU_GRAPHS = 2048, 16_384, 131_072
+#: Parts that are computed side by side on the CPU: each has steps that keep one core busy.
+AT_ONCE = 2
 #: Nodes of a part at most, in the mean, where it is known how large graphs are.
 NODES = 4_000_000
 
@@ -96,6 +99,11 @@ def part_size(stream: Stream, device: torch.device) -> int:
     return max(min(PART if on_cpu else GPU_GRAPHS, fitting), 1)
 
 
+def parts_at_once(device: torch.device) -> int:
+    """How many parts are computed side by side; a GPU takes one after the other."""
+    return AT_ONCE if device.type == "cpu" else 1
+
+
 def _open_stream(
     reading: GraphReader, source: str, predictor: Predictor, pool: ParsingPool
 ) -> Stream:
@@ -131,17 +139,24 @@ def work_through(
     size: int,
     compute: Callable[[Part], Any],
     write: Callable[[Part, Any], None],
+    at_once: int = 1,
 ) -> int:
     """Compute something for each part of a stream and write it, with a bar; the number of graphs.
 
     Parts are written by a thread of their own, in order; no more than two wait for it.
+
+    Args:
+        stream: The stream.
+        size: Rows of a part.
+        compute: What is computed.
+        write: Is given each part, and what was computed.
+        at_once: Parts that are computed side by side.
     """
     done = 0
     waiting: list[Future[None]] = []
     with _display() as show, ThreadPoolExecutor(1) as writer:
         try:
-            for part in stream.parts(size):
-                found = compute(part)
+            for part, found in _computed(stream.parts(size), compute, at_once):
                 waiting.append(writer.submit(write, part, found))
                 if len(waiting) > 2:
                     waiting.pop(0).result()
@@ -153,6 +168,29 @@ def work_through(
     for remark in stream.remarks():
         warn(remark)
     return done
+
+
+def _computed(
+    parts: Iterator[Part], compute: Callable[[Part], Any], at_once: int
+) -> Iterator[tuple[Part, Any]]:
+    """Parts and what is computed for each, in order; some at a time."""
+    if at_once < 2:
+        for part in parts:
+            yield part, compute(part)
+        return
+    begun: deque[tuple[Part, Future[Any]]] = deque()
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        for part in parts:
+            begun.append((part, pool.submit(compute, part)))
+            if len(begun) > at_once:
+                first, found = begun.popleft()
+                yield first, found.result()
+        while begun:
+            first, found = begun.popleft()
+            yield first, found.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager
