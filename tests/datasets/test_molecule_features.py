@@ -20,6 +20,7 @@ from lookhops.datasets.molecules import (
     from_smiles,
 )
 from lookhops.graphs import Graphs
+from lookhops.graphs.edges import are_told_alike, go_both_ways
 from lookhops.graphs.features import column_names
 from molecule_sets import VARIED, assert_drawable, bonds, words
 
@@ -42,7 +43,8 @@ def test_features_by_hand():
 def test_features_of_varied_molecules_and_their_order():
     graphs = from_smiles(VARIED)
     assert_drawable(graphs)
-    assert graphs.is_undirected
+    assert graphs.is_undirected == go_both_ways(graphs)  # said without looking
+    assert graphs.is_symmetric == are_told_alike(graphs)
     assert graphs.featuriser == "molecules-2"
     assert graphs.columns["smiles"].tolist() == VARIED
     assert "other" in {row[0] for row in words(graphs)}

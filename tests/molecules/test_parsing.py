@@ -5,7 +5,7 @@ import pytest
 from rdkit import Chem
 
 from lookhops.datasets import load
-from lookhops.molecules.features import molecule_rows
+from lookhops.molecules.features import AtomsAndBonds
 from lookhops.molecules.parsing import REFUSED, Parsed, Parsing, parse
 
 #: Dative bonds, metals, aromatic and charged atoms, double bonds with a side, ring bonds.
@@ -37,10 +37,12 @@ def test_rows_are_those_of_the_plain_questions():
         if molecule is None:
             continue
         want = plain_rows(molecule)
-        found = molecule_rows(molecule, smiles)
-        for rows, other, stereo in zip(found, want, (5, 3), strict=True):
-            rows = [tuple(v != 0 if i == stereo else v for i, v in enumerate(r)) for r in rows]
-            assert rows == other, smiles
+        found = AtomsAndBonds()
+        found.add(molecule, smiles)
+        _, atoms, _, bonds = found.arrays()
+        for rows, other, stereo in zip((atoms, bonds), want, (5, 3), strict=True):
+            rows[:, stereo] = rows[:, stereo] != 0
+            assert [tuple(row) for row in rows.tolist()] == other, smiles
 
 
 def test_parts_join_as_if_they_were_parsed_together():

@@ -129,3 +129,19 @@ def test_nci1_has_as_many_features_as_was_counted(data_dir):
 
     graphs = load("NCI1", data_dir=data_dir, cache=False)
     assert len(Vocabulary.choose(graphs, codes_of(graphs, 5))) == 46_484
+
+
+@given(
+    st.sets(st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20), min_size=1, max_size=60),
+    st.lists(st.integers(-(2**63), 2**63 - 1) | st.integers(-20, 20), max_size=20),
+)
+def test_places_are_those_of_a_dictionary(known, others):
+    """Also where many codes begin alike, which hashes do not."""
+    codes = torch.tensor(sorted(known))
+    want = {code: place for place, code in enumerate(codes.tolist())}
+    asked = [*known, *others]
+    vocabulary = Vocabulary(codes, torch.zeros_like(codes))
+    place, there = vocabulary.places(torch.tensor(asked).view(-1, 1))
+    assert there.flatten().tolist() == [code in want for code in asked]
+    found = zip(asked, place.flatten().tolist(), there.flatten().tolist(), strict=True)
+    assert all(at == want[code] for code, at, known_here in found if known_here)

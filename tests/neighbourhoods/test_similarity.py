@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lookhops.datasets import load
 from lookhops.graphs import Graphs
-from lookhops.neighbourhoods import SimilarityIndex, identities, similarity
+from lookhops.neighbourhoods import SimilarityIndex, identities, similarity, unary_codes
 from strategies import graph_sets
 
 
@@ -32,6 +32,8 @@ def test_the_nearest_is_that_of_a_naive_count(graphs, part):
     want = pytest.approx(naive(graphs, others), abs=1e-6)
     assert index.nearest(graphs) == want
     assert index.nearest_by_postings(graphs).numpy() == want
+    further = unary_codes(graphs, identities(graphs, 4))
+    assert np.array_equal(index.nearest(graphs, further), index.nearest(graphs))
 
 
 def test_a_graph_of_the_set_is_its_own_nearest(monkeypatch):

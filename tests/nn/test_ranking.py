@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
 from batches import make_batch
-from lookhops.nn.ranking import nearness, top_arrays, top_of_each, top_tensors
+from lookhops.hops import Adjacency
+from lookhops.nn.level import Level
+from lookhops.nn.ranking import keep_top, nearness, top_arrays, top_of_each, top_tensors
 
 #: Few values, so that there are ties; both zeros, both infinities, and floats of every size.
 SCORES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, float("inf"), -float("inf")])
@@ -77,6 +79,19 @@ def test_what_does_not_count_is_never_kept():
     score, alive = torch.tensor([1.0, -torch.inf]), torch.tensor([False, True])
     order, kept = top_of_each(score, torch.zeros(2, dtype=torch.long), 1, 1.0, alive)
     assert order[kept].tolist() == [1]
+
+
+@given(st.lists(ELEMENTS, min_size=1, max_size=20), st.floats(1e-9, 1))
+def test_who_stays_is_the_same_without_an_order(elements, ratio):
+    elements = sorted(elements, key=lambda element: element[0])  # as the graphs of a level
+    segment = torch.tensor([s for s, _, _ in elements], dtype=torch.long)
+    score = torch.tensor([v for _, v, _ in elements])
+    links = Adjacency.of(torch.zeros(2, 0, dtype=torch.long), len(elements))
+    level = Level(score[:, None], links, segment, 5)
+    for size in (None, 3 * score.nan_to_num(posinf=0.5).abs() + 1):
+        order, kept = top_of_each(score, segment, 5, ratio, size=size)
+        expected = torch.zeros_like(kept).scatter(0, order, kept)
+        assert torch.equal(keep_top(level, score, ratio, size), expected)
 
 
 def test_kept_rows_have_the_gradient_of_index_select():

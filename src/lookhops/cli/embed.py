@@ -10,7 +10,14 @@ import typer
 from lookhops.cli.shared.parameters import Plugins, with_options
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
-from lookhops.cli.shared.streaming import Streaming, growing, opened, part_size, work_through
+from lookhops.cli.shared.streaming import (
+    Streaming,
+    growing,
+    opened,
+    part_size,
+    parts_at_once,
+    work_through,
+)
 from lookhops.errors import LookHopsError
 from lookhops.words import counted
 
@@ -51,7 +58,7 @@ def embed(
         raise LookHopsError("Say where to write with -o: a .parquet, .csv or .npy file.")
     if bits < 0:
         raise LookHopsError(f"--bits is a number from 0, not {bits}.")
-    with opened(model, device, reading, source, streaming.processes) as (predictor, stream):
+    with opened(model, device, reading, source, streaming) as (predictor, stream):
         from lookhops.models.embedding import vector_columns
 
         seed = predictor.known_seed(of_seed)
@@ -65,9 +72,9 @@ def embed(
         made_by = [config["weights_sha256"], seed, bits, source, stream.head]
         kinds = (".parquet", ".csv", ".npy")
         with growing(output, kinds, stream, made_by, streaming.resume) as file, warnings_as_lines():
-            size = part_size(stream, predictor.device)
+            size, many = part_size(stream, predictor.device), parts_at_once(predictor.device)
             done = work_through(
-                stream, size, lambda p: predictor.embed(p.graphs, seed, bits), write
+                stream, size, lambda p: predictor.embed(p.graphs, seed, bits), write, many
             )
         print_line(f"{output}: {counted(done, 'graph')}", err)
         if not predictor.models[seed].convs and not bits:

@@ -14,7 +14,14 @@ import typer
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import err, print_json, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
-from lookhops.cli.shared.streaming import Streaming, growing, opened, part_size, work_through
+from lookhops.cli.shared.streaming import (
+    Streaming,
+    growing,
+    opened,
+    part_size,
+    parts_at_once,
+    work_through,
+)
 from lookhops.errors import LookHopsError
 from lookhops.options import option
 from lookhops.words import counted, visible
@@ -72,7 +79,7 @@ def predict(
     """
     if streaming.resume and output is None:
         raise LookHopsError("--resume goes on with a file: name it with -o.")
-    with opened(model, device, reading, source, streaming.processes) as (predictor, stream):
+    with opened(model, device, reading, source, streaming) as (predictor, stream):
         if stopped := predictor.checkpoint.config.get("stopped"):
             warn(f"{model}: {stopped}")
         weights = predictor.checkpoint.config["weights_sha256"]
@@ -94,8 +101,9 @@ def _answer(
     """Answer all parts of a stream, here or on a cluster."""
     size = part_size(stream, predictor.device)
     if streaming.ray is None:
+        at_once = parts_at_once(predictor.device)
         answer = predictor.predict
-        work_through(stream, size, lambda p: answer(p.graphs, told.coverage), told.write)
+        work_through(stream, size, lambda p: answer(p.graphs, told.coverage), told.write, at_once)
         return
     from lookhops.experiments.ray_prediction import RayAnswers
 

@@ -13,6 +13,7 @@ from lookhops.datasets.hop_tasks import MAX_HOPS, hop_task
 from lookhops.datasets.molecules import read_molecules
 from lookhops.datasets.solubility import load_solubility
 from lookhops.datasets.splits import Split, SplitPlan, read_splits, split, write_splits
+from lookhops.datasets.table_kinds import kind_of_table, table_in
 from lookhops.datasets.targets import choose_targets
 from lookhops.datasets.text_tables import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.datasets.transfers import load_transfers
@@ -96,8 +97,6 @@ def kind_of_source(
     try:
         kind, place = _resolve(source, data_folder(data_dir))
         if kind == "table":
-            from lookhops.datasets.tables import kind_of_table  # with pandas, which takes a while
-
             kind = kind_of_table(place, reading, remembered)
     except (OSError, RuntimeError) as error:  # a name too long, a home that is nobody's
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
@@ -138,11 +137,8 @@ def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:
             return "tu", fetch(name, folder, OWN_NAMES)
     if not path.exists():
         raise LookHopsError(f"{path}: no such file or folder.")
-    if path.is_dir():
-        from lookhops.datasets.tables import table_in
-
-        if table_in(path, "edges"):
-            return TABLES, path
+    if path.is_dir() and table_in(path, "edges"):
+        return TABLES, path
     if path.is_dir() or suffix == ".zip":
         return "tu", path
     if suffix == SUFFIX:

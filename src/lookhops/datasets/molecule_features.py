@@ -39,6 +39,7 @@ import numpy as np
 import torch
 
 from lookhops.graphs import Graphs
+from lookhops.graphs.edges import as_known
 from lookhops.molecules.features import ATOM_FEATURES, BOND_FEATURES, BOND_TYPES, ELEMENTS
 from lookhops.molecules.parsing import Parsed
 
@@ -73,7 +74,7 @@ def pack(parsed: Parsed, **rest: Any) -> Graphs:
     kind = np.full(256, BOND_TYPES.index("other"))
     kind[[1, 2, 3, 12]] = np.arange(4)  # RDKit's single, double, triple, aromatic
     edge_labels = np.concatenate((kind[ends[:, 2:3]], ends[:, 3:]), axis=1)
-    return Graphs.from_edges(
+    graphs = Graphs.from_edges(
         torch.cat((begin, end)),
         torch.cat((end, begin)),
         torch.from_numpy(counts),
@@ -86,16 +87,19 @@ def pack(parsed: Parsed, **rest: Any) -> Graphs:
         featuriser=FEATURISER,
         **rest,
     )
+    graphs.__dict__["is_undirected"] = graphs.__dict__["is_symmetric"] = True  # as just made
+    return graphs
 
 
 def as_featurised(graphs: Graphs, featuriser: str) -> Graphs:
     """Molecules with the features of an earlier version; other graphs as they are."""
     if graphs.featuriser != FEATURISER or featuriser != EARLIER or graphs.edge_labels is None:
         return graphs
-    return replace(
+    earlier = replace(
         graphs,
         edge_labels=graphs.edge_labels[:, :1],
         edge_label_names=graphs.edge_label_names[:1],
         edge_label_values=graphs.edge_label_values[:1],
         featuriser=EARLIER,
     )
+    return as_known(graphs, earlier)

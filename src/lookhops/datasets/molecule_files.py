@@ -11,9 +11,10 @@ from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes
 from lookhops.graphs.column_finder import ColumnFinder, listed
 from lookhops.graphs.targets import is_blank
+from lookhops.molecules.guess import SMILES_NAMES
 
-# Names that are looked for, in this order, whatever their case, when no option names the column.
-SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "mol")
+# Names that are looked for, in this order, whatever their case, when no option names the column,
+# as SMILES_NAMES are.
 LABEL_NAMES = ("class", "label", "y", "target")
 ID_NAMES = ("id", "name", "title", "identifier", "compound", "molecule_id", "compound_id")
 

@@ -11,14 +11,16 @@ from typing import NamedTuple, TextIO
 import numpy as np
 
 from lookhops.datasets.molecule_features import pack
-from lookhops.datasets.molecule_files import ID_NAMES, LABEL_NAMES, SMILES_NAMES, smi_row
+from lookhops.datasets.molecule_files import ID_NAMES, LABEL_NAMES, smi_row
 from lookhops.datasets.molecule_table import MoleculeTable
 from lookhops.datasets.molecules import SHOWN, skipped_rows, skipped_sentence
+from lookhops.datasets.parquet_files import open_parquet
 from lookhops.datasets.parts import Part, Stream
 from lookhops.datasets.text_tables import PARQUET, TextFile, TextTable, suffix_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs.column_finder import ColumnFinder, listed
 from lookhops.graphs.targets import is_blank
+from lookhops.molecules.guess import SMILES_NAMES
 from lookhops.molecules.parsing import Parsed
 from lookhops.molecules.workers import CHUNK, ParsingPool
 from lookhops.options import Reading
@@ -209,8 +211,6 @@ def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
 
 
 def _parquet(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
-    from lookhops.datasets.table_files import open_parquet
-
     file = open_parquet(path)
     head, done = [str(name) for name in file.schema_arrow.names], 0
 

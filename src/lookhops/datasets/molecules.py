@@ -150,7 +150,7 @@ def featurise(
     """
     if not table.structures:
         raise LookHopsError(f"{table.origin or 'from_smiles'}: there are no molecules.")
-    parsed = _parse(table.structures, parsing_of(reading, mol_blocks), processes)
+    parsed = _parse(table.structures, Parsing.of(reading, mol_blocks), processes)
     skipped = skipped_rows(table, parsed, reading, mol_blocks)
     if skipped:
         places = [f"{table.where[one.row]} ({one.reason})" for one in skipped[:SHOWN]]
@@ -179,12 +179,6 @@ def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
 
 
 # -------------------------------------------------------------------- RDKit
-
-
-def parsing_of(reading: Reading, mol_blocks: bool = False, canonical: bool = True) -> Parsing:
-    """How the molecules of a source are parsed, given how it is read."""
-    strict = reading.invalid != "skip"
-    return Parsing(mol_blocks, reading.salts, reading.max_atoms, canonical, strict)
 
 
 def _parse(structures: Sequence[str], how: Parsing, processes: ParsingPool | int | None) -> Parsed:

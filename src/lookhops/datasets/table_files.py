@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
+from lookhops.datasets.parquet_files import explained_parquet, open_parquet
 from lookhops.datasets.text_tables import PARQUET, TABLE_SUFFIXES, TextTable, suffix_of
 from lookhops.errors import LookHopsError
-from lookhops.files import check_regular, explained
 from lookhops.graphs.column_finder import ColumnFinder
 from lookhops.graphs.tables.columns import ID_NAMES
 from lookhops.graphs.tables.table import Table
@@ -21,13 +19,6 @@ from lookhops.options import AS_USUAL, Reading
 
 #: Cells that are empty, save in columns of ids, where only an empty text is.
 BLANKS = ["", "nan", "NaN", "NAN", "na", "NA", "n/a", "N/A", "null", "NULL", "None", "<NA>"]
-
-
-def header_of(path: Path) -> list[str]:
-    """The names of a file's columns, without reading the rest of it."""
-    if suffix_of(path) == PARQUET:
-        return [str(name) for name in open_parquet(path).schema_arrow.names]
-    return TextTable(path).header
 
 
 def read_table(
@@ -54,34 +45,9 @@ def read_table(
 
 def read_parquet(path: Path) -> Any:
     """A Parquet file as a frame."""
-    with _explained(path):
+    with explained_parquet(path):
         # Without what pandas noted for itself, which may be damaged.
         return open_parquet(path).read().replace_schema_metadata().to_pandas()
-
-
-def open_parquet(path: Path) -> Any:
-    """A Parquet file, of which nothing is read yet but what it holds."""
-    with _explained(path):
-        from pyarrow import parquet
-
-        with explained(path, "read"):
-            check_regular(path)
-        return parquet.ParquetFile(path)
-
-
-@contextmanager
-def _explained(path: Path) -> Iterator[None]:
-    """Errors of pyarrow in the block, or that it is missing, as a sentence."""
-    try:
-        import pyarrow as pa
-    except ImportError as error:
-        raise LookHopsError(
-            f"{path}: Parquet files are read with pyarrow: pip install pyarrow."
-        ) from error
-    try:
-        yield
-    except (pa.ArrowException, OSError) as error:
-        raise LookHopsError(f"{path}: not a Parquet file that can be read ({error}).") from error
 
 
 def _frame(table: TextTable, ids: list[str]) -> pd.DataFrame:

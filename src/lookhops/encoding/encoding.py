@@ -24,6 +24,7 @@ from lookhops.encoding.edges import edge_columns, edge_weight, number_columns
 from lookhops.encoding.scale import Scale
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.edges import as_known
 from lookhops.graphs.indexing import take
 from lookhops.schema import read
 from lookhops.words import counted
@@ -131,9 +132,7 @@ class Encoding:
                         ReadOtherwise,
                         stacklevel=3,
                     )
-        if "is_undirected" in graphs.__dict__:  # known already
-            read.__dict__["is_undirected"] = graphs.is_undirected
-        return read
+        return as_known(graphs, read)
 
     def _refuse_missing(self, graphs: Graphs, found: Mapping[str, ByName]) -> None:
         """Name the columns that are missing, and what stands in their place."""

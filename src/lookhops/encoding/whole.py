@@ -62,6 +62,10 @@ class WholeGraphs:
         assert self.hops is not None
         return unary_codes(self.graphs, identities(self.graphs, self.hops))
 
+    def codes_of(self, hops: int) -> Tensor | None:
+        """The codes of so many hops and perhaps more, where they are known anyway."""
+        return None if self.hops is None or self.hops < hops else self.codes
+
     def codes_with(self, bins: Bins | None) -> Tensor:
         """The same with numbers as these bins tell them apart."""
         if bins is None or self.graphs.attributes is None:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
+from lookhops.graphs.edges import as_known
 from lookhops.graphs.indexing import elements_of, spread, take, to_offsets
 
 if TYPE_CHECKING:
@@ -68,12 +69,8 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
         columns={},
         skipped=(),
     )
-    # What holds of all graphs holds of any choice of them: not to be found out again.
-    if graphs.is_undirected:
-        chosen.__dict__["is_undirected"] = True
-    if graphs.__dict__.get("is_symmetric"):
-        chosen.__dict__["is_symmetric"] = True
-    return chosen
+    _ = graphs.is_undirected  # found out once for all choices
+    return as_known(graphs, chosen)
 
 
 def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
@@ -101,10 +98,7 @@ def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
         columns={key: column[chosen] for key, column in graphs.columns.items()},
         skipped=(),
     )
-    for known in ("is_undirected", "is_symmetric"):  # of all, so of these
-        if graphs.__dict__.get(known):
-            found.__dict__[known] = True
-    return found
+    return as_known(graphs, found)
 
 
 def concatenate(parts: Sequence[Graphs]) -> Graphs:

@@ -12,6 +12,10 @@ from lookhops.options import AS_USUAL, Reading
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
+#: Usual names of the columns with the two ends of an edge.
+SOURCE_NAMES = ("source", "src", "from", "source_id", "from_id", "from_node", "sender", "u")
+TARGET_NAMES = ("target", "dst", "to", "target_id", "to_id", "to_node", "receiver", "v")
+
 
 @dataclass(frozen=True)
 class ColumnFinder:

@@ -52,8 +52,14 @@ def bare(graphs: Graphs) -> Graphs:
         **{f"edge_{side}": None for side in sides},  # type: ignore[arg-type]
         **{f"edge_{name}": () for name in names},  # type: ignore[arg-type]
     )
-    if "is_undirected" in graphs.__dict__:  # known already
-        found.__dict__["is_undirected"] = graphs.is_undirected
+    return as_known(graphs, found)
+
+
+def as_known(graphs: PackedGraphs, found: Graphs) -> Graphs:
+    """``found``, whose edges are some or all of these: what is known of them holds there too."""
+    for known in ("is_undirected", "is_symmetric"):
+        if graphs.__dict__.get(known):
+            found.__dict__[known] = True
     return found
 
 

@@ -89,7 +89,7 @@ class Graphs(PackedGraphs):
     def to(self, device: torch.device | str) -> Graphs:
         """The same graphs with their tensors on ``device``."""
         moved: dict[str, Any] = {k: tensor.to(device) for k, tensor in self._tensors().items()}
-        return replace(self, **moved)
+        return edges.as_known(self, replace(self, **moved))
 
     def undirected(self) -> Graphs:
         """Every edge in both directions, once; self-loops stay.

@@ -49,6 +49,10 @@ def merge(
     if offset is not None and not merge_kernels.merge_fits(z, weight):
         z, offset = z + offset.to(z.dtype).unsqueeze(-2), None
     value = None if matrix.value is None else matrix.value.to(z.dtype)
+    if not torch.is_grad_enabled() and not torch.compiler.is_compiling():
+        pattern = matrix.pattern
+        where = pattern.row_ptr, pattern.column, value
+        return merge_hops(recurrence, *where, z, weight, bias, offset=offset).total
     return _Merge.apply(z, weight, bias, offset, value, recurrence, *matrix.entries())
 
 

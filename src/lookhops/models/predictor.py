@@ -17,6 +17,7 @@ from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.checkpoint import Checkpoint, load_model
 from lookhops.models.embedding import BITS, Embeddings, folded
 from lookhops.models.evaluation import graph_ids
+from lookhops.neighbourhoods.similarity import HOPS
 from lookhops.nn import GraphNetwork
 from lookhops.tasks import Calibration, Classification
 from lookhops.tasks.conformal import COVERAGE
@@ -90,7 +91,7 @@ class Predictor:
         reference = self.checkpoint.reference
         if reference is None:
             return Predictions(graph_ids(graphs), targets)
-        near = reference.index.nearest(whole.graphs)
+        near = reference.index.nearest(whole.graphs, whole.codes_of(HOPS))
         return Predictions(graph_ids(graphs), targets, near, reference.limit)
 
     def _target(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Any
+
+import numpy as np
 
 ELEMENTS = {
     "H": 1, "Li": 3, "B": 5, "C": 6, "N": 7, "O": 8, "F": 9, "Na": 11, "Mg": 12, "Si": 14,
@@ -24,82 +28,100 @@ BOND_FEATURES = {
     "ring": ("no", "yes"),
 }
 
-#: Rows of atoms and of bonds (:func:`molecule_rows`).
-Rows = list[tuple[int, ...]]
 #: RDKit's numbers of the types of bonds, by their order; of no metal, and none drawn as an arrow.
 _TYPE_OF_ORDER = {1.0: 1, 2.0: 2, 3.0: 3, 1.5: 12}
 #: Between these elements a bond of order one is single: a dative one has a metal, or an arrow.
 _ORGANIC = frozenset((1, 5, 6, 7, 8, 9, 14, 15, 16, 17, 34, 35, 53))
 
 
-def molecule_rows(molecule: Any, smiles: str) -> tuple[Rows, Rows]:
-    """What is known of each atom and of each bond of a molecule of RDKit.
+#: Columns of atoms or of bonds of one molecule.
+Columns = list[list[int]]
+
+
+class AtomsAndBonds:
+    """What RDKit says of the atoms and bonds of molecules, one molecule after the other.
+
+    Each question takes a quarter of a microsecond, and those for an enumeration one: what follows
+    from other answers is not asked for, nor what is not written in the SMILES.
+    """
+
+    def __init__(self) -> None:
+        from rdkit.Chem.rdchem import Atom, Bond
+
+        ask = Atom.GetAtomicNum, Atom.GetFormalCharge, Atom.GetTotalNumHs, Atom.GetIsAromatic
+        self._of_atoms, self._atoms = ask, list[Columns]()
+        self._of_bonds, self._bonds = (Bond.GetBeginAtomIdx, Bond.GetEndAtomIdx), list[Columns]()
+        self._more_of_bonds: tuple[Any, ...] = Bond.GetIsConjugated, Bond.IsInRing
+        self._order = Bond.GetBondTypeAsDouble
+
+    def add(self, molecule: Any, smiles: str) -> None:
+        """Take a molecule of RDKit, and the SMILES that it was read from; all of it or nothing."""
+        chiral, turned = "@" in smiles, "/" in smiles or "\\" in smiles
+        atoms = list(map(molecule.GetAtomWithIdx, range(molecule.GetNumAtoms())))
+        of_atoms = [list(map(ask, atoms)) for ask in self._of_atoms]
+        bonds = list(map(molecule.GetBondWithIdx, range(molecule.GetNumBonds())))
+        of_bonds = [list(map(ask, bonds)) for ask in self._of_bonds]
+        kinds: list[Any] = [None] * len(bonds)
+        if "->" not in smiles and "<-" not in smiles and _ORGANIC.issuperset(of_atoms[0]):
+            kinds = list(map(_TYPE_OF_ORDER.get, map(self._order, bonds)))
+        if None in kinds:
+            kinds = [int(bond.GetBondType()) for bond in bonds]
+        chirality, stereo = [0] * len(atoms), [0] * len(bonds)
+        if chiral:
+            chirality = [int(atom.GetChiralTag() != 0) for atom in atoms]
+        if turned:
+            stereo = [int(bond.GetStereo() != 0) for bond in bonds]
+        of_atoms.append(chirality)
+        of_bonds += [kinds, stereo, *(list(map(ask, bonds)) for ask in self._more_of_bonds)]
+        if any(chirality) or any(stereo):
+            _label_stereo(molecule, (atoms, chirality), (bonds, stereo))
+        self._atoms.append(of_atoms)
+        self._bonds.append(of_bonds)
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Numbers of atoms of each molecule, the atoms; numbers of bonds, the bonds.
+
+        Of each atom: atomic number, degree, charge, hydrogens, aromaticity, and the place of the
+        chirality in its vocabulary, shape (n, 6). Of each bond: both ends, RDKit's number of the
+        type, the place of the stereo in its vocabulary, conjugation, and whether it is in a ring,
+        shape (e, 6).
+        """
+        atom_counts, atoms = _joined(self._atoms, (0, 2, 3, 4, 5))
+        bond_counts, bonds = _joined(self._bonds, range(6))
+        first = np.repeat(np.cumsum(atom_counts) - atom_counts, bond_counts)
+        ends = (bonds[:, :2] + first[:, None]).ravel()
+        atoms[:, 1] = np.bincount(ends, minlength=len(atoms))
+        return atom_counts, atoms, bond_counts, bonds
+
+
+def _joined(each: list[Columns], places: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of rows of each molecule, and the rows of all with the columns at their places."""
+    counts = np.array([len(own[0]) for own in each], dtype=np.int32)
+    rows = np.zeros((int(counts.sum()), 6), dtype=np.int32)
+    for column, place in enumerate(places if each else ()):
+        values = chain.from_iterable(own[column] for own in each)
+        rows[:, place] = np.fromiter(values, np.int32, len(rows))
+    return counts, rows
+
+
+def _label_stereo(molecule: Any, *parts: tuple[list[Any], list[int]]) -> None:
+    """Put the place of R, S, E, Z or other in its vocabulary where there is any stereo at all.
 
     Args:
         molecule: The molecule.
-        smiles: The SMILES that it was read from: what is not written there is not asked for, since
-            each question takes a microsecond, and those for an enumeration five.
-
-    Returns:
-        Of each atom: atomic number, degree, charge, hydrogens, aromaticity, and the place of the
-        chirality in its vocabulary. Of each bond: both ends, RDKit's number of the type, the place
-        of the stereo in its vocabulary, conjugation, and whether it is in a ring.
+        parts: Its atoms and which of them have any, and its bonds and which of them have any.
     """
-    chiral, turned = "@" in smiles, "/" in smiles or "\\" in smiles
-    atoms: Rows = []
-    atom_at, bond_at = molecule.GetAtomWithIdx, molecule.GetBondWithIdx
-    for index in range(molecule.GetNumAtoms()):
-        atom = atom_at(index)
-        atoms.append(
-            (
-                atom.GetAtomicNum(),
-                atom.GetDegree(),
-                atom.GetFormalCharge(),
-                atom.GetTotalNumHs(),
-                atom.GetIsAromatic(),
-                chiral and int(atom.GetChiralTag()) != 0,
-            )
-        )
-    plain = "->" not in smiles and "<-" not in smiles and _ORGANIC.issuperset(a[0] for a in atoms)
-    bonds: Rows = []
-    for index in range(molecule.GetNumBonds()):
-        bond = bond_at(index)
-        kind = _TYPE_OF_ORDER.get(bond.GetBondTypeAsDouble()) if plain else None
-        bonds.append(
-            (
-                bond.GetBeginAtomIdx(),
-                bond.GetEndAtomIdx(),
-                int(bond.GetBondType()) if kind is None else kind,
-                turned and int(bond.GetStereo()) != 0,
-                bond.GetIsConjugated(),
-                bond.IsInRing(),
-            )
-        )
-    if chiral or turned:
-        _label_stereo(molecule, atoms, bonds)
-    return atoms, bonds
-
-
-def _label_stereo(molecule: Any, atoms: Rows, bonds: Rows) -> None:
-    """Put the place of R, S, E, Z or other in its vocabulary where there is any stereo at all."""
     from rdkit.Chem import rdCIPLabeler
 
-    parts = (
-        (atoms, 5, ATOM_FEATURES["chirality"], molecule.GetAtomWithIdx),
-        (bonds, 3, BOND_FEATURES["stereo"], molecule.GetBondWithIdx),
-    )
-    if not any(row[column] for rows, column, *_ in parts for row in rows):
-        return
     try:
         # The bound, about a second's work, is RDKit's advice against molecules that never end.
         rdCIPLabeler.AssignCIPLabels(molecule, maxRecursiveIterations=1_250_000)
         labelled = True
     except RuntimeError:
         labelled = False
-    for rows, column, words, part in parts:
-        for index, row in enumerate(rows):
-            if row[column]:
-                one = part(index)
+    vocabularies = ATOM_FEATURES["chirality"], BOND_FEATURES["stereo"]
+    for (all_of_them, stereo), words in zip(parts, vocabularies, strict=True):
+        for index, one in enumerate(all_of_them):
+            if stereo[index]:
                 label = one.GetProp("_CIPCode") if labelled and one.HasProp("_CIPCode") else ""
-                place = words.index(label if label in words else "other")
-                rows[index] = (*row[:column], place, *row[column + 1 :])
+                stereo[index] = words.index(label if label in words else "other")

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from lookhops.errors import LookHopsError
-from lookhops.molecules.features import Rows, molecule_rows
+from lookhops.molecules.features import AtomsAndBonds
 from lookhops.molecules.sizes import why_too_large
+from lookhops.options import Reading
 
 REFUSED = "RDKit refuses it"
 
@@ -35,6 +36,12 @@ class Parsing:
     canonical: bool = True
     only_first_failure: bool = False
 
+    @classmethod
+    def of(cls, reading: Reading, mol_blocks: bool = False, canonical: bool = True) -> Parsing:
+        """How the molecules of a source are parsed, given how it is read."""
+        strict = reading.invalid != "skip"
+        return cls(mol_blocks, reading.salts, reading.max_atoms, canonical, strict)
+
 
 @dataclass(frozen=True, eq=False)
 class Parsed:
@@ -46,7 +53,7 @@ class Parsed:
         smiles: The SMILES of these, whose atoms stand in the same order.
         canonical: Their canonical SMILES, where wanted.
         atom_counts: Their numbers of atoms, shape (m).
-        atoms: What :func:`~lookhops.molecules.features.molecule_rows` says of atoms, shape (n, 6).
+        atoms: What :meth:`~lookhops.molecules.features.AtomsAndBonds.arrays` says, shape (n, 6).
         bond_counts: Their numbers of bonds, shape (m).
         bonds: What it says of bonds, shape (e, 6).
         failures: The number of each of the others, and why it does not parse.
@@ -65,7 +72,8 @@ class Parsed:
     @classmethod
     def failed(cls, reason: str) -> Parsed:
         """One molecule that does not parse."""
-        return _collect(1, [], [], [], [], [], [(0, reason)])
+        nothing = np.zeros(0, np.int32), np.zeros((0, 6), np.int32)
+        return cls(1, np.zeros(0, np.int64), [], [], *nothing, *nothing, [(0, reason)])
 
     @classmethod
     def join(cls, parts: Sequence[Parsed]) -> Parsed:
@@ -104,8 +112,7 @@ def parse(
     rows: list[int] = []
     found: list[str] = []
     canonical: list[str] = []
-    atoms: list[Rows] = []
-    bonds: list[Rows] = []
+    parts = AtomsAndBonds()
     failures: list[tuple[int, str]] = []
     with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
         for number, structure in enumerate(structures):
@@ -114,9 +121,8 @@ def parse(
             try:
                 smiles, molecule, failure = _read(structure, how)
                 if not failure:
-                    of_atoms, of_bonds = molecule_rows(molecule, smiles)
-                    if how.canonical:
-                        canonical.append(Chem.MolToSmiles(molecule))
+                    told = Chem.MolToSmiles(molecule) if how.canonical else ""
+                    parts.add(molecule, smiles)
             except (RuntimeError, ValueError):  # what RDKit's C++ throws; text that is no UTF-8
                 failure = REFUSED
             if failure:
@@ -126,29 +132,10 @@ def parse(
                 continue
             rows.append(number)
             found.append(smiles)
-            atoms.append(of_atoms)
-            bonds.append(of_bonds)
-    return _collect(len(structures), rows, found, canonical, atoms, bonds, failures)
-
-
-def _collect(
-    count: int,
-    rows: list[int],
-    smiles: list[str],
-    canonical: list[str],
-    atoms: list[Rows],
-    bonds: list[Rows],
-    failures: list[tuple[int, str]],
-) -> Parsed:
-    """Lists as arrays."""
-
-    def flat(each: list[Rows]) -> tuple[np.ndarray, np.ndarray]:
-        counts = np.array([len(own) for own in each], dtype=np.int32)
-        values = np.fromiter(chain.from_iterable(chain.from_iterable(each)), np.int32)
-        return counts, values.reshape(-1, 6)
-
+            if how.canonical:
+                canonical.append(told)
     numbers = np.array(rows, dtype=np.int64)
-    return Parsed(count, numbers, smiles, canonical, *flat(atoms), *flat(bonds), failures)
+    return Parsed(len(structures), numbers, found, canonical, *parts.arrays(), failures)
 
 
 def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
+from threading import Event, Thread
 
 from lookhops.cores import usable_cores
 from lookhops.molecules.parsing import Parsed, Parsing, parse
@@ -22,6 +23,8 @@ from lookhops.molecules.worker import Task, Worker
 CHUNK = 512
 #: Chunks that a worker has at a time: the one that it is at, and the next.
 AT_ONCE = 2
+#: The same where nobody may come by for a while to bring the next; and how many are guessed.
+AT_ONCE_GUESSED, MOST_GUESSED = 8, 64
 #: Processor time that a molecule may take; more where molecules of over a thousand atoms may come.
 SECONDS = 10.0
 
@@ -30,7 +33,8 @@ class ParsingPool:
     """Parses molecules in worker processes.
 
     Workers are started when they are needed, from a process that has nothing of this one, no thread
-    of PyTorch's among it, but RDKit loaded. Everything is done by who calls, no thread beside it.
+    of PyTorch's among it, but RDKit loaded. Everything is done by who calls, no thread beside it,
+    but for what is guessed (:meth:`guess`), and that thread has ended before anything is asked for.
 
     Args:
         how: How molecules are parsed.
@@ -43,6 +47,10 @@ class ParsingPool:
         self.processes = usable_cores() if processes is None else processes
         self.workers: list[Worker] = []
         self.tasks: deque[Task] = deque()  # that no worker has
+        self._at_once = AT_ONCE
+        self._guessed: deque[Task] = deque()
+        self._guessing: Thread | None = None
+        self._asked = Event()
 
     def __enter__(self) -> ParsingPool:
         return self
@@ -62,8 +70,44 @@ class ParsingPool:
         with suppress(OSError):
             forkserver.ensure_running()  # the first worker would wait for it
 
+    def guess(self, chunks: Iterable[Sequence[str]]) -> None:
+        """Parse while this process does something else what will probably be asked for first.
+
+        :meth:`map` takes over where what it is given is the same, text by text; else all this was
+        for nothing, and changes nothing.
+        """
+        if self.processes:
+            self._guessing = Thread(target=self._guess, args=(iter(chunks),), daemon=True)
+            self._guessing.start()
+
+    def _guess(self, chunks: Iterator[Sequence[str]]) -> None:
+        try:
+            self._go_on_guessing(chunks)
+        except Exception:  # who asks in the end will meet it again
+            self.tasks.clear()
+            self._guessed.clear()
+
+    def _go_on_guessing(self, chunks: Iterator[Sequence[str]]) -> None:
+        self._at_once = AT_ONCE_GUESSED
+        while not self._asked.is_set():
+            full = len(self._guessed) >= MOST_GUESSED or len(self.tasks) > 1
+            chunk = None if full else next(chunks, None)
+            if chunk is not None:
+                self._guessed.append(self._task(chunk))
+            elif all(task.done for task in self._guessed):
+                return
+            self._go_on(0.02 if chunk is None else 0)
+
+    def _take_over(self) -> None:
+        """End the thread that guesses; what it began is ours."""
+        if self._guessing is not None:
+            self._asked.set()
+            self._guessing.join()
+            self._guessing, self._at_once = None, AT_ONCE
+
     def stop(self) -> None:
         """End the workers; what they are at is dropped."""
+        self._take_over()
         self.tasks.clear()
         while self.workers:
             self.workers.pop().kill()
@@ -75,30 +119,44 @@ class ParsingPool:
 
     def map(self, chunks: Iterable[Sequence[str]]) -> Iterator[Parsed]:
         """Parse chunk after chunk; no more than a few are read ahead of the one that is given."""
+        self._take_over()
         ahead: deque[Task] = deque()
         for chunk in chunks:
-            seconds = SECONDS * max(1, self.how.max_atoms / 1000)
-            ahead.append(Task(chunk, self.how, seconds))
-            self.tasks.append(ahead[-1])
-            self._go_on(waiting=False)
+            ahead.append(self._guessed_task(chunk) or self._task(chunk))
+            self._go_on(0)
             if len(ahead) > AT_ONCE * self.processes:
                 yield self._first(ahead)
         while ahead:
             yield self._first(ahead)
 
+    def _task(self, chunk: Sequence[str]) -> Task:
+        """A task that is to be given to a worker."""
+        self.tasks.append(Task(chunk, self.how, SECONDS * max(1, self.how.max_atoms / 1000)))
+        return self.tasks[-1]
+
+    def _guessed_task(self, chunk: Sequence[str]) -> Task | None:
+        """The task that was begun for these molecules; after one that differs there are none."""
+        task = self._guessed.popleft() if self._guessed else None
+        if task is None or (task.how == self.how and list(task.structures) == list(chunk)):
+            return task
+        wrong = {id(one) for one in (task, *self._guessed)}
+        self.tasks = deque(one for one in self.tasks if id(one) not in wrong)
+        self._guessed.clear()
+        return None
+
     def _first(self, ahead: deque[Task]) -> Parsed:
         """The result of the first of the tasks that were read ahead."""
         task = ahead.popleft()
         while not task.done:
-            self._go_on(waiting=True)
-        self._go_on(waiting=False)  # workers have something to do while the caller has the result
+            self._go_on(None)
+        self._go_on(0)  # workers have something to do while the caller has the result
         return task.result()
 
-    def _go_on(self, waiting: bool) -> None:
-        """Give tasks to workers, and take the answers that are there, or wait for some."""
+    def _go_on(self, seconds: float | None) -> None:
+        """Give tasks to workers, and take the answers that come in so many seconds, or till one."""
         self._hand_out()
         busy = {worker.connection: worker for worker in self.workers if worker.tasks}
-        for connection in wait(list(busy), None if waiting else 0) if busy else ():
+        for connection in wait(list(busy), seconds) if busy else ():
             worker = busy[connection]  # type: ignore[index]
             if not worker.receive():
                 self.workers.remove(worker)
@@ -116,7 +174,7 @@ class ParsingPool:
                 task.found = parse(task.structures, task.how)
                 continue
             worker = min(self.workers, key=lambda worker: len(worker.tasks))
-            if len(worker.tasks) >= AT_ONCE:
+            if len(worker.tasks) >= self._at_once:
                 return
             worker.give(self.tasks.popleft())
 

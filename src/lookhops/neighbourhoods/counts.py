@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +17,9 @@ from lookhops.hashing import combine
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
+
+#: Codes with the same beginning are looked through one by one where there are no more.
+MOST_ALIKE = 8
 
 
 def unary_codes(graphs: Graphs, identity: Tensor) -> Tensor:
@@ -138,6 +142,8 @@ class Vocabulary:
 
     def to(self, device: torch.device | str) -> Vocabulary:
         """The same vocabulary on ``device``."""
+        if self.codes.device == torch.device(device):
+            return self  # with what it has found out
         return Vocabulary(self.codes.to(device), self.hops.to(device))
 
     def rows(self, graphs: Graphs, codes: Tensor) -> SparseRows:
@@ -156,8 +162,29 @@ class Vocabulary:
         """Where each code stands in the vocabulary, and whether it does; both of its shape."""
         if not len(self):
             return torch.zeros_like(codes), torch.zeros_like(codes, dtype=torch.bool)
-        place = insertion(self.codes, codes.contiguous()).clamp(max=len(self) - 1)
+        on_cpu = self.codes.device.type == "cpu" and not torch.compiler.is_exporting()
+        if on_cpu and self._beginnings[2] <= MOST_ALIKE:
+            shift, starts, most = self._beginnings
+            place = starts[(codes >> shift) + starts.numel() // 2]
+            for _ in range(most - 1):
+                place.add_(self.codes[place] < codes).clamp_(max=len(self) - 1)
+        else:
+            place = insertion(self.codes, codes.contiguous()).clamp(max=len(self) - 1)
         return place, self.codes[place] == codes
+
+    @cached_property
+    def _beginnings(self) -> tuple[int, Tensor, int]:
+        """Where the first code with each beginning stands: codes are hashes, so few share one.
+
+        Returns:
+            Bits that do not belong to the beginning; the places, from that of the smallest number
+            on; and how many codes share a beginning at most.
+        """
+        bits = len(self).bit_length() + 3
+        here = (self.codes >> (64 - bits)) + (1 << (bits - 1))
+        counts = here.bincount(minlength=1 << bits)
+        starts = (counts.cumsum(0) - counts).clamp(max=len(self) - 1)
+        return 64 - bits, starts, int(counts.max())
 
     def names(self) -> list[str]:
         """A name for each feature: how far it looks, and its code in hexadecimal."""

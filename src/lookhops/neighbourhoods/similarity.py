@@ -72,11 +72,17 @@ class SimilarityIndex:
             chosen = chosen[order[: max(int((sizes <= MOST_CODES).sum()), 1)].sort().values]
         return cls(*_codes(graphs.select(chosen)))
 
-    def nearest(self, graphs: Graphs) -> Array:
-        """Similarity of each graph to the most similar one in the index, float32, shape (g)."""
+    def nearest(self, graphs: Graphs, codes: Tensor | None = None) -> Array:
+        """Similarity of each graph to the most similar one in the index, float32, shape (g).
+
+        Args:
+            graphs: The graphs.
+            codes: Their :func:`~lookhops.neighbourhoods.unary_codes` of as many hops or more, shape
+                (n, h + 1), where they are known.
+        """
         if graphs.device.type != "cpu":
-            return self.nearest_by_postings(graphs).cpu().numpy()
-        codes, offsets = _codes(graphs)
+            return self.nearest_by_postings(graphs, codes).cpu().numpy()
+        codes, offsets = _codes(graphs, codes)
         sizes = np.asarray(offsets.diff(), dtype=np.float32)
         rows = self._rows(codes, offsets).to_scipy()
         own = np.asarray(self.offsets.diff(), dtype=np.float32)
@@ -86,12 +92,12 @@ class SimilarityIndex:
             found.append((shared / np.maximum(either, 1)).max(1, initial=0))
         return np.concatenate(found)
 
-    def nearest_by_postings(self, graphs: Graphs) -> Tensor:
+    def nearest_by_postings(self, graphs: Graphs, codes: Tensor | None = None) -> Tensor:
         """The same on the graphs' device, by index arithmetic alone."""
         device = graphs.device
         if not len(self):
             return torch.zeros(len(graphs), device=device)
-        codes, offsets = _codes(graphs)
+        codes, offsets = _codes(graphs, codes)
         if device not in self._postings:
             own = self._rows(self.codes.to(device), self.offsets.to(device))
             self._postings[device] = Postings.of(own, _DENSE)
@@ -137,10 +143,11 @@ class SimilarityIndex:
             yield start, part[:, common].toarray() @ dense + (part[:, rare] @ sparse).toarray()
 
 
-def _codes(graphs: Graphs) -> tuple[Tensor, Tensor]:
+def _codes(graphs: Graphs, codes: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """The neighbourhoods of each graph as 32-bit numbers, and where each graph's begin."""
-    codes = unary_codes(graphs, identities(graphs, HOPS))
-    return codes.flatten().int(), graphs.node_ptr.long() * (HOPS + 1)
+    if codes is None:
+        codes = unary_codes(graphs, identities(graphs, HOPS))
+    return codes[:, : HOPS + 1].flatten().int(), graphs.node_ptr.long() * (HOPS + 1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,6 +30,11 @@ class EdgeInputs:
     place: Tensor | None = None
     symmetric: bool = False
 
+    @property
+    def count(self) -> int:
+        """How many edges the adjacency has."""
+        return self.columns[..., 0].numel() if self.place is None else self.place.numel()
+
 
 class EdgeFactors(nn.Module):
     r"""A factor for each edge and each layer, learnt from what is known of the edge.

@@ -36,8 +36,10 @@ class Level:
             random draws follow; none numbers the nodes of each slice from 0.
         whole: What is told of the graphs as wholes, which pooling leaves alone; or none.
         edges: What is told of the edges with which the batch began, or none.
-        edge_now: The edge of this level into which each of those went, -1 for none; none means that
-            they are the same.
+        edge_from: Which of those each edge of this level is; none means that they are the same, or
+            that ``edge_now`` says it.
+        edge_now: Where edges were merged, the edge of this level into which each of those went, -1
+            for none.
     """
 
     x: Tensor
@@ -50,6 +52,7 @@ class Level:
     place: Tensor | None = None
     whole: WholeInputs | None = None
     edges: EdgeInputs | None = None
+    edge_from: Tensor | None = None
     edge_now: Tensor | None = None
 
     @property
@@ -101,6 +104,8 @@ class Level:
 
     def _of_edges_now(self, values: Tensor) -> Tensor:
         """Values of the edges with which the batch began, as means over those of each edge now."""
+        if self.edge_from is not None:
+            return values.index_select(0, self.edge_from)
         if self.edge_now is None:
             return values
         size = self.adjacency.num_edges
@@ -117,9 +122,9 @@ class Level:
             return level.drop(by.node, by.edge, masked)
         level = replace(level, adjacency=by.adjacency, edge_alive=None)
         if by.edge_cluster is None:  # new edges, of which nothing is told
-            level = replace(level, edges=None, edge_now=None)
+            level = replace(level, edges=None, edge_from=None, edge_now=None)
         elif self.edges is not None:
-            level = replace(level, edge_now=self._edges_went(by.edge_cluster))
+            level = replace(level, edge_from=None, edge_now=self._edges_went(by.edge_cluster))
         if masked:
             return replace(level, alive=by.node)
         if by.adjacency.num_nodes < self.adjacency.num_nodes:  # of the nodes that stay alone
@@ -133,14 +138,18 @@ class Level:
             adjacency = self.adjacency.masked(edge)
             return replace(self, adjacency=adjacency, alive=node, edge_alive=edge)
         kept = self.rows(node)
-        edge_now = None
-        if self.edges is not None:
+        edge_from, edge_now = self.edge_from, self.edge_now
+        if edge_now is not None:
             edge_now = self._edges_went(torch.where(edge, edge.cumsum(0) - 1, -1))
+        elif self.edges is not None:
+            stay = edge.nonzero().flatten()
+            edge_from = stay if edge_from is None else edge_from.index_select(0, stay)
         on_cpu = self.x.device.type == "cpu"
         return replace(
             self,
             x=_Rows.apply(self.x, node, kept) if on_cpu else self.x.index_select(0, kept),
             adjacency=self.adjacency.compacted(node, edge),
+            edge_from=edge_from,
             edge_now=edge_now,
             **self._of_nodes(kept),
         )
@@ -158,9 +167,14 @@ class Level:
 
     def _edges_went(self, number: Tensor) -> Tensor:
         """Where the edges with which the batch began are, given where those of this level went."""
-        if self.edge_now is None:
+        now = self.edge_now
+        if self.edge_from is not None:
+            assert self.edges is not None
+            now = number.new_full((self.edges.count,), -1)
+            now[self.edge_from] = torch.arange(len(number), device=now.device, dtype=now.dtype)
+        if now is None:
             return number
-        return torch.cat((number, number.new_full((1,), -1)))[self.edge_now]  # -1 is the last
+        return torch.cat((number, number.new_full((1,), -1)))[now]  # -1 is the last
 
 
 class _Rows(torch.autograd.Function):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.progress import QUIET, progress_bar
 from lookhops.cli.shared.reading import warnings_as_lines
 from lookhops.errors import LookHopsError
-from lookhops.options import MOLECULES
+from lookhops.options import AS_USUAL, MOLECULES
 from lookhops.words import counted
 
 if TYPE_CHECKING:
@@ -32,7 +33,9 @@ if TYPE_CHECKING:
 
 #: Rows of a part on the CPU, and on a GPU, where a step is recorded for each part anew: of
 #: molecules, which take longer to parse than to answer, and of graphs that are there.
-PART, GPU_PART, GPU_GRAPHS = 4096, 16_384, 131_072
+PART, GPU_PART, GPU_GRAPHS = 2048, 16_384, 131_072
+#: Parts that are computed side by side on the CPU: each has steps that keep one core busy.
+AT_ONCE = 2
 #: Nodes of a part at most, in the mean, where it is known how large graphs are.
 NODES = 4_000_000
 
@@ -57,26 +60,30 @@ class Streaming:
 
 @contextmanager
 def opened(
-    model: Path, device: str, reading: GraphReader, source: str, processes: int | None
+    model: Path, device: str, reading: GraphReader, source: str, streaming: Streaming
 ) -> Iterator[tuple[Predictor, Stream]]:
     """A model, and the source that it is asked about.
 
-    Molecules are parsed by workers: where the source may hold some, the first loads RDKit while
-    this process loads PyTorch and the model.
+    Molecules are parsed by workers: where the source may hold some, they begin while this process
+    loads PyTorch and the model.
 
     Args:
         model: The model's folder.
         device: Where it answers.
         reading: How to read the source.
         source: As the user named it; ``-`` is standard input.
-        processes: Workers; by default one for each core.
+        streaming: Whether some of it is done already, and how many workers there are.
     """
+    from lookhops.molecules.guess import guessed_chunks
     from lookhops.molecules.parsing import Parsing
-    from lookhops.molecules.workers import ParsingPool
+    from lookhops.molecules.workers import CHUNK, ParsingPool
 
-    with ParsingPool(Parsing(), processes) as pool:
+    usual = reading.or_remembered(replace(AS_USUAL, invalid="skip"))
+    with ParsingPool(Parsing.of(usual, canonical=False), streaming.processes) as pool:
         if source.lower().endswith(("-", ".smi", ".csv", ".tsv", ".gz", ".parquet")):
             pool.warm_up()
+            if not streaming.resume:
+                pool.guess(guessed_chunks(Path(source), reading.smiles_column, CHUNK))
         from lookhops.models.predictor import Predictor
 
         predictor = Predictor(model, device)
@@ -92,6 +99,11 @@ def part_size(stream: Stream, device: torch.device) -> int:
     return max(min(PART if on_cpu else GPU_GRAPHS, fitting), 1)
 
 
+def parts_at_once(device: torch.device) -> int:
+    """How many parts are computed side by side; a GPU takes one after the other."""
+    return AT_ONCE if device.type == "cpu" else 1
+
+
 def _open_stream(
     reading: GraphReader, source: str, predictor: Predictor, pool: ParsingPool
 ) -> Stream:
@@ -102,12 +114,12 @@ def _open_stream(
     """
     from lookhops.datasets import kind_of_source
     from lookhops.datasets.molecule_streams import can_stream, stream_file, stream_lines, utf8_lines
-    from lookhops.datasets.molecules import parsing_of
     from lookhops.datasets.parts import GraphStream
+    from lookhops.molecules.parsing import Parsing
 
     remembered = replace(predictor.checkpoint.reading, invalid="skip")
     chosen = reading.or_remembered(remembered)
-    pool.how = parsing_of(chosen, canonical=False)
+    pool.how = Parsing.of(chosen, canonical=False)
     if source == "-":
         lines = utf8_lines(io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig"))
         return stream_lines(lines, "standard input", chosen, pool)
@@ -127,17 +139,24 @@ def work_through(
     size: int,
     compute: Callable[[Part], Any],
     write: Callable[[Part, Any], None],
+    at_once: int = 1,
 ) -> int:
     """Compute something for each part of a stream and write it, with a bar; the number of graphs.
 
     Parts are written by a thread of their own, in order; no more than two wait for it.
+
+    Args:
+        stream: The stream.
+        size: Rows of a part.
+        compute: What is computed.
+        write: Is given each part, and what was computed.
+        at_once: Parts that are computed side by side.
     """
     done = 0
     waiting: list[Future[None]] = []
     with _display() as show, ThreadPoolExecutor(1) as writer:
         try:
-            for part in stream.parts(size):
-                found = compute(part)
+            for part, found in _computed(stream.parts(size), compute, at_once):
                 waiting.append(writer.submit(write, part, found))
                 if len(waiting) > 2:
                     waiting.pop(0).result()
@@ -149,6 +168,29 @@ def work_through(
     for remark in stream.remarks():
         warn(remark)
     return done
+
+
+def _computed(
+    parts: Iterator[Part], compute: Callable[[Part], Any], at_once: int
+) -> Iterator[tuple[Part, Any]]:
+    """Parts and what is computed for each, in order; some at a time."""
+    if at_once < 2:
+        for part in parts:
+            yield part, compute(part)
+        return
+    begun: deque[tuple[Part, Future[Any]]] = deque()
+    pool = ThreadPoolExecutor(at_once)
+    try:
+        for part in parts:
+            begun.append((part, pool.submit(compute, part)))
+            if len(begun) > at_once:
+                first, found = begun.popleft()
+                yield first, found.result()
+        while begun:
+            first, found = begun.popleft()
+            yield first, found.result()
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 @contextmanager

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
 from lookhops.errors import LookHopsError
-from lookhops.graphs.column_finder import ColumnFinder, listed
+from lookhops.graphs.column_finder import SOURCE_NAMES, TARGET_NAMES, ColumnFinder, listed
 from lookhops.graphs.tables.table import Table
 from lookhops.options import AS_USUAL, TABLES, Reading
 
 # Names that are looked for, in this order, whatever their case, when no option names the column.
 GRAPH_NAMES = ("graph", "graph_id", "graphid", "graph_name", "gid", "network", "network_id")
 NODE_NAMES = ("node", "node_id", "nodeid", "vertex", "id", "name")
-SOURCE_NAMES = ("source", "src", "from", "source_id", "from_id", "from_node", "sender", "u")
-TARGET_NAMES = ("target", "dst", "to", "target_id", "to_id", "to_node", "receiver", "v")
 #: The columns of ids of each table: the option that names one, and its usual names.
 ID_NAMES: Mapping[str, Mapping[str, Sequence[str]]] = {
     "edges": {

@@ -92,7 +92,8 @@ class OtherPooling(Pooling):
         adjacency = Adjacency.of(number[made.edge_index], len(order), made.weight)
         below = replace(level, x=x, adjacency=adjacency, graph=batch, place=place)
         below = replace(below, alive=None, edge_alive=None, segments=None)
-        below = replace(below, edges=None, edge_now=None)  # new edges, of which nothing is told
+        # Of the edges that another library made nothing is told.
+        below = replace(below, edges=None, edge_from=None, edge_now=None)
         return below, _decision(made, stays, level)
 
     def extra_repr(self) -> str:
