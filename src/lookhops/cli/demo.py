@@ -78,7 +78,7 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
     of_each = counted(seeds, "seed")
     _heading(2, f"Train: LookHops and GCN on classes, LookHops on numbers, {of_each} each")
     out.print(
-        f"[dim]For the demo, batches of {BATCH_SIZE}, at most {epochs} epochs, patience "
+        f"[dim]For the demo, batches of {BATCH_SIZE}, at most {counted(epochs, 'epoch')}, patience "
         f"{PATIENCE}; the paper's protocol has 10 seeds, 256, 500 and 30.[/]"
     )
     ours = replace(RECOMMENDED, k=found.suggested_k or 2)

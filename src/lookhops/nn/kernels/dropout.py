@@ -45,8 +45,8 @@ def _launch(x, key, layer, place, threshold, scale):
         x.shape[-1],
         x.shape[-2],
         1.0 if each else scale,
-        LAYER=layer,
-        THRESHOLD=0 if each else threshold,
+        layer,
+        0 if each else threshold,
         EACH=each,
         GAMMA=GAMMA,
         MIX_1=MIX_1,
@@ -66,7 +66,7 @@ if triton is not None:
         bits = (bits ^ (bits >> 27)) * MIX_2
         return bits ^ (bits >> 31)
 
-    @triton.jit
+    @triton.jit(do_not_specialize=["layer", "threshold"])  # one kernel serves all layers and rates
     def _dropout_kernel(
         x,
         key,
@@ -78,8 +78,8 @@ if triton is not None:
         width,
         nodes,
         scale,
-        LAYER: tl.constexpr,
-        THRESHOLD: tl.constexpr,
+        layer,
+        threshold,
         EACH: tl.constexpr,
         GAMMA: tl.constexpr,
         MIX_1: tl.constexpr,
@@ -92,7 +92,7 @@ if triton is not None:
         row = element // width
         channel = (element - row * width).to(tl.uint64)
         member = tl.load(key + row // nodes, mask=inside, other=0).to(tl.uint64)
-        member = _mix(member + (LAYER * GAMMA) % 18446744073709551616, MIX_1, MIX_2)
+        member = _mix(member + tl.cast(layer, tl.uint64) * GAMMA, MIX_1, MIX_2)
         node = tl.load(place + row, mask=inside, other=0).to(tl.uint64)
         node = _mix(member + node, MIX_1, MIX_2)
         bits = _mix(node + (channel // 4 + 1) * GAMMA, MIX_1, MIX_2)
@@ -103,5 +103,5 @@ if triton is not None:
             factor = tl.load(scales + row // nodes, mask=inside, other=1.0).to(tl.float32)
             value = tl.where(draw >= own, value * factor, 0.0)
         else:
-            value = tl.where(draw >= THRESHOLD, value * scale, 0.0)
+            value = tl.where(draw >= tl.cast(threshold, tl.uint64), value * scale, 0.0)
         tl.store(out + element, value.to(out.dtype.element_ty), mask=inside)
