@@ -23,7 +23,7 @@ SIZE, OVERVIEW = (480, 320), (150, 110)
 #: Larger graphs are drawn in part: so many nodes at most; of the whole so many edges and nodes.
 MOST_NODES, MOST_EDGES = 250, 4000
 #: Characters for which there is room in a line, in the head and in the legend.
-LINE, HEAD, UNIT = 68, 50, 56
+LINE, HEAD, UNIT = 62, 48, 56
 #: Nodes with at least this radius have room for their number.
 NUMBERED = 7.0
 #: Weaker colours than this cannot be seen.

@@ -110,7 +110,8 @@ def ranking_curves(y: Array, p: Array, names: Sequence[str], n: str) -> list[Cha
     table = Table(("class", "AUROC", "average precision", "share", "graphs"), rows)
     areas = ", ".join(f"{row[0]} {row[1]}" for row in rows)
     precisions = ", ".join(f"{row[0]} {row[2]}" for row in rows)
-    several = " Each class against the rest." if len(shown) > 1 else f" Of {names[shown[0]]}."
+    of_one = f" Of {short(names[shown[0]])}."
+    several = " Each class against the rest." if len(shown) > 1 else of_one
     return [
         Chart(
             _square(roc, "others taken for the class, %", "of the class found (recall), %"),
