@@ -66,8 +66,9 @@ class _Stacked(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         x, weight = ctx.saved_tensors
-        grad_x = torch.bmm(grad, weight) if ctx.needs_input_grad[0] else None
-        return grad_x, weight_gradient(grad, x)
+        needs_x, needs_weight = ctx.needs_input_grad
+        grad_x = torch.bmm(grad, weight) if needs_x else None
+        return grad_x, weight_gradient(grad, x) if needs_weight else None
 
 
 class _LinearScores(torch.autograd.Function):
