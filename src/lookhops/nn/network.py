@@ -28,7 +28,7 @@ from lookhops.nn.registry import (
     make_convolution,
     pooling,
 )
-from lookhops.nn.whole import Fingerprint, Totals
+from lookhops.nn.whole import Fingerprint, Totals, WholeInputs
 from lookhops.options import Architecture
 
 READOUTS = {"max+mean": 2, "max+mean+sum": 3}
@@ -238,11 +238,23 @@ class GraphNetwork(nn.Module):
         if self.training and key is None and (self._drops or self.readings):
             key = _drawn_key(level.x)
         level, total, decisions = self.look(level, masked, key)
+        return self.answer(total, level.whole, key), decisions
+
+    def answer(
+        self, total: Tensor | None, whole: WholeInputs | None, key: Tensor | None = None
+    ) -> Tensor:
+        """The outputs of each graph, given the sum of its readouts, and what is told of wholes.
+
+        Args:
+            total: As :meth:`look` gives it.
+            whole: As a level has it.
+            key: As for :meth:`forward`.
+        """
         outputs = [] if total is None else [self.mlp(total)]
-        if self.readings and level.whole is None:
+        if self.readings and whole is None:
             raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
-        outputs += [reading(level.whole, key) for reading in self.readings.values()]
-        return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0], decisions
+        outputs += [reading(whole, key) for reading in self.readings.values()]
+        return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0]
 
     def look(
         self, level: Level, masked: bool = False, key: Tensor | None = None

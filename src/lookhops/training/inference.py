@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -64,7 +63,11 @@ class Ensemble:
             return [torch.zeros(0, first.out_channels) for _ in self.networks]
         if whole.graphs.device.type == "cuda" and stackable(first):
             return list(self.stack.outputs(whole).cpu().unbind(0))
-        return self._each_batch(whole, self.networks, lambda network, level: network(level))
+        inputs, every = self._inputs(whole), torch.arange(len(whole.graphs))
+        told = {id(own): own.gather_whole.one(every.to(whole.graphs.device)) for own in inputs}
+        totals = self._readouts(whole, self.networks, inputs)
+        networks = zip(self.networks, totals, inputs, strict=True)
+        return [network.answer(total, told[id(own)]).cpu() for network, total, own in networks]
 
     @torch.inference_mode()
     def readout(self, whole: WholeGraphs) -> Tensor:
@@ -75,53 +78,51 @@ class Ensemble:
         first = self.networks[0]
         if not first.convs or not len(whole.graphs):
             return torch.zeros(len(whole.graphs), first.readout_channels)
-        return self._each_batch(whole, [first], _readout)[0]
+        total = self._readouts(whole, [first], self._inputs(whole))[0]
+        assert total is not None
+        return total.cpu()
 
-    def _each_batch(
-        self,
-        whole: WholeGraphs,
-        networks: Sequence[GraphNetwork],
-        what: Callable[[GraphNetwork, Level], Tensor],
-    ) -> list[Tensor]:
-        """What is computed for each network, batch after batch, joined."""
+    def _inputs(self, whole: WholeGraphs) -> list[MemberInputs]:
+        """The graphs as each network is told of them."""
         known: dict[int, MemberInputs] = {}
         for own in self.learnt:
             if id(own) not in known:
                 known[id(own)] = MemberInputs(whole, self.encoding, own)
-        inputs = [known[id(own)] for own, _ in zip(self.learnt, networks, strict=False)]
+        return [known[id(own)] for own in self.learnt]
+
+    def _readouts(
+        self,
+        whole: WholeGraphs,
+        networks: Sequence[GraphNetwork],
+        inputs: Sequence[MemberInputs],
+    ) -> list[Tensor | None]:
+        """The sum of each network's readouts, shape (g, d): all that has to be done in batches.
+
+        None where there is no convolution.
+        """
+        if not networks[0].convs:
+            return [None] * len(networks)
 
         def batch(index: Tensor) -> list[Tensor]:
             with torch.inference_mode():
-                levels = _levels(networks, inputs, whole.graphs, index)
-                return [what(n, level).cpu() for n, level in zip(networks, levels, strict=True)]
+                return list(_totals(networks, inputs, gather(whole.graphs, index)))
 
         _ = whole.graphs.is_undirected  # found out once, not by every thread
-        batches = _batches(whole.graphs)
-        found = list(side_by_side(batch, batches))
+        found = list(side_by_side(batch, _batches(whole.graphs)))
         return [torch.cat(each) for each in zip(*found, strict=True)]
 
 
-def _readout(network: GraphNetwork, level: Level) -> Tensor:
-    total = network.look(level)[1]
-    assert total is not None
-    return total
-
-
-def _levels(
-    networks: Sequence[GraphNetwork],
-    inputs: Sequence[MemberInputs],
-    graphs: Graphs,
-    index: Tensor,
-) -> Iterator[Level]:
-    """A batch as each network sees it: the same level, save for what a network learnt."""
-    chosen = gather(graphs, index)
-    shared: Level | None = None
-    for network, own in zip(networks, inputs, strict=True):
-        if shared is None or own.are_scaled:
-            shared = own.level(network, index, chosen)
-            yield shared
-        else:
-            yield replace(shared, whole=own.gather_whole.one(index))
+def _totals(
+    networks: Sequence[GraphNetwork], inputs: Sequence[MemberInputs], graphs: Graphs
+) -> Iterator[Tensor]:
+    """What each network reads of a batch: the same level, save for the scale of its numbers."""
+    level: Level | None = None
+    for network, own in zip(networks, inputs, strict=False):
+        if level is None or own.are_scaled:
+            level = own.bare_level(network, graphs)
+        total = network.look(level)[1]
+        assert total is not None
+        yield total
 
 
 def _batches(graphs: Graphs) -> list[Tensor]:

@@ -59,7 +59,17 @@ class MemberInputs:
             graphs: The same graphs, where they have been gathered already.
         """
         index = index.to(self.graphs.device)
-        graphs = gather(self.graphs, index) if graphs is None else graphs
+        level = self.bare_level(model, gather(self.graphs, index) if graphs is None else graphs)
+        node, *_ = elements_of(self.graphs.node_ptr, index)
+        return replace(level, place=node, whole=self.gather_whole.one(index))
+
+    def bare_level(self, model: GraphNetwork, graphs: Graphs) -> Level:
+        """Some of the graphs as the layers see them: what is told of wholes is left out.
+
+        Args:
+            model: The network.
+            graphs: The graphs.
+        """
         dtype = next(model.parameters()).dtype
         told: dict[str, Any] = {}
         if model.uses_edges:
@@ -69,9 +79,7 @@ class MemberInputs:
                 graphs, dtype=dtype, scale=self.scales.edges
             )
         x = self.encoding.columns(graphs, dtype=dtype, scale=self.scales.nodes)
-        level = model.level(graphs, x, **told)
-        node, *_ = elements_of(self.graphs.node_ptr, index)
-        return replace(level, place=node, whole=self.gather_whole.one(index))
+        return model.level(graphs, x, **told)
 
     def levels(self, model: GraphNetwork, size: int = BATCH_SIZE) -> Iterator[Level]:
         """All graphs, in batches of at most so many."""
