@@ -18,12 +18,9 @@ import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lookhops.errors import LookHopsError
-
-if TYPE_CHECKING:
-    pass
 
 #: The files of a decided change that are not in their places yet (:func:`changing`).
 PENDING = ".pending"

@@ -49,6 +49,11 @@ def between(ends: Sequence[float], digits: int = 1) -> str:
     return " to ".join(f"{value:.{digits}f}".replace("-", MINUS) for value in ends)
 
 
+def span(low: int, high: int) -> str:
+    """``7``, ``7 to 1,080``."""
+    return f"{low:,}" if low >= high else f"{low:,} to {high:,}"
+
+
 def signed(value: float, digits: int = 1) -> str:
     """``+1.2`` or ``−0.4``: a small difference keeps its sign, an interval holds 0 or does not."""
     return f"{value:+.{digits}f}".replace("-", MINUS)

@@ -14,8 +14,7 @@ from lookhops.datasets.parts import GraphStream
 from lookhops.errors import LookHopsError
 from lookhops.experiments.plan import Cell, parse_model
 from lookhops.experiments.ray_prediction import RayAnswers
-from lookhops.experiments.ray_runner import run_ray
-from lookhops.experiments.ray_training import train_on_ray
+from lookhops.experiments.ray_runner import run_ray, train_on_ray
 from lookhops.experiments.results import collect
 from lookhops.experiments.store import Store
 from lookhops.models import Predictor

@@ -8,7 +8,7 @@ import pytest
 from lookhops.errors import LookHopsError
 from lookhops.experiments.export import export
 from lookhops.experiments.results import Results
-from lookhops.paper.suites import data_note
+from lookhops.paper.reference import data_note
 from lookhops.report.build import report_on
 
 EXPORT = Path(__file__).parents[2] / "results" / "paper.json"

@@ -22,7 +22,7 @@ from lookhops.tables import Table
 if TYPE_CHECKING:
     from lookhops.experiments.results import Results
     from lookhops.experiments.store import Store
-    from lookhops.paper.suites import Suite
+    from lookhops.paper.reference import Suite
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,7 @@ def _run(
     """Run what is missing for these tables and figures; the results, and what is left."""
     from lookhops.experiments.results import Results, collect
     from lookhops.experiments.store import Store
-    from lookhops.paper.reference import chosen_rows, paper_plan
-    from lookhops.paper.suites import paper_suite
+    from lookhops.paper.reference import chosen_rows, paper_plan, paper_suite
 
     names, quick = _split(experiments.datasets), experiments.quick
     seeds = parse_seeds(experiments.seeds) if experiments.seeds else None
@@ -171,7 +170,7 @@ def _run(
 
 def _notes(suite: Suite, store: Store, wanted: set[str]) -> dict[str, dict[str, Any]]:
     """The sizes of the data sets, and their information gain where it is asked for."""
-    from lookhops.paper.suites import data_note, gain_note
+    from lookhops.paper.reference import data_note, gain_note
 
     notes: dict[str, dict[str, Any]] = {}
     for name in suite.datasets:

@@ -6,7 +6,6 @@ import io
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -95,18 +94,14 @@ def _answer(
     """Answer all parts of a stream, here or on a cluster."""
     size = part_size(stream, predictor.device)
     if streaming.ray is None:
-        answer = partial(_answer_part, predictor, told.coverage)
-        work_through(stream, size, answer, told.write)
+        answer = predictor.predict
+        work_through(stream, size, lambda p: answer(p.graphs, told.coverage), told.write)
         return
     from lookhops.experiments.ray_prediction import RayAnswers
 
     folder, cluster = predictor.checkpoint.folder, (streaming.ray, streaming.address)
     answered = RayAnswers(stream, folder, device, told.coverage, *cluster)
     work_through(answered, size, answered.answer, told.write)
-
-
-def _answer_part(predictor: Predictor, coverage: float, part: Part) -> Predictions:
-    return predictor.predict(part.graphs, coverage)
 
 
 @dataclass

@@ -198,7 +198,7 @@ def _train(
     found = information.to_dict() if information else None
     options |= {"splits": plan, "provenance": Provenance(reading, command_line(), found)}
     if run.workers > 1:
-        from lookhops.experiments.ray_training import train_on_ray
+        from lookhops.experiments.ray_runner import train_on_ray
 
         print_line(f"training on {run.workers} workers of a Ray cluster", err)
         return train_on_ray(output, graphs, network, plan.protocol, **cluster, **options)

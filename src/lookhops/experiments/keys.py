@@ -73,7 +73,7 @@ class RunKey:
     def texts(self) -> tuple[str, str, str]:
         """Fingerprint, architecture and protocol as the columns of a store: canonical JSON."""
         layers = {LAYERS: self.layers} if self.layers else {}
-        model = _json(asdict(self.architecture) | layers)
+        model = canonical_json(asdict(self.architecture) | layers)
         splits = {SPLITS: self.splits} if self.splits else {}
         return self.fingerprint, model, canonical(self.protocol, **splits)
 
@@ -105,7 +105,7 @@ def canonical(config: Model | Protocol, **beside: str) -> str:
     """A configuration as JSON text that is equal for equal configurations; seeds are left out."""
     values = asdict(config)
     values.pop("seeds", None)
-    return _json(values | beside)
+    return canonical_json(values | beside)
 
 
 def own_layers(architecture: Model) -> str | None:
@@ -123,7 +123,8 @@ def own_layers(architecture: Model) -> str | None:
     return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
 
 
-def _json(values: dict[str, object]) -> str:
+def canonical_json(values: Any) -> str:
+    """JSON text that is equal for equal values."""
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
 
 

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -52,7 +52,7 @@ class Processes:
 
     def submit(self, graphs: Graphs, cell: Cell, seeds: Sequence[int]) -> Future[list[RunRecord]]:
         """Train seeds of a cell in the next process that has nothing to do."""
-        return self.call(_train_cell, graphs, sources(), cell, list(seeds))
+        return self.call(train_with_plugins, graphs, sources(), cell, list(seeds), "cpu")
 
     def call(self, work: Callable[..., Found], graphs: Graphs, *rest: Any) -> Future[Found]:
         """Call a function of a module in the next process that has nothing to do.
@@ -76,12 +76,6 @@ class Processes:
         with self._lock:
             self._idle.append(process)
         return found
-
-
-def _train_cell(
-    graphs: Graphs, plugins: Mapping[str, str], cell: Cell, seeds: Sequence[int]
-) -> list[RunRecord]:
-    return train_with_plugins(plugins, graphs, cell, seeds, "cpu")
 
 
 class _Process:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from lookhops.errors import LookHopsError
-from lookhops.experiments.keys import RunKey
+from lookhops.experiments.keys import RunKey, canonical_json
 from lookhops.experiments.rows import StoredRun, checksum, has_checksums, read_note, read_runs
 from lookhops.files import process_alive
 from lookhops.models.records import RunRecord
@@ -117,8 +117,10 @@ class Store:
             before = self.db.total_changes
             for record in records:
                 values = record.to_dict()
-                kept = [_text(values[name]) for name in ("metrics", "versions", "machine")]
-                packed = zlib.compress(_text([dict(row) for row in record.history]).encode())
+                kept = [canonical_json(values[name]) for name in ("metrics", "versions", "machine")]
+                packed = zlib.compress(
+                    canonical_json([dict(row) for row in record.history]).encode()
+                )
                 digest = checksum(record.seed, *kept)
                 self.db.execute(
                     "INSERT OR IGNORE INTO runs (dataset, model, fingerprint, architecture,"
@@ -144,7 +146,7 @@ class Store:
             found = self.db.execute(query, (fingerprint, kind)).fetchone()
         if found is not None:
             return read_note(self.path, found[0], dataset, kind, found[1])
-        row = (dataset, fingerprint, kind, _text(make()))
+        row = (dataset, fingerprint, kind, canonical_json(make()))
         with self._transaction():
             self.db.execute("INSERT OR IGNORE INTO facts VALUES (?, ?, ?, ?)", row)
         return json.loads(row[-1])
@@ -308,7 +310,3 @@ def _state(db: sqlite3.Connection) -> tuple[int, int, int]:
     queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
     application, version, tables = (db.execute(query).fetchone()[0] for query in queries)
     return application, version, tables
-
-
-def _text(value: Any) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"))

@@ -57,13 +57,13 @@ def train_records(
 
 
 def train_with_plugins(
-    plugins: Mapping[str, str], graphs: Graphs, cell: Cell, seeds: Sequence[int], device: str
+    graphs: Graphs, plugins: Mapping[str, str], cell: Cell, seeds: Sequence[int], device: str
 ) -> list[RunRecord]:
     """The same in a process that has the user's layers from here alone.
 
     Args:
-        plugins: The files that register them: name and text.
         graphs, cell, seeds, device: As for :func:`train_records`.
+        plugins: The files that register them: name and text.
     """
     with TemporaryDirectory() as folder:
         for name, source in plugins.items():

@@ -60,12 +60,12 @@ class LabelInformation:
     @cached_property
     def lost(self) -> list[Estimate]:
         """How far h hops are below the best number of hops, paired over splits."""
-        return [self._paired(self.scores[self.best] - one) for one in self.scores]
+        return self._paired(self.scores[self.best] - self.scores)
 
     @cached_property
     def gained(self) -> list[Estimate]:
         """How far h hops are above the commonest class or the mean, paired over splits."""
-        return [self._paired(one - self.naive) for one in self.scores]
+        return self._paired(self.scores - self.naive)
 
     @property
     def enough(self) -> int | None:
@@ -84,8 +84,8 @@ class LabelInformation:
         """Whether a difference is above 0 beyond noise."""
         return difference.mean > 0 and difference.p * len(self.scores) < LEVEL
 
-    def _paired(self, differences: Array) -> Estimate:
-        return corrected_t(differences, self.validation_to_train)
+    def _paired(self, differences: Array) -> list[Estimate]:
+        return [corrected_t(one, self.validation_to_train) for one in differences]
 
     # ---------------------------------------------------------------- as text and numbers
 

@@ -70,7 +70,7 @@ def look_labels(
     assert graphs.y is not None
     y, classes = graphs.y.numpy(), graphs.num_classes
     splits = [split(graphs, seed, stratify=classes > 0) for seed in chosen]
-    train, targets, common = (_regressions if classes else _number_regressions)(y, classes, splits)
+    train, targets, common = _regressions(y, classes, splits)
     score = _accuracies if classes else _determinations
     scores = []
     for hops, rows in enumerate(_rows_by_depth(graphs, max_hops)):
@@ -154,27 +154,17 @@ def _regressions(y: Array, classes: int, splits: Sequence[Split]) -> tuple[Array
     """Training parts, targets and their means: a column for each split and each class but the last.
 
     Targets are 1 for the class and 0 for others. Those of all classes sum to 1, and so do their
-    predictions: the last class needs no regression.
+    predictions: the last class needs no regression. A number is one target.
     """
-    train = _training_parts(y, splits).repeat(classes - 1, axis=1)
-    targets = np.tile(np.eye(classes, dtype=np.float32)[y, :-1], len(splits))
-    return train, targets, (train * targets).sum(0) / train.sum(0)
-
-
-def _number_regressions(y: Array, _classes: int, splits: Sequence[Split]) -> tuple[Array, ...]:
-    """Training parts, targets and their means: a column for each split."""
-    train = _training_parts(y, splits)
-    # Centred and scaled, so that single precision will do; R² does not change.
-    targets = np.tile(((y - y.mean()) / y.std()).astype(np.float32)[:, None], len(splits))
-    return train, targets, (train * targets).sum(0) / train.sum(0)
-
-
-def _training_parts(y: Array, splits: Sequence[Split]) -> Array:
-    """Which graphs are in the training part of each split: 1 or 0, shape (graphs, splits)."""
     train = np.zeros((len(y), len(splits)), np.float32)
     for column, one in enumerate(splits):
         train[one.train.numpy(), column] = 1
-    return train
+    if classes:
+        own = np.eye(classes, dtype=np.float32)[y, :-1]
+    else:  # centred and scaled, so that single precision will do; R² does not change
+        own = ((y - y.mean()) / y.std()).astype(np.float32)[:, None]
+    train, targets = train.repeat(own.shape[1], axis=1), np.tile(own, len(splits))
+    return train, targets, (train * targets).sum(0) / train.sum(0)
 
 
 def _determinations(answers: Array, y: Array, splits: Sequence[Split]) -> list[float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +125,5 @@ def _of_numbers(target: NumberAnswers, coverage: float) -> dict[str, _Column]:
 
 def free_name(name: str, taken: Collection[str]) -> str:
     """A name that no other column has: ``predicted``, ``predicted_2``."""
-    number = 1
-    found = name
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    return found
+    others = (f"{name}_{number}" for number in count(2))
+    return next(own for own in chain([name], others) if own not in taken)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from math import sqrt
-from statistics import NormalDist
 from typing import Any
 
 from lookhops.nn.others import is_other
@@ -13,7 +11,7 @@ from lookhops.options import splits_in_words
 from lookhops.tables import Table, in_markdown
 from lookhops.tasks import Classification, Metric, Task
 from lookhops.tasks.metrics import COVERAGE, RESAMPLES
-from lookhops.words import counted, joined, percent, visible
+from lookhops.words import counted, joined, percent, span, visible
 
 #: More names than this are counted, not listed.
 SHOWN_NAMES = 20
@@ -146,7 +144,7 @@ def _results(config: Mapping[str, Any], task: Task) -> str:
         rows.append((metric.title, written, metric.written(*ends, joint=" to ")))
     column = "mean ± std" if len(seeds) > 1 else "value"
     table = Table(("test", column, f"{COVERAGE:.0%} interval"), rows)
-    many = f"{min(tested):,}" if len(set(tested)) == 1 else f"{min(tested):,} to {max(tested):,}"
+    many = span(min(tested), max(tested))
     said = (
         f"{counted(len(seeds), 'split')} of {many} test graphs, each tested once. Intervals: of "
         "shares of graphs Wilson's for one test part, of others the middle "
@@ -158,18 +156,14 @@ def _results(config: Mapping[str, Any], task: Task) -> str:
 def _proportion(
     metric: Metric, mean: float, tested: Sequence[int], task: Task
 ) -> tuple[float, float] | None:
-    r"""Wilson's interval of a share :math:`p` of :math:`n` test graphs; none of other metrics.
+    """Wilson's interval of a share of the test graphs; none of other metrics."""
+    from scipy.stats import binomtest  # takes its time to import
 
-    .. math::
-        \frac{p + z^2 / 2n \pm z \sqrt{p (1 - p) / n + z^2 / 4n^2}}{1 + z^2 / n}
-    """
     if metric.name not in PROPORTIONS or len(task.heads) > 1:
         return None
     n = round(sum(tested) / len(tested))
-    p, z = round(mean * n) / n, NormalDist().inv_cdf((1 + COVERAGE) / 2)
-    middle, half = p + z**2 / (2 * n), z * sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
-    low, high = ((middle + end) / (1 + z**2 / n) for end in (-half, half))
-    return max(low, 0.0), min(high, 1.0)
+    found = binomtest(round(mean * n), n).proportion_ci(COVERAGE, "wilson")
+    return float(found.low), float(found.high)
 
 
 def _limits(config: Mapping[str, Any], task: Task, limit: float) -> Iterator[str]:

@@ -24,12 +24,13 @@ from lookhops.models.folder import (
     calibration_of,
     one_model,
     read_config,
+    task_in,
 )
 from lookhops.models.reference import Reference
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import Reading
 from lookhops.schema import located, read
-from lookhops.tasks import Calibration, Classification, Task, task_from_dict
+from lookhops.tasks import Calibration, Task
 from lookhops.tensor_files import unpack_tensors
 from lookhops.training.randomness import FINAL
 from lookhops.training.runs import run_key
@@ -114,8 +115,7 @@ def _load(folder: Path) -> Checkpoint:
     tensors, _ = unpack_tensors(content, path)
     data = config["data"]
     with located(str(folder / CONFIG)):
-        earlier = {"kind": Classification.kind, "class_names": data["class_names"]}
-        task = task_from_dict(config.get("task", earlier))
+        task = task_in(config)
         architecture = read(Architecture, config["architecture"])
         named = "encoding" in config
         encoding = Encoding.from_dict(config["encoding"]) if named else Encoding.unnamed(data)

@@ -24,7 +24,7 @@ from lookhops.models.records import Machine, RunRecord
 from lookhops.nn import Architecture
 from lookhops.options import Protocol
 from lookhops.schema import AtLeast, Count, LabelSize, NotNegative, Positive, read
-from lookhops.tasks import Calibration
+from lookhops.tasks import Calibration, Classification, Task, task_from_dict
 from lookhops.training.randomness import FINAL
 
 FORMAT = "lookhops-model-1"
@@ -190,3 +190,9 @@ def calibration_of(metrics: Mapping[str, Any], seed: int) -> Calibration:
     names = [name for name, value in each[0].items() if isinstance(value, float)]
     values = {name: [one.get(name) for one in each] for name in names}
     return {name: float(np.median(own)) for name, own in values.items() if None not in own}
+
+
+def task_in(config: Mapping[str, Any]) -> Task:
+    """What was asked of a model; folders that do not say were trained on classes."""
+    earlier = {"kind": Classification.kind, "class_names": config["data"]["class_names"]}
+    return task_from_dict(config.get("task", earlier))

@@ -26,6 +26,7 @@ from lookhops.options.protocol import (
     PAPER_SEEDS,
     PRECISIONS,
     Protocol,
+    SearchOptions,
     parse_seeds,
     parse_split,
     splits_in_words,
@@ -38,7 +39,6 @@ from lookhops.options.reading import (
     Reading,
     names_in,
 )
-from lookhops.options.search import SearchOptions
 
 __all__ = [
     "AS_USUAL",

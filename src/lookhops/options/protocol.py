@@ -154,3 +154,24 @@ def parse_seeds(text: str | int | Sequence[int], folds: int | None = None) -> tu
                 f"Seeds are a count or numbers with commas between, not {text!r}."
             ) from error
     return tuple(int(seed) for seed in text)
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How configurations are searched for.
+
+    Args:
+        trials: Configurations to try for each outer split; the first is the recommended model.
+        inner: Inner splits by whose validation parts configurations are judged.
+        stack: Configurations of one shape that are tried together, with other learning rates,
+            weight decays and dropouts each: on a GPU in one stack.
+        space: Options to tune and their values, where they are not the usual ones:
+            ``hidden=64,128/k=1..3/pool=none``.
+        time_limit: Seconds after which no configuration more is tried; by default none.
+    """
+
+    trials: int = option(50, least=1)
+    inner: int = option(3, least=1)
+    stack: int = option(5, least=1)
+    space: str | None = None
+    time_limit: float | None = option(None, least=0)

@@ -13,9 +13,15 @@ from lookhops.files import changing, write_text
 from lookhops.paired import Estimate
 from lookhops.paper.claims import CLAIMS, Answer, Verdict, judge
 from lookhops.paper.figures import FIGURE_MAKERS, save
-from lookhops.paper.reference import COST_DATASET, DATASETS, ROWS, best_published, rows_of
+from lookhops.paper.reference import (
+    COST_DATASET,
+    DATASETS,
+    QUICK_SEEDS,
+    ROWS,
+    best_published,
+    rows_of,
+)
 from lookhops.paper.side_by_side import datasets_in_order, make_tables
-from lookhops.paper.suites import QUICK_SEEDS
 from lookhops.tables import Table
 from lookhops.training import Protocol
 from lookhops.words import NONE, QUICK_MARK, counted, signed

@@ -23,6 +23,8 @@ SYMBOLS = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross
 #: Bars of different series differ by a light pattern too.
 PATTERN = {"fillmode": "overlay", "fgcolor": "var(--page)", "size": 6, "solidity": 0.18}
 PATTERNS = ("", "/", ".", "\\", "x", "-", "+")
+#: The line of what is perfect.
+DIAGONAL = {"color": "var(--muted)", "dash": "dot", "width": 1.5}
 #: The most classes that have their own colour.
 MOST_SERIES = len(SERIES_NAMES)
 

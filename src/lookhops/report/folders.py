@@ -24,10 +24,11 @@ from lookhops.models.folder import (
     PREDICTIONS,
     one_model,
     read_config,
+    task_in,
 )
 from lookhops.schema import located
 from lookhops.tables import with_formula
-from lookhops.tasks import Classification, Metric, Task, task_from_dict
+from lookhops.tasks import Classification, Metric, Task
 from lookhops.tasks.task import Head
 from lookhops.tune.record import Tuning, read_tuning
 
@@ -92,12 +93,6 @@ class ModelFolder:
     def task(self) -> Task:
         """What was asked."""
         return task_in(self.config)
-
-
-def task_in(config: Mapping[str, Any]) -> Task:
-    """What was asked of a model; folders that do not say were trained on classes."""
-    classes = config["data"]["class_names"]
-    return task_from_dict(config["task"]) if "task" in config else Classification(tuple(classes))
 
 
 def read_folder(path: Path) -> ModelFolder:

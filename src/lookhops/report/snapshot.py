@@ -18,8 +18,7 @@ from lookhops.experiments.keys import RunKey
 from lookhops.experiments.results import CellResult, Results, by_key
 from lookhops.experiments.rows import StoredRun, read_note, read_runs
 from lookhops.experiments.store import check_version, connect_to_read
-from lookhops.paper.reference import ROWS
-from lookhops.paper.suites import QUICK_EPOCHS, QUICK_GRAPHS
+from lookhops.paper.reference import QUICK_EPOCHS, QUICK_GRAPHS, ROWS
 from lookhops.report.folders import COLUMNS
 from lookhops.training import Protocol
 from lookhops.words import QUICK_MARK

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any, ClassVar
@@ -184,13 +184,12 @@ class SeveralTargets(Task):
 
     def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
         """The output of each head in the units of its target."""
-        return torch.cat(
-            [
-                head.task.in_units(output[..., head.channels], _part(fitted, head)).double()
-                for head in self.heads
-            ],
-            -1,
-        )
+
+        def own(head: Head, output: Tensor) -> Tensor:
+            known = None if fitted is None or head.fitted is None else fitted[..., head.fitted]
+            return head.task.in_units(output, known).double()
+
+        return self._side_by_side(own, output)
 
     def calibrate(self, output: Tensor, target: Tensor, unseen: Maybe = None) -> Calibration:
         """What each head's validation part says, under its name."""
@@ -203,23 +202,18 @@ class SeveralTargets(Task):
 
     def average(self, outputs: Sequence[Tensor]) -> Tensor:
         """The average of each head."""
-        return torch.cat(
-            [
-                head.task.average([one[..., head.channels] for one in outputs])
-                for head in self.heads
-            ],
-            -1,
-        )
+        return self._side_by_side(lambda head, *own: head.task.average(own), *outputs)
 
     def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
         """The answers of each head, in the places of its outputs."""
-        return torch.cat(
-            [
-                head.task.answers(output[..., head.channels], head.calibration(calibration))
-                for head in self.heads
-            ],
-            -1,
+        return self._side_by_side(
+            lambda head, own: head.task.answers(own, head.calibration(calibration)), output
         )
+
+    def _side_by_side(self, of: Callable[..., Tensor], *outputs: Tensor) -> Tensor:
+        """What each head makes of its channels, in their places."""
+        each = ((head, [one[..., head.channels] for one in outputs]) for head in self.heads)
+        return torch.cat([of(head, *own) for head, own in each], -1)
 
     def evaluate(
         self, output: Tensor, target: Tensor, calibration: Calibration | None = None
@@ -290,7 +284,3 @@ class SeveralTargets(Task):
             "" if value != value else task.label(value)
             for value, task in zip(target, self.tasks, strict=True)
         )
-
-
-def _part(fitted: Maybe, head: Head) -> Maybe:
-    return None if fitted is None or head.fitted is None else fitted[..., head.fitted]

@@ -10,11 +10,12 @@ from rich.markup import escape
 from rich.panel import Panel
 
 from lookhops.cli.shared.printing import grid, panel
+from lookhops.models.folder import task_in
 from lookhops.nn.registry import network_name
 from lookhops.options import splits_in_words
-from lookhops.tasks import Classification, Metric, Regression, SeveralTargets, Task, task_from_dict
+from lookhops.tasks import Classification, Metric, Regression, SeveralTargets
 from lookhops.tasks.several import Head
-from lookhops.words import counted, duration, short
+from lookhops.words import counted, duration, short, span
 
 #: More seeds than this have their own columns in config.json alone; more classes no matrix.
 SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 3, 5, 12
@@ -35,7 +36,7 @@ def model_panel(config: Mapping[str, Any]) -> Panel:
         several = len(seeds) > 1
         own = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
         head = "mean ± std" if several else f"seed {next(iter(seeds))}"
-        task = asked(config)
+        task = task_in(config)
         heads = list(task.heads) if isinstance(task, SeveralTargets) else []
         shown = [task.main] if heads else task.metrics
         scores = grid(
@@ -46,12 +47,6 @@ def model_panel(config: Mapping[str, Any]) -> Panel:
         confusion = [_confusion(config)] if "confusion" in config["metrics"] else []
         parts = [scores, *_target_tables(config, heads), *confusion, *parts]
     return panel(f"{config['data']['name']}: {network_name(config['architecture'])}", *parts)
-
-
-def asked(config: Mapping[str, Any]) -> Task:
-    """What a model was asked; older folders do not say, and have classes."""
-    earlier = {"kind": Classification.kind, "class_names": config["data"]["class_names"]}
-    return task_from_dict(config.get("task", earlier))
 
 
 def _target_tables(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator[RenderableType]:
@@ -111,7 +106,7 @@ def _confusion(config: Mapping[str, Any]) -> RenderableType:
 
 def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     epochs = list(config["epochs"].values())
-    length = f"{min(epochs)}" if min(epochs) == max(epochs) else f"{min(epochs)} to {max(epochs)}"
+    length = span(min(epochs), max(epochs))
     members = config["protocol"].get("members", 1)
     each = "" if len(epochs) == 1 else f"each of {len(epochs)} models"
     if members > 1:

@@ -8,6 +8,7 @@ import numpy as np
 
 from lookhops.arrays import Array
 from lookhops.report.charts import (
+    DIAGONAL,
     MOST_SERIES,
     Figure,
     axis,
@@ -30,7 +31,6 @@ DRAWN_BINS = 10
 #: Points of a drawn curve.
 POINTS = 200
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
-DIAGONAL = {"color": "var(--muted)", "dash": "dot", "width": 1.5}
 
 
 def confusion(counts: Array, names: Sequence[str], caption: str) -> Chart:

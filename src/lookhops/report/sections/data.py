@@ -22,7 +22,7 @@ from lookhops.report.charts import (
 )
 from lookhops.report.content import Block, Chart, Section
 from lookhops.tables import Table
-from lookhops.words import counted, percent
+from lookhops.words import counted, percent, span
 
 
 def data_section(name: str, about: Mapping[str, Any]) -> Section:
@@ -88,7 +88,7 @@ def sizes(about: Mapping[str, Any]) -> Chart:
     names = list(about["class_names"]) or ["graphs"]
     if len(counts) > MOST_SERIES:
         counts, names = [np.sum(counts, axis=0).tolist()], ["graphs"]
-    ranges = [_range(low, high) for low, high in pairwise(edges)]
+    ranges = [span(*np.ceil((low, high - 1)).astype(int)) for low, high in pairwise(edges)]
     drawn = [
         series(
             "bar",
@@ -115,8 +115,3 @@ def sizes(about: Mapping[str, Any]) -> Chart:
         f"n = {counted(about['graphs'], 'graph')}.",
         Table(("nodes", *names), rows),
     )
-
-
-def _range(low: float, high: float) -> str:
-    first, last = int(np.ceil(low)), int(np.ceil(high)) - 1
-    return f"{first:,}" if first >= last else f"{first:,} to {last:,}"

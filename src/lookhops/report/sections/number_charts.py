@@ -7,16 +7,15 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from lookhops.arrays import Array
-from lookhops.report.charts import axis, figure, interval, label, rounded, series
+from lookhops.report.charts import DIAGONAL, axis, figure, interval, label, rounded, series
 from lookhops.report.content import Chart
 from lookhops.tables import Table
-from lookhops.words import MINUS, counted
+from lookhops.words import MINUS, counted, span
 
 #: More points than this are too many to tell apart: a sample of them is drawn.
 MOST_POINTS = 2000
 #: Bars of the distribution of residuals; parts that graphs are sorted into.
 BARS, PARTS = 30, 6
-DIAGONAL = {"color": "var(--muted)", "dash": "dot", "width": 1.5}
 
 
 def number_charts(
@@ -112,7 +111,7 @@ def error_by_size(error: Array, nodes: Array, n: str) -> Chart:
         half = 1.96 * own.std() / np.sqrt(len(own))
         found.append((nodes[part].mean(), own.mean(), half, nodes[part], len(part)))
     size, mean, half = (np.array(column) for column in list(zip(*found, strict=True))[:3])
-    ranges = [_range(int(own.min()), int(own.max())) for *_, own, _ in found]
+    ranges = [span(int(own.min()), int(own.max())) for *_, own, _ in found]
     marks = series(
         "lines+markers",
         rounded(size),
@@ -143,10 +142,6 @@ def _parts(values: Array) -> Iterator[Array]:
     place = np.searchsorted(edges, values, side="left")
     for number in np.unique(place):
         yield np.flatnonzero(place == number)
-
-
-def _range(low: int, high: int) -> str:
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def _said(value: float) -> str:

@@ -16,7 +16,7 @@ from lookhops.tables import Table
 from lookhops.tasks import Classification
 from lookhops.tasks.metrics import confusion_matrix, interval, rates
 from lookhops.tasks.task import Head, Metric
-from lookhops.words import counted, percent
+from lookhops.words import counted, percent, span
 
 #: More seeds than this have no columns of their own.
 SHOWN_SEEDS = 5
@@ -29,8 +29,7 @@ def performance_section(model: ModelFolder) -> Section | None:
     if not metrics["seeds"]:
         return None
     tested = [metrics["seeds"][seed]["test_graphs"] for seed in metrics["seeds"]]
-    each = f"{tested[0]:,}" if len(set(tested)) == 1 else f"{min(tested):,} to {max(tested):,}"
-    n = f"n = {each} test graphs a seed, {counted(len(tested), 'seed')}"
+    n = f"n = {span(min(tested), max(tested))} test graphs a seed, {counted(len(tested), 'seed')}"
     heads = model.task.heads
     if len(heads) == 1:
         lead, charts = _target(model, heads[0], n)
@@ -151,7 +150,8 @@ def _of_classes(model: ModelFolder, head: Head, n: str) -> tuple[str, Sequence[C
     own = None if model.answers is None else model.answers.of(head)
     if own is not None and len(own):
         charts += ranking_curves(own.true, own.p, names, f"All seeds together, {n}")
-        temperature = _of_seeds(model, head, own, "temperature")
+        key, seeds = head.key("temperature"), metrics["seeds"]
+        temperature = np.array([seeds[str(seed)][key] for seed in own.seed.tolist()])
         errors = [
             metrics["summary"].get(head.key(name), {}).get("mean")
             for name in ("ece_before", "ece_after")
@@ -168,12 +168,6 @@ def _threshold(model: ModelFolder, head: Head) -> str:
         return ""
     ends = " to ".join(dict.fromkeys(f"{value:.2f}" for value in (min(known), max(known))))
     return f" It says {head.task.class_names[1]} from a probability of {ends}."
-
-
-def _of_seeds(model: ModelFolder, head: Head, answers: Answers, name: str) -> Array:
-    """What a metric is of each answer's seed, shape (n)."""
-    seeds = model.config["metrics"]["seeds"]
-    return np.array([seeds[str(seed)][head.key(name)] for seed in answers.seed.tolist()])
 
 
 def _intervals(model: ModelFolder, head: Head, answers: Answers) -> dict[str, list[float] | None]:
