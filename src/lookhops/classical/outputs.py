@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor
 from lookhops.arrays import Array
 from lookhops.datasets.splits import Split
 from lookhops.graphs import Graphs
-from lookhops.tasks import Classification, SeveralTargets, task_of
+from lookhops.tasks import Classification, task_of
 
 _LEAST = 1e-3
 
@@ -82,7 +82,7 @@ def answer_each(graphs: Graphs, split: Split, answer: Callable[[Question], Answe
     questions = list(questions_of(graphs, split))
     for question in questions:
         one_class = question.classes and len(np.unique(question.y[question.train])) < 2
-        own_val, own_test, found = (_only_class if one_class else answer)(question)
+        own_val, own_test, found = (answer_mean if one_class else answer)(question)
         val.append(own_val)
         test.append(own_test)
         prefix = f"{question.name}: " if len(questions) > 1 else ""
@@ -92,28 +92,25 @@ def answer_each(graphs: Graphs, split: Split, answer: Callable[[Question], Answe
     return Outputs({part: torch.from_numpy(rows).to(dtype) for part, rows in parts.items()}, chosen)
 
 
-def _only_class(question: Question) -> Answers:
-    """The class of the training part, whatever the graph."""
-    from sklearn.dummy import DummyClassifier
+def answer_mean(question: Question) -> Answers:
+    """The training part's mean, or its share of each class, whatever the graph."""
+    from sklearn.dummy import DummyClassifier, DummyRegressor
 
-    nothing = np.zeros((len(question.y), 1))
-    return *fit_and_answer(question, DummyClassifier(), nothing), {}
+    model = DummyClassifier() if question.classes else DummyRegressor()
+    return *fit_and_answer(question, model, np.zeros((len(question.y), 1))), {}
 
 
 def questions_of(graphs: Graphs, split: Split) -> Iterator[Question]:
     """Each target, in the order of a network's outputs."""
     task = task_of(graphs)
-    tasks: Sequence[Any] = task.tasks if isinstance(task, SeveralTargets) else [task]
-    names = task.names if isinstance(task, SeveralTargets) else [""]
     columns = task.targets(graphs).cpu().numpy().reshape(len(graphs), -1).T
     train, val, test = (part.cpu().numpy() for part in (split.train, split.val, split.test))
-    for name, own, y in zip(names, tasks, columns, strict=True):
-        classes = own.out_channels if isinstance(own, Classification) else 0
+    for head, y in zip(task.heads, columns, strict=True):
+        classes = head.task.out_channels if isinstance(head.task, Classification) else 0
         if classes:
             y = np.nan_to_num(y, nan=-1).astype(int)
-        question = Question(name, y, classes, train, val, test)
-        known = train[question.known(train)]
-        yield Question(name, y, classes, known, val, test)
+        question = Question(head.name, y, classes, train, val, test)
+        yield replace(question, train=train[question.known(train)])
 
 
 def fit_and_answer(question: Question, model: Any, rows: Any) -> tuple[Array, Array]:

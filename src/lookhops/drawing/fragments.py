@@ -9,9 +9,8 @@ import numpy as np
 
 from lookhops.arrays import Array
 from lookhops.drawing.palette import PAGE
-from lookhops.drawing.sketch import sketch
-from lookhops.drawing.svg import templates
-from lookhops.words import visible
+from lookhops.drawing.sketch import DrawnGraph, sketch
+from lookhops.drawing.svg import fill_in
 
 #: Width and height of the whole that a molecule's part is cut out of, and of any other picture.
 WHOLE, SIZE = (480, 320), (200, 140)
@@ -44,12 +43,9 @@ class Fragment:
         cls, names: Sequence[str], edges: Array, nodes: Array, centre: int, smiles: str | None
     ) -> Fragment:
         """Some nodes of a graph, given its names and edges and the number of the middle one."""
-        number = np.full(len(names), -1)
-        number[nodes] = np.arange(len(nodes))
-        own = number[edges].reshape(-1, 2)
-        own = own[(own >= 0).all(1)]
-        kept = [names[node] for node in nodes.tolist()]
-        return cls(kept, own, nodes, int(number[centre]), smiles, edges, len(names))
+        own, _ = DrawnGraph(edges).edges_among(nodes, len(names))
+        kept, middle = [names[node] for node in nodes.tolist()], nodes.tolist().index(centre)
+        return cls(kept, own, nodes, middle, smiles, edges, len(names))
 
 
 def fragment_smiles(fragment: Fragment) -> str | None:
@@ -87,22 +83,18 @@ def draw_fragment(fragment: Fragment, words: str, styled: bool = True) -> str:
     low, high = place.min(0) - margin, place.max(0) + margin
     box = np.maximum(high - low, (6 * drawn.radius, 4 * drawn.radius))
     low = (low + high - box) / 2
-    made = (
-        templates()
-        .get_template("fragment.svg")
-        .render(
-            box=" ".join(f"{value:.1f}" for value in (*low, *box)),
-            height=round(min(140.0, 200 * box[1] / box[0])),
-            words=words,
-            styled=styled,
-            page=PAGE,
-            molecule=drawn.molecule,
-            shapes=shapes,
-            radius=f"{drawn.radius:.1f}",
-            nodes=[
-                {"x": f"{x:.1f}", "y": f"{y:.1f}", "name": name, "centre": i == fragment.centre}
-                for i, ((x, y), name) in enumerate(zip(place.tolist(), fragment.names, strict=True))
-            ],
-        )
+    return fill_in(
+        "fragment.svg",
+        drawn,
+        box=" ".join(f"{value:.1f}" for value in (*low, *box)),
+        height=round(min(140.0, 200 * box[1] / box[0])),
+        words=words,
+        styled=styled,
+        page=PAGE,
+        molecule=drawn.molecule,
+        shapes=shapes,
+        nodes=[
+            {"x": f"{x:.1f}", "y": f"{y:.1f}", "name": name, "centre": i == fragment.centre}
+            for i, ((x, y), name) in enumerate(zip(place.tolist(), fragment.names, strict=True))
+        ],
     )
-    return visible(made)

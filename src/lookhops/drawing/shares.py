@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,8 @@ from lookhops.arrays import Array
 from lookhops.drawing.layout import fit, layout
 from lookhops.drawing.palette import PAGE
 from lookhops.drawing.sketch import DrawnGraph, Sketch, sketch
-from lookhops.drawing.svg import templates
-from lookhops.words import counted, short, signed, visible
+from lookhops.drawing.svg import fill_in
+from lookhops.words import counted, short, signed
 
 #: Width and height of a picture, and of the small one of a whole large graph.
 SIZE, OVERVIEW = (480, 320), (150, 110)
@@ -112,29 +113,24 @@ def draw_shares(
         nodes = graph.what_matters()
         shown, overview = graph.part(nodes), _overview(graph, nodes, limit)
     drawn = sketch(len(shown.node), shown.edges, shown.smiles, *SIZE)
-    made = (
-        templates()
-        .get_template("shares.svg")
-        .render(
-            size=SIZE,
-            styled=styled,
-            words=words or " ".join((head, *lines)),
-            page=PAGE,
-            head=short(head, HEAD),
-            full_head=head,
-            lines=[line for text in lines for line in wrapped(text)],
-            unit=short(unit, UNIT),
-            ends=(written(-limit), written(limit)),
-            drawn=drawn,
-            radius=f"{drawn.radius:.1f}",
-            nodes=_nodes(shown, drawn, limit),
-            edges=_edges(shown, drawn, limit),
-            overview=overview,
-            numbered=not (drawn.molecule or overview) and drawn.radius >= NUMBERED,
-            overview_size=OVERVIEW,
-        )
+    return fill_in(
+        "shares.svg",
+        drawn,
+        size=SIZE,
+        styled=styled,
+        words=words or " ".join((head, *lines)),
+        page=PAGE,
+        head=short(head, HEAD),
+        full_head=head,
+        lines=[line for text in lines for line in wrapped(text)],
+        unit=short(unit, UNIT),
+        ends=(written(-limit), written(limit)),
+        nodes=_nodes(shown, drawn, limit),
+        edges=_edges(shown, drawn, limit),
+        overview=overview,
+        numbered=not (drawn.molecule or overview) and drawn.radius >= NUMBERED,
+        overview_size=OVERVIEW,
     )
-    return visible(made)  # names with control characters would make it no XML
 
 
 def written(value: float) -> str:
@@ -145,13 +141,8 @@ def written(value: float) -> str:
 
 def wrapped(text: str, width: int = LINE) -> list[str]:
     """A text in lines of at most so many characters, broken between words."""
-    lines: list[str] = []
-    for word in text.split():
-        if lines and len(lines[-1]) + 1 + len(word) <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return lines
+    plain = " ".join(text.split())
+    return wrap(plain, width, break_long_words=False, break_on_hyphens=False)
 
 
 def _nodes(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, Any]]:

@@ -100,26 +100,27 @@ def _render(template: str, graph: LayeredGraph, size: tuple[int, int], **texts: 
         }
         for number, (x, y) in enumerate(drawn.place.tolist())
     ]
-    made = (
-        templates()
-        .get_template(template)
-        .render(
-            width=size[0],
-            height=size[1],
-            drawn=drawn,
-            radius=f"{drawn.radius:.1f}",
-            nodes=nodes,
-            shapes=graph.shapes(drawn),
-            layers=len(graph.scores),
-            **texts,
-        )
+    return fill_in(
+        template,
+        drawn,
+        width=size[0],
+        height=size[1],
+        nodes=nodes,
+        shapes=graph.shapes(drawn),
+        layers=len(graph.scores),
+        **texts,
     )
+
+
+def fill_in(template: str, drawn: Sketch, **parts: Any) -> str:
+    """A picture from its template."""
+    radius = f"{drawn.radius:.1f}"
+    made = _templates().get_template(template).render(drawn=drawn, radius=radius, **parts)
     return visible(made)  # names with control characters would make it no XML
 
 
 @cache
-def templates() -> Environment:
-    """The pictures' templates."""
+def _templates() -> Environment:
     found = templates_of("lookhops.drawing", keep_trailing_newline=True)
     found.filters["e"] = escape
     known = {"INK": INK, "FAINT": FAINT, "faded": ' opacity="0.18"', "score_colour": score_colour}

@@ -71,7 +71,8 @@ def _cell(results: Results, row: Row, dataset: str, records: list[dict[str, Any]
     record: dict[str, Any] = {"row": row.slug, "dataset": dataset}
     lines = [_accuracy(mine, "**")]
     if mine is not None:
-        record |= {**_mean_std(mine), "seeds": len(mine.seeds)}
+        mean, std = mine.mean_std()
+        record |= {"mean": mean, "std": std, "seeds": len(mine.seeds)}
     if theirs is not None:
         lines.append(plus_minus(theirs))
         record |= {"paper_mean": theirs[0], "paper_std": theirs[1]}
@@ -90,10 +91,6 @@ def _accuracy(cell: CellResult | None, bold: str = "") -> str:
     if cell is None:
         return NONE
     return f"{bold}{plus_minus(cell.mean_std(), len(cell.seeds))}{bold}"
-
-
-def _mean_std(cell: CellResult) -> dict[str, float]:
-    return dict(zip(("mean", "std"), cell.mean_std(), strict=True))
 
 
 def _cost(results: Results, row: Row, records: list[dict[str, Any]]) -> list[list[str]]:

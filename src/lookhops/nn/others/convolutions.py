@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from inspect import Parameter
@@ -82,7 +81,7 @@ class OtherConvolution:
             pairs = 2 if self.kind.__name__ == "EdgeConv" else 1  # it reads both ends of an edge
             given["nn"] = _mlp(pairs * start, out_channels)
         self.name.check_needed(self.kind, given)
-        layer = self._told(lambda: self.kind(**given))
+        layer: Any = self.name.attempt(lambda: self.kind(**given))
         if not widens:
             layer.widen = nn.Linear(in_channels, out_channels)
             layer.register_forward_pre_hook(_widened)
@@ -99,7 +98,7 @@ class OtherConvolution:
             told["edge_attr"] = torch.ones(6, edge_channels)
         layer.eval()
         with torch.no_grad():
-            found = self._told(
+            found = self.name.attempt(
                 lambda: layer(x, torch.stack((source, target)), **told),
                 NEEDS_EDGES if self.reads_edges and edge_channels is None else None,
             )
@@ -108,19 +107,6 @@ class OtherConvolution:
         if not is_features or not found.is_floating_point():
             self.name.refuse("does not give a row of features for each node.")
         return found.shape[1]
-
-    def _told(self, attempt: Callable[[], Any], why: str | None = None) -> Any:
-        """What an attempt gives; why it failed, or what the class says, in a sentence."""
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                return attempt()
-        except LookHopsError:
-            raise
-        except Exception as error:
-            said = [*str(error).strip().splitlines(), "a check of its own fails"][0]
-            said = f"does not work so: {said.partition('. ')[0].rstrip('.')}."
-            raise LookHopsError(f"pyg:{self.name.layer} {why or said}") from error
 
 
 class OtherEdgeConvolution(OtherConvolution):

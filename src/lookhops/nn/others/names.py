@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import Parameter
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from lookhops.errors import LookHopsError
+
+T = TypeVar("T")
 
 #: Prefixes of names, and what they stand for.
 PACKAGES = {"pyg": "PyTorch Geometric", "tgp": "torch-geometric-pool"}
@@ -57,6 +60,19 @@ class OtherName:
     def refuse(self, why: str) -> NoReturn:
         """Say why this layer cannot be had."""
         raise LookHopsError(f"{self.package}:{self.layer} {why}")
+
+    def attempt(self, make: Callable[[], T], why: str | None = None) -> T:
+        """What is made; why that failed, or what the library says, in a sentence."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return make()
+        except LookHopsError:
+            raise
+        except Exception as error:
+            said = [*str(error).strip().splitlines(), "a check of its own fails"][0]
+            said = f"does not work so: {said.partition('. ')[0].rstrip('.')}."
+            raise LookHopsError(f"{self.package}:{self.layer} {why or said}") from error
 
     def find(self, table: Mapping[str, Any], what: str) -> Any:
         """The layer in a table of its library, or a sentence that names the nearest."""

@@ -91,10 +91,7 @@ class OtherPooling(Pooling):
         x = made.x.index_select(0, order)
         adjacency = Adjacency.of(number[made.edge_index], len(order), made.weight)
         below = replace(level, x=x, adjacency=adjacency, graph=batch, place=place)
-        # Of the edges that another library made nothing is told.
-        below = replace(
-            below, alive=None, edge_alive=None, segments=None, edges=None, edge_now=None
-        )
+        below = replace(below, alive=None, edge_alive=None, segments=None)
         below = replace(below, edges=None, edge_now=None)  # new edges, of which nothing is told
         return below, _decision(made, stays, level)
 
@@ -149,19 +146,10 @@ class MakeOtherPooling:
             if argument in known:
                 given.setdefault(argument, value)
         self.name.check_needed(self.kind, given)
-        try:
-            made = OtherPooling(channels, ratio, self.kind(**given), self.call)
-            made.eval()
-            with torch.no_grad():
-                made.pool(_small_level(channels))
-        except LookHopsError:
-            raise
-        except Exception as error:
-            said = [*str(error).strip().splitlines(), "a check of its own fails"][0]
-            said = said.partition(". ")[0].rstrip(".")
-            raise LookHopsError(
-                f"{self.name.package}:{self.name.layer} does not work so: {said}."
-            ) from error
+        layer = self.name.attempt(lambda: self.kind(**given))
+        made = OtherPooling(channels, ratio, layer, self.call).eval()
+        with torch.no_grad():
+            self.name.attempt(lambda: made.pool(_small_level(channels)))
         return made.train()
 
 
