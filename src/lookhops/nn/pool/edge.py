@@ -110,7 +110,7 @@ class Edge(Pooling):
         gate = gate.scatter(0, torch.minimum(source, target), score.index_select(0, taken))
         score = gate.index_select(0, cluster)
         row, number = node, cluster
-        if not masked:  # of the nodes that stay alone
+        if not masked and level.alive is None:  # of the nodes that stay alone
             row = level.rows(stays)
             number = (stays.cumsum(0) - 1).index_select(0, cluster)
             partner, gate = partner.index_select(0, row), gate.index_select(0, row)
@@ -121,8 +121,8 @@ class Edge(Pooling):
         there = torch.stack((alone, alone & (partner > row)), dim=1)
         merged_x = _Merge.apply(x.flatten(0, -2), gate.to(x.dtype), member, there, number)
         pooled = Pooled(score, stays, edge, merged_x.view(*x.shape[:-2], -1, x.shape[-1]), merged)
-        number = _numbers(order, counts, adjacency.present)
-        return replace(pooled, cluster=cluster, edge_cluster=number), order, counts
+        went = None if level.edges is None else _numbers(order, counts, adjacency.present)
+        return replace(pooled, cluster=cluster, edge_cluster=went), order, counts
 
     def extra_repr(self) -> str:
         """Channels, as printing the module shows them."""
