@@ -185,7 +185,9 @@ def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
         rows += [("duplicates", f"{found['duplicates']:,}", other)]
         rows += [(key, f"{found[key]:,}") for key in ("salts", "mixtures")]
     if about["skipped_rows"]:
-        rows.append(("skipped rows", f"{about['skipped_rows']:,}", _reasons(graphs)))
+        reasons = [f"{one.id}: {one.reason}" for one in graphs.skipped[:3]]
+        reasons += ["..."] if len(graphs.skipped) > 3 else []
+        rows.append(("skipped rows", f"{about['skipped_rows']:,}", escape("; ".join(reasons))))
     if about["columns"]:
         rows.append(("columns", f"{len(about['columns'])}", escape(", ".join(about["columns"]))))
     parts = [grid(rows, columns=("", "right bold", "wrap dim"))]
@@ -222,12 +224,6 @@ def _some(names: Sequence[str], most: int = 24) -> str:
     if len(names) > most:
         names = [*names[: most - 2], "...", names[-1]]
     return escape(", ".join(names))
-
-
-def _reasons(graphs: Graphs) -> str:
-    """Why rows were skipped: the first few."""
-    shown = [f"{one.id}: {one.reason}" for one in graphs.skipped[:3]]
-    return escape("; ".join([*shown, "..."] if len(graphs.skipped) > 3 else shown))
 
 
 def _features(about: dict[str, Any]) -> str:

@@ -78,7 +78,10 @@ def _parse_fast(text: bytes, kind: type[np.generic], columns: int) -> np.ndarray
     """The numbers in one call; none where a row is not as it should be."""
     separators = text.translate(None, _NUMBER_BYTES) + b"\n"
     rows = len(separators) // columns
-    if separators != (b"," * (columns - 1) + b"\n") * rows or _has_lone_sign(text):
+    if separators != (b"," * (columns - 1) + b"\n") * rows:
+        return None
+    # Most files have no sign at all, which is seen much faster than a search ends.
+    if (b"-" in text or b"+" in text) and _LONE_SIGN.search(text):
         return None
     try:
         with warnings.catch_warnings():
@@ -89,11 +92,6 @@ def _parse_fast(text: bytes, kind: type[np.generic], columns: int) -> np.ndarray
     if values.size != rows * columns or not np.isfinite(values).all():
         return None
     return values.reshape(rows, columns)
-
-
-def _has_lone_sign(text: bytes) -> bool:
-    # Most files have no sign at all, which is seen much faster than a search ends.
-    return (b"-" in text or b"+" in text) and _LONE_SIGN.search(text) is not None
 
 
 def _parse_slowly(

@@ -97,7 +97,9 @@ def connected(ray: ModuleType, address: str | None) -> Iterator[None]:
     if address is None:
         options["include_dashboard"] = False
     try:
-        _knock(address)
+        # Fail at once where nobody listens: Ray itself would try for many minutes.
+        if found := re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", address or ""):
+            socket.create_connection((found[1], int(found[2])), timeout=10).close()
         ray.init(address=address, **options)
     except (OSError, ValueError, RuntimeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -109,13 +111,6 @@ def connected(ray: ModuleType, address: str | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-
-
-def _knock(address: str | None) -> None:
-    """Fail at once where nobody listens: Ray itself would try for many minutes."""
-    found = re.fullmatch(r"(?:ray://)?([^/]+):(\d+)", address or "")
-    if found:
-        socket.create_connection((found[1], int(found[2])), timeout=10).close()
 
 
 def _check_resources(ray: ModuleType, cpus: float, gpus: float) -> None:

@@ -20,7 +20,7 @@ from lookhops.models.saving import Trained, save_model
 from lookhops.models.settings import difference, settings_of
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import Protocol
-from lookhops.tasks import Task, task_of
+from lookhops.tasks import task_of
 from lookhops.training.runs import NotFinite, Progress, Run
 from lookhops.training.setting import choose_device, draw_splits
 from lookhops.training.trainer import train, train_on_all
@@ -71,7 +71,9 @@ def train_into(
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
     task = task_of(graphs, protocol.class_weights, protocol.loss, threshold)
     plan = draw_splits(graphs, task, protocol, splits)
-    _check_network(graphs, architecture, task)
+    told = Encoding.fit(graphs, architecture.reads_edges)
+    # An architecture that cannot be says so before anything is written.
+    GraphNetwork.from_architecture(told.width, task.out_channels, architecture, **told.sizes)
     settings = settings_of(graphs, architecture, plan.protocol, plan.splits) | {"final": final}
     _check_same(settings, workers)
     state = ResumeState(folder, settings, save_every)
@@ -86,12 +88,6 @@ def train_into(
     if trained.stopped:
         raise trained.stopped
     return config
-
-
-def _check_network(graphs: Graphs, architecture: Architecture, task: Task) -> None:
-    """An architecture that cannot be says so before anything is written."""
-    told = Encoding.fit(graphs, architecture.reads_edges)
-    GraphNetwork.from_architecture(told.width, task.out_channels, architecture, **told.sizes)
 
 
 def _train(

@@ -41,7 +41,11 @@ class Bins:
         """The bin of each value, int64, same shape (n, a)."""
         columns = []
         for column, edges in zip(attributes.T.contiguous(), self.edges, strict=True):
-            number = _not_above(edges.to(column), column)
+            known = edges.to(column)  # the bin is how many of these are not above the value
+            if torch.compiler.is_exporting():
+                number = (known <= column[:, None]).sum(1)
+            else:
+                number = torch.bucketize(column, known, right=True)
             columns.append(torch.where(column.isnan(), len(edges) + 1, number))
         return torch.stack(columns, 1) if columns else attributes.long()
 
@@ -54,10 +58,3 @@ class Bins:
     def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Bins:
         """The bins that :meth:`tensors` gave."""
         return cls(tensors["edges"].split(tensors["sizes"].tolist()))
-
-
-def _not_above(edges: Tensor, column: Tensor) -> Tensor:
-    """How many edges are not above each value."""
-    if torch.compiler.is_exporting():
-        return (edges <= column[:, None]).sum(1)
-    return torch.bucketize(column, edges, right=True)

@@ -236,7 +236,8 @@ class GraphNetwork(nn.Module):
             key: As for :meth:`forward`.
         """
         if self.training and key is None and (self._drops or self.readings):
-            key = _drawn_key(level.x)
+            most, members = torch.iinfo(torch.int64).max, level.x.shape[:-2]
+            key = torch.randint(0, most, members, device=level.x.device)
         level, total, decisions = self.look(level, masked, key)
         return self.answer(total, level.whole, key), decisions
 
@@ -321,8 +322,3 @@ def _further_poolings(first: Pooling, layers: int) -> int:
     if first.uses_anchors:
         return layers - 1
     return 0 if first.shared else max(layers - 2, 0)
-
-
-def _drawn_key(x: Tensor) -> Tensor:
-    """A key for each member, from PyTorch's default generator."""
-    return torch.randint(0, torch.iinfo(torch.int64).max, x.shape[:-2], device=x.device)

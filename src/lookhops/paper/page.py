@@ -81,7 +81,9 @@ def _write_page(
     mark = QUICK_MARK if results.quick else ""
     parts = [_head(results, mark)]
     if whole:
-        parts.append(_in_short(results, verdicts, mark))
+        rows = "\n".join(f"| {v.claim.title} | **{v.said}** |" for v in verdicts)
+        short = f"| the paper's claim | with our runs |\n| --- | --- |\n{rows}\n"
+        parts.append(f"## In short{mark}\n\n{short}\n{_reached(results)}")
     for table in made:
         note = f"{table.note}\n\n" if table.note else ""
         text = f"## {table.title}{mark}\n\n{table.markdown()}\n{note}"
@@ -180,13 +182,6 @@ def _figure(name: str, results: Results, folder: Path, paths: list[Path], headin
 
 
 # -------------------------------------------------------------------- claims
-
-
-def _in_short(results: Results, verdicts: Sequence[Verdict], mark: str) -> str:
-    """The answer to each claim, for who reads no further."""
-    rows = "\n".join(f"| {v.claim.title} | **{v.said}** |" for v in verdicts)
-    table = f"| the paper's claim | with our runs |\n| --- | --- |\n{rows}\n"
-    return f"## In short{mark}\n\n{table}\n{_reached(results)}"
 
 
 def _verdict(verdict: Verdict, results: Results) -> str:

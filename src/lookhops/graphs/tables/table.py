@@ -13,11 +13,6 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs.column_finder import listed
 
 
-def row_number(row: int) -> str:
-    """How a row is called that has no line in a file."""
-    return f"row {row} (from 0)"
-
-
 @dataclass(frozen=True, eq=False)
 class Table:
     """A table and how to speak of it.
@@ -30,7 +25,7 @@ class Table:
 
     origin: str
     frame: pd.DataFrame
-    where: Callable[[int], str] = row_number
+    where: Callable[[int], str] = "row {} (from 0)".format
 
     @property
     def names(self) -> list[str]:

@@ -20,7 +20,7 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.estimators.columns import ONE
 from lookhops.nn import GraphNetwork
-from lookhops.options import RECOMMENDED, Architecture, Protocol, options_of
+from lookhops.options import RECOMMENDED, Protocol, options_of
 from lookhops.tasks import task_of
 from lookhops.training.inference import Ensemble
 from lookhops.training.setting import choose_device
@@ -58,7 +58,8 @@ class GraphEstimator(BaseEstimator, _Options):
         generator = check_random_state(self.random_state)
         train_part, val_part = _hold_out(codes, self.validation_fraction, generator)
         seed = int(generator.randint(2**31 - 1))
-        architecture = self._architecture()
+        options = {own.name: getattr(self, own.name) for own in _NETWORK}
+        architecture = replace(RECOMMENDED, **options)
         chosen = {own.name: getattr(self, own.name) for own in _TRAINING if hasattr(self, own.name)}
         protocol = Protocol((seed,), **chosen)
         part = Split(train_part, val_part, val_part)
@@ -114,9 +115,6 @@ class GraphEstimator(BaseEstimator, _Options):
             )
             for head in self._task.heads
         }
-
-    def _architecture(self) -> Architecture:
-        return replace(RECOMMENDED, **{own.name: getattr(self, own.name) for own in _NETWORK})
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

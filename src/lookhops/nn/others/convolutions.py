@@ -79,7 +79,8 @@ class OtherConvolution:
                 self.name.refuse(NEEDS_EDGES)
         if "nn" in known and "in_channels" not in known:
             pairs = 2 if self.kind.__name__ == "EdgeConv" else 1  # it reads both ends of an edge
-            given["nn"] = _mlp(pairs * start, out_channels)
+            first, second = ((pairs * start, out_channels), (out_channels, out_channels))
+            given["nn"] = nn.Sequential(nn.Linear(*first), nn.ReLU(), nn.Linear(*second))
         self.name.check_needed(self.kind, given)
         layer: Any = self.name.attempt(lambda: self.kind(**given))
         if not widens:
@@ -158,12 +159,6 @@ def _check_takes(name: OtherName, kind: type[nn.Module]) -> set[str]:
     if needed != ["x", "edge_index"]:
         name.refuse("is not called with node features and edges.")
     return {argument.name for argument in own}
-
-
-def _mlp(in_channels: int, out_channels: int) -> nn.Module:
-    """The network that GIN's kind of layer is made around: two dense layers."""
-    hidden = nn.Linear(in_channels, out_channels)
-    return nn.Sequential(hidden, nn.ReLU(), nn.Linear(out_channels, out_channels))
 
 
 def _widened(layer: nn.Module, given: tuple[Any, ...]) -> tuple[Any, ...]:

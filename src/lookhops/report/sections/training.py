@@ -12,7 +12,7 @@ from lookhops.report.charts import Figure, axis, figure, rounded, series
 from lookhops.report.content import Block, Chart, Note, Section
 from lookhops.report.folders import ModelFolder
 from lookhops.tables import Table
-from lookhops.tasks import TASKS, Metric
+from lookhops.tasks import TASKS
 from lookhops.words import agreeing, counted, duration
 
 #: Of each seed, the columns of its epochs.
@@ -63,7 +63,9 @@ def training_charts(
         title: Said first in the captions.
         others: Of the other members, by seed and member.
     """
-    metric = _watched(history)
+    columns, mains = next(iter(history.values())), (task.main for task in TASKS.values())
+    # The main metric that was measured after each epoch; none where that is the loss.
+    metric = next((main for main in mains if f"val_{main.name}" in columns), None)
     rows = []
     for seed, columns in history.items():
         i = max(best[seed], 1) - 1
@@ -88,13 +90,6 @@ def training_charts(
         shown = f"{title}{name} on the validation graphs{per_cent}. {each}"
         charts.append(Chart(drawn, f"Validation {metric.title} {over}.", shown, table))
     return charts
-
-
-def _watched(history: History) -> Metric | None:
-    """The main metric that was measured after each epoch; none where that is the loss."""
-    columns = next(iter(history.values()))
-    mains = [task.main for task in TASKS.values()]
-    return next((main for main in mains if f"val_{main.name}" in columns), None)
 
 
 def curves(

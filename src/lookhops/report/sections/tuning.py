@@ -16,7 +16,7 @@ from lookhops.report.charts import (
 )
 from lookhops.report.content import Block, Chart, Folded, Section, Tile
 from lookhops.tables import Table
-from lookhops.tune.record import SearchRecord, Tried, Tuning
+from lookhops.tune.record import SearchRecord, Tuning
 from lookhops.words import between, counted, duration, p_said, signed
 
 #: How many of the best configurations are listed.
@@ -85,16 +85,15 @@ def best_table(found: Tuning) -> Table:
             one.name,
         )
         for search in found.searches
-        for one in _ranked(search, main.higher_is_better)[:LISTED]
+        for one in sorted(
+            (one for one in search.tried if one.value is not None),
+            key=lambda one: one.value or 0.0,
+            reverse=main.higher_is_better,
+        )[:LISTED]
     ]
     head = ("split", f"validation {main.title}", "on inner splits", "epochs", "configuration")
     note = f"The {LISTED} best configurations of each search, as `lookhops compare` takes them"
     return Table(head, rows, note)
-
-
-def _ranked(search: SearchRecord, higher_is_better: bool) -> list[Tried]:
-    known = [one for one in search.tried if one.value is not None]
-    return sorted(known, key=lambda one: one.value or 0.0, reverse=higher_is_better)
 
 
 def _gain_chart(found: Tuning) -> Iterator[Chart]:
