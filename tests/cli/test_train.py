@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from contextlib import nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,7 +31,9 @@ def test_it_begins_with_the_recommended_network(lookhops, tmp_path):
     assert code == 0, err
     config = json.loads((tmp_path / "m" / "config.json").read_text())
     assert config["architecture"] == asdict(RECOMMENDED)
-    assert LookHopsClassifier()._architecture() == RECOMMENDED
+    defaults = LookHopsClassifier().get_params()
+    network = {own.name: getattr(RECOMMENDED, own.name) for own in fields(RECOMMENDED)}
+    assert {name: defaults[name] for name in network} == network
 
 
 def test_the_table_says_it_all(lookhops, tmp_path):

@@ -75,6 +75,13 @@ def test_arrays_are_ranked_as_tensors(elements, step, ratio, masked):
     assert arrays[0][arrays[1]].tolist() == order[kept].tolist()
 
 
+def test_near_ties_are_put_in_order_beside_segments_where_nothing_counts():
+    score = torch.tensor([0.9, 0.5, 0.5 + 1e-6])
+    segment, alive = torch.tensor([0, 1, 1]), torch.tensor([False, True, True])
+    order, kept = top_of_each(score, segment, 2, 0.5, alive)
+    assert order[kept].tolist() == [1]
+
+
 def test_what_does_not_count_is_never_kept():
     score, alive = torch.tensor([1.0, -torch.inf]), torch.tensor([False, True])
     order, kept = top_of_each(score, torch.zeros(2, dtype=torch.long), 1, 1.0, alive)

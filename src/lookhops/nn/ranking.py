@@ -113,7 +113,7 @@ def top_arrays(
         near = value >= np.repeat(cut - reach, lengths)
         near &= value <= np.repeat(cut + reach, lengths)
         place = np.flatnonzero(near if alive is None else near & alive[order])
-        if len(place) > len(filled):  # others beside the cuts themselves
+        if len(place) > np.count_nonzero(count):  # others beside the cuts themselves
             same = order[place]
             order[place] = same[np.lexsort((same, segment[same]))]
     return order, np.arange(len(order)) < np.repeat(end, length)

@@ -17,7 +17,9 @@ class Softmax(torch.autograd.Function):
     def forward(ctx, score, row_ptr, counts, value):
         """One kernel over rows; value has no gradient."""
         share = torch.zeros_like(score)
-        _launch(_softmax_kernel, row_ptr, score.contiguous(), counts, value, share)
+        grid, sizes = _blocks_of(row_ptr)
+        given = (row_ptr, score.contiguous(), counts, value)
+        _softmax_kernel[grid](*given, share, **sizes)
         ctx.save_for_backward(share, row_ptr)
         return share
 
@@ -26,13 +28,15 @@ class Softmax(torch.autograd.Function):
         """One kernel over rows."""
         share, row_ptr = ctx.saved_tensors
         grad_score = torch.zeros_like(share)
-        _launch(_softmax_backward_kernel, row_ptr, share, grad.contiguous(), grad_score)
+        grid, sizes = _blocks_of(row_ptr)
+        _softmax_backward_kernel[grid](row_ptr, share, grad.contiguous(), grad_score, **sizes)
         return grad_score, None, None, None
 
 
-def _launch(kernel, row_ptr, *given):
+def _blocks_of(row_ptr):
+    """The grid and the sizes of programs that each take some rows."""
     rows = row_ptr.numel() - 1
-    kernel[(triton.cdiv(rows, BLOCK),)](row_ptr, *given, rows, BLOCK=BLOCK, num_warps=2)
+    return (triton.cdiv(rows, BLOCK),), {"rows": rows, "BLOCK": BLOCK, "num_warps": 2}
 
 
 if triton is not None:
