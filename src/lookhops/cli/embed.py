@@ -10,14 +10,7 @@ import typer
 from lookhops.cli.shared.parameters import Plugins, with_options
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
-from lookhops.cli.shared.streaming import (
-    Streaming,
-    growing,
-    opened,
-    part_size,
-    parts_at_once,
-    work_through,
-)
+from lookhops.cli.shared.streaming import Streaming, growing, opened, work_through_here
 from lookhops.errors import LookHopsError
 from lookhops.words import counted
 
@@ -72,10 +65,8 @@ def embed(
         made_by = [config["weights_sha256"], seed, bits, source, stream.head]
         kinds = (".parquet", ".csv", ".npy")
         with growing(output, kinds, stream, made_by, streaming.resume) as file, warnings_as_lines():
-            size, many = part_size(stream, predictor.device), parts_at_once(predictor.device)
-            done = work_through(
-                stream, size, lambda p: predictor.embed(p.graphs, seed, bits), write, many
-            )
+            vectors, here = predictor.embed, predictor.device
+            done = work_through_here(stream, here, lambda p: vectors(p.graphs, seed, bits), write)
         print_line(f"{output}: {counted(done, 'graph')}", err)
         if not predictor.models[seed].convs and not bits:
             warn("the model has no layers to read out, and no bits were asked for")

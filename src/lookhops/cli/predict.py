@@ -19,8 +19,8 @@ from lookhops.cli.shared.streaming import (
     growing,
     opened,
     part_size,
-    parts_at_once,
     work_through,
+    work_through_here,
 )
 from lookhops.errors import LookHopsError
 from lookhops.options import option
@@ -99,17 +99,15 @@ def _answer(
     stream: Stream, predictor: Predictor, device: str, streaming: Prediction, told: Told
 ) -> None:
     """Answer all parts of a stream, here or on a cluster."""
-    size = part_size(stream, predictor.device)
     if streaming.ray is None:
-        at_once = parts_at_once(predictor.device)
-        answer = predictor.predict
-        work_through(stream, size, lambda p: answer(p.graphs, told.coverage), told.write, at_once)
+        answer, here = predictor.predict, predictor.device
+        work_through_here(stream, here, lambda p: answer(p.graphs, told.coverage), told.write)
         return
     from lookhops.experiments.ray_prediction import RayAnswers
 
     folder, cluster = predictor.checkpoint.folder, (streaming.ray, streaming.address)
     answered = RayAnswers(stream, folder, device, told.coverage, *cluster)
-    work_through(answered, size, answered.answer, told.write)
+    work_through(answered, part_size(stream, predictor.device), answered.answer, told.write)
 
 
 @dataclass

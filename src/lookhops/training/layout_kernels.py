@@ -42,52 +42,26 @@ def lay_out(
     shifts, totals = new(3, members * size), new(members)
     new_ptr, column, row = (new(n, dtype=torch.int) for n in (slots + 1, edges, edges))
     edge = new(edges)
-    several = {"MEMBERS": triton.next_power_of_2(members), "num_warps": 4}
+    tables, found = (node_ptr, row_ptr, first_node), (segments, shifts, totals)
+    sizes = {"SIZE": triton.next_power_of_2(size), "num_warps": 4}
     _graphs_kernel[(members,)](
-        index.contiguous(),
-        node_ptr,
-        row_ptr,
-        first_node,
-        segments,
-        shifts,
-        totals,
-        members * size,
-        size,
-        nodes,
-        SIZE=triton.next_power_of_2(size),
-        num_warps=4,
+        index.contiguous(), *tables, *found, members * size, size, nodes, **sizes
     )
+    out = (node, None if first_node is None else place, alive, graph, new_ptr)
+    sizes = {"STEPS": size.bit_length(), "BLOCK": BLOCK, "num_warps": 4}
     _slots_kernel[members, triton.cdiv(nodes, BLOCK)](
-        segments,
-        shifts,
-        totals,
+        *found,
         row_ptr,
-        node,
-        None if first_node is None else place,
-        alive,
-        graph,
-        new_ptr,
+        *out,
         members,
         size,
         nodes,
-        STEPS=size.bit_length(),
-        BLOCK=BLOCK,
-        **several,
+        MEMBERS=triton.next_power_of_2(members),
+        **sizes,
     )
-    _places_kernel[(triton.cdiv(edges, BLOCK),)](
-        new_ptr,
-        row_ptr,
-        source,
-        node,
-        column,
-        row,
-        edge,
-        slots,
-        edges,
-        STEPS=slots.bit_length(),
-        BLOCK=BLOCK,
-        num_warps=4,
-    )
+    given = (new_ptr, row_ptr, source, node, column, row, edge)
+    sizes = {"STEPS": slots.bit_length(), "BLOCK": BLOCK, "num_warps": 4}
+    _places_kernel[(triton.cdiv(edges, BLOCK),)](*given, slots, edges, **sizes)
     return node, place, alive, graph, segments, new_ptr, column, row, edge
 
 

@@ -99,11 +99,6 @@ def part_size(stream: Stream, device: torch.device) -> int:
     return max(min(PART if on_cpu else GPU_GRAPHS, fitting), 1)
 
 
-def parts_at_once(device: torch.device) -> int:
-    """How many parts are computed side by side; a GPU takes one after the other."""
-    return AT_ONCE if device.type == "cpu" else 1
-
-
 def _open_stream(
     reading: GraphReader, source: str, predictor: Predictor, pool: ParsingPool
 ) -> Stream:
@@ -132,6 +127,17 @@ def _open_stream(
     with warnings_as_lines():
         stream.graphs = predictor.read(stream.graphs)
     return stream
+
+
+def work_through_here(
+    stream: Stream,
+    device: torch.device,
+    compute: Callable[[Part], Any],
+    write: Callable[[Part, Any], None],
+) -> int:
+    """:func:`work_through` on a device: on the CPU some parts side by side."""
+    at_once = AT_ONCE if device.type == "cpu" else 1
+    return work_through(stream, part_size(stream, device), compute, write, at_once)
 
 
 def work_through(

@@ -77,25 +77,11 @@ def _readout(z, alive, start, end, activation=None, normalize=False):
     found = torch.empty(graphs, parts, 1 if whole else 3, width, **like)
     count = torch.empty(graphs, parts, **like)
     padding = 0 if activation is None else triton.cdiv(rows // slices, PADDING_ROWS)
+    given = (z, *(activation or (None, None, None)), alive, start, end)
+    counts = (graphs, parts, graphs // slices, rows // slices, max(padding, 1), width)
+    sizes = {"ROWS": READ_ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": READ_WARPS}
     _readout_kernel[(graphs * parts + slices * padding,)](
-        z,
-        *(activation or (None, None, None)),
-        alive,
-        start,
-        end,
-        read,
-        found,
-        count,
-        graphs,
-        parts,
-        graphs // slices,
-        rows // slices,
-        max(padding, 1),
-        width,
-        NORMALIZE=normalize,
-        ROWS=READ_ROWS,
-        CHANNELS=triton.next_power_of_2(width),
-        num_warps=READ_WARPS,
+        *given, read, found, count, *counts, NORMALIZE=normalize, **sizes
     )
     if read is not None:
         return read, found.view(graphs, width), count.view(graphs)
