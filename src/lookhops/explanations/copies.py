@@ -54,5 +54,6 @@ def copies(level: Level, points: int, networks: int | None = None) -> Level:
         segments=numbered(level.bounds, edges.num_nodes, pad).flatten(1),
         place=None,  # nothing is drawn
         whole=None,
+        near_ties=True,  # with average features many nodes are equal but for rounding
         edges=None if level.edges is None else replace(level.edges, place=None),
     )

@@ -25,7 +25,7 @@ def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level
         normalize: Whether to divide by the norm (NF).
     """
     z = level.x
-    if can_run_on(z) and z.shape[-1] <= 256:
+    if can_run_on(z) and z.shape[-1] <= 256 and not level.near_ties:
         start, end = level.bounds
         flat_score = None if score is None else score.flatten()
         x, read = kernels.Activate.apply(
@@ -41,7 +41,7 @@ def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level
         bounds = level.bounds
         sizes = bounds[1] - bounds[0] if level.alive is None else level.sizes
         rows = z.flatten(0, -2).contiguous(), score.flatten().contiguous()
-        x, read = _Activate.apply(*rows, level.graph.long(), sizes, bounds[0])
+        x, read = _Activate.apply(*rows, level.graph.long(), sizes, bounds[0], level.slack)
         level = replace(level, x=x.view(z.shape), segments=bounds)  # the next layer asks again
         return level, read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
     gated = z if score is None else gate(z, score, normalize)
@@ -86,7 +86,7 @@ class _Activate(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, z, score, graph, sizes, start):  # type: ignore[no-untyped-def]
+    def forward(ctx, z, score, graph, sizes, start, slack=0.0):  # type: ignore[no-untyped-def]
         x, norm = torch._weight_norm_interface(z, score.unsqueeze(1), 0)
         if not norm.amin() > 1e-12:  # so that a NaN elsewhere does not hide it
             tiny = (norm <= 1e-12).view(-1).nonzero().flatten()
@@ -103,6 +103,7 @@ class _Activate(torch.autograd.Function):
         members = torch.arange(len(x), dtype=start.dtype, device=start.device)
         mean = multiply(offsets, members, None, x).div_(count)
         ctx.set_materialize_grads(False)
+        ctx.slack = slack
         ctx.save_for_backward(z, score, norm, graph, sizes, x, highest, count, offsets, members)
         return x, torch.cat((highest, mean), dim=1)
 
@@ -110,14 +111,14 @@ class _Activate(torch.autograd.Function):
     def backward(ctx, grad_x, grad_read):  # type: ignore[no-untyped-def]
         z, score, norm, graph, sizes, x, highest, count, offsets, members = ctx.saved_tensors
         if grad_x is None and grad_read is None:
-            return (None,) * 5
+            return (None,) * 6
         if torch.is_grad_enabled():  # a second derivative is wanted
             outputs = zip(plain(z, score, graph, sizes), (grad_x, grad_read), strict=True)
             total = sum((output * grad).sum() for output, grad in outputs if grad is not None)
             wanted = [t for t in (z, score) if t.requires_grad]
             found = iter(torch.autograd.grad(total, wanted, create_graph=True))
             grads = [next(found) if t.requires_grad else None for t in (z, score)]
-            return *grads, None, None, None
+            return *grads, None, None, None, None
         if grad_read is None:
             grad = grad_x.clone(memory_format=torch.contiguous_format)  # its kernel's wish
         else:
@@ -126,11 +127,11 @@ class _Activate(torch.autograd.Function):
             if grad_x is not None:
                 grad += grad_x
             # Nodes that share a maximum share its gradient.
-            hit = highest.index_select(0, graph).eq_(x)  # 0.0 or 1.0
+            hit = (highest * (1 - ctx.slack)).index_select(0, graph).le_(x)  # 0.0 or 1.0
             share = of_maximum / multiply(offsets, members, None, hit).clamp_(min=1)
             grad.addcmul_(hit, share.index_select(0, graph))
         torch.ops.aten.threshold_backward.grad_input(grad, x, 0, grad_input=grad)
         grad_z, grad_score = torch.ops.aten._weight_norm_interface_backward(
             grad, z, score.unsqueeze(1), norm, 0
         )
-        return grad_z, grad_score.view(-1), None, None, None
+        return grad_z, grad_score.view(-1), None, None, None, None

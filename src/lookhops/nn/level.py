@@ -14,6 +14,9 @@ from lookhops.hops.product import multiply
 from lookhops.nn.edges import EdgeInputs
 from lookhops.nn.whole import WholeInputs
 
+#: What rounding may have done to a maximum, as a share of it.
+NEAR = 1e-5
+
 
 @dataclass(frozen=True, eq=False)
 class Level:
@@ -40,6 +43,8 @@ class Level:
             that ``edge_now`` says it.
         edge_now: Where edges were merged, the edge of this level into which each of those went, -1
             for none.
+        near_ties: Whether nodes that are the largest but for rounding share the gradient of a
+            maximum, as an explanation wants it; else those that are equal to the last bit do.
     """
 
     x: Tensor
@@ -54,6 +59,12 @@ class Level:
     edges: EdgeInputs | None = None
     edge_from: Tensor | None = None
     edge_now: Tensor | None = None
+    near_ties: bool = False
+
+    @property
+    def slack(self) -> float:
+        """How far below a maximum, as a share of it, nodes may be to share its gradient."""
+        return NEAR if self.near_ties else 0.0
 
     @property
     def bounds(self) -> Tensor:

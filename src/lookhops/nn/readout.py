@@ -18,11 +18,12 @@ def readout(level: Level) -> Tensor:
     A graph without nodes reads zero. Where several nodes share a maximum they share its gradient.
     """
     x = level.x
-    if can_run_on(x) and x.shape[-1] <= 256:
+    if can_run_on(x) and x.shape[-1] <= 256 and not level.near_ties:
         start, end = level.bounds
         read = kernels.Readout.apply(x.flatten(0, -2), level.graph, start, end, level.alive)
         return read.view(*x.shape[:-2], -1, 2 * x.shape[-1])
-    both = _Readout.apply(x.flatten(0, -2), level.graph.long(), level.num_graphs, level.alive)
+    graphs = level.graph.long(), level.num_graphs, level.alive
+    both = _Readout.apply(x.flatten(0, -2), *graphs, level.slack)
     return both.view(*x.shape[:-2], -1, 2 * x.shape[-1])
 
 
@@ -30,7 +31,7 @@ class _Readout(torch.autograd.Function):
     """Segment max and mean; written out because PyTorch's own gradient of the max is slow."""
 
     @staticmethod
-    def forward(ctx, x, graph, num_graphs, alive):  # type: ignore[no-untyped-def]
+    def forward(ctx, x, graph, num_graphs, alive, slack):  # type: ignore[no-untyped-def]
         size = (num_graphs, x.shape[1])
         shown = x if alive is None else x.masked_fill(~alive[:, None], -torch.inf)
         index = graph[:, None].expand_as(x)
@@ -42,6 +43,7 @@ class _Readout(torch.autograd.Function):
         weight = counted.to(x.dtype) / count.clamp(min=1).index_select(0, graph)
         mean = multiply(*_membership(graph, num_graphs), weight, x)
         ctx.save_for_backward(x, graph, alive, highest, weight)
+        ctx.slack = slack
         return torch.cat((highest, mean), dim=1)
 
     @staticmethod
@@ -49,13 +51,14 @@ class _Readout(torch.autograd.Function):
         x, graph, alive, highest, weight = ctx.saved_tensors
         grad_max, grad_mean = grad.chunk(2, dim=1)
         # index_select is far faster than highest[graph]; ones and zeros come out as x's type.
-        hit = torch.eq(x, highest.index_select(0, graph), out=torch.empty_like(x))
+        lowest = highest - ctx.slack * highest.abs()
+        hit = torch.ge(x, lowest.index_select(0, graph), out=torch.empty_like(x))
         if alive is not None:
             hit *= alive[:, None]
         ties = multiply(*_membership(graph, highest.shape[0]), None, hit).clamp(min=1)
         grad_x = hit.mul_((grad_max / ties).index_select(0, graph))
         grad_mean = grad_mean.index_select(0, graph)
-        return grad_x.addcmul_(grad_mean, weight[:, None]), None, None, None
+        return grad_x.addcmul_(grad_mean, weight[:, None]), None, None, None, None
 
 
 def _membership(graph: Tensor, num_graphs: int) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,59 @@
+"""Graphs, models and comparisons for tests of explanations, on the CPU and on a GPU."""
+
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from lookhops import Graphs
+from lookhops.datasets.hop_tasks import hop_task
+from lookhops.models.resumable_training import train_into
+from lookhops.options import RECOMMENDED, Architecture, Protocol
+
+POOLS = ("lookhops", "none", "topk", "edge", "asap", "diffpool")
+NUMBERS = ("value", "baseline", "whole")
+SHARES = ("node", "edge", "node_spread", "edge_spread")
+SMALL = replace(RECOMMENDED, hidden=8, layers=3, fingerprint=2)
+
+
+def trees() -> Graphs:
+    """Trees whose nodes and edges all differ: no rounding decides which of them is largest."""
+    graphs = hop_task(1, 40)
+    draws = np.random.default_rng(0)
+    pair = torch.minimum(graphs.source, graphs.target), torch.maximum(graphs.source, graphs.target)
+    _, pair = torch.unique(torch.stack(pair, 1), dim=0, return_inverse=True)
+    told = torch.from_numpy(draws.random((int(pair.max()) + 1, 2)))[pair]
+    attributes = torch.from_numpy(draws.random((graphs.num_nodes, 2)))
+    return replace(
+        graphs,
+        attributes=attributes,
+        attribute_names=("one", "two"),
+        edge_attributes=told,
+        edge_attribute_names=("weight", "length"),
+    )
+
+
+def trained(folder, graphs, architecture=SMALL):
+    """A folder of four networks."""
+    seeds = Protocol(seeds=(11, 22), members=2, max_epochs=3, batch_size=16, learning_rate=0.01)
+    train_into(folder, graphs, architecture, seeds, device="cpu")
+    return folder
+
+
+def same(one, two, apart):
+    """The same numbers, and shares that differ in all by no more than a part of their size.
+
+    At a point of the path where a ReLU bends, or two nodes are the largest, rounding decides which
+    way its gradient goes: then some shares move, and what they add up to does not.
+    """
+    for part in NUMBERS:
+        np.testing.assert_allclose(getattr(one, part), getattr(two, part), atol=1e-3, err_msg=part)
+    for part in SHARES:
+        found, wanted = getattr(one, part), getattr(two, part)
+        moved = np.abs(found - wanted).sum() / np.abs(wanted).sum()
+        assert moved <= apart, f"{part}: {moved:.4f}"
+
+
+def architecture_with(pool: str) -> Architecture:
+    """A small network with this pooling; the recommended one has ours."""
+    return SMALL if pool == "lookhops" else Architecture(pool=pool, hidden=8, layers=2)
