@@ -5,7 +5,7 @@ from html.parser import HTMLParser
 
 from lookhops.report.build import report_on
 from lookhops.report.content import Note, Report, Section
-from lookhops.report.page import embedded, render
+from lookhops.report.page import embedded, render, whole_words
 
 MOST_BYTES = 6_000_000
 
@@ -76,3 +76,12 @@ def test_the_same_report_is_the_same_page(model_folder, page):
     text = page.read_text(encoding="utf-8")
     assert '<html lang="en">' in text
     assert 'name="viewport"' in text
+
+
+def test_long_words_are_whole_or_end_in_dots_with_a_tooltip():
+    name, model = "w" * 30, "recommended/conv=gin/hidden=256"
+    said = str(whole_words(f"A <b> & {name}, {model}; the rest of a sentence is not one word."))
+    assert f'<span class="long" title="{name},">{name},</span>' in said
+    assert "recommended/<wbr>conv=gin/<wbr>hidden=256;" in said
+    assert said.startswith("A &lt;b&gt; &amp; ")
+    assert said.endswith(" the rest of a sentence is not one word.")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from importlib.resources import files
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +19,10 @@ from lookhops.templates import templates_of
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
+
+#: Letters of a word that may find no room in a line of a small screen.
+LONG = 25
 
 
 def write_report(report: Report, path: Path) -> Path:
@@ -49,7 +55,25 @@ def render(report: Report) -> str:
 @cache
 def _template() -> Template:
     found = templates_of("lookhops.report", autoescape=True, lstrip_blocks=True)
+    found.filters["whole_words"] = whole_words
     return found.get_template("report.html")
+
+
+def whole_words(text: str) -> Markup:
+    """A text, escaped, whose long words are not broken: where one finds no room it ends in dots.
+
+    Then a tooltip has all of it. Names of models may go on in the next line after a slash.
+    """
+    from markupsafe import Markup
+
+    def piece(text: str) -> Markup:
+        shown = Markup('<span class="long" title="{0}">{0}</span>')
+        return shown.format(text) if len(text) >= LONG else Markup.escape(text)
+
+    between, long = re.split(rf"\S{{{LONG},}}", text), re.findall(rf"\S{{{LONG},}}", text)
+    words = [Markup("/<wbr>").join(map(piece, word.split("/"))) for word in long]
+    parts = zip_longest(map(Markup.escape, between), words, fillvalue=Markup(""))
+    return Markup("").join(part for pair in parts for part in pair)
 
 
 def embedded(value: Any) -> str:
