@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,7 +13,7 @@ from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.explanations.alike import Alike
 from lookhops.explanations.average import average_edge, average_node
-from lookhops.explanations.path import Path, PathShares, halves
+from lookhops.explanations.path import Path, PathShares, Shares, halves
 from lookhops.explanations.points import Points
 from lookhops.explanations.question import Question
 from lookhops.explanations.spreading import neighbourhood_shares, over_neighbourhoods
@@ -36,22 +36,14 @@ MOST_NODES = {"cpu": 10_000, "cuda": 131_072}
 
 
 @dataclass(frozen=True, eq=False)
-class NetworkShares:
-    """Shares of each network's answers to all graphs, float64.
+class NetworkShares(Shares):
+    """Shares of each network's answers to all graphs.
 
     Args:
-        node: Of the nodes, shape (networks, n).
-        edge: Of the edges, shape (networks, e).
         whole: Of the graphs as wholes, shape (networks, g).
-        start: The number of the average graph, shape (networks, g).
-        end: The number of the graph, shape (networks, g).
     """
 
-    node: Tensor
-    edge: Tensor
     whole: Tensor
-    start: Tensor
-    end: Tensor
 
 
 def explain_networks(
@@ -85,8 +77,7 @@ def explain_networks(
         own = [seed for seed, _ in some]
         stack = Stack(predictor, whole, own, [network for _, network in some])
         found.append(stack.explain(Question.to(predictor, head, classes, own)))
-    names = (own.name for own in fields(NetworkShares))
-    return NetworkShares(*(torch.cat([getattr(one, name) for one in found]) for name in names))
+    return NetworkShares.join(found, 0)
 
 
 class Stack:
@@ -132,7 +123,7 @@ class Stack:
             node, edge = node + of_nodes, edge + of_edges
         if "fingerprint" in self.model.readings:
             node = node + over_neighbourhoods(self.whole.graphs, self._neighbourhoods(found.slope))
-        return NetworkShares(node, edge, left, found.start, found.end)
+        return NetworkShares(node, edge, found.start, found.end, left)
 
     def _integrate(self, question: Question) -> PathShares:
         """The shares of what the networks are told."""
@@ -153,7 +144,7 @@ class Stack:
 
         _ = graphs.is_undirected  # found out once, not by every thread
         batches = [torch.from_numpy(one[one >= 0]).to(graphs.device) for one in plan]
-        return PathShares.join(list(side_by_side(batch, batches)))
+        return PathShares.join(list(side_by_side(batch, batches)), 1)
 
     def level(self, index: Tensor) -> Level:
         """The graphs with these numbers as the networks see them; see :class:`~.points.Points`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Self
 
 import torch
 from torch import Tensor
@@ -27,31 +28,40 @@ FAINTEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class PathShares:
-    r"""What the inputs of a batch have of the number :math:`u` of each graph; all in float64.
+class Shares:
+    r"""What nodes and edges have of the number :math:`u` of each graph; all in float64.
 
     Args:
-        node: Of the features of each node, shape (networks, n).
+        node: Of each node, shape (networks, n).
         edge: Of each edge: that it is there, and what it carries, shape (networks, e).
-        totals: Of each total, shape (networks, g, q); no columns where none are read.
-        slope: The mean of :math:`\partial u / \partial o` along the path, shape
-            (networks, g, outputs): what is added to the outputs has this many times itself.
         start: The number of the average graph, shape (networks, g).
         end: The number of the graph, shape (networks, g).
     """
 
     node: Tensor
     edge: Tensor
-    totals: Tensor
-    slope: Tensor
     start: Tensor
     end: Tensor
 
     @classmethod
-    def join(cls, parts: Sequence[PathShares]) -> PathShares:
-        """Those of all graphs of several batches."""
+    def join(cls, parts: Sequence[Self], dim: int) -> Self:
+        """Those of several batches (``dim`` 1), or of several stacks of networks (0)."""
         names = (own.name for own in fields(cls))
-        return cls(*(torch.cat([getattr(part, name) for part in parts], 1) for name in names))
+        return cls(*(torch.cat([getattr(part, name) for part in parts], dim) for name in names))
+
+
+@dataclass(frozen=True, eq=False)
+class PathShares(Shares):
+    r"""The shares of the layers' inputs along a path, and of what is told of graphs as wholes.
+
+    Args:
+        totals: Of each total, shape (networks, g, q); no columns where none are read.
+        slope: The mean of :math:`\partial u / \partial o` along the path, shape
+            (networks, g, outputs): what is added to the outputs has this many times itself.
+    """
+
+    totals: Tensor
+    slope: Tensor
 
 
 def halves(graphs: Graphs) -> Tensor:
@@ -181,7 +191,7 @@ class Path:
             of_totals, own = self.points.gradients(outputs, [told, outputs])
             totals = (weight * of_totals).sum(1) * self.points.totals.double()
             slope = (weight * own).sum(1)
-        return PathShares(node, edge, totals, slope, start, end)
+        return PathShares(node, edge, start, end, totals, slope)
 
 
 def _completed(shares: Tensor, inside: Tensor, graph: Tensor, change: Tensor) -> Tensor:

@@ -36,17 +36,14 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
     """Graphs that come with the request."""
     served = list(service.models.by_name.values())
     described = partial(
-        openapi.request_body, examples=examples.bodies(served), table=examples.table(served[0])
+        openapi.graphs_path, examples=examples.bodies(served), table=examples.table(served[0])
     )
 
-    @router.post(
-        "/predict", summary="Answers to graphs", **described(bodies.Predict), **openapi.PREDICTED
-    )
+    @router.post("/predict", summary="Answers to graphs", **described(bodies.Predict))
     async def predict(
         request: Request, model: str | None = None, coverage: float | None = None
     ) -> Response:
-        query = {"model": model, "coverage": coverage}
-        async with service.receive(request, bodies.Predict, query) as got:
+        async with service.receive(request, bodies.Predict, model=model, coverage=coverage) as got:
             asked, coverage = got.asked, got.body.coverage
             answers = await got.model.predict(asked.predictor, asked.graphs, coverage)
             if wants_csv(request, otherwise=got.kind != JSON):
@@ -54,31 +51,22 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
                 return Response(table, media_type=CSV)
         return got.answer(answers=answer_records(asked.given, answers))
 
-    @router.post(
-        "/explain",
-        summary="What spoke for the answers",
-        **described(bodies.Explain),
-        **openapi.EXPLAINED,
-    )
+    @router.post("/explain", summary="What spoke for the answers", **described(bodies.Explain))
     async def explain(
         request: Request, model: str | None = None, target: str | None = None
     ) -> Response:
-        query = {"model": model, "target": target}
-        async with service.receive(request, bodies.Explain, query) as got:
+        async with service.receive(request, bodies.Explain, model=model, target=target) as got:
             asked, said = got.asked, got.body
             chosen = graphs_of(asked, said.rows)
             service.check_explained(asked.graphs, chosen)
             found = await explanations(got.model, asked, chosen, said.target)
         return got.answer(explanations=found)
 
-    @router.post(
-        "/embed", summary="Graphs as vectors", **described(bodies.Embed), **openapi.EMBEDDED
-    )
+    @router.post("/embed", summary="Graphs as vectors", **described(bodies.Embed))
     async def embed(
         request: Request, model: str | None = None, bits: int | None = None
     ) -> Response:
-        query = {"model": model, "bits": bits}
-        async with service.receive(request, bodies.Embed, query) as got:
+        async with service.receive(request, bodies.Embed, model=model, bits=bits) as got:
             asked = got.asked
             work = partial(asked.predictor.embed, asked.graphs, bits=got.body.bits)
             found = await got.model.batcher.call(work)

@@ -49,10 +49,10 @@ def answers(model: Any, description: str = "The answer.") -> Described:
     return {"responses": {200: {"model": model, "description": description}}}
 
 
-def request_body(
+def graphs_path(
     model: type[BaseModel], examples: Mapping[str, Described], table: str | None
 ) -> Described:
-    """A body of JSON, or a file: its schema and its examples.
+    """A path that takes graphs: a body of JSON, or a file, with examples, and what it answers.
 
     Args:
         model: The JSON.
@@ -66,7 +66,8 @@ def request_body(
     if table is not None:
         files["text/csv"]["examples"] = {"molecules": {"value": table}}
     content = {"application/json": {"schema": schema, "examples": shown}, **files}
-    return {"openapi_extra": {"requestBody": {"required": True, "content": content}}}
+    body = {"requestBody": {"required": True, "content": content}}
+    return {"openapi_extra": body, **ANSWERED[model]}
 
 
 PREDICTED: Described = {
@@ -79,8 +80,12 @@ PREDICTED: Described = {
         }
     },
 }
-EMBEDDED = answers(bodies.Vectors, "The vectors.")
-EXPLAINED = answers(bodies.Explanations, "The explanations.")
+#: What is answered to each body.
+ANSWERED: Mapping[type[BaseModel], Described] = {
+    bodies.Predict: PREDICTED,
+    bodies.Explain: answers(bodies.Explanations, "The explanations."),
+    bodies.Embed: answers(bodies.Vectors, "The vectors."),
+}
 JOB: Described = {
     "status_code": 202,
     "responses": {202: {"model": bodies.JobState, "description": "The job, which has begun."}},

@@ -74,7 +74,7 @@ class Service:
 
     @asynccontextmanager
     async def receive(
-        self, request: Request, body: type[B], query: Mapping[str, Any]
+        self, request: Request, body: type[B], **query: Any
     ) -> AsyncIterator[Received[B]]:
         """A request, while the file that it may be lies in a folder; given up after some time.
 
