@@ -79,8 +79,7 @@ def train_into(
     state = ResumeState(folder, settings, save_every)
     if (config := workers.from_first(lambda: state.prepare(resume, overwrite))) is not None:
         return config
-    options: dict[str, Any] = {"task": task, "device": chosen, "workers": workers}
-    options |= _callbacks(state, on_epoch, workers)
+    options = {"task": task, "device": chosen, **_of_workers(state, on_epoch, workers)}
     trained = _train(graphs, architecture, plan, final, stacked, options)
     save = partial(save_model, folder, trained, settings, graphs, task, chosen, provenance)
     config = workers.from_first(save)
@@ -121,10 +120,10 @@ def _check_same(settings: Mapping[str, Any], workers: Workers) -> None:
         )
 
 
-def _callbacks(
+def _of_workers(
     state: ResumeState, on_epoch: Callable[[Progress], None], workers: Workers
-) -> dict[str, Callable[..., Any]]:
-    """What the trainer calls: all workers stop together, and the first keeps the state for all."""
+) -> dict[str, Any]:
+    """How workers train: all of them stop together, and the first keeps the state for all."""
 
     def stop_together(progress: Progress) -> None:
         stop: KeyboardInterrupt | None = None
@@ -139,6 +138,7 @@ def _callbacks(
         state.after_epoch(progress, stop_together)
 
     return {
+        "workers": workers,
         "resume": lambda stack: workers.from_first(lambda: state.load(stack)),
         "on_epoch": keep if workers.is_first else stop_together,
     }
