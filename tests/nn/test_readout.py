@@ -8,6 +8,7 @@ from torch.autograd import gradcheck
 from torch_geometric.nn import global_max_pool, global_mean_pool
 
 from batches import batches, join, make_batch
+from lookhops.hops import Adjacency
 from lookhops.nn import Level, readout
 
 
@@ -97,3 +98,11 @@ def test_all_negative_features_keep_their_maximum():
     batch = make_batch(0)
     level = batch.level().with_x(-batch.x.abs() - 1)
     assert (readout(level)[:, :4] <= -1).all()
+
+
+def test_an_infinite_maximum_has_its_gradient():
+    x = torch.tensor([[torch.inf], [1.0]], requires_grad=True)
+    links = Adjacency.of(torch.zeros(2, 0, dtype=torch.long), 2)
+    level = Level(x, links, torch.zeros(2, dtype=torch.long), 1)
+    readout(level)[0, 0].backward()
+    assert x.grad.tolist() == [[1.0], [0.0]]

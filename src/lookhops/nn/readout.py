@@ -51,7 +51,7 @@ class _Readout(torch.autograd.Function):
         x, graph, alive, highest, weight = ctx.saved_tensors
         grad_max, grad_mean = grad.chunk(2, dim=1)
         # index_select is far faster than highest[graph]; ones and zeros come out as x's type.
-        lowest = highest - ctx.slack * highest.abs()
+        lowest = highest - ctx.slack * highest.abs() if ctx.slack else highest
         hit = torch.ge(x, lowest.index_select(0, graph), out=torch.empty_like(x))
         if alive is not None:
             hit *= alive[:, None]
