@@ -12,14 +12,22 @@ from lookhops.models.predictor import Predictor
 from lookhops.options import RECOMMENDED
 
 
+def test_shares_on_cpu_and_gpu_agree(tmp_path):
+    graphs = hop_task(1, 40)  # many of whose nodes are alike
+    folder = trained(tmp_path / "model", graphs)
+    plain, other = (attribute(Predictor(folder, on), graphs[:20]) for on in ("cpu", "cuda"))
+    same(other, plain, 1e-3)
+
+
 @pytest.mark.parametrize("pool", POOLS)
 def test_a_stack_has_the_shares_that_each_network_has_on_the_cpu(tmp_path, pool):
     graphs = trees()
     folder = trained(tmp_path / "model", graphs, architecture_with(pool))
     plain = attribute(Predictor(folder, "cpu"), graphs[:20])
     there = Predictor(folder, "cuda")
-    same(attribute(there, graphs[:20]), plain, 0.05)  # stacked, as is usual on a GPU
-    same(attribute(there, graphs[:20], stacked=False), plain, 0.05)
+    atol = 5e-3 if pool == "edge" else 1e-3  # which edges merge is decided by rounding on a CPU too
+    same(attribute(there, graphs[:20]), plain, atol)  # stacked, as is usual on a GPU
+    same(attribute(there, graphs[:20], stacked=False), plain, atol)
 
 
 def test_few_points_at_a_time_give_the_same_shares(tmp_path, monkeypatch):
@@ -27,7 +35,7 @@ def test_few_points_at_a_time_give_the_same_shares(tmp_path, monkeypatch):
     there = Predictor(trained(tmp_path / "model", graphs), "cuda")
     found = attribute(there, graphs)
     monkeypatch.setitem(networks.MOST_NODES, "cuda", 500)
-    same(attribute(there, graphs), found, 0.01)
+    same(attribute(there, graphs), found, 1e-3)
 
 
 def test_a_wide_stack_of_many_graphs_adds_up(tmp_path):
