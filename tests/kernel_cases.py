@@ -19,6 +19,7 @@ from torch import Tensor
 from lookhops.graphs.indexing import to_offsets
 from lookhops.hops import (
     Adjacency,
+    Anchors,
     Pattern,
     chebyshev,
     entry_kernels,
@@ -232,14 +233,19 @@ def activation(
     compare(fast, plain, inputs, device)
 
 
-def padded_activation(device: str, slices: int, rows: int, sizes: tuple[int, ...]) -> None:
+def padded(slices: int, rows: int, sizes: tuple[int, ...]) -> tuple[Tensor, Tensor, Tensor]:
+    """Segments, graph of each slot and whether it holds a node; slices end with padding."""
     end = torch.tensor(sizes).cumsum(0)
     bounds = torch.stack((end - torch.tensor(sizes), end))[:, None]
     segments = (bounds + rows * torch.arange(slices)[:, None]).flatten(1)
     slot = torch.arange(slices * rows)
     graph = torch.searchsorted(segments[1], slot, right=True)
     last = (slot // rows + 1) * len(sizes) - 1
-    alive, graph = graph <= last, torch.minimum(graph, last)
+    return segments, torch.minimum(graph, last), graph <= last
+
+
+def padded_activation(device: str, slices: int, rows: int, sizes: tuple[int, ...]) -> None:
+    segments, graph, alive = padded(slices, rows, sizes)
     z, score = torch.randn(slices, rows, 9), torch.rand(slices, rows)
     places = slices * len(sizes)
     none = random_adjacency(slices * rows, 0)
@@ -254,6 +260,51 @@ def padded_activation(device: str, slices: int, rows: int, sizes: tuple[int, ...
         return kernels.Activate.apply(z, score.flatten(), *where, True)
 
     compare(fast, plain, [z, score], device)
+
+
+def light_layer(
+    device: str,
+    slices: int,
+    sizes: tuple[int, ...],
+    k: int,
+    order: float,
+    scored: bool,
+    normalize: bool,
+    dead: bool,
+    symmetric: bool = True,
+    wanted: slice = slice(2),
+) -> None:
+    """Merge and then activate: graphs that end with padding, some of whose nodes may be dead."""
+    rows, width = sum(sizes) + 5, 9
+    segments, graph, alive = padded(slices, rows, sizes)
+    alive &= (torch.rand(len(alive)) < 0.7) | (not dead)
+    there = alive.nonzero().flatten()
+    ends = there[torch.randint(0, len(there), (2, 4 * len(there)))]
+    ends = ends[:, graph[ends[0]] == graph[ends[1]]]
+    ends = torch.cat((ends, ends.flip(0)), 1) if symmetric else ends
+    adjacency = Adjacency.of(ends, slices * rows)
+    adjacency.symmetric = symmetric
+    operator = (adjacency.chebyshev if order == 2 else adjacency.mixhop)(torch.float32)
+    level = Level(torch.empty(0), adjacency, graph, len(segments[0]), alive, segments=segments)
+    recurrence = chebyshev if order == 2 else powers
+    inputs = [torch.randn(slices, *own, width) for own in ((rows,), (k + 1,), (), ())]
+    inputs += [torch.rand(slices, rows)] if scored else []
+
+    def plain(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor, *score: Tensor) -> tuple:
+        merged = Anchors(recurrence, operator, z, k, c).merge(weight, bias)
+        after, read = activate(level.with_x(merged), *(score or (None,)), normalize)
+        return (after.x, read.view(-1, 2 * width))[wanted]
+
+    def fast(z: Tensor, weight: Tensor, bias: Tensor, c: Tensor, *score: Tensor) -> tuple:
+        row_ptr, column, row_ptr_t, column_t, turned = operator.entries()
+        value_t = operator.value if turned is None else operator.value[turned]
+        entries = (row_ptr, column, operator.value, row_ptr_t, column_t, value_t)
+        graphs = tuple(move(t, device) for t in (*segments, alive))
+        flat = score[0].flatten() if score else None
+        given = (z, weight, bias, c, flat, order, normalize, graphs)
+        return kernels.LightLayer.apply(*given, *(move(t, device) for t in entries))[wanted]
+
+    compare(fast, plain, inputs, device)
 
 
 def reading(device: str, sizes: tuple[int, ...], masked: bool) -> None:
@@ -385,6 +436,9 @@ SMALL = {
         **cases(activation, ((150,),), BOTH, (True,), (True,)),
         **cases(activation, SIZES[:1], (True,), (True,), (True,), (slice(1), slice(1, 2))),
         **cases(padded_activation, (1, 3), (60, 9), ((4, 0, 3),)),
+        **cases(light_layer, (2,), ((4, 0, 30),), (1, 2, 4), (2.0,), BOTH, BOTH, BOTH),
+        **cases(light_layer, (1,), ((4, 0, 3),), (1, 3), (1.0,), (False,), BOTH, (False,), BOTH),
+        **cases(light_layer, (1,), ((9,),), (2,), (2.0,), *[(True,)] * 4, (slice(1), slice(1, 2))),
         **cases(reading, (*SIZES, (150,)), BOTH),
         **cases(ranking, ((5, 0, 1, 10, 60),), BOTH, BOTH, (0.1, 0.6, 0.7, 1.0)),
         **cases(maximum, (1,), (0,)),
@@ -403,6 +457,7 @@ LARGE = {
     **cases(entries_of_a_merge, ((2,),), (5752,), (128,), (1, 2, 4), (1.0, 2.0), FLOATS),
     **cases(activation, ((700,),), BOTH, BOTH, BOTH),
     **cases(padded_activation, (2,), (5000,), ((700, 0, 20),)),
+    **cases(light_layer, (3,), ((400, 0, 20, 111, 30),), (1, 2, 3, 4), (1.0, 2.0), *[BOTH] * 4),
     **cases(reading, ((700,),), BOTH),
     **cases(ranking, ((5, 0, 1, 10, 700, 5748, 20),), BOTH, BOTH, (0.1, 0.5, 0.6, 0.7, 0.9, 1.0)),
     **cases(maximum, (700,), (4000,)),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lookhops.hops.dense import linear_scores
+from lookhops.hops.dense import with_linear_scores
 from lookhops.hops.merge import merge
 from lookhops.hops.product import SparseMatrix
 from lookhops.hops.recurrences import Recurrence, polynomial_sum
@@ -67,13 +67,14 @@ class Anchors:
     def score(self, theta: Tensor) -> Tensor:
         r""":math:`\sum_j \theta^j \cdot z_i^j` for every node, shape :math:`(\ldots, n)`.
 
-        Channels are summed before the hops are taken, so a hop costs one channel, not d'.
+        Channels are summed before the hops are taken, so a hop costs one channel, not d'. A merge
+        that follows reads the same z, so that its gradient and that of the score are added at once.
 
         Args:
             theta: The attention weights :math:`\theta^j`, shape :math:`(\ldots, k + 1, d')`.
         """
         theta = theta.to(self.z.dtype)
-        terms = linear_scores(self.z, theta)
+        self.z, terms = with_linear_scores(self.z, theta)
         if self.offset is not None:
             terms = terms + theta @ self.offset.to(theta.dtype).unsqueeze(-1)
         total = polynomial_sum(self.recurrence, self.matrix, terms.unsqueeze(-1).unbind(-3))

@@ -35,6 +35,13 @@ def linear_scores(x: Tensor, weight: Tensor) -> Tensor:
     """
     if torch.is_autocast_enabled(x.device.type):
         return weight @ x.mT
+    return _LinearScores.apply(x, weight)[1]
+
+
+def with_linear_scores(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """``x`` and its :func:`linear_scores`: what reads that x adds its gradient in one product."""
+    if torch.is_autocast_enabled(x.device.type):
+        return x, weight @ x.mT
     return _LinearScores.apply(x, weight)
 
 
@@ -75,12 +82,20 @@ class _LinearScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(x, weight)
-        return weight @ x.mT
+        ctx.set_materialize_grads(False)
+        return x.view_as(x), weight @ x.mT
 
     @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+    def backward(ctx, grad_x, grad):  # type: ignore[no-untyped-def]
         x, weight = ctx.saved_tensors
-        grad_x = (grad.mT @ weight).sum_to_size(x.shape)
+        if grad is None:
+            return grad_x, None
+        if grad_x is None:
+            grad_x = (grad.mT @ weight).sum_to_size(x.shape)
+        elif x.dim() == weight.dim() == 3:
+            grad_x = torch.baddbmm(grad_x, grad.mT, weight)
+        else:
+            grad_x = grad_x + (grad.mT @ weight).sum_to_size(x.shape)
         if x.is_cuda and x.dim() == 3 and grad.shape[:-2] == x.shape[:-2]:
             return grad_x, weight_gradient(grad.mT, x).sum_to_size(weight.shape)
         return grad_x, (grad @ x).sum_to_size(weight.shape)

@@ -112,10 +112,13 @@ if triton is not None:
                 entry = start + first + j
                 here = entry < end
                 source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
+                if value is not None:  # what masks have taken out is not asked for
+                    factor = tl.load(value + entry, mask=here, other=0.0).to(tl.float32)
+                    here = factor != 0
                 part = load_rows(x, source, here, channel, inside, width)
                 part = tl.where(here[:, None], part + shift[None, :], 0.0)
                 if value is not None:
-                    part *= tl.load(value + entry, mask=here, other=0.0).to(tl.float32)[:, None]
+                    part *= factor[:, None]
                 total += part
         return total
 

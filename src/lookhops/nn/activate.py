@@ -7,9 +7,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
+from lookhops.hops import Anchors, chebyshev
 from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import multiply
 from lookhops.nn import kernels
+from lookhops.nn.conv.light import LightConv
 from lookhops.nn.gate import gate
 from lookhops.nn.level import Level
 from lookhops.nn.linear import unit
@@ -49,6 +51,37 @@ def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level
     x = gated.relu_() if gated is not z and z.dim() == 2 else torch.relu(gated)
     level = level.with_x(x)
     return level, readout(level)
+
+
+def merge_and_activate(
+    conv: LightConv, anchors: Anchors, level: Level, score: Tensor | None, normalize: bool
+) -> tuple[Level, Tensor]:
+    """As :func:`activate` of the merged anchors, in one kernel: for what :func:`at_once` says."""
+    z, (start, end), matrix = anchors.z, level.bounds, anchors.matrix
+    value = None if matrix.value is None else matrix.value.to(z.dtype)
+    row_ptr, column, row_ptr_t, column_t, order = matrix.entries()
+    value_t = value if value is None or order is None else value.index_select(0, order)
+    x, read = kernels.LightLayer.apply(
+        z,
+        conv.weight.to(z.dtype),
+        conv.bias.to(z.dtype),
+        anchors.offset,
+        None if score is None else score.flatten(),
+        2 if anchors.recurrence is chebyshev else 1,
+        normalize,
+        (start, end, level.alive),
+        *(row_ptr, column, value),
+        *(row_ptr_t, column_t, value_t),
+    )
+    return level.with_x(x), read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
+
+
+def at_once(anchors: Anchors, level: Level) -> bool:
+    """Whether one kernel can merge, activate and read: on a GPU, where all graphs are small."""
+    z, value = anchors.z, anchors.matrix.value
+    learns = value is not None and value.requires_grad
+    small = 0 < level.largest <= kernels.LARGEST and z.shape[-1] <= 256 and 1 <= anchors.k <= 8
+    return small and can_run_on(z) and not learns and not level.near_ties
 
 
 def _fits(z: Tensor, score: Tensor) -> bool:

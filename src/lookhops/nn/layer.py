@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -9,7 +11,7 @@ from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Anchors
-from lookhops.nn.activate import activate
+from lookhops.nn.activate import activate, at_once, merge_and_activate
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.conv.light import LightConv
 from lookhops.nn.level import Level, Pooled
@@ -41,11 +43,19 @@ def run_layer(
         pooling decided.
     """
     reads = pool is not None and pool.uses_anchors
-    z, anchors = convolve(conv, level, want_anchors=reads)
-    level = level.with_x(z)
+    finish, anchors = activate, None
+    if isinstance(conv, LightConv):
+        anchors = conv.aggregate(level.x, level.adjacency)
+        if at_once(anchors, level) and not (reads and pool.reads_merged):
+            finish = partial(merge_and_activate, conv, anchors)
+            level = level.with_x(anchors.z)  # still to be merged
+        else:
+            level = level.with_x(conv.merge(anchors))
+    else:
+        level = level.with_x(convolve(conv, level))
     if reads:
-        return _pool_and_activate(pool, level, anchors, last, masked)
-    level, read = activate(level, None, normalize)  # of what a ReLU left: none is below zero
+        return _pool_and_activate(pool, level, anchors, finish, last, masked)
+    level, read = finish(level, None, normalize)  # of what a ReLU left: none is below zero
     if pool is None or last:
         return level, read, None
     level, pooled = pool.pool(level, masked=masked)
@@ -56,6 +66,7 @@ def _pool_and_activate(
     pool: NodePooling,
     level: Level,
     anchors: Anchors | None,
+    finish: Callable[[Level, Tensor | None, bool], tuple[Level, Tensor]],
     last: bool,
     masked: bool,
 ) -> tuple[Level, Tensor, Pooled | None]:
@@ -67,21 +78,14 @@ def _pool_and_activate(
         if not masked:
             score = score.index_select(0, pooled.node.nonzero().flatten())
     if type(pool).reduce is NodePooling.reduce:  # the activation gates in the same pass
-        return *activate(level, score, pool.normalize), pooled
-    return *activate(level.with_x(pool.reduce(level.x, score)), None, False), pooled
+        return *finish(level, score, pool.normalize), pooled
+    return *finish(level.with_x(pool.reduce(level.x, score)), None, False), pooled
 
 
-def convolve(conv: nn.Module, level: Level, want_anchors: bool) -> tuple[Tensor, Anchors | None]:
-    """Run a convolution: ours on the adjacency, anybody else's on PyG's edge_index."""
-    if want_anchors and isinstance(conv, LightConv):
-        return conv(level.x, level.adjacency, return_anchors=True)
+def convolve(conv: nn.Module, level: Level) -> Tensor:
+    """Run a convolution: ours on the adjacency, anybody else's on what it takes of edges."""
     if isinstance(conv, Convolution):
-        return conv(level.x, level.adjacency), None
-    return _convolve_theirs(conv, level), None
-
-
-def _convolve_theirs(conv: nn.Module, level: Level) -> Tensor:
-    """Run somebody else's convolution, with what it takes of edges."""
+        return conv(level.x, level.adjacency)
     adjacency, taken = level.adjacency, edges_taken(conv)
     present = adjacency.present  # theirs know no masks, and many of them no weights
     edge_index = adjacency.edge_index if present is None else adjacency.edge_index[:, present]

@@ -43,6 +43,7 @@ class Level:
             that ``edge_now`` says it.
         edge_now: Where edges were merged, the edge of this level into which each of those went, -1
             for none.
+        largest: The most nodes that a graph has, where the caller knows it, else 0.
         near_ties: Whether nodes that are the largest but for rounding share the gradient of a
             maximum, as an explanation wants it; else those that are equal to the last bit do.
     """
@@ -59,6 +60,7 @@ class Level:
     edges: EdgeInputs | None = None
     edge_from: Tensor | None = None
     edge_now: Tensor | None = None
+    largest: int = 0
     near_ties: bool = False
 
     @property

@@ -20,12 +20,14 @@ class Capacity:
         edges: Edges of all members.
         entries: Entries of sparse rows, of all members.
         own_edges: Edges of each member, where something is told of edges.
+        largest: Nodes of one graph.
     """
 
     nodes: int
     edges: int
     entries: int = 0
     own_edges: int = 0
+    largest: int = 0
 
     @classmethod
     def of(
@@ -59,7 +61,8 @@ class Capacity:
             own = np.take_along_axis(entries, plan.reshape(len(plan), -1), 1)
             own_entries = most(own.reshape(plan.shape), (0, 2))
         own_edges = most(edges[plan], 2) if tells_edges else 0
-        return cls(most(nodes[plan], 2), most(edges[plan], (0, 2)), own_entries, own_edges)
+        counts = most(nodes[plan], 2), most(edges[plan], (0, 2)), own_entries, own_edges
+        return cls(*counts, int(nodes.max(initial=0)))
 
     @classmethod
     def likely(
@@ -83,8 +86,8 @@ class Capacity:
 
     def holds(self, needed: Capacity) -> bool:
         """Whether there is room; one node more than needed, for padding edges to hold on to."""
-        enough = self.edges >= needed.edges and self.entries >= needed.entries
-        return self.nodes > needed.nodes and enough and self.own_edges >= needed.own_edges
+        pairs = zip(astuple(self)[1:], astuple(needed)[1:], strict=True)
+        return self.nodes > needed.nodes and all(own >= other for own, other in pairs)
 
     def grown(self, needed: Capacity) -> Capacity:
         """The next capacity that holds both."""
@@ -94,5 +97,6 @@ class Capacity:
             max(self.entries, needed.entries),
             max(self.own_edges, needed.own_edges),
         )
-        rounded = (-(-count // EDGE_STEP) * EDGE_STEP for count in others)
-        return Capacity(-(-nodes // NODE_STEP) * NODE_STEP, *rounded)
+        edges, entries, own_edges = (-(-count // EDGE_STEP) * EDGE_STEP for count in others)
+        nodes = -(-nodes // NODE_STEP) * NODE_STEP
+        return Capacity(nodes, edges, entries, own_edges, max(self.largest, needed.largest))

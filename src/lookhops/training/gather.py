@@ -62,6 +62,7 @@ class Gatherer:
             segments=made.segments,
             place=made.place,
             edges=self._edge_inputs(made.pattern, made.edge, members, room, dtype, scales.edges),
+            largest=room.largest,
         )
 
     def _adjacency(self, pattern: Pattern, old: Tensor, dtype: torch.dtype) -> Adjacency:

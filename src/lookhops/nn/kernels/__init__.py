@@ -3,6 +3,7 @@
 - :mod:`~lookhops.nn.kernels.dropout`: for :mod:`lookhops.nn.dropout`;
 - :mod:`~lookhops.nn.kernels.layer`: activation and readout, for :mod:`lookhops.nn.activate` and
   :mod:`lookhops.nn.readout`;
+- :mod:`~lookhops.nn.kernels.light`: a whole light layer, for these and :mod:`lookhops.hops.merge`;
 - :mod:`~lookhops.nn.kernels.ranking`: which nodes stay, for :mod:`lookhops.nn.ranking`;
 - :mod:`~lookhops.nn.kernels.neighbours`: the maximum over neighbours, and
   :mod:`~lookhops.nn.kernels.softmax`: the softmax over edges, for :mod:`lookhops.nn.segments`.
@@ -10,8 +11,18 @@
 
 from lookhops.nn.kernels.dropout import Dropout
 from lookhops.nn.kernels.layer import Activate, Readout
+from lookhops.nn.kernels.light import LARGEST, LightLayer
 from lookhops.nn.kernels.neighbours import NeighbourMax
 from lookhops.nn.kernels.ranking import keep_top
 from lookhops.nn.kernels.softmax import Softmax
 
-__all__ = ["Activate", "Dropout", "NeighbourMax", "Readout", "Softmax", "keep_top"]
+__all__ = [
+    "LARGEST",
+    "Activate",
+    "Dropout",
+    "LightLayer",
+    "NeighbourMax",
+    "Readout",
+    "Softmax",
+    "keep_top",
+]

@@ -41,6 +41,8 @@ class Pooling(nn.Module):
     #: Whether a node pooling reads the convolution's anchors (none where that makes none). The
     #: network then has one such layer for each convolution, and asks it before the activation.
     uses_anchors = False
+    #: Whether a pooling that reads anchors reads what the convolution made of them too.
+    reads_merged = True
     #: Whether weights and factors of edges change what it answers.
     reads_edges = True
     #: Whether one layer serves the whole network; else there is one for each convolution but the

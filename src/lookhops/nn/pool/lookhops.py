@@ -84,6 +84,11 @@ class LookHopsPooling(NodePooling):
         self.bias = nn.Parameter(torch.empty(1))
         self.reset_parameters()
 
+    @property
+    def reads_merged(self) -> bool:  # type: ignore[override]
+        """Whether edges are ranked by the difference of their ends' features."""
+        return self.edge_ratio is not None and self.edge_ratio < 1
+
     def reset_parameters(self) -> None:
         """Draw new parameters, as a dense layer over all anchors would."""
         bound = 1 / sqrt(self.theta.numel())
@@ -108,7 +113,7 @@ class LookHopsPooling(NodePooling):
     def connect(self, level: Level, score: Tensor, keep: Tensor) -> Tensor:
         """Edges between kept nodes; of those, the ones whose ends differ most."""
         between = super().connect(level, score, keep)
-        if self.edge_ratio is None or self.edge_ratio == 1:
+        if self.edge_ratio is None or not self.reads_merged:
             return between
         adjacency = level.adjacency
         with torch.no_grad():
