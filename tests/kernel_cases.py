@@ -278,6 +278,7 @@ def light_layer(
     rows, width = sum(sizes) + 5, 9
     segments, graph, alive = padded(slices, rows, sizes)
     alive &= (torch.rand(len(alive)) < 0.7) | (not dead)
+    kept = alive & ((torch.rand(len(alive)) < 0.7) | (not scored))
     there = alive.nonzero().flatten()
     ends = there[torch.randint(0, len(there), (2, 4 * len(there)))]
     ends = ends[:, graph[ends[0]] == graph[ends[1]]]
@@ -285,7 +286,7 @@ def light_layer(
     adjacency = Adjacency.of(ends, slices * rows)
     adjacency.symmetric = symmetric
     operator = (adjacency.chebyshev if order == 2 else adjacency.mixhop)(torch.float32)
-    level = Level(torch.empty(0), adjacency, graph, len(segments[0]), alive, segments=segments)
+    level = Level(torch.empty(0), adjacency, graph, len(segments[0]), kept, segments=segments)
     recurrence = chebyshev if order == 2 else powers
     inputs = [torch.randn(slices, *own, width) for own in ((rows,), (k + 1,), (), ())]
     inputs += [torch.rand(slices, rows)] if scored else []
@@ -299,7 +300,7 @@ def light_layer(
         row_ptr, column, row_ptr_t, column_t, turned = operator.entries()
         value_t = operator.value if turned is None else operator.value[turned]
         entries = (row_ptr, column, operator.value, row_ptr_t, column_t, value_t)
-        graphs = tuple(move(t, device) for t in (*segments, alive))
+        graphs = tuple(move(t, device) for t in (alive, kept, *segments))
         flat = score[0].flatten() if score else None
         given = (z, weight, bias, c, flat, order, normalize, graphs)
         return kernels.LightLayer.apply(*given, *(move(t, device) for t in entries))[wanted]

@@ -54,9 +54,21 @@ def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level
 
 
 def merge_and_activate(
-    conv: LightConv, anchors: Anchors, level: Level, score: Tensor | None, normalize: bool
+    conv: LightConv,
+    anchors: Anchors,
+    alive: Tensor | None,
+    level: Level,
+    score: Tensor | None,
+    normalize: bool,
 ) -> tuple[Level, Tensor]:
-    """As :func:`activate` of the merged anchors, in one kernel: for what :func:`at_once` says."""
+    """As :func:`activate` of the merged anchors, in one kernel: for what :func:`at_once` says.
+
+    Args:
+        conv: Whose weights merge them.
+        anchors: The anchors of all nodes.
+        alive: Which nodes the hops were taken over; of these the level may have dropped some.
+        level, score, normalize: As for :func:`activate`, but for the level's ``x``.
+    """
     z, (start, end), matrix = anchors.z, level.bounds, anchors.matrix
     value = None if matrix.value is None else matrix.value.to(z.dtype)
     row_ptr, column, row_ptr_t, column_t, order = matrix.entries()
@@ -69,7 +81,7 @@ def merge_and_activate(
         None if score is None else score.flatten(),
         2 if anchors.recurrence is chebyshev else 1,
         normalize,
-        (start, end, level.alive),
+        (alive, level.alive, start, end),
         *(row_ptr, column, value),
         *(row_ptr_t, column_t, value_t),
     )
@@ -79,9 +91,9 @@ def merge_and_activate(
 def at_once(anchors: Anchors, level: Level) -> bool:
     """Whether one kernel can merge, activate and read: on a GPU, where all graphs are small."""
     z, value = anchors.z, anchors.matrix.value
-    learns = value is not None and value.requires_grad
     small = 0 < level.largest <= kernels.LARGEST and z.shape[-1] <= 256 and 1 <= anchors.k <= 8
-    return small and can_run_on(z) and not learns and not level.near_ties
+    fixed = value is not None and not value.requires_grad
+    return small and can_run_on(z) and fixed and not level.near_ties
 
 
 def _fits(z: Tensor, score: Tensor) -> bool:

@@ -47,7 +47,7 @@ def run_layer(
     if isinstance(conv, LightConv):
         anchors = conv.aggregate(level.x, level.adjacency)
         if at_once(anchors, level) and not (reads and pool.reads_merged):
-            finish = partial(merge_and_activate, conv, anchors)
+            finish = partial(merge_and_activate, conv, anchors, level.alive)
             level = level.with_x(anchors.z)  # still to be merged
         else:
             level = level.with_x(conv.merge(anchors))

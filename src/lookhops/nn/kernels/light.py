@@ -16,12 +16,12 @@ from lookhops.hops.merge_kernels import add_up
 
 #: Nodes of the largest graph that one program takes: it has one multiprocessor to itself.
 LARGEST = 512
-FORWARD, BACKWARD = (8, 4), (8, 4)  # rows of a graph that a program takes at once, and its warps
+ROWS, WARPS = 8, 4  # rows of a graph that a program takes at once, and its warps
 PADDING_ROWS = 512  # a program for every so many rows of a slice takes its share of the padding
 
 
 class LightLayer(torch.autograd.Function):
-    r"""x = relu(score z' / |z'|) of the living nodes for z' = sum_j T_j (z + c) w^j + b.
+    r"""x = relu(score z' / |z'|) of the kept nodes; z' = sum_j T_j (z + c) w^j + b of all.
 
     Gives x and each graph's maximum and mean of it. Of the entries the first three are the
     operator's offsets, columns and values, the others those of its transpose.
@@ -29,22 +29,22 @@ class LightLayer(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, z, weight, bias, offset, score, order, normalize, graphs, *entries):
-        """One kernel over graphs; ``graphs`` are their first nodes, last ones, and the living."""
-        z, (start, end, alive) = z.contiguous(), graphs
+        """One kernel; of the graphs: nodes alive, those kept of them, first nodes and last ones."""
+        z, (alive, kept, start, end) = z.contiguous(), graphs
         width, rows = z.shape[-1], z.shape[:-1].numel()
         k, count = weight.shape[-2] - 1, start.numel()
         merged, x = torch.empty_like(z), torch.empty_like(z)
         hops = z.new_empty(max(k - 2, 0), rows, width)  # the first stands where x goes
         like = {"dtype": torch.float32, "device": z.device}
-        scale, nodes = torch.empty(rows, **like), torch.empty(count, **like)
-        read, ties = z.new_empty(count, 2 * width), torch.empty(count, width, **like)
-        given = (*entries[:3], z, weight, bias, offset, score, alive, start, end)
-        into = (merged, x, hops if k > 2 else None, scale, read, ties, nodes)
-        grid, counts, sizes = _programs(z, weight, count, *FORWARD)
+        read = z.new_empty(count, 2 * width)
+        ties, nodes = torch.empty(count, width, **like), torch.empty(count, **like)
+        given = (*entries[:3], z, weight, bias, offset, score, alive, kept, start, end)
+        into = (merged, x, hops if k > 2 else None, read, ties, nodes)
+        grid, counts, sizes = _programs(z, weight, count)
         _forward_kernel[grid](
             *given, *into, *counts, CHEBYSHEV=order == 2, NORMALIZE=normalize, **sizes
         )
-        ctx.save_for_backward(z, weight, offset, score, merged, scale, read, ties, nodes)
+        ctx.save_for_backward(z, weight, offset, score, merged, read, ties, nodes)
         ctx.graphs, ctx.entries = graphs, entries
         ctx.order, ctx.normalize = order, normalize
         ctx.set_materialize_grads(False)  # nobody reads the last layer's x
@@ -53,17 +53,17 @@ class LightLayer(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad_x, grad_read):
         """One kernel over graphs, and one that adds up what they found."""
-        z, weight, offset, score, merged, scale, read, ties, nodes = ctx.saved_tensors
-        start, end, alive = ctx.graphs
+        z, weight, offset, score, merged, read, ties, nodes = ctx.saved_tensors
+        alive, kept, start, end = ctx.graphs
         grad_read = torch.zeros_like(read) if grad_read is None else grad_read.contiguous()
         grad_x = None if grad_x is None else grad_x.contiguous()
         grad_z, k = torch.empty_like(z), weight.shape[-2] - 1
         hops = z.new_empty(max(k - 1, 1), *z.shape)
         grad_score = None if score is None else torch.empty_like(score)
         parts = z.new_empty(start.numel(), k + 3, z.shape[-1], dtype=torch.float32)
-        given = (*ctx.entries[3:], z, weight, offset, score, alive, start, end, merged, scale)
-        given = (*given, read, grad_read, ties, nodes, grad_x)
-        grid, counts, sizes = _programs(z, weight, start.numel(), *BACKWARD)
+        given = (*ctx.entries[3:], z, weight, offset, score, alive, kept, start, end)
+        given = (*given, merged, read, grad_read, ties, nodes, grad_x)
+        grid, counts, sizes = _programs(z, weight, start.numel())
         _backward_kernel[grid](
             *given,
             *(grad_z, hops, grad_score, parts),
@@ -77,20 +77,24 @@ class LightLayer(torch.autograd.Function):
         return *grads, *[None] * 9
 
 
-def _programs(z, weight, graphs, block, warps):
+def _programs(z, weight, graphs):
     """The grid, the counts and the sizes of programs that take a graph, or padding, each."""
     rows, slices, width = z.shape[:-1].numel(), weight.shape[:-2].numel(), z.shape[-1]
     padding = triton.cdiv(rows // slices, PADDING_ROWS)
     counts = (graphs, graphs // slices, rows // slices, padding, rows * width, width)
-    sizes = {"K": weight.shape[-2] - 1, "ROWS": block, "CHANNELS": triton.next_power_of_2(width)}
-    return (graphs + slices * padding,), counts, {**sizes, "num_warps": warps, "num_stages": 1}
+    sizes = {"K": weight.shape[-2] - 1, "ROWS": ROWS, "CHANNELS": triton.next_power_of_2(width)}
+    return (graphs + slices * padding,), counts, {**sizes, "num_warps": WARPS, "num_stages": 1}
 
 
 if triton is not None:
-    from lookhops.hops.kernels import gather_rows, load_shift
+    ENTRIES = tl.constexpr(4)  # of each row whose features are asked for at once
+    FEW = tl.constexpr(8)  # entries of a row, up to which all rows of a graph are taken alike
 
-    # In these functions a matrix is (offsets, columns, values), and hops are (where T_0 stands,
-    # where T_1 does, where the further ones do, the elements of each).
+    # Nothing in a loop over rows lets warps wait for each other: each has rows of its own. What is
+    # said of channels has two axes from the start, and what is said of rows is never stored alone,
+    # so that no value changes its place in registers. A matrix is (offsets, columns, values, most
+    # entries of a row of this graph), and hops are (where T_0 stands, where T_1 does, where the
+    # further ones do, the elements of each).
 
     @triton.jit
     def _padding_rows(program, end, graphs_a_slice, rows_a_slice, padding):
@@ -103,17 +107,43 @@ if triton is not None:
         return first, tl.minimum(last, first + each)
 
     @triton.jit
-    def _block(begin, last, alive, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
-        """Rows, which are alive, their elements' places, and masks of those alive and of all."""
+    def _most_entries(row_ptr, alive, first, last):
+        """The most entries of a row of a graph; then offsets and masks lie in the cache."""
+        most = tl.zeros((128,), tl.int32)
+        for begin in range(first, last, 128):
+            row = begin + tl.arange(0, 128)
+            exists = row < last
+            count = tl.load(row_ptr + row + 1, mask=exists, other=0)
+            count -= tl.load(row_ptr + row, mask=exists, other=0)
+            if alive is not None:
+                exists = exists & (tl.load(alive + row, mask=exists, other=0) != 0)
+            most = tl.maximum(most, tl.where(exists, count, 0).to(tl.int32))
+        return tl.max(most, axis=0)
+
+    @triton.jit
+    def _rows(begin, last, alive, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+        """Rows, which exist, which of them are alive, and the places of their elements."""
         row = begin + tl.arange(0, ROWS)
-        channel = tl.arange(0, CHANNELS)
         exists = row < last
         lives = exists
         if alive is not None:
             lives = exists & (tl.load(alive + row, mask=exists, other=0) != 0)
-        place = row.to(tl.int64)[:, None] * width + channel[None, :]
-        inside = (channel < width)[None, :]
-        return row, lives, place, lives[:, None] & inside, exists[:, None] & inside
+        place = row.to(tl.int64)[:, None] * width + tl.arange(0, CHANNELS)[None, :]
+        return row, exists, lives, place
+
+    @triton.jit
+    def _load_vector(pointer, inside, CHANNELS: tl.constexpr):
+        """A row of channels in single precision."""
+        pointer += tl.arange(0, CHANNELS)[None, :]
+        return tl.load(pointer, mask=inside, other=0.0).to(tl.float32)
+
+    @triton.jit
+    def _load_weights(weight, inside, width, K: tl.constexpr, CHANNELS: tl.constexpr):
+        """The weights of all hops."""
+        found = (_load_vector(weight, inside, CHANNELS),)
+        for j in tl.static_range(1, K + 1):
+            found = found + (_load_vector(weight + j * width, inside, CHANNELS),)
+        return found
 
     @triton.jit
     def _hop_at(hops, j: tl.constexpr):
@@ -132,7 +162,7 @@ if triton is not None:
         """T_j of some rows; to T_0 the shift is still to be added."""
         hop = tl.load(_hop_at(hops, j) + place, mask=mask, other=0.0).to(tl.float32)
         if j == 0:
-            hop = tl.where(mask, hop + shift[None, :], 0.0)
+            hop = tl.where(mask, hop + shift, 0.0)
         return hop
 
     @triton.jit
@@ -143,20 +173,33 @@ if triton is not None:
         row,
         lives,
         place,
-        mask,
+        inside,
         width,
         j: tl.constexpr,
         CHEBYSHEV: tl.constexpr,
     ):
         """T_j of some rows from T_(j - 1) of all, and with Chebyshev T_(j - 2) of these."""
-        row_ptr, column, value = matrix
-        by = shift if j == 1 else shift * 0
-        channel = tl.arange(0, shift.shape[0])
-        inside = channel < width
+        row_ptr, column, value, most = matrix
         last = _hop_at(hops, j - 1)
-        now = gather_rows(row_ptr, column, value, last, row, lives, channel, inside, width, by)
+        start = tl.load(row_ptr + row, mask=lives, other=0)
+        end = tl.load(row_ptr + row + 1, mask=lives, other=0)
+        if most > FEW:  # else no warp waits for the others
+            most = tl.max((end - start).to(tl.int32), axis=0)
+        now = tl.zeros(place.shape, tl.float32)
+        for first in range(0, most, ENTRIES):
+            for one in tl.static_range(ENTRIES):
+                entry = start + first + one
+                here = entry < end
+                source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
+                factor = tl.load(value + entry, mask=here, other=0.0).to(tl.float32)
+                there = source[:, None] * width + tl.arange(0, place.shape[1])[None, :]
+                asked = (factor != 0)[:, None] & inside  # not what masks have taken out
+                part = tl.load(last + there, mask=asked, other=0.0).to(tl.float32)
+                if j == 1:
+                    part += shift
+                now += part * factor[:, None]
         if CHEBYSHEV and j > 1:
-            now = 2 * now - _load_hop(hops, shift, place, mask, j - 2)
+            now = 2 * now - _load_hop(hops, shift, place, lives[:, None] & inside, j - 2)
         return now
 
     @triton.jit
@@ -167,20 +210,20 @@ if triton is not None:
         alive,
         first,
         last,
+        inside,
         width,
         K: tl.constexpr,
         CHEBYSHEV: tl.constexpr,
         ROWS: tl.constexpr,
+        CHANNELS: tl.constexpr,
     ):
         """T_1 to T_(K - 1) of a graph, one after the other; dead nodes get zero."""
         for j in tl.static_range(1, K):
             for begin in range(first, last, ROWS):
-                row, lives, place, mask, all_of_them = _block(
-                    begin, last, alive, width, ROWS, shift.shape[0]
-                )
-                now = _next_hop(matrix, hops, shift, row, lives, place, mask, width, j, CHEBYSHEV)
+                row, exists, lives, place = _rows(begin, last, alive, width, ROWS, CHANNELS)
+                now = _next_hop(matrix, hops, shift, row, lives, place, inside, width, j, CHEBYSHEV)
                 into = _hop_at(hops, j)
-                tl.store(into + place, now.to(into.dtype.element_ty), mask=all_of_them)
+                tl.store(into + place, now.to(into.dtype.element_ty), mask=exists[:, None] & inside)
             tl.debug_barrier()
 
     @triton.jit
@@ -194,12 +237,12 @@ if triton is not None:
         offset,
         score,
         alive,
+        kept,
         start,
         end,
         merged,
         x,
         hops,
-        scale,
         read,
         ties,
         nodes,
@@ -217,37 +260,39 @@ if triton is not None:
     ):
         """The layer of one graph; T_1 z stands where x goes, further hops but the last in hops."""
         program = tl.program_id(0)
-        channel = tl.arange(0, CHANNELS)
-        inside = channel < width
+        inside = tl.arange(0, CHANNELS)[None, :] < width
         if program >= graphs:
             beyond = program - graphs
             first, last = _padding_rows(beyond, end, graphs_a_slice, rows_a_slice, padding)
             for begin in range(first, last, ROWS):
-                row, lives, place, mask, there = _block(begin, last, None, width, ROWS, CHANNELS)
-                tl.store(x + place, tl.zeros((ROWS, CHANNELS), x.dtype.element_ty), mask=there)
+                row, exists, lives, place = _rows(begin, last, None, width, ROWS, CHANNELS)
+                zeros = tl.zeros((ROWS, CHANNELS), x.dtype.element_ty)
+                tl.store(x + place, zeros, mask=exists[:, None] & inside)
             return
         first = tl.load(start + program)
         last = tl.load(end + program)
         part = program // graphs_a_slice  # which slice of the weights it belongs to
-        shift = load_shift(offset, part, channel, inside, width)
-        own = load_shift(bias, part, channel, inside, width)
-        weight += part * (K + 1) * width + channel
-        matrix = (row_ptr, column, value)
+        shift = tl.zeros((1, CHANNELS), tl.float32)
+        if offset is not None:
+            shift = _load_vector(offset + part * width, inside, CHANNELS)
+        own = _load_vector(bias + part * width, inside, CHANNELS)
+        factors = _load_weights(weight + part * (K + 1) * width, inside, width, K, CHANNELS)
+        matrix = (row_ptr, column, value, _most_entries(row_ptr, alive, first, last))
         anchors = (z, x, hops, size)
-        _write_hops(matrix, anchors, shift, alive, first, last, width, K, CHEBYSHEV, ROWS)
+        _write_hops(
+            matrix, anchors, shift, alive, first, last, inside, width, K, CHEBYSHEV, ROWS, CHANNELS
+        )
 
         for begin in range(first, last, ROWS):
-            row, lives, place, mask, there = _block(begin, last, alive, width, ROWS, CHANNELS)
-            total = tl.zeros((ROWS, CHANNELS), tl.float32) + own[None, :]
-            for j in tl.static_range(0, K + 1):
-                if j < K:
-                    hop = _load_hop(anchors, shift, place, mask, j)
-                else:
-                    hop = _next_hop(
-                        matrix, anchors, shift, row, lives, place, mask, width, j, CHEBYSHEV
-                    )
-                total += hop * tl.load(weight + j * width, mask=inside, other=0.0)[None, :]
-            tl.store(merged + place, total.to(merged.dtype.element_ty), mask=mask)
+            row, exists, lives, place = _rows(begin, last, kept, width, ROWS, CHANNELS)
+            total = tl.zeros((ROWS, CHANNELS), tl.float32) + own
+            for j in tl.static_range(0, K):
+                total += _load_hop(anchors, shift, place, lives[:, None] & inside, j) * factors[j]
+            hop = _next_hop(matrix, anchors, shift, row, lives, place, inside, width, K, CHEBYSHEV)
+            total += hop * factors[K]
+            tl.store(
+                merged + place, total.to(merged.dtype.element_ty), mask=lives[:, None] & inside
+            )
         tl.debug_barrier()  # only now is T_1 no longer needed
 
         highest = tl.full((ROWS, CHANNELS), float("-inf"), tl.float32)
@@ -255,17 +300,12 @@ if triton is not None:
         summed = tl.zeros((ROWS, CHANNELS), tl.float32)
         living = tl.zeros((ROWS,), tl.float32)
         for begin in range(first, last, ROWS):
-            row, lives, place, mask, there = _block(begin, last, alive, width, ROWS, CHANNELS)
+            row, exists, lives, place = _rows(begin, last, kept, width, ROWS, CHANNELS)
+            mask = lives[:, None] & inside
             found = tl.load(merged + place, mask=mask, other=0.0).to(tl.float32)
-            factor = tl.full((ROWS,), 1.0, tl.float32)
-            if NORMALIZE:
-                norm = tl.sqrt(tl.sum(found * found, axis=1))
-                factor = 1.0 / tl.where(norm > 1e-12, norm, 1.0)
-                tl.store(scale + row, factor, mask=lives)
-            if score is not None:
-                factor *= tl.load(score + row, mask=lives, other=0.0).to(tl.float32)
+            _, factor = _factors(found, score, row, lives, NORMALIZE)
             found = tl.maximum(found * factor[:, None], 0.0).to(x.dtype.element_ty)
-            tl.store(x + place, found, mask=there)
+            tl.store(x + place, found, mask=exists[:, None] & inside)
             found = found.to(tl.float32)
             living += lives.to(tl.float32)
             summed += found
@@ -273,21 +313,33 @@ if triton is not None:
             again = tl.where(mask & (found == highest), shared + 1.0, shared)
             shared = tl.where(found > highest, 1.0, again)
             highest = tl.maximum(highest, found)
-        most = tl.max(highest, axis=0)
+        channel = tl.arange(0, CHANNELS)[None, :]
+        most = tl.max(highest, axis=0, keep_dims=True)
         count = tl.sum(living, axis=0)
         tl.store(nodes + program, count)
-        sharing = tl.sum(tl.where(highest == most[None, :], shared, 0.0), axis=0)
+        sharing = tl.sum(tl.where(highest == most, shared, 0.0), axis=0, keep_dims=True)
         tl.store(ties + program * width + channel, sharing, mask=inside)
         read += program * 2 * width + channel
         most = tl.where(count > 0, most, 0.0)  # the maximum of no node is zero
         tl.store(read, most.to(read.dtype.element_ty), mask=inside)
-        mean = tl.sum(summed, axis=0) / tl.maximum(count, 1.0)
+        mean = tl.sum(summed, axis=0, keep_dims=True) / tl.maximum(count, 1.0)
         tl.store(read + width, mean.to(read.dtype.element_ty), mask=inside)
+
+    @triton.jit
+    def _factors(found, score, row, lives, NORMALIZE: tl.constexpr):
+        """1 / |z'| of some rows, or one, and that times their scores."""
+        unit = tl.full(row.shape, 1.0, tl.float32)
+        if NORMALIZE:
+            norm = tl.sqrt(tl.sum(found * found, axis=1))
+            unit = 1.0 / tl.where(norm > 1e-12, norm, 1.0)
+        factor = unit
+        if score is not None:
+            factor = unit * tl.load(score + row, mask=lives, other=0.0).to(tl.float32)
+        return unit, factor
 
     @triton.jit
     def _activation_gradient(
         merged,
-        scale,
         score,
         grad_x,
         grad_score,
@@ -296,7 +348,8 @@ if triton is not None:
         exists,
         lives,
         place,
-        mask,
+        inside,
+        width,
         NORMALIZE: tl.constexpr,
     ):
         """The gradient of z' of some rows, zero for dead ones; that of their scores is written.
@@ -304,23 +357,22 @@ if triton is not None:
         ``of_read`` is the maximum of the graph, its gradient for each node, and that of the mean.
         """
         highest, of_maximum, of_mean = of_read
+        mask = lives[:, None] & inside
         found = tl.load(merged + place, mask=mask, other=0.0).to(tl.float32)
-        unit = tl.full((row.shape[0],), 1.0, tl.float32)
-        if NORMALIZE:
-            unit = tl.load(scale + row, mask=lives, other=0.0)
-        factor = unit
-        if score is not None:
-            factor = unit * tl.load(score + row, mask=lives, other=0.0).to(tl.float32)
+        unit, factor = _factors(found, score, row, lives, NORMALIZE)
         x = tl.maximum(found * factor[:, None], 0.0)
         x = x.to(merged.dtype.element_ty).to(tl.float32)  # as it was when the maximum was taken
-        grad = of_mean[None, :] + tl.where(x == highest[None, :], of_maximum[None, :], 0.0)
+        grad = of_mean + tl.where(x == highest, of_maximum, 0.0)
         if grad_x is not None:
             grad += tl.load(grad_x + place, mask=mask, other=0.0).to(tl.float32)
         grad = tl.where(mask & (x > 0), grad, 0.0)
         direction = found * unit[:, None]
         slope = tl.sum(grad * direction, axis=1)
-        if score is not None:
-            tl.store(grad_score + row, slope.to(grad_score.dtype.element_ty), mask=exists)
+        if score is not None:  # by the thread that has the first channel
+            first = place == row.to(tl.int64)[:, None] * width
+            into = tl.broadcast_to(grad_score + row[:, None], place.shape)
+            told = tl.broadcast_to(slope[:, None], place.shape).to(grad_score.dtype.element_ty)
+            tl.store(into, told, mask=exists[:, None] & first)
         if NORMALIZE:
             grad = grad - direction * slope[:, None]
         return grad * factor[:, None]
@@ -335,10 +387,10 @@ if triton is not None:
         offset,
         score,
         alive,
+        kept,
         start,
         end,
         merged,
-        scale,
         read,
         grad_read,
         ties,
@@ -366,75 +418,82 @@ if triton is not None:
         hop all rows of g are read until the end, so there g stands in hops.
         """
         program = tl.program_id(0)
-        channel = tl.arange(0, CHANNELS)
+        channel = tl.arange(0, CHANNELS)[None, :]
         inside = channel < width
         if program >= graphs:
             beyond = program - graphs
             first, last = _padding_rows(beyond, end, graphs_a_slice, rows_a_slice, padding)
             for begin in range(first, last, ROWS):
-                row, lives, place, mask, there = _block(begin, last, None, width, ROWS, CHANNELS)
+                row, exists, lives, place = _rows(begin, last, None, width, ROWS, CHANNELS)
                 zeros = tl.zeros((ROWS, CHANNELS), grad_z.dtype.element_ty)
-                tl.store(grad_z + place, zeros, mask=there)
+                tl.store(grad_z + place, zeros, mask=exists[:, None] & inside)
                 if score is not None:
-                    tl.store(grad_score + row, tl.sum(zeros, axis=1), mask=lives)
+                    none = tl.zeros((ROWS,), grad_score.dtype.element_ty)
+                    tl.store(grad_score + row, none, mask=exists)
             return
         first = tl.load(start + program)
         last = tl.load(end + program)
         part = program // graphs_a_slice
-        shift = load_shift(offset, part, channel, inside, width)
-        none = shift * 0
-        weight += part * (K + 1) * width + channel
-        matrix = (row_ptr, column, value)
+        none = tl.zeros((1, CHANNELS), tl.float32)
         g = hops if K == 1 else grad_z
         anchors = (g, hops, hops + size, size)
 
-        highest = tl.load(read + program * 2 * width + channel, mask=inside, other=0.0)
-        sharing = tl.load(ties + program * width + channel, mask=inside, other=1.0)
-        grad_read += program * 2 * width + channel
-        of_maximum = tl.load(grad_read, mask=inside, other=0.0).to(tl.float32)
+        highest = _load_vector(read + program * 2 * width, inside, CHANNELS)
+        sharing = _load_vector(ties + program * width, inside, CHANNELS)
+        of_maximum = _load_vector(grad_read + program * 2 * width, inside, CHANNELS)
         of_maximum = of_maximum / tl.maximum(sharing, 1.0)
-        of_mean = tl.load(grad_read + width, mask=inside, other=0.0).to(tl.float32)
+        of_mean = _load_vector(grad_read + program * 2 * width + width, inside, CHANNELS)
         of_mean = of_mean / tl.maximum(tl.load(nodes + program), 1.0)
-        of_read = (highest.to(tl.float32), of_maximum, of_mean)
+        of_read = (highest, of_maximum, of_mean)
         for begin in range(first, last, ROWS):
-            row, lives, place, mask, there = _block(begin, last, alive, width, ROWS, CHANNELS)
+            row, exists, lives, place = _rows(begin, last, kept, width, ROWS, CHANNELS)
             grad = _activation_gradient(
                 merged,
-                scale,
                 score,
                 grad_x,
                 grad_score,
                 of_read,
                 row,
-                row < last,
+                exists,
                 lives,
                 place,
-                mask,
+                inside,
+                width,
                 NORMALIZE,
             )
-            tl.store(g + place, grad.to(g.dtype.element_ty), mask=there)
+            tl.store(g + place, grad.to(g.dtype.element_ty), mask=exists[:, None] & inside)
+        matrix = (row_ptr, column, value, _most_entries(row_ptr, alive, first, last))
         tl.debug_barrier()
-        _write_hops(matrix, anchors, none, alive, first, last, width, K, CHEBYSHEV, ROWS)
+        _write_hops(
+            matrix, anchors, none, alive, first, last, inside, width, K, CHEBYSHEV, ROWS, CHANNELS
+        )
 
+        factors = _load_weights(weight + part * (K + 1) * width, inside, width, K, CHANNELS)
+        shift = none
+        if offset is not None:
+            shift = _load_vector(offset + part * width, inside, CHANNELS)
         sums = (tl.zeros((ROWS, CHANNELS), tl.float32),) * (K + 3)
         for begin in range(first, last, ROWS):
-            row, lives, place, mask, there = _block(begin, last, alive, width, ROWS, CHANNELS)
-            own = tl.load(z + place, mask=mask, other=0.0).to(tl.float32) + shift[None, :]
+            row, exists, lives, place = _rows(begin, last, alive, width, ROWS, CHANNELS)
+            mask = lives[:, None] & inside
+            own = tl.load(z + place, mask=mask, other=0.0).to(tl.float32) + shift
             total = tl.zeros((ROWS, CHANNELS), tl.float32)
             for j in tl.static_range(0, K + 1):
-                if j == 0:
-                    hop = _load_hop(anchors, none, place, mask, j)
-                    sums = (sums[0] + hop,) + sums[1:]
-                elif j < K:
+                if j < K:
                     hop = _load_hop(anchors, none, place, mask, j)
                 else:
                     hop = _next_hop(
-                        matrix, anchors, none, row, lives, place, mask, width, j, CHEBYSHEV
+                        matrix, anchors, none, row, lives, place, inside, width, j, CHEBYSHEV
                     )
-                total += hop * tl.load(weight + j * width, mask=inside, other=0.0)[None, :]
+                if j == 0:
+                    sums = (sums[0] + hop,) + sums[1:]
+                total += hop * factors[j]
                 sums = sums[: j + 1] + (sums[j + 1] + hop * own,) + sums[j + 2 :]
-            tl.store(grad_z + place, total.to(grad_z.dtype.element_ty), mask=there)
+            tl.store(
+                grad_z + place, total.to(grad_z.dtype.element_ty), mask=exists[:, None] & inside
+            )
             sums = sums[: K + 2] + (sums[K + 2] + total,)
         parts += program * (K + 3) * width + channel
         for j in tl.static_range(0, K + 3):
-            tl.store(parts + j * width, tl.sum(sums[j], axis=0), mask=inside)
+            found = tl.sum(sums[j], axis=0, keep_dims=True)
+            tl.store(parts + j * width, found, mask=inside)
