@@ -31,15 +31,14 @@ class LightLayer(torch.autograd.Function):
     def forward(ctx, z, weight, bias, offset, score, order, normalize, graphs, *entries):
         """One kernel; of the graphs: nodes alive, those kept of them, first nodes and last ones."""
         z, (alive, kept, start, end) = z.contiguous(), graphs
-        width, rows = z.shape[-1], z.shape[:-1].numel()
-        k, count = weight.shape[-2] - 1, start.numel()
+        width, k, count = z.shape[-1], weight.shape[-2] - 1, start.numel()
         merged, x = torch.empty_like(z), torch.empty_like(z)
-        hops = z.new_empty(max(k - 2, 0), rows, width)  # the first stands where x goes
+        hops = z.new_empty(k - 1, *z.shape)
         like = {"dtype": torch.float32, "device": z.device}
         read = z.new_empty(count, 2 * width)
         ties, nodes = torch.empty(count, width, **like), torch.empty(count, **like)
         given = (*entries[:3], z, weight, bias, offset, score, alive, kept, start, end)
-        into = (merged, x, hops if k > 2 else None, read, ties, nodes)
+        into = (merged, x, hops, read, ties, nodes)
         grid, counts, sizes = _programs(z, weight, count)
         _forward_kernel[grid](
             *given, *into, *counts, CHEBYSHEV=order == 2, NORMALIZE=normalize, **sizes
@@ -166,41 +165,28 @@ if triton is not None:
         return hop
 
     @triton.jit
-    def _next_hop(
-        matrix,
-        hops,
-        shift,
-        row,
-        lives,
-        place,
-        inside,
-        width,
-        j: tl.constexpr,
-        CHEBYSHEV: tl.constexpr,
-    ):
-        """T_j of some rows from T_(j - 1) of all, and with Chebyshev T_(j - 2) of these."""
+    def _gather(matrix, hops, shift, row, lives, inside, width, j: tl.constexpr):
+        """The sums over neighbours of T_j, for some rows."""
         row_ptr, column, value, most = matrix
-        last = _hop_at(hops, j - 1)
+        channel = tl.arange(0, inside.shape[1])[None, :]
         start = tl.load(row_ptr + row, mask=lives, other=0)
         end = tl.load(row_ptr + row + 1, mask=lives, other=0)
         if most > FEW:  # else no warp waits for the others
             most = tl.max((end - start).to(tl.int32), axis=0)
-        now = tl.zeros(place.shape, tl.float32)
+        total = tl.zeros((row.shape[0], inside.shape[1]), tl.float32)
         for first in range(0, most, ENTRIES):
             for one in tl.static_range(ENTRIES):
                 entry = start + first + one
                 here = entry < end
                 source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
                 factor = tl.load(value + entry, mask=here, other=0.0).to(tl.float32)
-                there = source[:, None] * width + tl.arange(0, place.shape[1])[None, :]
+                there = _hop_at(hops, j) + source[:, None] * width + channel
                 asked = (factor != 0)[:, None] & inside  # not what masks have taken out
-                part = tl.load(last + there, mask=asked, other=0.0).to(tl.float32)
-                if j == 1:
+                part = tl.load(there, mask=asked, other=0.0).to(tl.float32)
+                if j == 0:
                     part += shift
-                now += part * factor[:, None]
-        if CHEBYSHEV and j > 1:
-            now = 2 * now - _load_hop(hops, shift, place, lives[:, None] & inside, j - 2)
-        return now
+                total += part * factor[:, None]
+        return total
 
     @triton.jit
     def _write_hops(
@@ -221,7 +207,10 @@ if triton is not None:
         for j in tl.static_range(1, K):
             for begin in range(first, last, ROWS):
                 row, exists, lives, place = _rows(begin, last, alive, width, ROWS, CHANNELS)
-                now = _next_hop(matrix, hops, shift, row, lives, place, inside, width, j, CHEBYSHEV)
+                now = _gather(matrix, hops, shift, row, lives, inside, width, j - 1)
+                if CHEBYSHEV and j > 1:
+                    mask = lives[:, None] & inside
+                    now = 2 * now - _load_hop(hops, shift, place, mask, j - 2)
                 into = _hop_at(hops, j)
                 tl.store(into + place, now.to(into.dtype.element_ty), mask=exists[:, None] & inside)
             tl.debug_barrier()
@@ -258,7 +247,7 @@ if triton is not None:
         ROWS: tl.constexpr,
         CHANNELS: tl.constexpr,
     ):
-        """The layer of one graph; T_1 z stands where x goes, further hops but the last in hops."""
+        """The layer of one graph; all hops but the last are written to hops on the way."""
         program = tl.program_id(0)
         inside = tl.arange(0, CHANNELS)[None, :] < width
         if program >= graphs:
@@ -278,22 +267,10 @@ if triton is not None:
         own = _load_vector(bias + part * width, inside, CHANNELS)
         factors = _load_weights(weight + part * (K + 1) * width, inside, width, K, CHANNELS)
         matrix = (row_ptr, column, value, _most_entries(row_ptr, alive, first, last))
-        anchors = (z, x, hops, size)
+        anchors = (z, hops, hops + size, size)
         _write_hops(
             matrix, anchors, shift, alive, first, last, inside, width, K, CHEBYSHEV, ROWS, CHANNELS
         )
-
-        for begin in range(first, last, ROWS):
-            row, exists, lives, place = _rows(begin, last, kept, width, ROWS, CHANNELS)
-            total = tl.zeros((ROWS, CHANNELS), tl.float32) + own
-            for j in tl.static_range(0, K):
-                total += _load_hop(anchors, shift, place, lives[:, None] & inside, j) * factors[j]
-            hop = _next_hop(matrix, anchors, shift, row, lives, place, inside, width, K, CHEBYSHEV)
-            total += hop * factors[K]
-            tl.store(
-                merged + place, total.to(merged.dtype.element_ty), mask=lives[:, None] & inside
-            )
-        tl.debug_barrier()  # only now is T_1 no longer needed
 
         highest = tl.full((ROWS, CHANNELS), float("-inf"), tl.float32)
         shared = tl.zeros((ROWS, CHANNELS), tl.float32)
@@ -302,9 +279,24 @@ if triton is not None:
         for begin in range(first, last, ROWS):
             row, exists, lives, place = _rows(begin, last, kept, width, ROWS, CHANNELS)
             mask = lives[:, None] & inside
-            found = tl.load(merged + place, mask=mask, other=0.0).to(tl.float32)
-            _, factor = _factors(found, score, row, lives, NORMALIZE)
-            found = tl.maximum(found * factor[:, None], 0.0).to(x.dtype.element_ty)
+            hop = _load_hop(anchors, shift, place, mask, 0)
+            before = hop
+            total = own + hop * factors[0]
+            for j in tl.static_range(1, K + 1):
+                if j < K:
+                    now = _load_hop(anchors, shift, place, mask, j)
+                else:
+                    now = _gather(matrix, anchors, shift, row, lives, inside, width, K - 1)
+                    if CHEBYSHEV and K > 1:
+                        now = 2 * now - before
+                before = hop
+                hop = now
+                total += hop * factors[j]
+            total = tl.where(mask, total, 0.0).to(merged.dtype.element_ty)
+            tl.store(merged + place, total, mask=mask)
+            total = total.to(tl.float32)
+            _, factor = _factors(total, score, row, lives, NORMALIZE)
+            found = tl.maximum(total * factor[:, None], 0.0).to(x.dtype.element_ty)
             tl.store(x + place, found, mask=exists[:, None] & inside)
             found = found.to(tl.float32)
             living += lives.to(tl.float32)
@@ -477,16 +469,19 @@ if triton is not None:
             row, exists, lives, place = _rows(begin, last, alive, width, ROWS, CHANNELS)
             mask = lives[:, None] & inside
             own = tl.load(z + place, mask=mask, other=0.0).to(tl.float32) + shift
-            total = tl.zeros((ROWS, CHANNELS), tl.float32)
-            for j in tl.static_range(0, K + 1):
+            hop = _load_hop(anchors, none, place, mask, 0)
+            before = hop
+            total = hop * factors[0]
+            sums = (sums[0] + hop, sums[1] + hop * own) + sums[2:]
+            for j in tl.static_range(1, K + 1):
                 if j < K:
-                    hop = _load_hop(anchors, none, place, mask, j)
+                    now = _load_hop(anchors, none, place, mask, j)
                 else:
-                    hop = _next_hop(
-                        matrix, anchors, none, row, lives, place, inside, width, j, CHEBYSHEV
-                    )
-                if j == 0:
-                    sums = (sums[0] + hop,) + sums[1:]
+                    now = _gather(matrix, anchors, none, row, lives, inside, width, K - 1)
+                    if CHEBYSHEV and K > 1:
+                        now = 2 * now - before
+                before = hop
+                hop = now
                 total += hop * factors[j]
                 sums = sums[: j + 1] + (sums[j + 1] + hop * own,) + sums[j + 2 :]
             tl.store(
