@@ -33,13 +33,14 @@ from lookhops.hops.recurrences import alternate_sums
 from lookhops.nn import Level, kernels
 from lookhops.nn.activate import activate
 from lookhops.nn.dropout import dropout
+from lookhops.nn.pool.matching import matched_nodes
 from lookhops.nn.ranking import keep_top, nearness
 from lookhops.nn.readout import readout
 from lookhops.nn.segments import _EdgeScores, edge_scores, neighbour_max, softmax
 from lookhops.training import layout_kernels
 from lookhops.training.layout import Tables, lay_out
 
-FLOATS = (torch.float32, torch.bfloat16)
+FLOATS, DOUBLE = (torch.float32, torch.bfloat16), (torch.float32, torch.float64)
 CLOSE = {torch.float32: {"rtol": 1e-4, "atol": 1e-5}, torch.bfloat16: {"rtol": 4e-2, "atol": 4e-2}}
 
 
@@ -280,6 +281,34 @@ def ranking(device: str, sizes: tuple[int, ...], masked: bool, ties: bool, ratio
         assert torch.equal(found, keep_top(level, score, ratio, size))
 
 
+def matching(
+    device: str, sizes: tuple[int, ...], dtype: torch.dtype, step: float, every: bool
+) -> None:
+    """Scores lie some steps from each other, a step being a part of what counts as equal."""
+    size = torch.tensor(sizes)
+    end = size.cumsum(0)
+    graph = random_graphs(sizes, masked=False)[0].repeat(4)
+    source = torch.arange(sum(sizes)).repeat(4)  # loops and parallel edges among them
+    target = (end - size)[graph] + (torch.rand(len(source)) * size[graph]).long()
+    adjacency = Adjacency.of(torch.stack((source, target)), sum(sizes) + 3)
+    steps = torch.randint(0, 6, (len(source),))
+    score = (1 + step * nearness(dtype) * steps.double()).to(dtype)
+    score[torch.rand(len(score)) < 0.05] = torch.inf
+    score[torch.rand(len(score)) < 0.05] = torch.nan
+    if every:
+        adjacency.order = None
+    else:
+        adjacency = adjacency.masked(torch.rand(len(score)) < 0.8)
+    partner, taken = matched_nodes(score, adjacency)
+    row_ptr, bounds = adjacency.pattern.row_ptr, torch.stack((end - size, end))
+    given = (adjacency.order, adjacency.present, adjacency.source, adjacency.target, row_ptr)
+    where = [move(t, device) for t in (score, *given, bounds)]
+    with_whom, edge = kernels.matching.match(*where, nearness(dtype))
+    found = torch.where(with_whom < 0, torch.arange(len(partner)).to(device), with_whom)
+    assert torch.equal(found.cpu(), partner)
+    assert torch.equal(edge.cpu().long(), taken)
+
+
 def maximum(device: str, nodes: int, edges: int) -> None:
     x = (torch.randn(nodes, 130) * 4).round() + 0.5  # with ties
     pattern = random_adjacency(nodes, edges).with_loops
@@ -387,6 +416,7 @@ SMALL = {
         **cases(padded_activation, (1, 3), (60, 9), ((4, 0, 3),)),
         **cases(reading, (*SIZES, (150,)), BOTH),
         **cases(ranking, ((5, 0, 1, 10, 60),), BOTH, BOTH, (0.1, 0.6, 0.7, 1.0)),
+        **cases(matching, ((5, 0, 1, 10, 60),), DOUBLE, (0.0, 0.4, 0.7, 1.0, 1e4), BOTH),
         **cases(maximum, (1,), (0,)),
         **cases(maximum, (33,), (90,)),
         **cases(shares, (1, 70), (3, 90), BOTH, BOTH),
@@ -405,6 +435,8 @@ LARGE = {
     **cases(padded_activation, (2,), (5000,), ((700, 0, 20),)),
     **cases(reading, ((700,),), BOTH),
     **cases(ranking, ((5, 0, 1, 10, 700, 5748, 20),), BOTH, BOTH, (0.1, 0.5, 0.6, 0.7, 0.9, 1.0)),
+    **cases(matching, ((5, 0, 1, 700, 5748, 20),), DOUBLE, (0.0, 0.4, 0.7, 1.0, 1e4), BOTH),
+    **cases(matching, ((20,) * 2560,), DOUBLE[:1], (0.7, 1e4), BOTH),
     **cases(maximum, (700,), (4000,)),
     **cases(shares, (5748,), (28534,), BOTH, BOTH),
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
@@ -432,6 +464,7 @@ if __name__ == "__main__":
     # The interpreter takes as long for an empty block as for a full one: programs of few rows, so
     # that small graphs too need several, the last of them in part.
     merge_kernels.PROGRAMS, kernels.ranking.BLOCK, kernels.layer.PADDING_ROWS = 4, 32, 20
+    kernels.matching.LEAST, kernels.matching.MOST = 32, 32
     for name, case in SMALL[sys.argv[1]].items():
         case("cpu")
         print(name, flush=True)

@@ -3,6 +3,8 @@
 - :mod:`~lookhops.nn.kernels.dropout`: for :mod:`lookhops.nn.dropout`;
 - :mod:`~lookhops.nn.kernels.layer`: activation and readout, for :mod:`lookhops.nn.activate` and
   :mod:`lookhops.nn.readout`;
+- :mod:`~lookhops.nn.kernels.matching`: which edges are taken, for
+  :mod:`lookhops.nn.pool.matching`;
 - :mod:`~lookhops.nn.kernels.ranking`: which nodes stay, for :mod:`lookhops.nn.ranking`;
 - :mod:`~lookhops.nn.kernels.neighbours`: the maximum over neighbours, and
   :mod:`~lookhops.nn.kernels.softmax`: the softmax over edges, for :mod:`lookhops.nn.segments`.
