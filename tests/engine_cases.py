@@ -39,8 +39,7 @@ WHOLE = Architecture(
 CLOSE, EXACT = {"rtol": 0, "atol": 2e-3}, {"rtol": 0, "atol": 1e-7}
 
 
-@pytest.fixture(scope="session")
-def noisy():
+def graphs_with_noise():
     """Random features: where two nodes are alike, rounding would decide which one is kept.
 
     One class is twice as common as the other, so that class weights matter.
@@ -52,19 +51,28 @@ def noisy():
     return replace(task, attributes=noise, labels=None)
 
 
-@pytest.fixture(scope="session")
-def told(noisy):
+def tell_edges(graphs):
     """The same graphs with labels, numbers and weights on their edges, alike in both directions."""
-    low, high = torch.stack((noisy.source, noisy.target)).sort(0).values.double()
+    low, high = torch.stack((graphs.source, graphs.target)).sort(0).values.double()
     key = low * 0.37 + high * 1.91
     numbers = torch.stack((key.cos(), (key * 3).sin().add(1.5)), 1).float()
     return replace(
-        noisy,
+        graphs,
         edge_attributes=numbers,
         edge_attribute_names=("length", "weight"),
         edge_labels=(key.long() % 3)[:, None].to(torch.uint8),
         edge_label_values=(("a", "b", "c"),),
     )
+
+
+@pytest.fixture(scope="session")
+def noisy():
+    return graphs_with_noise()
+
+
+@pytest.fixture(scope="session")
+def told(noisy):
+    return tell_edges(noisy)
 
 
 def asking(graphs, asked):
