@@ -14,8 +14,11 @@ from itertools import product
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
+from batches import Batch, batches
 from lookhops.graphs.indexing import to_offsets
 from lookhops.hops import (
     Adjacency,
@@ -33,6 +36,7 @@ from lookhops.hops.recurrences import alternate_sums
 from lookhops.nn import Level, kernels
 from lookhops.nn.activate import activate
 from lookhops.nn.dropout import dropout
+from lookhops.nn.kernels.matching import match
 from lookhops.nn.pool.matching import matched_nodes
 from lookhops.nn.ranking import keep_top, nearness
 from lookhops.nn.readout import readout
@@ -291,22 +295,37 @@ def matching(
     source = torch.arange(sum(sizes)).repeat(4)  # loops and parallel edges among them
     target = (end - size)[graph] + (torch.rand(len(source)) * size[graph]).long()
     adjacency = Adjacency.of(torch.stack((source, target)), sum(sizes) + 3)
-    steps = torch.randint(0, 6, (len(source),))
-    score = (1 + step * nearness(dtype) * steps.double()).to(dtype)
+    score = (1 + step * nearness(dtype) * torch.randint(0, 6, source.shape).double()).to(dtype)
     score[torch.rand(len(score)) < 0.05] = torch.inf
     score[torch.rand(len(score)) < 0.05] = torch.nan
     if every:
         adjacency.order = None
     else:
         adjacency = adjacency.masked(torch.rand(len(score)) < 0.8)
+    compare_matching(device, score, adjacency, torch.stack((end - size, end)))
+
+
+def matching_of_any(device: str) -> None:
+    @settings(max_examples=40, deadline=None, derandomize=True, database=None)
+    @given(batches(weighted=False), st.integers(1, 4), st.integers(0, 2**16))
+    def agree(batch: Batch, values: int, seed: int) -> None:
+        level, generator = batch.level(), torch.Generator().manual_seed(seed)
+        shape = level.adjacency.source.shape
+        score = torch.randint(0, values, shape, generator=generator) / 2  # many are equal
+        there = torch.rand(shape, generator=generator) < 0.8
+        compare_matching(device, score, level.adjacency.masked(there), level.bounds)
+
+    agree()
+
+
+def compare_matching(device: str, score: Tensor, adjacency: Adjacency, bounds: Tensor) -> None:
     partner, taken = matched_nodes(score, adjacency)
-    row_ptr, bounds = adjacency.pattern.row_ptr, torch.stack((end - size, end))
-    given = (adjacency.order, adjacency.present, adjacency.source, adjacency.target, row_ptr)
-    where = [move(t, device) for t in (score, *given, bounds)]
-    with_whom, edge = kernels.matching.match(*where, nearness(dtype))
-    found = torch.where(with_whom < 0, torch.arange(len(partner)).to(device), with_whom)
-    assert torch.equal(found.cpu(), partner)
-    assert torch.equal(edge.cpu().long(), taken)
+    ends = (adjacency.source, adjacency.target, adjacency.pattern.row_ptr)
+    edges = (score, adjacency.order, adjacency.present, *ends, bounds)
+    near = nearness(score.dtype)
+    found, edge = (t.cpu().long() for t in match(*(move(t, device) for t in edges), near))
+    assert torch.equal(torch.where(found < 0, torch.arange(len(partner)), found), partner)
+    assert torch.equal(edge, taken)
 
 
 def maximum(device: str, nodes: int, edges: int) -> None:
@@ -417,6 +436,7 @@ SMALL = {
         **cases(reading, (*SIZES, (150,)), BOTH),
         **cases(ranking, ((5, 0, 1, 10, 60),), BOTH, BOTH, (0.1, 0.6, 0.7, 1.0)),
         **cases(matching, ((5, 0, 1, 10, 60),), DOUBLE, (0.0, 0.4, 0.7, 1.0, 1e4), BOTH),
+        **cases(matching_of_any),
         **cases(maximum, (1,), (0,)),
         **cases(maximum, (33,), (90,)),
         **cases(shares, (1, 70), (3, 90), BOTH, BOTH),

@@ -117,7 +117,7 @@ class Edge(Pooling):
         return Pooled(
             score,
             stays,
-            merged.starts,
+            merged.first,
             merged_x.view(*x.shape[:-2], -1, x.shape[-1]),
             merged.adjacency,
             cluster,

@@ -17,13 +17,25 @@ class MergedEdges:
 
     Args:
         adjacency: The merged edges.
-        starts: Which of the old edges are the first of those that became one, shape (e).
-        number: The merged edge that each old one became, -1 for none, shape (e).
+        order: The old edges by where they lead, shape (e); those that are not there come last.
+        there: Which of these are there.
+        starts: Which of these are the first of those that became one.
     """
 
     adjacency: Adjacency
+    order: Tensor
+    there: Tensor
     starts: Tensor
-    number: Tensor
+
+    @property
+    def first(self) -> Tensor:
+        """Whether each old edge is the first of those that became one, shape (e)."""
+        return torch.empty_like(self.starts).scatter(0, self.order, self.starts)
+
+    @property
+    def number(self) -> Tensor:
+        """The merged edge that each old one became, -1 for none, shape (e)."""
+        return _numbers(self.order, self.there, self.starts)
 
     def sums(self, values: Tensor) -> Tensor:
         """What belongs to old edges, shape (e, ...), added up over each merged one."""
@@ -42,19 +54,18 @@ def merge_edges(
         masked: Whether there are as many edges as before, nothing being asked of the device: those
             that are no more stand past the last row's end, as padding of weight zero.
     """
-    there = _there(adjacency, masked)
+    present = _present(adjacency, masked)
     source = number.index_select(0, adjacency.source)
     target = number.index_select(0, adjacency.target)
-    if there is not None:
-        target = torch.where(there, target, rows)  # behind all others
+    if present is not None:
+        target = torch.where(present, target, rows)  # behind all others
     row_ptr, order = _by_ends(source, target, rows + 1)
     source, target = source.index_select(0, order), target.index_select(0, order)
-    starts = target < rows
+    there = target < rows
+    starts = there.clone()
     starts[1:] &= (source[1:] != source[:-1]) | (target[1:] != target[:-1])
     before = torch.zeros(starts.numel() + 1, dtype=torch.long, device=starts.device)
     torch.cumsum(starts, 0, out=before[1:])
-    went = torch.where(target < rows, before[1:] - 1, -1)
-    number = torch.empty_like(order).scatter(0, order, went)
     first = _first_of_each(before) if masked else starts.nonzero().flatten()
     row, column = target.index_select(0, first).int(), source.index_select(0, first).int()
     real = torch.arange(len(first), device=first.device) < before[-1] if masked else None
@@ -64,14 +75,15 @@ def merge_edges(
     pattern.row = row
     weight = None
     if adjacency.weight is not None and adjacency.weighted:
+        number = _numbers(order, there, starts)
         weight = sum_into(adjacency.weight, number, len(first))
     merged = Adjacency(pattern, weight, symmetric=adjacency.symmetric)
     if real is not None and weight is None:
         merged = merged.masked(real)
-    return MergedEdges(merged, torch.empty_like(starts).scatter(0, order, starts), number)
+    return MergedEdges(merged, order, there, starts)
 
 
-def _there(adjacency: Adjacency, masked: bool) -> Tensor | None:
+def _present(adjacency: Adjacency, masked: bool) -> Tensor | None:
     """Which edges are there, none meaning all: in masked form padding is not."""
     present = adjacency.present
     if not masked:
@@ -99,3 +111,9 @@ def _first_of_each(before: Tensor) -> Tensor:
     """Where each run starts, given how many start before each place; the last place past them."""
     run = torch.arange(1, before.numel(), device=before.device)
     return torch.searchsorted(before[1:], run).clamp(max=before.numel() - 2)
+
+
+def _numbers(order: Tensor, there: Tensor, starts: Tensor) -> Tensor:
+    """As :attr:`MergedEdges.number`."""
+    went = torch.where(there, starts.cumsum(0) - 1, -1)
+    return torch.empty_like(order).scatter(0, order, went)
