@@ -306,7 +306,7 @@ def matching(
 
 
 def matching_of_any(device: str) -> None:
-    @settings(max_examples=40, deadline=None, derandomize=True, database=None)
+    @settings(max_examples=40, deadline=None, derandomize=True, report_multiple_bugs=False)
     @given(batches(weighted=False), st.integers(1, 4), st.integers(0, 2**16))
     def agree(batch: Batch, values: int, seed: int) -> None:
         level, generator = batch.level(), torch.Generator().manual_seed(seed)

@@ -50,12 +50,14 @@ class Edge(Pooling):
           is the first node of each merged one and score that of the edge that was taken, or one
     """
 
-    #: The kernel that matches asks the host for nothing; without Triton every round does.
-    fixed_shapes = triton is not None
-
     def __init__(self, in_channels: int) -> None:
         super().__init__(in_channels)
         self.ends = Linear(2 * in_channels, 1)
+
+    @property
+    def fixed_shapes(self) -> bool:  # type: ignore[override]
+        """Not where a GPU lacks Triton: without its kernel every round of the matching asks it."""
+        return triton is not None or not torch.cuda.is_available()
 
     def score(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """The score s of each edge, shape (e)."""
