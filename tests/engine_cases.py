@@ -8,7 +8,7 @@ import torch
 from batches import LAYER_PAIRS
 from lookhops.datasets.hop_tasks import hop_task
 from lookhops.datasets.splits import Split, split
-from lookhops.graphs import Target
+from lookhops.graphs import Graphs, Target
 from lookhops.nn import Architecture
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 from lookhops.options import Protocol
@@ -39,8 +39,7 @@ WHOLE = Architecture(
 CLOSE, EXACT = {"rtol": 0, "atol": 2e-3}, {"rtol": 0, "atol": 1e-7}
 
 
-@pytest.fixture(scope="session")
-def noisy():
+def graphs_with_noise():
     """Random features: where two nodes are alike, rounding would decide which one is kept.
 
     One class is twice as common as the other, so that class weights matter.
@@ -52,19 +51,28 @@ def noisy():
     return replace(task, attributes=noise, labels=None)
 
 
-@pytest.fixture(scope="session")
-def told(noisy):
+def tell_edges(graphs):
     """The same graphs with labels, numbers and weights on their edges, alike in both directions."""
-    low, high = torch.stack((noisy.source, noisy.target)).sort(0).values.double()
+    low, high = torch.stack((graphs.source, graphs.target)).sort(0).values.double()
     key = low * 0.37 + high * 1.91
     numbers = torch.stack((key.cos(), (key * 3).sin().add(1.5)), 1).float()
     return replace(
-        noisy,
+        graphs,
         edge_attributes=numbers,
         edge_attribute_names=("length", "weight"),
         edge_labels=(key.long() % 3)[:, None].to(torch.uint8),
         edge_label_values=(("a", "b", "c"),),
     )
+
+
+@pytest.fixture(scope="session")
+def noisy():
+    return graphs_with_noise()
+
+
+@pytest.fixture(scope="session")
+def told(noisy):
+    return tell_edges(noisy)
 
 
 def asking(graphs, asked):
@@ -235,8 +243,27 @@ class StackedCases:
         stack = self.stack(noisy, architecture, protocol)
         self.assert_same(stack, self.alone(noisy, architecture, protocol), close=EXACT)
 
-    def test_the_same_training_twice_is_the_same_bits(self, noisy):
-        architecture = replace(WHOLE, edge_ratio=None)
+    def test_large_graphs_beside_small_ones(self):
+        """As in DD: matching takes one program a graph, whatever its size."""
+        sizes = torch.tensor([5, 1500, 9, 30, 2, 700, 12, 60, 20, 4, 8, 100])
+        generator = torch.Generator().manual_seed(0)
+        graph = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
+        first = (sizes.cumsum(0) - sizes)[graph]
+        source = torch.arange(len(graph)).repeat(2)
+        step = (torch.rand(len(source), generator=generator) * sizes[graph].repeat(2)).long()
+        target = first.repeat(2) + step
+        source, target = torch.cat((source, target)), torch.cat((target, source))
+        x = torch.randn(len(graph), 3, generator=generator)
+        y = torch.arange(len(sizes)) % 2
+        graphs = Graphs.from_edges(source, target, sizes, attributes=x, y=y)
+        architecture = Architecture(pool="edge", hidden=8, layers=4)
+        protocol = exactly(seeds=(11, 22), batch_size=4)
+        stack, alone = (make(graphs, architecture, protocol) for make in (self.stack, self.alone))
+        self.assert_same(stack, alone, epochs=2, close=EXACT)
+
+    @pytest.mark.parametrize("pool", ["lookhops", "edge"])
+    def test_the_same_training_twice_is_the_same_bits(self, noisy, pool):
+        architecture = replace(WHOLE, pool=pool, edge_ratio=None)
         protocol = Protocol(seeds=(11, 22), batch_size=48, learning_rate=0.01)
         one, two = (self.stack(noisy, architecture, protocol) for _ in range(2))
         for epoch in range(1, 6):

@@ -14,8 +14,11 @@ from itertools import product
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch import Tensor
 
+from batches import Batch, batches
 from lookhops.graphs.indexing import to_offsets
 from lookhops.hops import (
     Adjacency,
@@ -34,13 +37,15 @@ from lookhops.hops.recurrences import alternate_sums
 from lookhops.nn import Level, kernels
 from lookhops.nn.activate import activate
 from lookhops.nn.dropout import dropout
+from lookhops.nn.kernels.matching import match
+from lookhops.nn.pool.matching import matched_nodes
 from lookhops.nn.ranking import keep_top, nearness
 from lookhops.nn.readout import readout
 from lookhops.nn.segments import _EdgeScores, edge_scores, neighbour_max, softmax
 from lookhops.training import layout_kernels
 from lookhops.training.layout import Tables, lay_out
 
-FLOATS = (torch.float32, torch.bfloat16)
+FLOATS, DOUBLE = (torch.float32, torch.bfloat16), (torch.float32, torch.float64)
 CLOSE = {torch.float32: {"rtol": 1e-4, "atol": 1e-5}, torch.bfloat16: {"rtol": 4e-2, "atol": 4e-2}}
 
 
@@ -332,6 +337,49 @@ def ranking(device: str, sizes: tuple[int, ...], masked: bool, ties: bool, ratio
         assert torch.equal(found, keep_top(level, score, ratio, size))
 
 
+def matching(
+    device: str, sizes: tuple[int, ...], dtype: torch.dtype, step: float, every: bool
+) -> None:
+    """Scores lie some steps from each other, a step being a part of what counts as equal."""
+    size = torch.tensor(sizes)
+    end = size.cumsum(0)
+    graph = random_graphs(sizes, masked=False)[0].repeat(4)
+    source = torch.arange(sum(sizes)).repeat(4)  # loops and parallel edges among them
+    target = (end - size)[graph] + (torch.rand(len(source)) * size[graph]).long()
+    adjacency = Adjacency.of(torch.stack((source, target)), sum(sizes) + 3)
+    score = (1 + step * nearness(dtype) * torch.randint(0, 6, source.shape).double()).to(dtype)
+    score[torch.rand(len(score)) < 0.05] = torch.inf
+    score[torch.rand(len(score)) < 0.05] = torch.nan
+    if every:
+        adjacency.order = None
+    else:
+        adjacency = adjacency.masked(torch.rand(len(score)) < 0.8)
+    compare_matching(device, score, adjacency, torch.stack((end - size, end)))
+
+
+def matching_of_any(device: str) -> None:
+    @settings(max_examples=40, deadline=None, derandomize=True, report_multiple_bugs=False)
+    @given(batches(weighted=False), st.integers(1, 4), st.integers(0, 2**16))
+    def agree(batch: Batch, values: int, seed: int) -> None:
+        level, generator = batch.level(), torch.Generator().manual_seed(seed)
+        shape = level.adjacency.source.shape
+        score = torch.randint(0, values, shape, generator=generator) / 2  # many are equal
+        there = torch.rand(shape, generator=generator) < 0.8
+        compare_matching(device, score, level.adjacency.masked(there), level.bounds)
+
+    agree()
+
+
+def compare_matching(device: str, score: Tensor, adjacency: Adjacency, bounds: Tensor) -> None:
+    partner, taken = matched_nodes(score, adjacency)
+    ends = (adjacency.source, adjacency.target, adjacency.pattern.row_ptr)
+    edges = (score, adjacency.order, adjacency.present, *ends, bounds)
+    near = nearness(score.dtype)
+    found, edge = (t.cpu().long() for t in match(*(move(t, device) for t in edges), near))
+    assert torch.equal(torch.where(found < 0, torch.arange(len(partner)), found), partner)
+    assert torch.equal(edge, taken)
+
+
 def maximum(device: str, nodes: int, edges: int) -> None:
     x = (torch.randn(nodes, 130) * 4).round() + 0.5  # with ties
     pattern = random_adjacency(nodes, edges).with_loops
@@ -442,6 +490,8 @@ SMALL = {
         **cases(light_layer, (1,), ((9,),), (2,), (2.0,), *[(True,)] * 4, (slice(1), slice(1, 2))),
         **cases(reading, (*SIZES, (150,)), BOTH),
         **cases(ranking, ((5, 0, 1, 10, 60),), BOTH, BOTH, (0.1, 0.6, 0.7, 1.0)),
+        **cases(matching, ((5, 0, 1, 10, 60),), DOUBLE, (0.0, 0.4, 0.7, 1.0, 1e4), BOTH),
+        **cases(matching_of_any),
         **cases(maximum, (1,), (0,)),
         **cases(maximum, (33,), (90,)),
         **cases(shares, (1, 70), (3, 90), BOTH, BOTH),
@@ -461,6 +511,8 @@ LARGE = {
     **cases(light_layer, (3,), ((400, 0, 20, 111, 30),), (1, 2, 3, 4), (1.0, 2.0), *[BOTH] * 4),
     **cases(reading, ((700,),), BOTH),
     **cases(ranking, ((5, 0, 1, 10, 700, 5748, 20),), BOTH, BOTH, (0.1, 0.5, 0.6, 0.7, 0.9, 1.0)),
+    **cases(matching, ((5, 0, 1, 700, 5748, 20),), DOUBLE, (0.0, 0.4, 0.7, 1.0, 1e4), BOTH),
+    **cases(matching, ((20,) * 2560,), DOUBLE[:1], (0.7, 1e4), BOTH),
     **cases(maximum, (700,), (4000,)),
     **cases(shares, (5748,), (28534,), BOTH, BOTH),
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
@@ -488,6 +540,7 @@ if __name__ == "__main__":
     # The interpreter takes as long for an empty block as for a full one: programs of few rows, so
     # that small graphs too need several, the last of them in part.
     merge_kernels.PROGRAMS, kernels.ranking.BLOCK, kernels.layer.PADDING_ROWS = 4, 32, 20
+    kernels.matching.LEAST, kernels.matching.MOST = 32, 32
     for name, case in SMALL[sys.argv[1]].items():
         case("cpu")
         print(name, flush=True)

@@ -8,7 +8,7 @@ from torch.autograd import gradcheck
 
 from lookhops import LookHopsError
 from lookhops.hops import Pattern, SparseMatrix
-from lookhops.hops.product import entry_products, group, multiply
+from lookhops.hops.product import entry_products, group, multiply, sum_into
 
 
 def random_matrix(
@@ -173,3 +173,15 @@ def test_entries_past_the_last_row_are_its_padding():
     pattern = Pattern(torch.tensor([0, 1, 3]).int(), torch.tensor([1, 0, 1, 1, 1]).int())
     assert pattern.row.tolist() == [0, 1, 1, 1, 1]
     assert Pattern(torch.zeros(1).int(), torch.zeros(0).int()).row.tolist() == []
+
+
+@given(st.lists(st.integers(-1, 4), max_size=12))
+def test_sums_of_those_that_share_an_index(index):
+    index, values = torch.tensor(index).long(), torch.rand(len(index), 2).double().requires_grad_()
+    expected = torch.zeros(5, 2).double()
+    for place, value in zip(index.tolist(), values.detach(), strict=True):
+        if place >= 0:
+            expected[place] += value
+    torch.testing.assert_close(sum_into(values, index, 5), expected)
+    assert gradcheck(lambda v: sum_into(v, index, 5), values)
+    assert sum_into(index, index, 5)[1] == int((index == 1).sum())

@@ -9,10 +9,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from batches import batches, dense, make_batch
-from lookhops.hops import Adjacency
+from lookhops.hops import Adjacency, Pattern
 from lookhops.nn import ASAP, Edge
 from lookhops.nn.pool import clusters
 from lookhops.nn.pool.matching import greedy_matching
+from lookhops.nn.pool.merging import merge_edges
 
 CHANNELS = 4
 
@@ -83,6 +84,41 @@ def test_merged_edges_add_their_weights(batch):
         matrix(adjacency.edge_index, len(perm), adjacency.weight),
         matrix(into, len(perm), batch.edge_weight),
     )
+
+
+@given(batches(min_graphs=1, min_nodes=1), st.integers(0, 2**16), st.integers(0, 4))
+def test_masked_edges_are_the_merged_ones_and_padding_behind(batch, seed, padding):
+    rng = torch.Generator().manual_seed(seed)
+    whole = Adjacency.of(batch.edge_index, len(batch.x), batch.edge_weight)
+    keep = torch.rand(whole.num_edges, generator=rng) < 0.8
+    number = torch.randint(0, len(batch.x), (len(batch.x),), generator=rng)
+    last = len(batch.x) - 1
+    pad = torch.full((padding,), last, dtype=torch.int32)
+    padded = Adjacency(
+        Pattern(whole.pattern.row_ptr, torch.cat((whole.source, pad))),
+        None if whole.weight is None else torch.cat((whole.weight, torch.ones(padding).double())),
+    )
+    for exact, wide in (
+        (whole, padded),
+        (whole.masked(keep), padded.masked(torch.cat((keep, torch.ones(padding).bool())))),
+    ):
+        expected = merge_edges(exact, number, len(batch.x))
+        found = merge_edges(wide, number, len(batch.x), masked=True)
+        small, large = expected.adjacency, found.adjacency
+        count, edges = small.num_edges, exact.num_edges
+        assert large.num_edges == wide.num_edges
+        assert large.weighted == small.weighted
+        assert torch.equal(large.pattern.row_ptr, small.pattern.row_ptr)
+        assert torch.equal(large.edge_index[:, :count], small.edge_index)
+        assert (large.edge_index[:, count:] == last).all()
+        assert large.present.tolist() == [True] * count + [False] * (large.num_edges - count)
+        if small.weighted:
+            torch.testing.assert_close(large.weight[:count], small.weight)
+        assert torch.equal(found.number[:edges], expected.number)
+        assert torch.equal(found.first[:edges], expected.first)
+        assert (found.number[edges:] == -1).all()
+        values = torch.rand(wide.num_edges, 2, generator=rng)
+        torch.testing.assert_close(found.sums(values)[:count], expected.sums(values[:edges]))
 
 
 # -------------------------------------------------------------------- pieces of ASAP

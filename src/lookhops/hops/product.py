@@ -120,6 +120,37 @@ def group(index: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return row_ptr, order.int()
 
 
+def sum_into(values: Tensor, index: Tensor, size: int) -> Tensor:
+    r"""The sums of the values that share an index, shape (size, ...); -1 counts nowhere.
+
+    Args:
+        values: Shape :math:`(e, \ldots)`.
+        index: Shape :math:`(e)`, 64-bit, from -1 up to ``size`` - 1.
+        size: How many indices there are.
+    """
+    return _SumInto.apply(values, index, size)
+
+
+class _SumInto(torch.autograd.Function):
+    """On a GPU without atomic additions: all padding would meet at one place."""
+
+    @staticmethod
+    def forward(ctx, values, index, size):  # type: ignore[no-untyped-def]
+        place = torch.where(index < 0, size, index)
+        ctx.save_for_backward(place)
+        if kernels.can_run_on(values) and values.is_floating_point() and size > 0:
+            row_ptr, order = group(place, size + 1)
+            sums = multiply(row_ptr[:-1], order, None, values.reshape(len(values), -1))
+            return sums.view(size, *values.shape[1:])
+        return values.new_zeros(size + 1, *values.shape[1:]).index_add(0, place, values)[:size]
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        (place,) = ctx.saved_tensors
+        none = grad.new_zeros(1, *grad.shape[1:])
+        return torch.cat((grad, none)).index_select(0, place), None, None
+
+
 class SparseMatrix:
     """A square sparse matrix: a pattern and the value of each entry.
 

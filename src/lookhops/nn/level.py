@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency
-from lookhops.hops.product import multiply
+from lookhops.hops.product import multiply, sum_into
 from lookhops.nn.edges import EdgeInputs
 from lookhops.nn.whole import WholeInputs
 
@@ -122,10 +122,9 @@ class Level:
         if self.edge_now is None:
             return values
         size = self.adjacency.num_edges
-        index = torch.where(self.edge_now < 0, size, self.edge_now)
-        total = values.new_zeros(size + 1, *values.shape[1:]).index_add(0, index, values)
-        count = values.new_zeros(size + 1).index_add(0, index, values.new_ones(len(values)))
-        return (total / count.clamp(min=1).view(-1, *[1] * (values.dim() - 1)))[:size]
+        total = sum_into(values, self.edge_now, size)
+        count = sum_into(values.new_ones(len(values)), self.edge_now, size)
+        return total / count.clamp(min=1).view(-1, *[1] * (values.dim() - 1))
 
     def pooled(self, by: Pooled, masked: bool) -> Level:
         """The next level, given what a pooling answered; in masked form dead nodes are zero."""
@@ -133,7 +132,8 @@ class Level:
         level = self.with_x(by.x * by.node.view(*by.x.shape[:-1], 1) if masked else by.x)
         if by.adjacency is None:
             return level.drop(by.node, by.edge, masked)
-        level = replace(level, adjacency=by.adjacency, edge_alive=None)
+        present = by.adjacency.present if masked else None
+        level = replace(level, adjacency=by.adjacency, edge_alive=present)
         if by.edge_cluster is None:  # new edges, of which nothing is told
             level = replace(level, edges=None, edge_from=None, edge_now=None)
         elif self.edges is not None:

@@ -20,7 +20,7 @@ _PIECE = 64
 _BLOCK = 1 << 13
 
 
-def edge_scores(source: Tensor, target: Tensor, pattern: Pattern) -> Tensor:
+def edge_scores(source: Tensor, target: Tensor | None, pattern: Pattern) -> Tensor:
     r""":math:`a_j + b_i` for the edges from j to i, shape (e).
 
     A linear score of two ends side by side is the sum of two scores of one end each: nodes are
@@ -28,12 +28,17 @@ def edge_scores(source: Tensor, target: Tensor, pattern: Pattern) -> Tensor:
 
     Args:
         source: The :math:`a_j`, shape :math:`(n)`.
-        target: The :math:`b_i`, shape :math:`(n)`.
+        target: The :math:`b_i`, shape :math:`(n)`; none means zero.
         pattern: The edges, those into node i in row i.
     """
     if can_run_on(source):
         return _EdgeScores.apply(source, target, pattern)
-    return source.index_select(0, pattern.column) + target.index_select(0, pattern.row)
+    return _gathered(source, target, pattern)
+
+
+def _gathered(source: Tensor, target: Tensor | None, pattern: Pattern) -> Tensor:
+    score = source.index_select(0, pattern.column)
+    return score if target is None else score + target.index_select(0, pattern.row)
 
 
 class _EdgeScores(torch.autograd.Function):
@@ -45,16 +50,17 @@ class _EdgeScores(torch.autograd.Function):
     @staticmethod
     def forward(ctx, source, target, pattern):  # type: ignore[no-untyped-def]
         ctx.pattern = pattern
-        return source.index_select(0, pattern.column) + target.index_select(0, pattern.row)
+        return _gathered(source, target, pattern)
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
-        pattern = ctx.pattern
+        pattern, by_row = ctx.pattern, None
         ones = grad.new_ones(pattern.size, 1)
-        by_row = multiply(pattern.row_ptr, pattern.column, grad.contiguous(), ones)
+        if ctx.needs_input_grad[1]:
+            by_row = multiply(pattern.row_ptr, pattern.column, grad.contiguous(), ones).flatten()
         other, order = pattern.transpose, pattern.transpose_order
         by_column = multiply(other.row_ptr, other.column, grad.index_select(0, order), ones)
-        return by_column.flatten(), by_row.flatten(), None
+        return by_column.flatten(), by_row, None
 
 
 def softmax(

@@ -5,6 +5,8 @@
   :mod:`lookhops.nn.readout`;
 - :mod:`~lookhops.nn.kernels.light`: a whole light layer, for these and :mod:`lookhops.hops.merge`;
 - :mod:`~lookhops.nn.kernels.ranking`: which nodes stay, for :mod:`lookhops.nn.ranking`;
+- :mod:`~lookhops.nn.kernels.matching`: which edges are taken, for
+  :mod:`lookhops.nn.pool.matching`;
 - :mod:`~lookhops.nn.kernels.neighbours`: the maximum over neighbours, and
   :mod:`~lookhops.nn.kernels.softmax`: the softmax over edges, for :mod:`lookhops.nn.segments`.
 """

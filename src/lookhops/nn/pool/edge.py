@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
-from lookhops.hops import Adjacency, Anchors, Pattern
+from lookhops.hops import Adjacency, Anchors
 from lookhops.hops.dense import linear_scores
-from lookhops.hops.product import entry_products, group, multiply
+from lookhops.hops.kernels import triton
+from lookhops.hops.product import entry_products, multiply
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
-from lookhops.nn.pool.matching import greedy_matching
-from lookhops.nn.segments import softmax
+from lookhops.nn.pool.matching import matched_nodes
+from lookhops.nn.pool.merging import MergedEdges, merge_edges
+from lookhops.nn.segments import edge_scores, softmax
 
 
 class Edge(Pooling):
@@ -50,16 +50,19 @@ class Edge(Pooling):
           is the first node of each merged one and score that of the edge that was taken, or one
     """
 
-    fixed_shapes = False
-
     def __init__(self, in_channels: int) -> None:
         super().__init__(in_channels)
         self.ends = Linear(2 * in_channels, 1)
 
+    @property
+    def fixed_shapes(self) -> bool:  # type: ignore[override]
+        """Not where a GPU lacks Triton: without its kernel every round of the matching asks it."""
+        return triton is not None or not torch.cuda.is_available()
+
     def score(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """The score s of each edge, shape (e)."""
         of_source = self.ends.weight[..., : self.in_channels]
-        raw = linear_scores(x, of_source).flatten().index_select(0, adjacency.source)
+        raw = edge_scores(linear_scores(x, of_source).flatten(), None, adjacency.pattern)
         value = None
         if adjacency.weighted or adjacency.factor is not None:
             value = adjacency.edge_values(torch.promote_types(raw.dtype, torch.float32))
@@ -82,51 +85,66 @@ class Edge(Pooling):
                 f"There are {given.adjacency.num_edges} edges but {edge_attr.shape[0]} rows of "
                 "edge_attr; batch is the fourth argument."
             )
-        pooled, order, counts = self._merge(given, masked=False)
+        pooled, merged = self._merge(given, masked=False)
         level = given.pooled(pooled, masked=False)
         if edge_attr is not None:
             if not isinstance(edge_index, Adjacency):  # whose edges stand in its own order
                 edge_attr = edge_attr[given.adjacency.order]
-            if given.adjacency.present is not None:
-                there = given.adjacency.present[order]
-                order, counts = order[there], counts[there]
-            edge_attr = _run_totals(edge_attr[order], counts)[counts]
+            edge_attr = merged.sums(edge_attr)
         perm = pooled.node.nonzero().flatten()
         edges = level.adjacency.edge_index
         return level.x, edges, edge_attr, level.graph, perm, pooled.score[perm]
 
-    def _merge(self, level: Level, masked: bool) -> tuple[Pooled, Tensor, Tensor]:
-        """What was answered, and the edges as :func:`merge_edges` ordered them."""
+    def _merge(self, level: Level, masked: bool) -> tuple[Pooled, MergedEdges]:
+        """What was answered, and what became of the edges."""
         adjacency, x = level.adjacency, level.x
         score = self.score(x, adjacency)
-        taken = greedy_matching(score.detach(), adjacency)
-        source = adjacency.source.index_select(0, taken).long()
-        target = adjacency.target.index_select(0, taken).long()
+        bounds = level.bounds if masked else None  # what PyG users give may stand in any order
+        partner, taken = matched_nodes(score.detach(), adjacency, bounds)
+        gate = _OfTaken.apply(score, taken)
         node = torch.arange(adjacency.num_nodes, device=x.device)
-        partner = node.scatter(0, source, target).scatter(0, target, source)
         cluster = torch.minimum(node, partner)
         stays = cluster == node if level.alive is None else (cluster == node) & level.alive
-        gate = score.new_ones(node.numel())
-        gate = gate.scatter(0, torch.minimum(source, target), score.index_select(0, taken))
         score = gate.index_select(0, cluster)
         row, number = node, cluster
         if not masked and level.alive is None:  # of the nodes that stay alone
             row = level.rows(stays)
             number = (stays.cumsum(0) - 1).index_select(0, cluster)
             partner, gate = partner.index_select(0, row), gate.index_select(0, row)
-        merged, order, counts = merge_edges(adjacency, number, row.numel())
-        edge = torch.zeros_like(counts).scatter(0, order, counts)
+        merged = merge_edges(adjacency, number, row.numel(), masked)
         member = torch.stack((row, partner), dim=1)
         alone = stays.index_select(0, row)
         there = torch.stack((alone, alone & (partner > row)), dim=1)
         merged_x = _Merge.apply(x.flatten(0, -2), gate.to(x.dtype), member, there, number)
-        pooled = Pooled(score, stays, edge, merged_x.view(*x.shape[:-2], -1, x.shape[-1]), merged)
-        went = None if level.edges is None else _numbers(order, counts, adjacency.present)
-        return replace(pooled, cluster=cluster, edge_cluster=went), order, counts
+        return Pooled(
+            score,
+            stays,
+            merged.first,
+            merged_x.view(*x.shape[:-2], -1, x.shape[-1]),
+            merged.adjacency,
+            cluster,
+            edge_cluster=None if level.edges is None else merged.number,
+        ), merged
 
     def extra_repr(self) -> str:
         """Channels, as printing the module shows them."""
         return f"{self.in_channels}"
+
+
+class _OfTaken(torch.autograd.Function):
+    """The score of the edge that was taken at each node, or one; no edge is named twice."""
+
+    @staticmethod
+    def forward(ctx, score, taken):  # type: ignore[no-untyped-def]
+        place = torch.where(taken < 0, score.numel(), taken)
+        ctx.save_for_backward(place)
+        ctx.edges = score.numel()
+        return torch.cat((score, score.new_ones(1))).index_select(0, place)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        place, edges = ctx.saved_tensors[0], ctx.edges
+        return grad.new_zeros(edges + 1).scatter(0, place, grad)[:edges], None
 
 
 class _Merge(torch.autograd.Function):
@@ -148,51 +166,3 @@ class _Merge(torch.autograd.Function):
         rows = gate.numel()
         grad_gate = entry_products(count[: rows + 1], count[:rows], grad, merged) / gate
         return grad_x, grad_gate, None, None, None
-
-
-def merge_edges(
-    adjacency: Adjacency, number: Tensor, rows: int
-) -> tuple[Adjacency, Tensor, Tensor]:
-    """The edges between merged nodes.
-
-    Args:
-        adjacency: The edges as they were.
-        number: The row of the merged node into which each node went.
-        rows: How many rows there are.
-
-    Returns:
-        The merged edges, the old edges by where they lead, and which of these count.
-    """
-    present = adjacency.present
-    source = number.index_select(0, adjacency.source)
-    target = number.index_select(0, adjacency.target)
-    # By target, then source, then whether it is there: grouped by the last of them first.
-    key, size = (source, rows) if present is None else (source * 2 + ~present, rows * 2)
-    order = group(key, size)[1]
-    row_ptr, by_target = group(target.index_select(0, order), rows)
-    order = order.index_select(0, by_target).long()
-    source, target = source.index_select(0, order), target.index_select(0, order)
-    counts = torch.ones_like(order, dtype=torch.bool)
-    counts[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
-    if present is not None:
-        counts &= present.index_select(0, order)
-    weight = None
-    if adjacency.weight is not None and adjacency.weighted:
-        weight = _run_totals(adjacency.weight.index_select(0, order), counts)
-    pattern = Pattern(row_ptr, source.int())
-    pattern.row = target.int()
-    weight = None if weight is None else weight[counts]
-    merged = Adjacency(pattern.select(counts), weight, symmetric=adjacency.symmetric)
-    return merged, order, counts
-
-
-def _numbers(order: Tensor, starts: Tensor, present: Tensor | None) -> Tensor:
-    """The merged edge into which each edge went, -1 for none, given what merge_edges gave."""
-    number = torch.empty_like(order).scatter(0, order, starts.cumsum(0) - 1)
-    return number if present is None else torch.where(present, number, -1)
-
-
-def _run_totals(value: Tensor, starts: Tensor) -> Tensor:
-    """For each value the sum of its run, where ``starts`` says which values start one."""
-    run = (starts.cumsum(0) - 1).clamp_(min=0)
-    return torch.zeros_like(value).index_add(0, run, value).index_select(0, run)

@@ -8,7 +8,36 @@ from torch import Tensor
 
 from lookhops.arrays import Array
 from lookhops.hops import Adjacency
+from lookhops.nn.kernels import matching as kernels
 from lookhops.nn.ranking import nearness, on_cpu
+
+
+def matched_nodes(
+    score: Tensor, adjacency: Adjacency, bounds: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """The nodes that :func:`greedy_matching` brings together.
+
+    Args:
+        score: Of each edge, shape (e).
+        adjacency: The edges.
+        bounds: First node of each graph and the one after its last, shape (2, graphs), where the
+            nodes of each graph stand together. A GPU is then not waited for.
+
+    Returns:
+        The node that each is matched with, itself where there is none, and the edge that was taken,
+        at the first of its two nodes, -1 elsewhere; both of shape (n), 64-bit.
+    """
+    node = torch.arange(adjacency.num_nodes, device=score.device)
+    if bounds is not None and kernels.fits(score):
+        when = adjacency.order, adjacency.present
+        ends = adjacency.source, adjacency.target, adjacency.pattern.row_ptr
+        partner, taken = kernels.match(score, *when, *ends, bounds, nearness(score.dtype))
+        return torch.where(partner < 0, node, partner), taken.long()
+    edge = greedy_matching(score, adjacency)
+    source = adjacency.source.index_select(0, edge).long()
+    target = adjacency.target.index_select(0, edge).long()
+    taken = torch.full_like(node, -1).scatter(0, torch.minimum(source, target), edge)
+    return node.scatter(0, source, target).scatter(0, target, source), taken
 
 
 def greedy_matching(score: Tensor, adjacency: Adjacency) -> Tensor:
@@ -18,7 +47,8 @@ def greedy_matching(score: Tensor, adjacency: Adjacency) -> Tensor:
     and then they are out. Few rounds are needed, since they shrink everywhere at once. Scores
     within rounding (:func:`~lookhops.nn.ranking.nearness`) of the highest at a node count as equal
     there, and the edge that was given first is the best; where that leads in a circle, and no edge
-    is the best at both of its ends, the scores decide as they are.
+    is the best at both of its ends, the scores decide as they are. Graphs do not change each other:
+    one that is stuck in a circle stays so until all others are, or are done.
 
     Args:
         score: Of each edge, shape (e).
