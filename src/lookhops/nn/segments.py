@@ -124,14 +124,14 @@ def neighbour_max(pattern: Pattern, x: Tensor) -> Tensor:
     r""":math:`\max_j x_j` over the entries of each row and each channel, shape (n, d).
 
     Neighbours that share a maximum share its gradient; of a maximum of zero one share is lost, as
-    in PyTorch's own, which counts the zero it starts from. A row must have an entry. Works through
-    the entries block by block: there may be far more of them than fit with all their features.
+    in PyTorch's own, which counts the zero it starts from. The maximum of no entry is zero. Works
+    through the entries block by block: there may be far more than fit with all their features.
 
     Args:
         pattern: Row :math:`i` lists the neighbours of node i.
         x: Node features, shape :math:`(n, d)`.
     """
-    if can_run_on(x):
+    if kernels.neighbours.fits(x):
         transpose = pattern.transpose
         return kernels.NeighbourMax.apply(
             x, pattern.row_ptr, pattern.column, transpose.row_ptr, transpose.column
@@ -142,7 +142,8 @@ def neighbour_max(pattern: Pattern, x: Tensor) -> Tensor:
 class _Maximum(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, pattern):  # type: ignore[no-untyped-def]
-        highest = torch.full_like(x, -torch.inf)
+        empty = (pattern.row_ptr.diff() == 0)[:, None]
+        highest = x.new_full((len(x), 1), -torch.inf).masked_fill(empty, 0).repeat(1, x.shape[1])
         blocks = zip(pattern.row.split(_BLOCK), pattern.column.split(_BLOCK), strict=True)
         for row, column in blocks:
             index = row.long()[:, None].expand(-1, x.shape[1])

@@ -4,14 +4,26 @@
 - :mod:`~lookhops.nn.kernels.layer`: activation and readout, for :mod:`lookhops.nn.activate` and
   :mod:`lookhops.nn.readout`;
 - :mod:`~lookhops.nn.kernels.ranking`: which nodes stay, for :mod:`lookhops.nn.ranking`;
+- :mod:`~lookhops.nn.kernels.clusters`: neighbourhoods and the links between them, for
+  :mod:`lookhops.nn.pool.neighbourhoods`;
 - :mod:`~lookhops.nn.kernels.neighbours`: the maximum over neighbours, and
   :mod:`~lookhops.nn.kernels.softmax`: the softmax over edges, for :mod:`lookhops.nn.segments`.
 """
 
+from lookhops.nn.kernels import clusters, neighbours
 from lookhops.nn.kernels.dropout import Dropout
 from lookhops.nn.kernels.layer import Activate, Readout
 from lookhops.nn.kernels.neighbours import NeighbourMax
 from lookhops.nn.kernels.ranking import keep_top
 from lookhops.nn.kernels.softmax import Softmax
 
-__all__ = ["Activate", "Dropout", "NeighbourMax", "Readout", "Softmax", "keep_top"]
+__all__ = [
+    "Activate",
+    "Dropout",
+    "NeighbourMax",
+    "Readout",
+    "Softmax",
+    "clusters",
+    "keep_top",
+    "neighbours",
+]

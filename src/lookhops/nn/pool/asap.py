@@ -11,9 +11,9 @@ from lookhops.hops.dense import linear_scores
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
-from lookhops.nn.pool.clusters import links_between
+from lookhops.nn.pool.neighbourhoods import Neighbourhoods
 from lookhops.nn.pool.topk import Direction
-from lookhops.nn.ranking import top_of_each
+from lookhops.nn.ranking import keep_top, top_of_each
 from lookhops.nn.segments import edge_scores, neighbour_max, softmax
 
 
@@ -49,7 +49,7 @@ class ASAP(Pooling):
         - output as PyG's other poolings: x, edge_index, edge_weight, batch, perm, score
     """
 
-    fixed_shapes = False
+    makes_links = True
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
         super().__init__(in_channels, ratio)
@@ -74,20 +74,28 @@ class ASAP(Pooling):
         """The score w of each neighbourhood, shape (..., n)."""
         parts = (self.neighbours.weight, self.against.weight, self.own.weight)
         neighbours, against, own = linear_scores(h, torch.cat(parts, dim=-2)).unbind(-2)
-        around = SparseMatrix(pattern)((neighbours + self.neighbours.bias).unsqueeze(-1))
+        links = SparseMatrix(pattern, symmetric=pattern.mirrored)
+        around = links((neighbours + self.neighbours.bias).unsqueeze(-1))
         size = pattern.row_ptr.diff().view(against.shape)
         return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias)
 
     def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Neighbourhoods by their fitness, their features, and the links between them."""
-        return self._coarsen(level)[0]
+        near, members, h, fitness = self._look(level)
+        node = keep_top(level, self._rank(fitness), self.ratio)
+        return self._coarsen(near, members, h, fitness, node)
 
     def forward(
         self, x: Tensor, edge_index: Edges, edge_weight: Maybe = None, batch: Maybe = None
     ) -> PyGPooled:
         """Pool as PyG's other poolings do; arguments as for :class:`~lookhops.nn.NodePooling`."""
         level = self._level(x, edge_index, batch, edge_weight)
-        pooled, perm = self._coarsen(level)
+        near, members, h, fitness = self._look(level)
+        order, kept = top_of_each(
+            self._rank(fitness), level.graph, level.num_graphs, self.ratio, level.alive
+        )
+        node = torch.zeros_like(kept).scatter(0, order, kept)
+        pooled, perm = self._coarsen(near, members, h, fitness, node), order[kept]
         assert pooled.x is not None
         assert pooled.adjacency is not None
         number = torch.full_like(level.graph, -1).scatter(
@@ -96,44 +104,25 @@ class ASAP(Pooling):
         edges, weight = number[pooled.adjacency.edge_index], pooled.adjacency.weight
         return pooled.x[perm], edges, weight, level.graph[perm], perm, pooled.score[perm]
 
-    def _coarsen(self, level: Level) -> tuple[Pooled, Tensor]:
-        """What was answered, and the kept nodes by score."""
-        adjacency = level.adjacency
-        counted = adjacency.counted_with_loops
-        pattern = adjacency.with_loops.select(counted)
-        members = self.attend(level.x, pattern)
+    def _look(self, level: Level) -> tuple[Neighbourhoods, SparseMatrix, Tensor, Tensor]:
+        """The neighbourhoods, the shares S of their nodes, their features h, their fitness w."""
+        near = Neighbourhoods(level)
+        members = self.attend(level.x, near.pattern)
         h = members(level.x)
-        fitness = self.fitness(h, pattern)
-        order, kept = top_of_each(
-            torch.tanh(self.sign(fitness.unsqueeze(-1))).flatten(),
-            level.graph,
-            level.num_graphs,
-            self.ratio,
-            level.alive,
-        )
-        node = torch.zeros_like(kept).scatter(0, order, kept)
-        weight = None
-        if adjacency.weighted:
-            weight = adjacency.weight_with_loops(h.dtype)[counted]
-        coarse = links_between(members, weight, node, level)
-        coarse = coarse.times(_mean_factors(members, node, level, counted))
+        return near, members, h, self.fitness(h, near.pattern)
+
+    def _rank(self, fitness: Tensor) -> Tensor:
+        """What neighbourhoods are chosen by, flat."""
+        return torch.tanh(self.sign(fitness.unsqueeze(-1))).flatten()
+
+    def _coarsen(
+        self, near: Neighbourhoods, members: SparseMatrix, h: Tensor, fitness: Tensor, node: Tensor
+    ) -> Pooled:
+        """What is answered, given which neighbourhoods are kept."""
+        adjacency, extent = near.adjacency, near.level.extent
+        coarse = near.links(members, node, self.ratio)
         stays = node[adjacency.source] & node[adjacency.target] & ~adjacency.is_loop
         stays = stays if adjacency.present is None else stays & adjacency.present
         x = h * fitness.unsqueeze(-1)
-        return Pooled(fitness.flatten(), node, stays, x, coarse), order[kept]
-
-
-def _mean_factors(
-    members: SparseMatrix, node: Tensor, level: Level, counted: Tensor
-) -> Tensor | None:
-    """The mean factor of what each new edge stands for; none where there are no factors."""
-    adjacency, dtype = level.adjacency, level.x.dtype
-    if adjacency.factor is None:
-        return None
-    values, weight = adjacency.values_with_loops(dtype), adjacency.weight_with_loops(dtype)
-    assert values is not None
-    above = links_between(members, values[counted], node, level).weight
-    below = links_between(members, weight[counted], node, level).weight
-    assert above is not None
-    assert below is not None
-    return above / below
+        left = None if extent is None else extent.kept(self.ratio)
+        return Pooled(fitness.flatten(), node, stays, x, coarse, extent=left)
