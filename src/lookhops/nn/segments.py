@@ -168,12 +168,15 @@ class _Maximum(torch.autograd.Function):
 
 
 def _blocks(pattern: Pattern):  # type: ignore[no-untyped-def]
-    """Runs of whole rows: which, their entries' rows and columns, and how to sum over each row."""
+    """Runs of whole rows: which, their entries' rows and columns, and how to sum over each row.
+
+    On a GPU, which is not to be asked where rows end, all of them are one run.
+    """
     row_ptr, size, device = pattern.row_ptr, pattern.size, pattern.column.device
     cuts = [0, size]
-    if pattern.column.numel() > _BLOCK:
-        wanted = torch.arange(0, pattern.column.numel(), _BLOCK, device=device).to(row_ptr)
-        cuts = [*torch.searchsorted(row_ptr, wanted).unique().tolist(), size]
+    if device.type == "cpu" and pattern.column.numel() > _BLOCK:
+        wanted = torch.arange(0, pattern.column.numel(), _BLOCK).to(row_ptr)
+        cuts = sorted({*torch.searchsorted(row_ptr, wanted).clamp(max=size).tolist(), size})
     for first, last in pairwise(cuts):
         start, end = (0, None) if len(cuts) == 2 else row_ptr[[first, last]].tolist()
         column = pattern.column[start:end]

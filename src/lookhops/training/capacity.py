@@ -84,7 +84,7 @@ class Capacity:
             own_entries = most(own.reshape(plan.shape), (0, 2))
         own_edges = most(edges[plan], 2) if tells_edges else 0
         squares = most(nodes.astype(np.int64)[plan] ** 2, (0, 2)) if links else 0
-        widest = int(nodes.max(initial=0)) if links else 0
+        widest = int(nodes.max(initial=1)) if links else 0
         counts = most(nodes[plan], 2), most(edges[plan], (0, 2)), own_entries, own_edges
         return cls(*counts, squares, widest)
 
