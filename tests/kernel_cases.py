@@ -37,7 +37,7 @@ from lookhops.nn.dropout import dropout
 from lookhops.nn.pool.clusters import links_between
 from lookhops.nn.ranking import keep_top, nearness
 from lookhops.nn.readout import readout
-from lookhops.nn.segments import _EdgeScores, edge_scores, neighbour_max, softmax
+from lookhops.nn.segments import _EdgeScores, attention, edge_scores, neighbour_max, softmax
 from lookhops.training import layout_kernels
 from lookhops.training.layout import Tables, lay_out
 
@@ -420,6 +420,18 @@ def scores_of_edges(device: str, nodes: int, edges: int, padding: int) -> None:
     )
 
 
+def attending(device: str, nodes: int, edges: int, padding: int) -> None:
+    own = random_adjacency(nodes, edges).pattern  # some nodes have no neighbour
+    last = torch.full((padding,), nodes - 1, dtype=torch.int32)
+    there = Pattern(*(move(t, device) for t in (own.row_ptr, torch.cat((own.column, last)))))
+    compare(
+        lambda *ends: (kernels.Attention.apply(*ends, there, 0.2)[:edges],),
+        lambda *ends: (attention(*ends, own),),
+        [torch.randn(nodes), torch.randn(nodes)],
+        device,
+    )
+
+
 def dropping(
     device: str, stack: tuple[int, ...], channels: int, dtype: torch.dtype, each: bool
 ) -> None:
@@ -493,6 +505,7 @@ SMALL = {
         **cases(links, ((4, 0, 1, 70), (1,), (5, 140)), BOTH, BOTH, BOTH),
         **cases(shares, (1, 70), (3, 90), BOTH, BOTH),
         **cases(scores_of_edges, (33,), (90,), (0, 20)),
+        **cases(attending, (1, 70), (90,), (0, 20)),
         **cases(dropping, ((), (3,)), (6, 128), FLOATS, BOTH),
     },
 }
@@ -510,6 +523,7 @@ LARGE = {
     **cases(maximum, (700,), (1000, 4000), (torch.float64, torch.float32)),
     **cases(shares, (5748,), (28534,), BOTH, BOTH),
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
+    **cases(attending, (5748,), (28534,), (0, 1000)),
     **cases(operator, (5748,), (28534,), (1000,), BOTH),
     **cases(mirrored, (5748,), (28534,), (1000,), BOTH),
     **cases(neighbourhoods, ((700, 30, 0, 1, 5748), (40,) * 200), BOTH, BOTH, BOTH),

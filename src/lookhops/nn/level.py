@@ -161,7 +161,8 @@ class Level:
     def pooled(self, by: Pooled, masked: bool) -> Level:
         """The next level, given what a pooling answered; in masked form dead nodes are zero."""
         assert by.x is not None
-        level = self.with_x(by.x * by.node.view(*by.x.shape[:-1], 1) if masked else by.x)
+        zero = by.zeroed or not masked
+        level = self.with_x(by.x if zero else by.x * by.node.view(*by.x.shape[:-1], 1))
         if by.adjacency is None:
             return level.drop(by.node, by.edge, masked)
         level = replace(level, adjacency=by.adjacency, edge_alive=None, extent=by.extent)
@@ -257,6 +258,7 @@ class Pooled:
         edge_cluster: Connect: the new edge into which each one went, -1 for none, for poolings that
             merge edges.
         extent: Connect: how large the graphs can be now, where that is known.
+        zeroed: Reduce: whether ``x`` is zero already at the nodes that go.
     """
 
     score: Tensor
@@ -268,3 +270,4 @@ class Pooled:
     loss: Tensor | None = None
     edge_cluster: Tensor | None = None
     extent: Extent | None = None
+    zeroed: bool = False

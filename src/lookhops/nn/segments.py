@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor
+from torch.nn.functional import leaky_relu
 
 from lookhops.hops import Pattern
 from lookhops.hops.kernels import can_run_on
@@ -18,6 +19,8 @@ from lookhops.nn.ranking import ranked
 _PIECE = 64
 #: Entries whose rows of features are gathered at once: few enough to stay in the cache.
 _BLOCK = 1 << 13
+#: Of the LeakyReLU of an attention, below zero.
+_SLOPE = 0.2
 
 
 def edge_scores(source: Tensor, target: Tensor, pattern: Pattern) -> Tensor:
@@ -86,6 +89,16 @@ def softmax(
         total = score.new_zeros(size).index_add(0, row, share)
         total = torch.where(total > 0, total, torch.ones_like(total))
     return share / total.index_select(0, row)
+
+
+def attention(source: Tensor, target: Tensor, pattern: Pattern) -> Tensor:
+    r"""The softmax of :math:`\mathrm{LeakyReLU}(a_j + b_i)` over each row's entries, shape (e).
+
+    Arguments as for :func:`edge_scores`; the slope below zero is 0.2.
+    """
+    if can_run_on(source):
+        return kernels.Attention.apply(source, target, pattern, _SLOPE)
+    return softmax(leaky_relu(edge_scores(source, target, pattern), _SLOPE), pattern)
 
 
 def sparsemax(score: Tensor, pattern: Pattern) -> Tensor:

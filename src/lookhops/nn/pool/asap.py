@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import leaky_relu
 
 from lookhops.hops import Anchors, Pattern, SparseMatrix
 from lookhops.hops.dense import linear_scores
+from lookhops.nn.gate import gate
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
 from lookhops.nn.pool.neighbourhoods import Neighbourhoods
 from lookhops.nn.pool.topk import Direction
 from lookhops.nn.ranking import keep_top, top_of_each
-from lookhops.nn.segments import edge_scores, neighbour_max, softmax
+from lookhops.nn.segments import attention, neighbour_max
 
 
 class ASAP(Pooling):
@@ -67,8 +67,8 @@ class ASAP(Pooling):
         # theta . (W m + c) is (theta W) . m + theta . c: one number a node, and no (n, d) query.
         constant = of_query @ self.query.bias.unsqueeze(-1) + self.attention.bias.unsqueeze(-1)
         query = linear_scores(highest, of_query @ self.query.weight) + constant
-        score = edge_scores(linear_scores(x, of_node).flatten(), query.flatten(), pattern)
-        return SparseMatrix(pattern, softmax(leaky_relu(score, 0.2), pattern))
+        share = attention(linear_scores(x, of_node).flatten(), query.flatten(), pattern)
+        return SparseMatrix(pattern, share)
 
     def fitness(self, h: Tensor, pattern: Pattern) -> Tensor:
         """The score w of each neighbourhood, shape (..., n)."""
@@ -123,6 +123,6 @@ class ASAP(Pooling):
         coarse = near.links(members, node, self.ratio)
         stays = node[adjacency.source] & node[adjacency.target] & ~adjacency.is_loop
         stays = stays if adjacency.present is None else stays & adjacency.present
-        x = h * fitness.unsqueeze(-1)
+        x = gate(h, fitness * node.view(fitness.shape), normalize=False)
         left = None if extent is None else extent.kept(self.ratio)
-        return Pooled(fitness.flatten(), node, stays, x, coarse, extent=left)
+        return Pooled(fitness.flatten(), node, stays, x, coarse, extent=left, zeroed=True)
