@@ -38,6 +38,17 @@ def linear_scores(x: Tensor, weight: Tensor) -> Tensor:
     return _LinearScores.apply(x, weight)
 
 
+def scores_beside(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """``x`` again, and its :func:`linear_scores`.
+
+    What is computed from this ``x`` has its gradient added in the product, not in a pass of its
+    own.
+    """
+    if torch.is_autocast_enabled(x.device.type):
+        return x, weight @ x.mT
+    return _ScoresBeside.apply(x, weight)
+
+
 def weight_gradient(grad: Tensor, x: Tensor) -> Tensor:
     r"""The sums over nodes :math:`\sum_i g_i x_i^\top` of every slice, shape (s, d', d).
 
@@ -80,7 +91,31 @@ class _LinearScores(torch.autograd.Function):
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         x, weight = ctx.saved_tensors
-        grad_x = (grad.mT @ weight).sum_to_size(x.shape)
-        if x.is_cuda and x.dim() == 3 and grad.shape[:-2] == x.shape[:-2]:
-            return grad_x, weight_gradient(grad.mT, x).sum_to_size(weight.shape)
-        return grad_x, (grad @ x).sum_to_size(weight.shape)
+        return (grad.mT @ weight).sum_to_size(x.shape), _of_scores(grad, x, weight)
+
+
+class _ScoresBeside(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(x, weight)
+        ctx.set_materialize_grads(False)
+        return x, weight @ x.mT
+
+    @staticmethod
+    def backward(ctx, grad_x, grad):  # type: ignore[no-untyped-def]
+        x, weight = ctx.saved_tensors
+        if grad is None:
+            return grad_x, None
+        if grad_x is not None and x.dim() == 3 and grad.shape[:-2] == x.shape[:-2]:
+            grad_x = torch.baddbmm(grad_x, grad.mT, weight.expand(len(x), -1, -1))
+        else:
+            added = (grad.mT @ weight).sum_to_size(x.shape)
+            grad_x = added if grad_x is None else grad_x + added
+        return grad_x, _of_scores(grad, x, weight)
+
+
+def _of_scores(grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """The gradient of the rows of W, given that of the scores."""
+    if x.is_cuda and x.dim() == 3 and grad.shape[:-2] == x.shape[:-2]:
+        return weight_gradient(grad.mT, x).sum_to_size(weight.shape)
+    return (grad @ x).sum_to_size(weight.shape)

@@ -133,12 +133,13 @@ def sparsemax(score: Tensor, pattern: Pattern) -> Tensor:
     return torch.where(support, score - threshold.index_select(0, row), 0).clamp(min=0)
 
 
-def neighbour_max(pattern: Pattern, x: Tensor) -> Tensor:
-    r""":math:`\max_j x_j` over the entries of each row and each channel, shape (n, d).
+def neighbour_max(pattern: Pattern, x: Tensor) -> tuple[Tensor, Tensor]:
+    r""":math:`\max_j x_j` over the entries of each row and each channel, shape (n, d); and x again.
 
     Neighbours that share a maximum share its gradient; of a maximum of zero one share is lost, as
     in PyTorch's own, which counts the zero it starts from. The maximum of no entry is zero. Works
-    through the entries block by block: there may be far more than fit with all their features.
+    through the entries block by block: there may be far more than fit with all their features. What
+    is computed from the x that it gives has its gradient added here, not in a pass of its own.
 
     Args:
         pattern: Row :math:`i` lists the neighbours of node i.
@@ -162,12 +163,15 @@ class _Maximum(torch.autograd.Function):
             index = row.long()[:, None].expand(-1, x.shape[1])
             highest.scatter_reduce_(0, index, x.index_select(0, column), "amax")
         ctx.save_for_backward(x, highest)
+        ctx.set_materialize_grads(False)
         ctx.pattern = pattern
-        return highest
+        return highest, x
 
     @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+    def backward(ctx, grad, added):  # type: ignore[no-untyped-def]
         (x, highest), pattern = ctx.saved_tensors, ctx.pattern
+        if grad is None:
+            return added, None
         share = torch.empty_like(grad)
         for rows, row, column, total in _blocks(pattern):
             hit = x.index_select(0, column).eq_(highest.index_select(0, row))  # 0.0 or 1.0
@@ -176,7 +180,8 @@ class _Maximum(torch.autograd.Function):
         grad_x = torch.empty_like(grad)
         for rows, row, column, total in _blocks(pattern.transpose):
             hit = x.index_select(0, row).eq_(highest.index_select(0, column))
-            grad_x[rows] = total(hit.mul_(share.index_select(0, column)))
+            found = total(hit.mul_(share.index_select(0, column)))
+            grad_x[rows] = found if added is None else found + added[rows]
         return grad_x, None
 
 

@@ -14,7 +14,10 @@ def fits(x: torch.Tensor) -> bool:
 
 
 class NeighbourMax(torch.autograd.Function):
-    """The maximum over each row's entries of a pattern, channel by channel; of none it is zero."""
+    """The maximum over each row's entries of a pattern, channel by channel, and x again.
+
+    The maximum of no entry is zero. What is computed from this x has its gradient added here.
+    """
 
     @staticmethod
     def forward(ctx, x, row_ptr, column, row_ptr_t, column_t):
@@ -25,15 +28,19 @@ class NeighbourMax(torch.autograd.Function):
         grid, sizes = _sizes_of(x)
         _highest_kernel[grid](row_ptr.int(), column.int(), x, highest, part, *x.shape, **sizes)
         ctx.save_for_backward(x, highest, part, row_ptr_t, column_t)
-        return highest
+        ctx.set_materialize_grads(False)
+        return highest, x
 
     @staticmethod
-    def backward(ctx, grad):
+    def backward(ctx, grad, added):
         """One kernel over rows of the transpose."""
         x, highest, part, row_ptr_t, column_t = ctx.saved_tensors
+        if grad is None:
+            return added, None, None, None, None
         grad_x = torch.empty_like(x)
         grid, sizes = _sizes_of(x)
-        given = (row_ptr_t.int(), column_t.int(), x, highest, part, grad.contiguous())
+        added = None if added is None else added.contiguous()
+        given = (row_ptr_t.int(), column_t.int(), x, highest, part, grad.contiguous(), added)
         _share_kernel[grid](*given, grad_x, *x.shape, **sizes)
         return grad_x, None, None, None, None
 
@@ -101,6 +108,7 @@ if triton is not None:
         highest,
         part,
         grad,
+        added,
         out,
         rows,
         width,
@@ -108,11 +116,17 @@ if triton is not None:
         ROWS: tl.constexpr,
         CHANNELS: tl.constexpr,
     ):
-        """Over a row's entries the sum of their parts of the gradient, where x is the maximum."""
+        """Over a row's entries the sum of their parts of the gradient, where x is the maximum.
+
+        What is added to it comes from elsewhere.
+        """
         block = _block_of(row_ptr, rows, width, ROWS, CHANNELS)
         channel, inside, place, mask, start, end, longest = block
         own = tl.load(x + place, mask=mask, other=0.0)
-        total = tl.zeros((ROWS, CHANNELS), WIDE)
+        if added is None:
+            total = tl.zeros((ROWS, CHANNELS), WIDE)
+        else:
+            total = tl.load(added + place, mask=mask, other=0.0).to(WIDE)
         for j in range(0, longest):
             here = start + j < end
             source = tl.load(column + start + j, mask=here, other=0).to(tl.int64)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from lookhops.hops import Anchors, Pattern, SparseMatrix
-from lookhops.hops.dense import linear_scores
+from lookhops.hops.dense import linear_scores, scores_beside
 from lookhops.nn.gate import gate
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
@@ -60,24 +60,26 @@ class ASAP(Pooling):
         self.own = Linear(in_channels, 1)  # theta_3
         self.sign = Direction(1)
 
-    def attend(self, x: Tensor, pattern: Pattern) -> SparseMatrix:
-        """The shares S of the nodes in each neighbourhood."""
+    def attend(self, x: Tensor, pattern: Pattern) -> tuple[SparseMatrix, Tensor]:
+        """The shares S of the nodes in each neighbourhood, and what these carry, h = S x."""
         of_query, of_node = self.attention.weight.chunk(2, dim=-1)
-        highest = neighbour_max(pattern, x.flatten(0, -2)).view_as(x)
+        x, node = scores_beside(x, of_node)
+        highest, x = (each.view_as(x) for each in neighbour_max(pattern, x.flatten(0, -2)))
         # theta . (W m + c) is (theta W) . m + theta . c: one number a node, and no (n, d) query.
         constant = of_query @ self.query.bias.unsqueeze(-1) + self.attention.bias.unsqueeze(-1)
         query = linear_scores(highest, of_query @ self.query.weight) + constant
-        share = attention(linear_scores(x, of_node).flatten(), query.flatten(), pattern)
-        return SparseMatrix(pattern, share)
+        members = SparseMatrix(pattern, attention(node.flatten(), query.flatten(), pattern))
+        return members, members(x)
 
-    def fitness(self, h: Tensor, pattern: Pattern) -> Tensor:
-        """The score w of each neighbourhood, shape (..., n)."""
+    def fitness(self, h: Tensor, pattern: Pattern) -> tuple[Tensor, Tensor]:
+        """The score w of each neighbourhood, shape (..., n), and h again."""
         parts = (self.neighbours.weight, self.against.weight, self.own.weight)
-        neighbours, against, own = linear_scores(h, torch.cat(parts, dim=-2)).unbind(-2)
+        h, scores = scores_beside(h, torch.cat(parts, dim=-2))
+        neighbours, against, own = scores.unbind(-2)
         links = SparseMatrix(pattern, symmetric=pattern.mirrored)
         around = links((neighbours + self.neighbours.bias).unsqueeze(-1))
         size = pattern.row_ptr.diff().view(against.shape)
-        return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias)
+        return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias), h
 
     def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Neighbourhoods by their fitness, their features, and the links between them."""
@@ -107,9 +109,9 @@ class ASAP(Pooling):
     def _look(self, level: Level) -> tuple[Neighbourhoods, SparseMatrix, Tensor, Tensor]:
         """The neighbourhoods, the shares S of their nodes, their features h, their fitness w."""
         near = Neighbourhoods(level)
-        members = self.attend(level.x, near.pattern)
-        h = members(level.x)
-        return near, members, h, self.fitness(h, near.pattern)
+        members, h = self.attend(level.x, near.pattern)
+        fitness, h = self.fitness(h, near.pattern)
+        return near, members, h, fitness
 
     def _rank(self, fitness: Tensor) -> Tensor:
         """What neighbourhoods are chosen by, flat."""
