@@ -27,21 +27,23 @@ from lookhops.hops import (
     chebyshev,
     entry_kernels,
     merge_kernels,
+    mirror_kernels,
     operator_kernels,
     powers,
 )
 from lookhops.hops import kernels as hop_kernels
 from lookhops.hops.merge import merge_entries, merge_hops
-from lookhops.hops.product import entry_products, multiply
+from lookhops.hops.product import SparseMatrix, entry_products, mirror, multiply
 from lookhops.hops.recurrences import alternate_sums
 from lookhops.nn import Level, kernels
 from lookhops.nn.activate import activate
 from lookhops.nn.dropout import dropout
 from lookhops.nn.kernels.matching import match
+from lookhops.nn.pool.clusters import links_between
 from lookhops.nn.pool.matching import matched_nodes
 from lookhops.nn.ranking import keep_top, nearness
 from lookhops.nn.readout import readout
-from lookhops.nn.segments import _EdgeScores, edge_scores, neighbour_max, softmax
+from lookhops.nn.segments import _EdgeScores, attention, edge_scores, neighbour_max, softmax
 from lookhops.training import layout_kernels
 from lookhops.training.layout import Tables, lay_out
 
@@ -165,6 +167,29 @@ def operator(device: str, nodes: int, edges: int, padding: int, weighted: bool) 
     torch.testing.assert_close(found.cpu(), plain, rtol=1e-6, atol=1e-6)
 
 
+def mirrored(device: str, nodes: int, edges: int, padding: int, loops: bool) -> None:
+    pattern = mirrored_pattern(nodes, edges, padding, loops)
+    given = (pattern.row_ptr, pattern.column, pattern.row)
+    found = mirror_kernels.mirror(*(move(t, device) for t in given)).cpu().long()
+    assert torch.equal(found, mirror(pattern).long())
+    assert torch.equal(pattern.row[found], pattern.column)
+    assert torch.equal(found[found], torch.arange(len(found)))
+
+
+def mirrored_pattern(nodes: int, edges: int, padding: int, loops: bool) -> Pattern:
+    """Random entries both ways, some of them twice, in order; loops first; then padding."""
+    ends = torch.randint(0, nodes, (2, edges))
+    row, column = torch.cat((ends, ends.flip(0)), 1)[:, (ends[0] != ends[1]).repeat(2)]
+    if loops:
+        some = torch.arange(0, nodes, 2)
+        row, column = torch.cat((row, some)), torch.cat((column, some))
+    key = row * (nodes + 1) + torch.where(row == column, 0, column + 1)
+    row, column = row[key.argsort()], column[key.argsort()]
+    last = torch.full((padding,), nodes - 1)
+    row_ptr = to_offsets(torch.bincount(row, minlength=nodes)).int()
+    return Pattern(row_ptr, torch.cat((column, last)).int(), mirrored=True)
+
+
 # -------------------------------------------------------------------- training
 
 
@@ -206,7 +231,7 @@ def compare(fast: Callable, plain: Callable, inputs: list[Tensor], device: str) 
         own = [move(t.requires_grad_(), where) for t in inputs]
         outputs = run(*own)
         generator = torch.Generator().manual_seed(0)
-        into = [torch.randn(out.shape, generator=generator).to(where) for out in outputs]
+        into = [torch.randn(out.shape, generator=generator).to(where, out.dtype) for out in outputs]
         torch.autograd.backward(outputs, into)
         results.append([t.detach().cpu() for t in (*outputs, *(t.grad for t in own))])
     torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
@@ -380,18 +405,92 @@ def compare_matching(device: str, score: Tensor, adjacency: Adjacency, bounds: T
     assert torch.equal(edge, taken)
 
 
-def maximum(device: str, nodes: int, edges: int) -> None:
-    x = (torch.randn(nodes, 130) * 4).round() + 0.5  # with ties
-    pattern = random_adjacency(nodes, edges).with_loops
+def maximum(device: str, nodes: int, edges: int, dtype: torch.dtype, wanted: slice) -> None:
+    x = ((torch.randn(nodes, 130) * 4).round() / 2).to(dtype)  # with ties, zeros among them
+    pattern = random_adjacency(nodes, edges).pattern  # some nodes have no neighbour
     turned = pattern.transpose
     entries = (pattern.row_ptr, pattern.column, turned.row_ptr, turned.column)
     where = [move(t, device) for t in entries]
     compare(
-        lambda x: (kernels.NeighbourMax.apply(x, *where),),
-        lambda x: (neighbour_max(pattern, x),),
+        lambda x: kernels.NeighbourMax.apply(x, *where)[wanted],
+        lambda x: neighbour_max(pattern, x)[wanted],
         [x],
         device,
     )
+
+
+def random_level(sizes: tuple[int, ...], directed: bool, masked: bool) -> Level:
+    """Graphs whose edges repeat and begin where they end; dead nodes and the last have none."""
+    graph, alive = random_graphs((*sizes, 3), masked)
+    alive = torch.ones(len(graph), dtype=torch.bool) if alive is None else alive
+    alive[-3:] = False  # padding, as every batch of fixed shape has it
+    end = torch.tensor(sizes).cumsum(0)
+    first = torch.repeat_interleave(end - torch.tensor(sizes), torch.tensor(sizes))
+    target = torch.randint(0, len(first), (2 * len(first),))
+    size = torch.tensor(sizes)[graph[target]]
+    source = first[target] + (torch.rand(len(target)) * size).long()
+    ends = torch.stack((source, target))
+    ends = ends if directed else torch.cat((ends, ends.flip(0)), 1)
+    ends = ends[:, alive[ends].all(0)]
+    own = Adjacency.of(ends, len(graph)).pattern
+    last = torch.full((5,), len(graph) - 1, dtype=torch.int32)
+    pattern = Pattern(own.row_ptr, torch.cat((own.column, last)))
+    segments = torch.stack((end - torch.tensor(sizes), end))
+    adjacency = Adjacency(pattern, symmetric=not directed)
+    graph = graph.clamp(max=len(sizes) - 1)
+    return Level(alive[:, None].float(), adjacency, graph, len(sizes), alive, segments=segments)
+
+
+def neighbourhoods(
+    device: str, sizes: tuple[int, ...], directed: bool, masked: bool, weighted: bool
+) -> None:
+    level = random_level(sizes, directed, masked)
+    edges, alive = weigh(level.adjacency, weighted), level.alive
+    given = (edges.pattern.row_ptr, edges.pattern.column, edges.weight, alive)
+    found = kernels.clusters.neighbourhoods(*(move(t, device) for t in given), ascending=False)
+    # Taken for edges, neighbourhoods are their own: the loops are left out and put back.
+    again = (found[0], found[1], None, move(alive, device))
+    again = kernels.clusters.neighbourhoods(*again, ascending=True)
+    expected = of_neighbourhoods(edges, alive)
+    assert torch.equal(found[0].cpu(), expected.row_ptr)
+    row, column = (t.cpu()[: expected.row_ptr[-1]].long() for t in (found[2], found[1]))
+    keys = [
+        i * len(alive) + torch.where(i == j, -1, j)  # loops are the first of their row
+        for i, j in ((row, column), (expected.row.long(), expected.column.long()))
+    ]
+    assert torch.equal(keys[0], keys[1].sort().values)
+    for mine, other in zip(again, found, strict=True):
+        assert torch.equal(mine[: len(other)], other)
+        assert (mine[len(other) :] == len(alive) - 1).all()
+
+
+def links(
+    device: str, sizes: tuple[int, ...], directed: bool, masked: bool, weighted: bool
+) -> None:
+    level = random_level(sizes, directed, masked)
+    near = of_neighbourhoods(weigh(level.adjacency, weighted), level.alive)
+    keep = level.alive & (torch.rand(len(level.alive)) < 0.6)
+    expected = links_between(SparseMatrix(near), None, keep, level).pattern
+    entries = (near.row_ptr, near.column, near.transpose.row_ptr, near.transpose.column)
+    there = [move(t, device) for t in (*entries, keep, level.bounds[0][level.graph])]
+    count = expected.column.numel()
+    found = kernels.clusters.links(*there, count + 9, max(sizes))
+    assert torch.equal(found[0].cpu(), expected.row_ptr)
+    for own, other in zip(found[1:], (expected.column, expected.row), strict=True):
+        assert torch.equal(own[:count].cpu(), other)
+        assert (own[count:] == len(keep) - 1).all()
+
+
+def weigh(edges: Adjacency, weighted: bool) -> Adjacency:
+    """The same edges, some of them of weight zero."""
+    weight = ((edges.target + edges.source) % 4 > 0).float() if weighted else None
+    return Adjacency(edges.pattern, weight)
+
+
+def of_neighbourhoods(edges: Adjacency, alive: Tensor) -> Pattern:
+    """Living nodes with their sources."""
+    whole = edges.with_loops
+    return whole.select(edges.counted_with_loops & alive[whole.row.long()])
 
 
 def shares(device: str, nodes: int, edges: int, counted: bool, valued: bool) -> None:
@@ -416,6 +515,18 @@ def scores_of_edges(device: str, nodes: int, edges: int, padding: int) -> None:
     compare(
         lambda *ends: (_EdgeScores.apply(*ends, there) * move(real, device),),
         lambda *ends: (edge_scores(*ends, pattern) * real,),
+        [torch.randn(nodes), torch.randn(nodes)],
+        device,
+    )
+
+
+def attending(device: str, nodes: int, edges: int, padding: int) -> None:
+    own = random_adjacency(nodes, edges).pattern  # some nodes have no neighbour
+    last = torch.full((padding,), nodes - 1, dtype=torch.int32)
+    there = Pattern(*(move(t, device) for t in (own.row_ptr, torch.cat((own.column, last)))))
+    compare(
+        lambda *ends: (kernels.Attention.apply(*ends, there, 0.2)[:edges],),
+        lambda *ends: (attention(*ends, own),),
         [torch.randn(nodes), torch.randn(nodes)],
         device,
     )
@@ -475,6 +586,7 @@ SMALL = {
         **cases(entries_of_a_merge, ((3,),), (8,), (5,), (2, 3), (2.0,), FLOATS),
         **cases(operator, (1,), (0, 3), (4,), BOTH),
         **cases(operator, (150,), (200,), (0, 30), BOTH),
+        **cases(mirrored, (1, 70), (90,), (0, 20), BOTH),
     },
     "training": {
         **cases(layout, (1, 3), (1, 5), (7,), BOTH),
@@ -492,10 +604,13 @@ SMALL = {
         **cases(ranking, ((5, 0, 1, 10, 60),), BOTH, BOTH, (0.1, 0.6, 0.7, 1.0)),
         **cases(matching, ((5, 0, 1, 10, 60),), DOUBLE, (0.0, 0.4, 0.7, 1.0, 1e4), BOTH),
         **cases(matching_of_any),
-        **cases(maximum, (1,), (0,)),
-        **cases(maximum, (33,), (90,)),
+        **cases(maximum, (1,), (0,), (torch.float32,), (slice(2),)),
+        **cases(maximum, (33,), (60,), (torch.float64, torch.float32), (slice(2), slice(1))),
+        **cases(neighbourhoods, ((4, 0, 1, 70), (1,)), BOTH, BOTH, BOTH),
+        **cases(links, ((4, 0, 1, 70), (1,), (5, 140)), BOTH, BOTH, BOTH),
         **cases(shares, (1, 70), (3, 90), BOTH, BOTH),
         **cases(scores_of_edges, (33,), (90,), (0, 20)),
+        **cases(attending, (1, 70), (90,), (0, 20)),
         **cases(dropping, ((), (3,)), (6, 128), FLOATS, BOTH),
     },
 }
@@ -514,9 +629,14 @@ LARGE = {
     **cases(matching, ((5, 0, 1, 700, 5748, 20),), DOUBLE, (0.0, 0.4, 0.7, 1.0, 1e4), BOTH),
     **cases(matching, ((20,) * 2560,), DOUBLE[:1], (0.7, 1e4), BOTH),
     **cases(maximum, (700,), (4000,)),
+    **cases(maximum, (700,), (1000, 4000), (torch.float64, torch.float32), (slice(2), slice(1))),
     **cases(shares, (5748,), (28534,), BOTH, BOTH),
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
+    **cases(attending, (5748,), (28534,), (0, 1000)),
     **cases(operator, (5748,), (28534,), (1000,), BOTH),
+    **cases(mirrored, (5748,), (28534,), (1000,), BOTH),
+    **cases(neighbourhoods, ((700, 30, 0, 1, 5748), (40,) * 200), BOTH, BOTH, BOTH),
+    **cases(links, ((700, 30, 0, 1, 2048), (40,) * 200), BOTH, BOTH, BOTH),
     **cases(layout, (10,), (256, 4096), (500,), BOTH),
 }
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lookhops.hops.dense import with_linear_scores
+from lookhops.hops.dense import scores_beside
 from lookhops.hops.merge import merge
 from lookhops.hops.product import SparseMatrix
 from lookhops.hops.recurrences import Recurrence, polynomial_sum
@@ -74,7 +74,7 @@ class Anchors:
             theta: The attention weights :math:`\theta^j`, shape :math:`(\ldots, k + 1, d')`.
         """
         theta = theta.to(self.z.dtype)
-        self.z, terms = with_linear_scores(self.z, theta)
+        self.z, terms = scores_beside(self.z, theta)
         if self.offset is not None:
             terms = terms + theta @ self.offset.to(theta.dtype).unsqueeze(-1)
         total = polynomial_sum(self.recurrence, self.matrix, terms.unsqueeze(-1).unbind(-3))

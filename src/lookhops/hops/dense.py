@@ -38,8 +38,12 @@ def linear_scores(x: Tensor, weight: Tensor) -> Tensor:
     return _LinearScores.apply(x, weight)[1]
 
 
-def with_linear_scores(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
-    """``x`` and its :func:`linear_scores`: what reads that x adds its gradient in one product."""
+def scores_beside(x: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+    """``x`` again, and its :func:`linear_scores`.
+
+    What is computed from this ``x`` has its gradient added in the product, not in a pass of its
+    own.
+    """
     if torch.is_autocast_enabled(x.device.type):
         return x, weight @ x.mT
     return _LinearScores.apply(x, weight)
@@ -90,12 +94,16 @@ class _LinearScores(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         if grad is None:
             return grad_x, None
-        if grad_x is None:
-            grad_x = (grad.mT @ weight).sum_to_size(x.shape)
-        elif x.dim() == weight.dim() == 3:
-            grad_x = torch.baddbmm(grad_x, grad.mT, weight)
+        if grad_x is not None and x.dim() == 3 and grad.shape[:-2] == x.shape[:-2]:
+            grad_x = torch.baddbmm(grad_x, grad.mT, weight.expand(len(x), -1, -1))
         else:
-            grad_x = grad_x + (grad.mT @ weight).sum_to_size(x.shape)
-        if x.is_cuda and x.dim() == 3 and grad.shape[:-2] == x.shape[:-2]:
-            return grad_x, weight_gradient(grad.mT, x).sum_to_size(weight.shape)
-        return grad_x, (grad @ x).sum_to_size(weight.shape)
+            added = (grad.mT @ weight).sum_to_size(x.shape)
+            grad_x = added if grad_x is None else grad_x + added
+        return grad_x, _of_scores(grad, x, weight)
+
+
+def _of_scores(grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """The gradient of the rows of W, given that of the scores."""
+    if x.is_cuda and x.dim() == 3 and grad.shape[:-2] == x.shape[:-2]:
+        return weight_gradient(grad.mT, x).sum_to_size(weight.shape)
+    return (grad @ x).sum_to_size(weight.shape)

@@ -13,7 +13,7 @@ from torch.nn.functional import embedding_bag
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs.indexing import counts_of, segment_of, to_offsets
-from lookhops.hops import entry_kernels, kernels
+from lookhops.hops import entry_kernels, kernels, mirror_kernels
 from lookhops.hops.cached import cached
 
 #: So few elements are sorted faster than SciPy is called.
@@ -32,11 +32,15 @@ class Pattern:
     Args:
         row_ptr: Offsets of the rows, shape :math:`(n + 1)`.
         column: Column of each entry, shape :math:`(e)`, of the same integer type.
+        mirrored: Whether the caller knows that the pattern is its own transpose, and that in each
+            row the loop comes first, where there is one, and then the columns ascend: the transpose
+            then needs no sort.
     """
 
-    def __init__(self, row_ptr: Tensor, column: Tensor) -> None:
+    def __init__(self, row_ptr: Tensor, column: Tensor, mirrored: bool = False) -> None:
         self.row_ptr = row_ptr
         self.column = column
+        self.mirrored = mirrored
 
     @property
     def size(self) -> int:
@@ -60,19 +64,44 @@ class Pattern:
         count[-1:] += self.column.numel() - self.row_ptr[-1]  # padding
         return torch.repeat_interleave(number, count, output_size=self.column.numel())
 
+    @property
+    def is_padding(self) -> Tensor:
+        """Which entries stand past the last row's end, shape (e)."""
+        return torch.arange(self.column.numel(), device=self.column.device) >= self.row_ptr[-1]
+
     def select(self, keep: Tensor) -> Pattern:
         """The pattern of the entries that ``keep`` marks, shape (e)."""
-        before = torch.zeros(keep.numel() + 1, dtype=self.row_ptr.dtype, device=keep.device)
-        before[1:] = keep.cumsum(0, dtype=self.row_ptr.dtype)
         kept = keep.nonzero().flatten()
-        chosen = Pattern(before.index_select(0, self.row_ptr), self.column.index_select(0, kept))
+        chosen = Pattern(self._ends_of(keep), self.column.index_select(0, kept))
         chosen.row = self.row.index_select(0, kept)
         return chosen
+
+    def push_out(self, keep: Tensor) -> tuple[Pattern, Tensor]:
+        """The same with all shapes kept: the other entries become padding.
+
+        Returns:
+            The pattern, and the entry that stands at each of its places, shape (e).
+        """
+        kept = keep.cumsum(0)
+        entry = torch.arange(keep.numel(), device=keep.device)
+        place = torch.where(keep, kept - 1, kept[-1:] + entry - kept)
+        order = torch.empty_like(entry).scatter(0, place, entry)
+        chosen = Pattern(self._ends_of(keep), self.column.index_select(0, order))
+        last = chosen.is_padding
+        chosen.column = chosen.column.masked_fill(last, self.size - 1)
+        chosen.row = self.row.index_select(0, order).masked_fill(last, self.size - 1)
+        return chosen, order
+
+    def _ends_of(self, keep: Tensor) -> Tensor:
+        """Offsets of the rows when only some entries are left."""
+        before = torch.zeros(keep.numel() + 1, dtype=self.row_ptr.dtype, device=keep.device)
+        before[1:] = keep.cumsum(0, dtype=self.row_ptr.dtype)
+        return before.index_select(0, self.row_ptr)
 
     @cached
     def transpose_order(self) -> Tensor:
         """The entry that stands at each place of the transpose, shape (e)."""
-        return self._grouped[1]
+        return mirror(self) if self.mirrored else self._grouped[1]
 
     @cached
     def transpose(self) -> Pattern:
@@ -81,6 +110,8 @@ class Pattern:
         Padding stands in the last column, so it is last here too. As part of the last row it would
         be hundreds of thousands of entries that one program adds up.
         """
+        if self.mirrored:
+            return self
         row_ptr, order = self._grouped
         row_ptr = torch.minimum(row_ptr.to(self.row_ptr.dtype), self.row_ptr[-1])
         return Pattern(row_ptr, self.row.index_select(0, order))
@@ -149,6 +180,24 @@ class _SumInto(torch.autograd.Function):
         (place,) = ctx.saved_tensors
         none = grad.new_zeros(1, *grad.shape[1:])
         return torch.cat((grad, none)).index_select(0, place), None, None
+
+
+def mirror(pattern: Pattern) -> Tensor:
+    """The entry (j, i) for each entry (i, j) of a mirrored pattern, shape (e); padding's is itself.
+
+    Of entries that stand there several times the first meets the first.
+    """
+    row_ptr, column, row = pattern.row_ptr, pattern.column, pattern.row
+    if mirror_kernels.fits(column):
+        return mirror_kernels.mirror(row_ptr, column, row)
+    padding, is_loop, size = pattern.is_padding, row == column, pattern.size + 1
+    # One number an entry, ascending: loops are the first of their row, padding comes last.
+    key = row.long() * size + torch.where(is_loop, 0, column + 1)
+    other = column.long() * size + torch.where(is_loop, 0, row + 1)
+    key, other = (each.masked_fill(padding, size * size) for each in (key, other))
+    entry = torch.arange(column.numel(), device=column.device)
+    order = torch.searchsorted(key, other) + entry - torch.searchsorted(key, key)
+    return order.int()
 
 
 class SparseMatrix:

@@ -24,7 +24,8 @@ def gate(x: Tensor, score: Tensor, normalize: bool, rows: Tensor | None = None) 
     Returns:
         Shape :math:`(\ldots, n, d)`, or :math:`(m, d)`.
     """
-    if torch.compiler.is_compiling() or x.is_cuda:  # these lines are fused, or nearly free
+    compiled = torch.compiler.is_compiling()
+    if compiled or (x.is_cuda and normalize):  # these lines are fused, or nearly free
         factor = score.unsqueeze(-1)
         gated = x * (factor * unit(x) if normalize else factor)
         return gated if rows is None else gated.index_select(0, rows)
@@ -51,7 +52,7 @@ class _Gate(torch.autograd.Function):
         x, factor, scale, rows = ctx.saved_tensors
         grad = grad.contiguous()
         if rows is None:
-            projection = (x * grad).sum(-1)
+            projection = _row_products(x, grad)
             grad_x = grad * factor.unsqueeze(-1)
         else:
             projection = torch.zeros_like(factor)
@@ -63,6 +64,14 @@ class _Gate(torch.autograd.Function):
             return grad_x, projection, None, None
         grad_x.addcmul_(x, (projection * factor * -scale * scale).unsqueeze(-1))
         return grad_x, projection * scale, None, None
+
+
+def _row_products(a: Tensor, b: Tensor) -> Tensor:
+    """The product of each row with that of the other, shape (n)."""
+    if not a.is_cuda:
+        return (a * b).sum(-1)
+    rows = torch.arange(len(a) + 1, dtype=torch.int32, device=a.device)
+    return entry_products(rows, rows[:-1], a, b)  # in one pass
 
 
 def _each(rows: Tensor) -> Tensor:

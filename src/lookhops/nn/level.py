@@ -18,6 +18,36 @@ from lookhops.nn.whole import WholeInputs
 NEAR = 1e-5
 
 
+@dataclass(frozen=True)
+class Extent:
+    r"""How large the graphs of any batch can be, known without asking the device.
+
+    Of a graph of n nodes a pooling keeps :math:`c = \lceil \rho n \rceil \le \rho n + 1` clusters,
+    with at most :math:`c (c - 1) \le \rho^2 n^2 + \rho n` links between them.
+
+    Args:
+        graphs: The most graphs.
+        nodes: The most living nodes of all graphs together.
+        squares: The most that the squares of each graph's number of them can add up to.
+        widest: The most nodes of one graph, dead ones too.
+    """
+
+    graphs: int
+    nodes: int
+    squares: int
+    widest: int
+
+    def links(self, ratio: float) -> int:
+        """The most links between clusters, where this fraction of the nodes is kept."""
+        return int(ratio**2 * self.squares + ratio * self.nodes) + 1
+
+    def kept(self, ratio: float) -> Extent:
+        """The extent of these clusters, whose dead nodes keep their places."""
+        nodes = int(ratio * self.nodes) + self.graphs
+        squares = int(ratio**2 * self.squares + 2 * ratio * self.nodes) + self.graphs
+        return replace(self, nodes=nodes, squares=squares)
+
+
 @dataclass(frozen=True, eq=False)
 class Level:
     r"""The graph signal G(V, E, X) of the paper, for a whole batch.
@@ -46,6 +76,8 @@ class Level:
         largest: The most nodes that a graph has, where the caller knows it, else 0.
         near_ties: Whether nodes that are the largest but for rounding share the gradient of a
             maximum, as an explanation wants it; else those that are equal to the last bit do.
+        extent: How large the graphs can be, where the caller knows it: layers that make new edges
+            then keep to fixed shapes, in masked form.
     """
 
     x: Tensor
@@ -62,6 +94,7 @@ class Level:
     edge_now: Tensor | None = None
     largest: int = 0
     near_ties: bool = False
+    extent: Extent | None = None
 
     @property
     def slack(self) -> float:
@@ -129,11 +162,12 @@ class Level:
     def pooled(self, by: Pooled, masked: bool) -> Level:
         """The next level, given what a pooling answered; in masked form dead nodes are zero."""
         assert by.x is not None
-        level = self.with_x(by.x * by.node.view(*by.x.shape[:-1], 1) if masked else by.x)
+        zero = by.zeroed or not masked
+        level = self.with_x(by.x if zero else by.x * by.node.view(*by.x.shape[:-1], 1))
         if by.adjacency is None:
             return level.drop(by.node, by.edge, masked)
         present = by.adjacency.present if masked else None
-        level = replace(level, adjacency=by.adjacency, edge_alive=present)
+        level = replace(level, adjacency=by.adjacency, edge_alive=present, extent=by.extent)
         if by.edge_cluster is None:  # new edges, of which nothing is told
             level = replace(level, edges=None, edge_from=None, edge_now=None)
         elif self.edges is not None:
@@ -225,6 +259,8 @@ class Pooled:
             nothing.
         edge_cluster: Connect: the new edge into which each one went, -1 for none, for poolings that
             merge edges.
+        extent: Connect: how large the graphs can be now, where that is known.
+        zeroed: Reduce: whether ``x`` is zero already at the nodes that go.
     """
 
     score: Tensor
@@ -235,3 +271,5 @@ class Pooled:
     cluster: Tensor | None = None
     loss: Tensor | None = None
     edge_cluster: Tensor | None = None
+    extent: Extent | None = None
+    zeroed: bool = False

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import torch
 from torch import Tensor
+from torch.nn.functional import leaky_relu
 
 from lookhops.hops import Pattern
 from lookhops.hops.kernels import can_run_on
@@ -18,6 +19,8 @@ from lookhops.nn.ranking import ranked
 _PIECE = 64
 #: Entries whose rows of features are gathered at once: few enough to stay in the cache.
 _BLOCK = 1 << 13
+#: Of the LeakyReLU of an attention, below zero.
+_SLOPE = 0.2
 
 
 def edge_scores(source: Tensor, target: Tensor | None, pattern: Pattern) -> Tensor:
@@ -94,6 +97,16 @@ def softmax(
     return share / total.index_select(0, row)
 
 
+def attention(source: Tensor, target: Tensor, pattern: Pattern) -> Tensor:
+    r"""The softmax of :math:`\mathrm{LeakyReLU}(a_j + b_i)` over each row's entries, shape (e).
+
+    Arguments as for :func:`edge_scores`; the slope below zero is 0.2.
+    """
+    if can_run_on(source):
+        return kernels.Attention.apply(source, target, pattern, _SLOPE)
+    return softmax(leaky_relu(edge_scores(source, target, pattern), _SLOPE), pattern)
+
+
 def sparsemax(score: Tensor, pattern: Pattern) -> Tensor:
     r""":math:`\max(s_{ij} - \tau_i, 0)`, the point of the simplex nearest to each row, shape (e).
 
@@ -126,18 +139,19 @@ def sparsemax(score: Tensor, pattern: Pattern) -> Tensor:
     return torch.where(support, score - threshold.index_select(0, row), 0).clamp(min=0)
 
 
-def neighbour_max(pattern: Pattern, x: Tensor) -> Tensor:
-    r""":math:`\max_j x_j` over the entries of each row and each channel, shape (n, d).
+def neighbour_max(pattern: Pattern, x: Tensor) -> tuple[Tensor, Tensor]:
+    r""":math:`\max_j x_j` over the entries of each row and each channel, shape (n, d); and x again.
 
     Neighbours that share a maximum share its gradient; of a maximum of zero one share is lost, as
-    in PyTorch's own, which counts the zero it starts from. A row must have an entry. Works through
-    the entries block by block: there may be far more of them than fit with all their features.
+    in PyTorch's own, which counts the zero it starts from. The maximum of no entry is zero. Works
+    through the entries block by block: there may be far more than fit with all their features. What
+    is computed from the x that it gives has its gradient added here, not in a pass of its own.
 
     Args:
         pattern: Row :math:`i` lists the neighbours of node i.
         x: Node features, shape :math:`(n, d)`.
     """
-    if can_run_on(x):
+    if kernels.neighbours.fits(x):
         transpose = pattern.transpose
         return kernels.NeighbourMax.apply(
             x, pattern.row_ptr, pattern.column, transpose.row_ptr, transpose.column
@@ -148,18 +162,22 @@ def neighbour_max(pattern: Pattern, x: Tensor) -> Tensor:
 class _Maximum(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, pattern):  # type: ignore[no-untyped-def]
-        highest = torch.full_like(x, -torch.inf)
+        empty = (pattern.row_ptr.diff() == 0)[:, None]
+        highest = x.new_full((len(x), 1), -torch.inf).masked_fill(empty, 0).repeat(1, x.shape[1])
         blocks = zip(pattern.row.split(_BLOCK), pattern.column.split(_BLOCK), strict=True)
         for row, column in blocks:
             index = row.long()[:, None].expand(-1, x.shape[1])
             highest.scatter_reduce_(0, index, x.index_select(0, column), "amax")
         ctx.save_for_backward(x, highest)
+        ctx.set_materialize_grads(False)
         ctx.pattern = pattern
-        return highest
+        return highest, x
 
     @staticmethod
-    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+    def backward(ctx, grad, added):  # type: ignore[no-untyped-def]
         (x, highest), pattern = ctx.saved_tensors, ctx.pattern
+        if grad is None:
+            return added, None
         share = torch.empty_like(grad)
         for rows, row, column, total in _blocks(pattern):
             hit = x.index_select(0, column).eq_(highest.index_select(0, row))  # 0.0 or 1.0
@@ -168,17 +186,21 @@ class _Maximum(torch.autograd.Function):
         grad_x = torch.empty_like(grad)
         for rows, row, column, total in _blocks(pattern.transpose):
             hit = x.index_select(0, row).eq_(highest.index_select(0, column))
-            grad_x[rows] = total(hit.mul_(share.index_select(0, column)))
+            found = total(hit.mul_(share.index_select(0, column)))
+            grad_x[rows] = found if added is None else found + added[rows]
         return grad_x, None
 
 
 def _blocks(pattern: Pattern):  # type: ignore[no-untyped-def]
-    """Runs of whole rows: which, their entries' rows and columns, and how to sum over each row."""
+    """Runs of whole rows: which, their entries' rows and columns, and how to sum over each row.
+
+    On a GPU, which is not to be asked where rows end, all of them are one run.
+    """
     row_ptr, size, device = pattern.row_ptr, pattern.size, pattern.column.device
     cuts = [0, size]
-    if pattern.column.numel() > _BLOCK:
-        wanted = torch.arange(0, pattern.column.numel(), _BLOCK, device=device).to(row_ptr)
-        cuts = [*torch.searchsorted(row_ptr, wanted).unique().tolist(), size]
+    if device.type == "cpu" and pattern.column.numel() > _BLOCK:
+        wanted = torch.arange(0, pattern.column.numel(), _BLOCK).to(row_ptr)
+        cuts = sorted({*torch.searchsorted(row_ptr, wanted).clamp(max=size).tolist(), size})
     for first, last in pairwise(cuts):
         start, end = (0, None) if len(cuts) == 2 else row_ptr[[first, last]].tolist()
         column = pattern.column[start:end]

@@ -6,9 +6,26 @@ from dataclasses import astuple, dataclass
 
 import numpy as np
 
+from lookhops.nn import GraphNetwork
+from lookhops.nn.level import Extent
+
 NODE_STEP = 256  # capacities are multiples of this: dense layers and kernels take whole blocks
 EDGE_STEP = 1024
 PIECE = 1024  # batches of a plan that are looked at together
+#: Nodes of all members times the nodes of the largest graph: where there are more, links between
+#: any two nodes of a graph get no room for all that there could be.
+MOST_PAIRS = 1 << 28
+
+
+def makes_links(model: GraphNetwork) -> bool:
+    """Whether a pooling of the network makes links between any two nodes of a graph."""
+    return any(getattr(pool, "makes_links", False) for pool in model.pools)
+
+
+def keeps_shapes(model: GraphNetwork, room: Capacity, members: int) -> bool:
+    """Whether the shapes of a step of the network do not depend on the data."""
+    fixed = all(getattr(pool, "fixed_shapes", True) for pool in model.pools)
+    return fixed and (not makes_links(model) or room.extent(members, 1) is not None)
 
 
 @dataclass(frozen=True)
@@ -21,6 +38,8 @@ class Capacity:
         entries: Entries of sparse rows, of all members.
         own_edges: Edges of each member, where something is told of edges.
         largest: Nodes of one graph.
+        squares: Squares of the graphs' numbers of nodes, added up over all members, where links are
+            made.
     """
 
     nodes: int
@@ -28,6 +47,7 @@ class Capacity:
     entries: int = 0
     own_edges: int = 0
     largest: int = 0
+    squares: int = 0
 
     @classmethod
     def of(
@@ -37,6 +57,7 @@ class Capacity:
         edges: np.ndarray,
         entries: np.ndarray | None = None,
         tells_edges: bool = False,
+        links: bool = False,
     ) -> Capacity:
         """The room that a plan of graphs, shape (members, batches, size), needs.
 
@@ -46,11 +67,12 @@ class Capacity:
             edges: Edges of each graph.
             entries: Entries of each graph's sparse row, shape (members, graphs).
             tells_edges: Whether something is told of edges.
+            links: Whether links are made (:func:`makes_links`).
         """
 
         if plan.shape[1] > PIECE:  # of long plans what is held at a time is bounded
             pieces = np.array_split(plan, -(-plan.shape[1] // PIECE), axis=1)
-            found = [cls.of(piece, nodes, edges, entries, tells_edges) for piece in pieces]
+            found = [cls.of(piece, nodes, edges, entries, tells_edges, links) for piece in pieces]
             return cls(*(max(each) for each in zip(*map(astuple, found), strict=True)))
 
         def most(values: np.ndarray, axes: int | tuple[int, ...]) -> int:
@@ -61,8 +83,9 @@ class Capacity:
             own = np.take_along_axis(entries, plan.reshape(len(plan), -1), 1)
             own_entries = most(own.reshape(plan.shape), (0, 2))
         own_edges = most(edges[plan], 2) if tells_edges else 0
+        squares = most(nodes.astype(np.int64)[plan] ** 2, (0, 2)) if links else 0
         counts = most(nodes[plan], 2), most(edges[plan], (0, 2)), own_entries, own_edges
-        return cls(*counts, int(nodes.max(initial=0)))
+        return cls(*counts, int(nodes.max(initial=0)), squares)
 
     @classmethod
     def likely(
@@ -73,6 +96,7 @@ class Capacity:
         edges: np.ndarray,
         entries: np.ndarray | None = None,
         tells_edges: bool = False,
+        links: bool = False,
     ) -> Capacity:
         """Room that shuffled batches seldom outgrow: four standard deviations above the mean."""
 
@@ -82,7 +106,8 @@ class Capacity:
 
         more = 0 if entries is None else above(entries.flatten(), members * size)
         own_edges = above(edges, size) if tells_edges else 0
-        return cls(above(nodes, size), above(edges, members * size), more, own_edges)
+        squares = above(nodes.astype(np.int64) ** 2, members * size) if links else 0
+        return cls(above(nodes, size), above(edges, members * size), more, own_edges, squares)
 
     def holds(self, needed: Capacity) -> bool:
         """Whether there is room; one node more than needed, for padding edges to hold on to."""
@@ -96,7 +121,18 @@ class Capacity:
             max(self.edges, needed.edges),
             max(self.entries, needed.entries),
             max(self.own_edges, needed.own_edges),
+            max(self.squares, needed.squares),
         )
-        edges, entries, own_edges = (-(-count // EDGE_STEP) * EDGE_STEP for count in others)
+        edges, entries, own_edges, squares = (
+            -(-count // EDGE_STEP) * EDGE_STEP for count in others
+        )
         nodes = -(-nodes // NODE_STEP) * NODE_STEP
-        return Capacity(nodes, edges, entries, own_edges, max(self.largest, needed.largest))
+        largest = max(self.largest, needed.largest)
+        return Capacity(nodes, edges, entries, own_edges, largest, squares)
+
+    def extent(self, members: int, graphs: int) -> Extent | None:
+        """How large so many graphs of all members can be; none where links find no room."""
+        nodes, largest = members * self.nodes, max(self.largest, 1)
+        if nodes * largest > MOST_PAIRS:
+            return None
+        return Extent(graphs, nodes, self.squares, largest)

@@ -10,7 +10,7 @@ from lookhops.encoding.scale import Scale, Scales
 from lookhops.graphs import Graphs
 from lookhops.hops import Adjacency, Pattern
 from lookhops.nn import EdgeInputs, GraphNetwork, Level
-from lookhops.training.capacity import Capacity
+from lookhops.training.capacity import Capacity, makes_links
 from lookhops.training.layout import Tables, lay_out
 
 
@@ -36,6 +36,9 @@ class Gatherer:
         self.encoding = encoding
         self.uses_edges = model.uses_edges
         self.tells_edges = model.edge_channels > 0
+        #: Whether links between nodes get room for all that there could be: steps over such levels
+        #: can be recorded, which only pays on a GPU.
+        self.room_for_links = makes_links(model) and graphs.device.type == "cuda"
         self.undirected = graphs.is_undirected
         self.symmetric = model.uses_edges and graphs.is_symmetric
         ends = graphs.node_ptr.long(), graphs.row_ptr.long()
@@ -63,6 +66,7 @@ class Gatherer:
             place=made.place,
             edges=self._edge_inputs(made.pattern, made.edge, members, room, dtype, scales.edges),
             largest=room.largest,
+            extent=room.extent(members, members * size) if self.room_for_links else None,
         )
 
     def _adjacency(self, pattern: Pattern, old: Tensor, dtype: torch.dtype) -> Adjacency:

@@ -49,9 +49,10 @@ class Recorder:
         self.records = fixed_shapes and sums.is_cuda
         self.recorded: dict[str, torch.cuda.CUDAGraph] = {}
 
-    def forget(self) -> None:
-        """Record every step anew: the memory that it runs over is another."""
+    def forget(self, fixed_shapes: bool) -> None:
+        """Record every step anew, if at all: the memory that it runs over is another."""
         self.recorded.clear()
+        self.records = fixed_shapes and self.sums.is_cuda
 
     def record(self, name: str, step: Step) -> None:
         """Record the step of this name, unless it is: meanwhile the device does nothing else."""

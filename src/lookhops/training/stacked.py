@@ -11,7 +11,7 @@ from lookhops.datasets.splits import PARTS
 from lookhops.encoding.scale import Scales
 from lookhops.nn import Convolution, GraphNetwork
 from lookhops.training.batches import plan_of
-from lookhops.training.capacity import Capacity
+from lookhops.training.capacity import Capacity, keeps_shapes, makes_links
 from lookhops.training.engine import Engine, with_layers
 from lookhops.training.feed import Feed, Resident, Streamed
 from lookhops.training.gather import Gatherer
@@ -51,7 +51,7 @@ class StackedEngine(Engine):
             self.gatherer = Gatherer(graphs, self.encoding, self.model)
             self.told = [own.whole.columns(self.whole) for own in self.learnt]
         self.counts = self.nodes.numpy(), graphs.edge_ptr.diff().cpu().numpy()
-        self.fixed_shapes = all(getattr(pool, "fixed_shapes", True) for pool in self.model.pools)
+        self.tells = self.model.edge_channels > 0, makes_links(self.model)
         sizes = [own.whole.num_neighbourhoods for own in self.learnt]
         self.stack = MemberWeights(models, self.names, sizes, self.begin)
         self._fill()
@@ -85,8 +85,7 @@ class StackedEngine(Engine):
         self.taken = torch.zeros(1, dtype=torch.long, device=self.device)  # steps of past rounds
         self.key = torch.zeros(len(self.members), dtype=torch.long, device=self.device)
         self.sums = torch.zeros(4, len(self.members), dtype=torch.float64, device=self.device)
-        fixed = self.fixed_shapes and self.workers.recordable
-        self.recorder = Recorder(self.stack.optimizer, self.sums, fixed)
+        self.recorder = Recorder(self.stack.optimizer, self.sums, self._recordable)
         self.ahead: tuple[int, Tensor] | None = None  # the next epoch and its batches
 
     def _plan(self, part: str, members: Sequence[int]) -> Tensor:
@@ -153,9 +152,15 @@ class StackedEngine(Engine):
         self.sums[row] += mean.double() * weight
         self.sums[row + 1] += weight
 
+    @property
+    def _recordable(self) -> bool:
+        """Whether steps over the present room can be recorded."""
+        fixed = keeps_shapes(self.model, self.capacity, len(self.members))
+        return fixed and self.workers.recordable
+
     def _reserve(self, plan: Tensor) -> None:
         """See that every batch of a plan fits; if not, choose more room and record again."""
-        counts = *self.counts, self.feed.entries, self.model.edge_channels > 0
+        counts = *self.counts, self.feed.entries, *self.tells
         needed = Capacity.of(plan.numpy(), *counts)
         if not self.capacity.holds(needed):
             usual = self.capacity
@@ -163,9 +168,9 @@ class StackedEngine(Engine):
                 likely = Capacity.likely(len(self.members), self.protocol.batch_size, *counts)
                 usual = usual.grown(likely)
             self.capacity = usual.grown(needed)
-            self.recorder.forget()
+            self.recorder.forget(self._recordable)
         if self.feed.reserve(plan):
-            self.recorder.forget()
+            self.recorder.forget(self._recordable)
 
     def _run(self, name: str, step: Step, plan: Tensor) -> Tensor:
         """Take the step of this name for every batch of a plan; what they added up."""
@@ -237,8 +242,7 @@ class StackedEngine(Engine):
         plan, weights = self._plan(part, everybody), self.stack.stacked(self.weights())
         feed = self._feed(everybody)
         feed.reserve(plan)
-        tells_edges = self.model.edge_channels > 0
-        capacity = Capacity.of(plan.numpy(), *self.counts, feed.entries, tells_edges)
+        capacity = Capacity.of(plan.numpy(), *self.counts, feed.entries, *self.tells)
         capacity = self.capacity.grown(capacity)
         self.model.eval()
         found: list[list[Tensor]] = [[] for _ in everybody]

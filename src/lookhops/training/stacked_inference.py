@@ -15,7 +15,7 @@ from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.scale import Scales
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.nn import GraphNetwork
-from lookhops.training.capacity import Capacity
+from lookhops.training.capacity import Capacity, keeps_shapes, makes_links
 from lookhops.training.gather import Gatherer
 from lookhops.training.member_weights import padded_stack
 from lookhops.training.recording import Recorder
@@ -46,7 +46,6 @@ class StackedNetworks:
         each = [dict(network.named_parameters()) for network in networks]
         self.weights = {key: padded_stack([own[key].detach() for own in each]) for key in each[0]}
         self.dtype = next(iter(self.weights.values())).dtype
-        self.fixed_shapes = all(getattr(pool, "fixed_shapes", True) for pool in self.model.pools)
 
     @torch.no_grad()
     def outputs(self, whole: WholeGraphs) -> Tensor:
@@ -69,7 +68,8 @@ class StackedNetworks:
         told = WholeGatherer(columns, sizes)
         like = torch.empty(0, dtype=self.dtype, device=graphs.device)
         scales = Scales.stack([own.scales for own in self.learnt], like)
-        needed = Capacity.of(plan, nodes, edges, told.counts, gatherer.tells_edges)
+        tells = gatherer.tells_edges, makes_links(self.model)
+        needed = Capacity.of(plan, nodes, edges, told.counts, *tells)
         room = Capacity(0, 0).grown(needed)
         order = torch.from_numpy(batches).to(graphs.device)
         shape = members, len(graphs) + 1, self.model.out_channels  # one place more, for padding
@@ -84,7 +84,7 @@ class StackedNetworks:
             place = torch.where(index[0] >= 0, index[0], len(graphs))
             found.index_copy_(1, place, output.to(self.dtype))
 
-        fixed = self.fixed_shapes and len(batches) > 2
+        fixed = keeps_shapes(self.model, room, members) and len(batches) > 2
         Recorder(None, torch.zeros(1, device=graphs.device), fixed).run("", step, len(batches))
         return found[:, :-1]
 

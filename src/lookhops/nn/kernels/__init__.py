@@ -7,10 +7,16 @@
 - :mod:`~lookhops.nn.kernels.ranking`: which nodes stay, for :mod:`lookhops.nn.ranking`;
 - :mod:`~lookhops.nn.kernels.matching`: which edges are taken, for
   :mod:`lookhops.nn.pool.matching`;
-- :mod:`~lookhops.nn.kernels.neighbours`: the maximum over neighbours, and
-  :mod:`~lookhops.nn.kernels.softmax`: the softmax over edges, for :mod:`lookhops.nn.segments`.
+- :mod:`~lookhops.nn.kernels.clusters`: neighbourhoods and the links between them, for
+  :mod:`lookhops.nn.pool.neighbourhoods`;
+- :mod:`~lookhops.nn.kernels.neighbours`: the maximum over neighbours,
+  :mod:`~lookhops.nn.kernels.softmax`: the softmax over edges, and
+  :mod:`~lookhops.nn.kernels.attention`: that of scores of both ends, for
+  :mod:`lookhops.nn.segments`.
 """
 
+from lookhops.nn.kernels import clusters, neighbours
+from lookhops.nn.kernels.attention import Attention
 from lookhops.nn.kernels.dropout import Dropout
 from lookhops.nn.kernels.layer import Activate, Readout
 from lookhops.nn.kernels.light import LARGEST, LightLayer
@@ -21,10 +27,13 @@ from lookhops.nn.kernels.softmax import Softmax
 __all__ = [
     "LARGEST",
     "Activate",
+    "Attention",
     "Dropout",
     "LightLayer",
     "NeighbourMax",
     "Readout",
     "Softmax",
+    "clusters",
     "keep_top",
+    "neighbours",
 ]

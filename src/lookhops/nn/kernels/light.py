@@ -139,9 +139,10 @@ if triton is not None:
     @triton.jit
     def _load_weights(weight, inside, width, K: tl.constexpr, CHANNELS: tl.constexpr):
         """The weights of all hops."""
-        found = (_load_vector(weight, inside, CHANNELS),)
-        for j in tl.static_range(1, K + 1):
-            found = found + (_load_vector(weight + j * width, inside, CHANNELS),)
+        found = (tl.zeros((1, CHANNELS), tl.float32),) * (K + 1)
+        for j in tl.static_range(0, K + 1):
+            own = _load_vector(weight + j * width, inside, CHANNELS)
+            found = found[:j] + (own,) + found[j + 1 :]
         return found
 
     @triton.jit

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
-from torch.nn.functional import leaky_relu
 
 from lookhops.hops import Anchors, Pattern, SparseMatrix
-from lookhops.hops.dense import linear_scores
+from lookhops.hops.dense import linear_scores, scores_beside
+from lookhops.nn.gate import gate
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
-from lookhops.nn.pool.clusters import links_between
+from lookhops.nn.pool.neighbourhoods import Neighbourhoods
 from lookhops.nn.pool.topk import Direction
-from lookhops.nn.ranking import top_of_each
-from lookhops.nn.segments import edge_scores, neighbour_max, softmax
+from lookhops.nn.ranking import keep_top, top_of_each
+from lookhops.nn.segments import attention, neighbour_max
 
 
 class ASAP(Pooling):
@@ -49,7 +49,7 @@ class ASAP(Pooling):
         - output as PyG's other poolings: x, edge_index, edge_weight, batch, perm, score
     """
 
-    fixed_shapes = False
+    makes_links = True
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
         super().__init__(in_channels, ratio)
@@ -60,34 +60,44 @@ class ASAP(Pooling):
         self.own = Linear(in_channels, 1)  # theta_3
         self.sign = Direction(1)
 
-    def attend(self, x: Tensor, pattern: Pattern) -> SparseMatrix:
-        """The shares S of the nodes in each neighbourhood."""
+    def attend(self, x: Tensor, pattern: Pattern) -> tuple[SparseMatrix, Tensor]:
+        """The shares S of the nodes in each neighbourhood, and what these carry, h = S x."""
         of_query, of_node = self.attention.weight.chunk(2, dim=-1)
-        highest = neighbour_max(pattern, x.flatten(0, -2)).view_as(x)
+        x, node = scores_beside(x, of_node)
+        highest, x = (each.view_as(x) for each in neighbour_max(pattern, x.flatten(0, -2)))
         # theta . (W m + c) is (theta W) . m + theta . c: one number a node, and no (n, d) query.
         constant = of_query @ self.query.bias.unsqueeze(-1) + self.attention.bias.unsqueeze(-1)
         query = linear_scores(highest, of_query @ self.query.weight) + constant
-        score = edge_scores(linear_scores(x, of_node).flatten(), query.flatten(), pattern)
-        return SparseMatrix(pattern, softmax(leaky_relu(score, 0.2), pattern))
+        members = SparseMatrix(pattern, attention(node.flatten(), query.flatten(), pattern))
+        return members, members(x)
 
-    def fitness(self, h: Tensor, pattern: Pattern) -> Tensor:
-        """The score w of each neighbourhood, shape (..., n)."""
+    def fitness(self, h: Tensor, pattern: Pattern) -> tuple[Tensor, Tensor]:
+        """The score w of each neighbourhood, shape (..., n), and h again."""
         parts = (self.neighbours.weight, self.against.weight, self.own.weight)
-        neighbours, against, own = linear_scores(h, torch.cat(parts, dim=-2)).unbind(-2)
-        around = SparseMatrix(pattern)((neighbours + self.neighbours.bias).unsqueeze(-1))
+        h, scores = scores_beside(h, torch.cat(parts, dim=-2))
+        neighbours, against, own = scores.unbind(-2)
+        links = SparseMatrix(pattern, symmetric=pattern.mirrored)
+        around = links((neighbours + self.neighbours.bias).unsqueeze(-1))
         size = pattern.row_ptr.diff().view(against.shape)
-        return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias)
+        return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias), h
 
     def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Neighbourhoods by their fitness, their features, and the links between them."""
-        return self._coarsen(level)[0]
+        near, members, h, fitness = self._look(level)
+        node = keep_top(level, self._rank(fitness), self.ratio)
+        return self._coarsen(near, members, h, fitness, node)
 
     def forward(
         self, x: Tensor, edge_index: Edges, edge_weight: Maybe = None, batch: Maybe = None
     ) -> PyGPooled:
         """Pool as PyG's other poolings do; arguments as for :class:`~lookhops.nn.NodePooling`."""
         level = self._level(x, edge_index, batch, edge_weight)
-        pooled, perm = self._coarsen(level)
+        near, members, h, fitness = self._look(level)
+        order, kept = top_of_each(
+            self._rank(fitness), level.graph, level.num_graphs, self.ratio, level.alive
+        )
+        node = torch.zeros_like(kept).scatter(0, order, kept)
+        pooled, perm = self._coarsen(near, members, h, fitness, node), order[kept]
         assert pooled.x is not None
         assert pooled.adjacency is not None
         number = torch.full_like(level.graph, -1).scatter(
@@ -96,44 +106,25 @@ class ASAP(Pooling):
         edges, weight = number[pooled.adjacency.edge_index], pooled.adjacency.weight
         return pooled.x[perm], edges, weight, level.graph[perm], perm, pooled.score[perm]
 
-    def _coarsen(self, level: Level) -> tuple[Pooled, Tensor]:
-        """What was answered, and the kept nodes by score."""
-        adjacency = level.adjacency
-        counted = adjacency.counted_with_loops
-        pattern = adjacency.with_loops.select(counted)
-        members = self.attend(level.x, pattern)
-        h = members(level.x)
-        fitness = self.fitness(h, pattern)
-        order, kept = top_of_each(
-            torch.tanh(self.sign(fitness.unsqueeze(-1))).flatten(),
-            level.graph,
-            level.num_graphs,
-            self.ratio,
-            level.alive,
-        )
-        node = torch.zeros_like(kept).scatter(0, order, kept)
-        weight = None
-        if adjacency.weighted:
-            weight = adjacency.weight_with_loops(h.dtype)[counted]
-        coarse = links_between(members, weight, node, level)
-        coarse = coarse.times(_mean_factors(members, node, level, counted))
+    def _look(self, level: Level) -> tuple[Neighbourhoods, SparseMatrix, Tensor, Tensor]:
+        """The neighbourhoods, the shares S of their nodes, their features h, their fitness w."""
+        near = Neighbourhoods(level)
+        members, h = self.attend(level.x, near.pattern)
+        fitness, h = self.fitness(h, near.pattern)
+        return near, members, h, fitness
+
+    def _rank(self, fitness: Tensor) -> Tensor:
+        """What neighbourhoods are chosen by, flat."""
+        return torch.tanh(self.sign(fitness.unsqueeze(-1))).flatten()
+
+    def _coarsen(
+        self, near: Neighbourhoods, members: SparseMatrix, h: Tensor, fitness: Tensor, node: Tensor
+    ) -> Pooled:
+        """What is answered, given which neighbourhoods are kept."""
+        adjacency, extent = near.adjacency, near.level.extent
+        coarse = near.links(members, node, self.ratio)
         stays = node[adjacency.source] & node[adjacency.target] & ~adjacency.is_loop
         stays = stays if adjacency.present is None else stays & adjacency.present
-        x = h * fitness.unsqueeze(-1)
-        return Pooled(fitness.flatten(), node, stays, x, coarse), order[kept]
-
-
-def _mean_factors(
-    members: SparseMatrix, node: Tensor, level: Level, counted: Tensor
-) -> Tensor | None:
-    """The mean factor of what each new edge stands for; none where there are no factors."""
-    adjacency, dtype = level.adjacency, level.x.dtype
-    if adjacency.factor is None:
-        return None
-    values, weight = adjacency.values_with_loops(dtype), adjacency.weight_with_loops(dtype)
-    assert values is not None
-    above = links_between(members, values[counted], node, level).weight
-    below = links_between(members, weight[counted], node, level).weight
-    assert above is not None
-    assert below is not None
-    return above / below
+        x = gate(h, fitness * node.view(fitness.shape), normalize=False)
+        left = None if extent is None else extent.kept(self.ratio)
+        return Pooled(fitness.flatten(), node, stays, x, coarse, extent=left, zeroed=True)

@@ -52,6 +52,9 @@ class Pooling(nn.Module):
     stackable = True
     #: Whether the masked form keeps every shape and never asks the device for a value.
     fixed_shapes = True
+    #: Whether it makes links between any two nodes of a graph: its shapes are then fixed where the
+    #: level says how large graphs can be (:class:`~lookhops.nn.level.Extent`).
+    makes_links = False
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
         super().__init__()

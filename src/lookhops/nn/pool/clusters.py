@@ -88,12 +88,12 @@ def _links(
         entry = ((own >= left) & (own < left + step)).nonzero().flatten()
         index = (pattern.column[entry].long(), own[entry] - left)
         ones = torch.ones_like(entry, dtype=torch.float32)
-        there = _product(pattern, None, None, ones, index, shape) != 0
+        there = product(pattern, None, None, ones, index, shape) != 0
         row, column = (there & (place >= 0)[:, None]).nonzero().unbind(1)
         value = None
         if weight is not None and members.value is not None:
             share = members.value[entries]
-            value = _product(pattern, share, weight[entries], share[entry], index, shape)
+            value = product(pattern, share, weight[entries], share[entry], index, shape)
             value = value[row, column]
         pieces.append((row + start, column + left, value))
     row, column, value = _concatenate(pieces)
@@ -104,7 +104,7 @@ def _links(
     return row, column, value
 
 
-def _product(
+def product(
     pattern: Pattern,
     share: Tensor | None,
     weight: Tensor | None,
