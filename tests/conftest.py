@@ -47,6 +47,7 @@ LONGEST = (
     "experiments/test_store.py",
     "cli/test_paper.py",
     "hops/test_hop_kernels.py",
+    "training/test_fixed_shapes.py",
     "export/test_export.py",
     "cli/test_train_together.py",
     "training/test_stacked.py",

@@ -382,6 +382,11 @@ def matching(
     compare_matching(device, score, adjacency, torch.stack((end - size, end)))
 
 
+def matching_in_many(device: str, graphs: int, size: int, last: int, step: float) -> None:
+    """Graphs of one size, and a last one of another."""
+    matching(device, (*(size,) * graphs, last), torch.float32, step, True)
+
+
 def matching_of_any(device: str) -> None:
     @settings(max_examples=40, deadline=None, derandomize=True, report_multiple_bugs=False)
     @given(batches(weighted=False), st.integers(1, 4), st.integers(0, 2**16))
@@ -627,7 +632,7 @@ LARGE = {
     **cases(reading, ((700,),), BOTH),
     **cases(ranking, ((5, 0, 1, 10, 700, 5748, 20),), BOTH, BOTH, (0.1, 0.5, 0.6, 0.7, 0.9, 1.0)),
     **cases(matching, ((5, 0, 1, 700, 5748, 20),), DOUBLE, (0.0, 0.4, 0.7, 1.0, 1e4), BOTH),
-    **cases(matching, ((20,) * 2560,), DOUBLE[:1], (0.7, 1e4), BOTH),
+    **cases(matching_in_many, (2560,), (3, 20), (0, 2000), (0.7, 1e4)),
     **cases(maximum, (700,), (4000,)),
     **cases(maximum, (700,), (1000, 4000), (torch.float64, torch.float32), (slice(2), slice(1))),
     **cases(shares, (5748,), (28534,), BOTH, BOTH),
