@@ -9,6 +9,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from itertools import product
 
@@ -35,10 +36,11 @@ from lookhops.hops import kernels as hop_kernels
 from lookhops.hops.merge import merge_entries, merge_hops
 from lookhops.hops.product import SparseMatrix, entry_products, mirror, multiply
 from lookhops.hops.recurrences import alternate_sums
-from lookhops.nn import Level, kernels
+from lookhops.nn import ASAP, Level, kernels, segments
 from lookhops.nn.activate import activate
 from lookhops.nn.dropout import dropout
 from lookhops.nn.kernels.matching import match
+from lookhops.nn.level import Extent
 from lookhops.nn.pool.clusters import links_between
 from lookhops.nn.pool.matching import matched_nodes
 from lookhops.nn.ranking import keep_top, nearness
@@ -498,6 +500,40 @@ def of_neighbourhoods(edges: Adjacency, alive: Tensor) -> Pattern:
     return whole.select(edges.counted_with_loops & alive[whole.row.long()])
 
 
+def pooling(device: str, sizes: tuple[int, ...], directed: bool) -> None:
+    """ASAP twice over: in fixed shapes by all its kernels, and with as many links as needed."""
+    level = random_level(sizes, directed, masked=True)
+    alive, edges, pool = level.alive, level.adjacency, ASAP(6, 0.6)
+    squares = int((torch.tensor(sizes) ** 2).sum())
+    found: list[list[Tensor]] = []
+
+    def run(x: Tensor, fixed: bool) -> tuple[Tensor, Tensor]:
+        device = x.device.type
+        ends = (edges.pattern.row_ptr, edges.pattern.column)
+        own = Level(
+            x * move(alive, device)[:, None],
+            Adjacency(Pattern(*(move(t, device) for t in ends)), symmetric=not directed),
+            *(move(level.graph, device), level.num_graphs, move(alive, device)),
+            segments=move(level.segments, device),
+            extent=Extent(len(sizes), len(alive), squares, max(sizes)) if fixed else None,
+        )
+        with pytest.MonkeyPatch.context() as patch:
+            if fixed and device == "cpu":  # the interpreter
+                for module in (kernels.clusters, kernels.neighbours, mirror_kernels):
+                    patch.setattr(module, "fits", lambda tensor: True)
+                patch.setattr(segments, "can_run_on", lambda x: True)
+            there = deepcopy(pool).to(device)
+            for _ in range(2):
+                own, pooled = there.pool(own, masked=True)
+        links = own.adjacency.pattern
+        found.append([pooled.node, links.row_ptr, links.column[: int(links.row_ptr[-1])]])
+        return own.x, pooled.score * pooled.node
+
+    fast, plain = (partial(run, fixed=fixed) for fixed in (True, False))
+    compare(fast, plain, [torch.randn(len(alive), 6)], device)
+    assert all(torch.equal(one.cpu(), other.cpu()) for one, other in zip(*found, strict=True))
+
+
 def shares(device: str, nodes: int, edges: int, counted: bool, valued: bool) -> None:
     pattern = random_adjacency(nodes, edges).pattern
     counts = torch.rand(edges) < 0.7 if counted else None
@@ -613,6 +649,7 @@ SMALL = {
         **cases(maximum, (33,), (60,), (torch.float64, torch.float32), (slice(2), slice(1))),
         **cases(neighbourhoods, ((4, 0, 1, 70), (1,)), BOTH, BOTH, BOTH),
         **cases(links, ((4, 0, 1, 70), (1,), (5, 140)), BOTH, BOTH, BOTH),
+        **cases(pooling, ((4, 0, 1, 70), (30, 1)), BOTH),
         **cases(shares, (1, 70), (3, 90), BOTH, BOTH),
         **cases(scores_of_edges, (33,), (90,), (0, 20)),
         **cases(attending, (1, 70), (90,), (0, 20)),
@@ -633,8 +670,8 @@ LARGE = {
     **cases(ranking, ((5, 0, 1, 10, 700, 5748, 20),), BOTH, BOTH, (0.1, 0.5, 0.6, 0.7, 0.9, 1.0)),
     **cases(matching, ((5, 0, 1, 700, 5748, 20),), DOUBLE, (0.0, 0.4, 0.7, 1.0, 1e4), BOTH),
     **cases(matching_in_many, (2560,), (3, 20), (0, 2000), (0.7, 1e4)),
-    **cases(maximum, (700,), (4000,)),
     **cases(maximum, (700,), (1000, 4000), (torch.float64, torch.float32), (slice(2), slice(1))),
+    **cases(pooling, ((300, 30, 0, 1), (20,) * 200), BOTH),
     **cases(shares, (5748,), (28534,), BOTH, BOTH),
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
     **cases(attending, (5748,), (28534,), (0, 1000)),

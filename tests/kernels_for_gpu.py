@@ -54,7 +54,7 @@ if __name__ == "__main__":
     for case in one_of_each():
         try:
             case("cpu")
-        except AssertionError:  # what was never computed is compared in other ways too
+        except (AssertionError, IndexError):  # what was never computed is compared, or an index
             continue
     for name, size in sorted(sizes.items()):
         print(name, size)

@@ -94,7 +94,9 @@ class _LinearScores(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         if grad is None:
             return grad_x, None
-        if grad_x is not None and x.dim() == 3 and grad.shape[:-2] == x.shape[:-2]:
+        if grad_x is not None and x.dim() == grad.dim() == 2:
+            grad_x = torch.addmm(grad_x, grad.mT, weight)
+        elif grad_x is not None and x.dim() == 3 and grad.shape[:-2] == x.shape[:-2]:
             grad_x = torch.baddbmm(grad_x, grad.mT, weight.expand(len(x), -1, -1))
         else:
             added = (grad.mT @ weight).sum_to_size(x.shape)

@@ -162,8 +162,8 @@ def neighbour_max(pattern: Pattern, x: Tensor) -> tuple[Tensor, Tensor]:
 class _Maximum(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, pattern):  # type: ignore[no-untyped-def]
-        empty = (pattern.row_ptr.diff() == 0)[:, None]
-        highest = x.new_full((len(x), 1), -torch.inf).masked_fill(empty, 0).repeat(1, x.shape[1])
+        begin = torch.where(pattern.row_ptr.diff() > 0, -torch.inf, 0).to(x.dtype)
+        highest = begin[:, None].expand_as(x).contiguous()
         blocks = zip(pattern.row.split(_BLOCK), pattern.column.split(_BLOCK), strict=True)
         for row, column in blocks:
             index = row.long()[:, None].expand(-1, x.shape[1])
@@ -187,7 +187,7 @@ class _Maximum(torch.autograd.Function):
         for rows, row, column, total in _blocks(pattern.transpose):
             hit = x.index_select(0, row).eq_(highest.index_select(0, column))
             found = total(hit.mul_(share.index_select(0, column)))
-            grad_x[rows] = found if added is None else found + added[rows]
+            grad_x[rows] = found if added is None else found.add_(added[rows])
         return grad_x, None
 
 

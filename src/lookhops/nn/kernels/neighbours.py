@@ -83,8 +83,9 @@ if triton is not None:
         CHANNELS: tl.constexpr,
     ):
         """The maximum over a row's entries, and one over the number of those that share it."""
-        block = _block_of(row_ptr, rows, width, ROWS, CHANNELS)
-        channel, inside, place, mask, start, end, longest = block
+        channel, inside, place, mask, start, end, longest = _block_of(
+            row_ptr, rows, width, ROWS, CHANNELS
+        )
         found = tl.full((ROWS, CHANNELS), float("-inf"), WIDE)
         ties = tl.zeros((ROWS, CHANNELS), WIDE)
         for j in range(0, longest):
@@ -120,8 +121,9 @@ if triton is not None:
 
         What is added to it comes from elsewhere.
         """
-        block = _block_of(row_ptr, rows, width, ROWS, CHANNELS)
-        channel, inside, place, mask, start, end, longest = block
+        channel, inside, place, mask, start, end, longest = _block_of(
+            row_ptr, rows, width, ROWS, CHANNELS
+        )
         own = tl.load(x + place, mask=mask, other=0.0)
         if added is None:
             total = tl.zeros((ROWS, CHANNELS), WIDE)

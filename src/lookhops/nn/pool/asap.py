@@ -123,7 +123,8 @@ class ASAP(Pooling):
         """What is answered, given which neighbourhoods are kept."""
         adjacency, extent = near.adjacency, near.level.extent
         coarse = near.links(members, node, self.ratio)
-        stays = node[adjacency.source] & node[adjacency.target] & ~adjacency.is_loop
+        ends = adjacency.source, adjacency.target
+        stays = node.index_select(0, ends[0]) & node.index_select(0, ends[1]) & ~adjacency.is_loop
         stays = stays if adjacency.present is None else stays & adjacency.present
         x = gate(h, fitness * node.view(fitness.shape), normalize=False)
         left = None if extent is None else extent.kept(self.ratio)

@@ -36,8 +36,10 @@ class Neighbourhoods:
     def pattern(self) -> Pattern:
         """Row i lists node i, then the sources of its edges; of fixed shape the dead have none."""
         adjacency, edges = self.adjacency, self.adjacency.pattern
-        if self.level.extent is None or self.has_values or not kernels.fits(edges.column):
-            return self._chosen[0]
+        if self.level.extent is None:
+            return adjacency.with_loops.select(adjacency.counted_with_loops)
+        if self.has_values or not kernels.fits(edges.column):
+            return self._pushed[0]
         entries = kernels.neighbourhoods(
             edges.row_ptr.int(),
             edges.column.int(),
@@ -48,14 +50,19 @@ class Neighbourhoods:
         return _known(*entries, mirrored=adjacency.symmetric)
 
     @cached
-    def _chosen(self) -> tuple[Pattern, Tensor]:
-        """The pattern, and which entry of ``adjacency.with_loops`` stands at each of its places."""
+    def _pushed(self) -> tuple[Pattern, Tensor]:
+        """The pattern of fixed shape, and which entry of ``with_loops`` is where."""
         whole, counted = self.adjacency.with_loops, self.adjacency.counted_with_loops
-        if self.level.extent is None:
-            return whole.select(counted), counted.nonzero().flatten()
         pattern, order = whole.push_out(counted & self._alive.index_select(0, whole.row))
         pattern.mirrored = self.adjacency.pattern.mirrored and self.adjacency.weight is None
         return pattern, order
+
+    @cached
+    def _order(self) -> Tensor:
+        """Which entry of ``adjacency.with_loops`` stands at each place of the pattern."""
+        if self.level.extent is None:
+            return self.adjacency.counted_with_loops.nonzero().flatten()
+        return self._pushed[1]
 
     @property
     def _alive(self) -> Tensor:
@@ -86,7 +93,7 @@ class Neighbourhoods:
 
         def between(values: Tensor | None) -> Adjacency:
             if values is not None:
-                values = values.index_select(0, self._chosen[1])
+                values = values.index_select(0, self._order)
             if pattern is None:
                 return links_between(members, values, keep, self.level)
             value = None if values is None else self._values_at(pattern, members, values, keep)
