@@ -36,7 +36,7 @@ from lookhops.nn.dropout import dropout
 from lookhops.nn.ranking import keep_top, nearness
 from lookhops.nn.readout import readout
 from lookhops.nn.segments import _EdgeScores, edge_scores, neighbour_max, softmax
-from lookhops.training import layout_kernels
+from lookhops.training import adam_kernels, layout_kernels
 from lookhops.training.layout import Tables, lay_out
 
 FLOATS = (torch.float32, torch.bfloat16)
@@ -182,6 +182,39 @@ def layout(device: str, members: int, size: int, graphs: int, some_of_more: bool
     of_slots = (plain.node, plain.place, plain.alive, plain.graph, plain.segments)
     for own, expected in zip(found, (*of_slots, *of_edges), strict=True):
         torch.testing.assert_close(own.cpu(), expected)
+
+
+def adam(device: str, members: int, count: int, dtype: torch.dtype, learning: float) -> None:
+    """Some steps of all members against PyTorch's Adam for each, that of double precision."""
+    shapes = [(members, *((3,), (40, 30), (1,))[i % 3]) for i in range(count)]
+    values = [torch.randn(shape).to(dtype) for shape in shapes]
+    rates = learning * (1 + torch.arange(members)), 0.1 * torch.arange(members)
+    own = [value.to(device, copy=True) for value in values]
+    moments = [[torch.zeros_like(value) for value in own] for _ in range(2)]
+    steps = [torch.zeros((), device=device) for _ in own]
+    done = torch.zeros(count, dtype=torch.int32, device=device)
+    alone = [[value[m].double().requires_grad_() for value in values] for m in range(members)]
+    theirs = [
+        torch.optim.Adam(alone[m], lr=float(rates[0][m]), weight_decay=float(rates[1][m]))
+        for m in range(members)
+    ]
+    told = [rate.float().to(device) for rate in rates]
+    for _ in range(3):
+        gradients = [torch.randn(shape).to(dtype) for shape in shapes]
+        given = [gradient.to(device) for gradient in gradients]
+        adam_kernels.step(own, given, *moments, steps, *told, done, (0.9, 0.999), 1e-8)
+        for m, optimiser in enumerate(theirs):
+            for value, gradient in zip(alone[m], gradients, strict=True):
+                value.grad = gradient[m].double()
+            optimiser.step()
+    for i, value in enumerate(own):
+        for m, optimiser in enumerate(theirs):
+            state = optimiser.state[alone[m][i]]
+            kept = [alone[m][i].detach(), state["exp_avg"], state["exp_avg_sq"]]
+            found = [one[m].cpu().double() for one in (value, moments[0][i], moments[1][i])]
+            torch.testing.assert_close(found, kept, **CLOSE[dtype])
+    assert all(float(number) == 3 for number in steps)
+    assert not done.any()
 
 
 # -------------------------------------------------------------------- nn
@@ -379,6 +412,8 @@ SMALL = {
     "training": {
         **cases(layout, (1, 3), (1, 5), (7,), BOTH),
         **cases(layout, (2,), (130,), (40,), BOTH),
+        **cases(adam, (1, 3), (1, 5), FLOATS, (0.01,)),
+        **cases(adam, (2,), (70,), FLOATS[:1], (0.1,)),
     },
     "nn": {
         **cases(activation, SIZES, BOTH, BOTH, BOTH),
@@ -410,6 +445,7 @@ LARGE = {
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
     **cases(operator, (5748,), (28534,), (1000,), BOTH),
     **cases(layout, (10,), (256, 4096), (500,), BOTH),
+    **cases(adam, (10,), (100,), FLOATS, (0.001,)),
 }
 
 
