@@ -226,7 +226,14 @@ def random_graphs(sizes: tuple[int, ...], masked: bool) -> tuple[Tensor, Tensor 
     return graph, torch.rand(len(graph)) < 0.7 if masked else None
 
 
-def compare(fast: Callable, plain: Callable, inputs: list[Tensor], device: str) -> None:
+def compare(
+    fast: Callable,
+    plain: Callable,
+    inputs: list[Tensor],
+    device: str,
+    rtol: float = 1e-4,
+    atol: float = 1e-4,
+) -> None:
     """Outputs, and the gradients of the inputs for random gradients of the outputs."""
     results = []
     for run, where in ((fast, device), (plain, "cpu")):
@@ -236,7 +243,7 @@ def compare(fast: Callable, plain: Callable, inputs: list[Tensor], device: str) 
         into = [torch.randn(out.shape, generator=generator).to(where) for out in outputs]
         torch.autograd.backward(outputs, into)
         results.append([t.detach().cpu() for t in (*outputs, *(t.grad for t in own))])
-    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(*results, rtol=rtol, atol=atol)
 
 
 def activation(
@@ -354,6 +361,29 @@ def scores_of_edges(device: str, nodes: int, edges: int, padding: int) -> None:
     )
 
 
+def dense(
+    device: str, slices: int, rows: int, width: int, outputs: int, relu: bool, precision: str
+) -> None:
+    x, weight = torch.randn(slices, rows, width), torch.randn(slices, outputs, width) / width**0.5
+
+    def plain(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
+        out = x @ weight.mT + bias[:, None]
+        return (torch.relu(out) if relu else out,)
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        compare(
+            lambda *given: (kernels.Dense.apply(*given, relu),),
+            plain,
+            [x, weight, torch.randn(slices, outputs)],
+            device,
+            **({} if precision == "highest" else {"rtol": 2e-2, "atol": 5e-2}),
+        )
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def dropping(
     device: str, stack: tuple[int, ...], channels: int, dtype: torch.dtype, each: bool
 ) -> None:
@@ -427,6 +457,8 @@ SMALL = {
         **cases(shares, (1, 70), (3, 90), BOTH, BOTH),
         **cases(scores_of_edges, (33,), (90,), (0, 20)),
         **cases(dropping, ((), (3,)), (6, 128), FLOATS, BOTH),
+        **cases(dense, (1, 3), (1, 40), (5, 70), (2, 33), BOTH, ("highest",)),
+        **cases(dense, (2,), (40,), (40,), (2,), (True,), ("high",)),
     },
 }
 #: Too large for the interpreter.
@@ -444,6 +476,7 @@ LARGE = {
     **cases(shares, (5748,), (28534,), BOTH, BOTH),
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
     **cases(operator, (5748,), (28534,), (1000,), BOTH),
+    **cases(dense, (1, 10), (256,), (256,), (128,), BOTH, ("highest", "high")),
     **cases(layout, (10,), (256, 4096), (500,), BOTH),
     **cases(adam, (10,), (100,), FLOATS, (0.001,)),
 }

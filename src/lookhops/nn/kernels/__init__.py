@@ -1,5 +1,6 @@
 """Triton kernels for NVIDIA GPUs, each beside the plain PyTorch that it stands for.
 
+- :mod:`~lookhops.nn.kernels.dense`: dense layers over few rows, for :mod:`lookhops.nn.linear`;
 - :mod:`~lookhops.nn.kernels.dropout`: for :mod:`lookhops.nn.dropout`;
 - :mod:`~lookhops.nn.kernels.layer`: activation and readout, for :mod:`lookhops.nn.activate` and
   :mod:`lookhops.nn.readout`;
@@ -8,10 +9,20 @@
   :mod:`~lookhops.nn.kernels.softmax`: the softmax over edges, for :mod:`lookhops.nn.segments`.
 """
 
+from lookhops.nn.kernels.dense import Dense, dense_fits
 from lookhops.nn.kernels.dropout import Dropout
 from lookhops.nn.kernels.layer import Activate, Readout
 from lookhops.nn.kernels.neighbours import NeighbourMax
 from lookhops.nn.kernels.ranking import keep_top
 from lookhops.nn.kernels.softmax import Softmax
 
-__all__ = ["Activate", "Dropout", "NeighbourMax", "Readout", "Softmax", "keep_top"]
+__all__ = [
+    "Activate",
+    "Dense",
+    "Dropout",
+    "NeighbourMax",
+    "Readout",
+    "Softmax",
+    "dense_fits",
+    "keep_top",
+]
