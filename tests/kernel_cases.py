@@ -36,6 +36,7 @@ from lookhops.nn.dropout import dropout
 from lookhops.nn.ranking import keep_top, nearness
 from lookhops.nn.readout import readout
 from lookhops.nn.segments import _EdgeScores, edge_scores, neighbour_max, softmax
+from lookhops.tasks import Classification, loss_kernels
 from lookhops.training import adam_kernels, layout_kernels
 from lookhops.training.layout import Tables, lay_out
 
@@ -184,6 +185,23 @@ def layout(device: str, members: int, size: int, graphs: int, some_of_more: bool
         torch.testing.assert_close(own.cpu(), expected)
 
 
+def log_likelihood(
+    device: str, stack: tuple[int, ...], graphs: int, classes: int, padded: bool, weighs: bool
+) -> None:
+    output = 3 * torch.randn(*stack, graphs, classes)
+    target = torch.randint(-1, classes, (*stack, graphs))
+    real = torch.rand(*stack, graphs) < 0.8 if padded else None
+    fitted = torch.rand(*stack, classes) if weighs else None
+    task = Classification(tuple(map(str, range(classes))))
+    there = [move(t, device) for t in (target, fitted, real)]
+    compare(
+        lambda output: loss_kernels.LogLikelihood.apply(output, *there),
+        lambda output: task.losses(output, target, fitted, real),
+        [output],
+        device,
+    )
+
+
 def adam(device: str, members: int, count: int, dtype: torch.dtype, learning: float) -> None:
     """Some steps of all members against PyTorch's Adam for each, that of double precision."""
     shapes = [(members, *((3,), (40, 30), (1,))[i % 3]) for i in range(count)]
@@ -241,7 +259,8 @@ def compare(
         outputs = run(*own)
         generator = torch.Generator().manual_seed(0)
         into = [torch.randn(out.shape, generator=generator).to(where) for out in outputs]
-        torch.autograd.backward(outputs, into)
+        pairs = [(out, grad) for out, grad in zip(outputs, into, strict=True) if out.requires_grad]
+        torch.autograd.backward(*map(list, zip(*pairs, strict=True)))
         results.append([t.detach().cpu() for t in (*outputs, *(t.grad for t in own))])
     torch.testing.assert_close(*results, rtol=rtol, atol=atol)
 
@@ -442,6 +461,8 @@ SMALL = {
     "training": {
         **cases(layout, (1, 3), (1, 5), (7,), BOTH),
         **cases(layout, (2,), (130,), (40,), BOTH),
+        **cases(log_likelihood, ((), (3,)), (1, 20), (2, 5), BOTH, BOTH),
+        **cases(log_likelihood, ((2,),), (700,), (3,), BOTH, BOTH),
         **cases(adam, (1, 3), (1, 5), FLOATS, (0.01,)),
         **cases(adam, (2,), (70,), FLOATS[:1], (0.1,)),
     },
@@ -478,6 +499,7 @@ LARGE = {
     **cases(operator, (5748,), (28534,), (1000,), BOTH),
     **cases(dense, (1, 10), (256,), (256,), (128,), BOTH, ("highest", "high")),
     **cases(layout, (10,), (256, 4096), (500,), BOTH),
+    **cases(log_likelihood, ((10,),), (256, 5000), (2, 40), BOTH, BOTH),
     **cases(adam, (10,), (100,), FLOATS, (0.001,)),
 }
 
