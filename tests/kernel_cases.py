@@ -19,12 +19,15 @@ from torch import Tensor
 from lookhops.graphs.indexing import to_offsets
 from lookhops.hops import (
     Adjacency,
+    Anchors,
     Pattern,
+    SparseMatrix,
     chebyshev,
     entry_kernels,
     merge_kernels,
     operator_kernels,
     powers,
+    score_kernels,
 )
 from lookhops.hops import kernels as hop_kernels
 from lookhops.hops.merge import merge_entries, merge_hops
@@ -142,6 +145,44 @@ def entries_of_a_merge(
     found = entry_kernels.merge_entries(order, *ends, *sides, *there)
     limit = (1e-5 if dtype == torch.float32 else 2e-2) * expected.abs().max().clamp(min=1)
     assert (found.float().cpu() - expected).abs().max() <= limit
+
+
+def scores(
+    device: str,
+    stack: tuple,
+    nodes: int,
+    channels: int,
+    k: int,
+    order: float,
+    activation: str,
+    with_offset: bool,
+    symmetric: bool,
+) -> None:
+    recurrence = chebyshev if order == 2 else powers
+    adjacency = random_adjacency(nodes, 3 * nodes, torch.Size(stack).numel())
+    matrix = adjacency.chebyshev(torch.float32)
+    if symmetric:
+        both = torch.cat((adjacency.edge_index, adjacency.edge_index.flip(0)), 1)
+        matrix = Adjacency.of(both, adjacency.num_nodes).chebyshev(torch.float32)
+    matrix = SparseMatrix(matrix.pattern, matrix.value, symmetric)
+    where = [move(t, device) for t in matrix.entries()]
+    value = move(matrix.value, device)
+    inputs = [
+        torch.randn(*stack, nodes, channels),
+        torch.randn(*stack, k + 1, channels) / channels**0.5,
+        torch.randn(*stack, 1),
+        *([torch.randn(*stack, channels)] if with_offset else []),
+    ]
+
+    def plain(z: Tensor, theta: Tensor, bias: Tensor, offset: Tensor | None = None) -> tuple:
+        raw = Anchors(recurrence, matrix, z, k, offset).score(theta) + bias
+        return ({"sigmoid": torch.sigmoid, "relu": torch.relu}.get(activation, lambda x: x)(raw),)
+
+    def fast(z: Tensor, theta: Tensor, bias: Tensor, offset: Tensor | None = None) -> tuple:
+        how = recurrence is chebyshev, activation, value
+        return (score_kernels._Scores.apply(z, offset, theta, bias, *how, *where),)
+
+    compare(fast, plain, inputs, device)
 
 
 def operator(device: str, nodes: int, edges: int, padding: int, weighted: bool) -> None:
@@ -443,6 +484,7 @@ def _seeded(run: Callable, chosen: tuple, device: str) -> None:
 
 
 BOTH, SIZES = (True, False), ((3, 0, 1, 40), (1,))
+SIGMAS = ("sigmoid", "relu", "none")
 SMALL = {
     "hops": {
         **cases(sparse_product, (1,), (0, 3), (1, 8), FLOATS, BOTH),
@@ -455,6 +497,8 @@ SMALL = {
         **cases(products_of_entries, (5,), (9,), (1030,), FLOATS),
         **cases(entries_of_a_merge, ((),), (17,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS[:1]),
         **cases(entries_of_a_merge, ((3,),), (8,), (5,), (2, 3), (2.0,), FLOATS),
+        **cases(scores, ((), (3,)), (20,), (5,), (1, 2), (1.0, 2.0), SIGMAS, BOTH, (True,)),
+        **cases(scores, ((2,),), (150,), (129,), (4,), (2.0,), SIGMAS[:1], BOTH, BOTH),
         **cases(operator, (1,), (0, 3), (4,), BOTH),
         **cases(operator, (150,), (200,), (0, 30), BOTH),
     },
@@ -496,6 +540,7 @@ LARGE = {
     **cases(maximum, (700,), (4000,)),
     **cases(shares, (5748,), (28534,), BOTH, BOTH),
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
+    **cases(scores, ((2,),), (5752,), (128,), (1, 2, 4), (1.0, 2.0), SIGMAS, BOTH, BOTH),
     **cases(operator, (5748,), (28534,), (1000,), BOTH),
     **cases(dense, (1, 10), (256,), (256,), (128,), BOTH, ("highest", "high")),
     **cases(layout, (10,), (256, 4096), (500,), BOTH),
@@ -523,6 +568,7 @@ if __name__ == "__main__":
     # The interpreter takes as long for an empty block as for a full one: programs of few rows, so
     # that small graphs too need several, the last of them in part.
     merge_kernels.PROGRAMS, kernels.ranking.BLOCK, kernels.layer.PADDING_ROWS = 4, 32, 20
+    score_kernels.PROGRAMS = 4
     for name, case in SMALL[sys.argv[1]].items():
         case("cpu")
         print(name, flush=True)
