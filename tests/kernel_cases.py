@@ -25,16 +25,18 @@ from lookhops.hops import (
     Adjacency,
     Anchors,
     Pattern,
+    SparseMatrix,
     chebyshev,
     entry_kernels,
     merge_kernels,
     mirror_kernels,
     operator_kernels,
     powers,
+    score_kernels,
 )
 from lookhops.hops import kernels as hop_kernels
 from lookhops.hops.merge import merge_entries, merge_hops
-from lookhops.hops.product import SparseMatrix, entry_products, mirror, multiply
+from lookhops.hops.product import entry_products, mirror, multiply
 from lookhops.hops.recurrences import alternate_sums
 from lookhops.nn import ASAP, Level, kernels, segments
 from lookhops.nn.activate import activate
@@ -46,7 +48,8 @@ from lookhops.nn.pool.matching import matched_nodes
 from lookhops.nn.ranking import keep_top, nearness
 from lookhops.nn.readout import readout
 from lookhops.nn.segments import _EdgeScores, attention, edge_scores, neighbour_max, softmax
-from lookhops.training import layout_kernels
+from lookhops.tasks import Classification, loss_kernels
+from lookhops.training import adam_kernels, layout_kernels
 from lookhops.training.layout import Tables, lay_out
 
 FLOATS, DOUBLE = (torch.float32, torch.bfloat16), (torch.float32, torch.float64)
@@ -153,6 +156,47 @@ def entries_of_a_merge(
     assert (found.float().cpu() - expected).abs().max() <= limit
 
 
+def scores(
+    device: str,
+    stack: tuple,
+    nodes: int,
+    channels: int,
+    k: int,
+    order: float,
+    activation: str,
+    with_offset: bool,
+    symmetric: bool,
+) -> None:
+    recurrence = chebyshev if order == 2 else powers
+    adjacency = random_adjacency(nodes, 3 * nodes, torch.Size(stack).numel())
+    matrix = adjacency.chebyshev(torch.float32)
+    if symmetric:
+        both = torch.cat((adjacency.edge_index, adjacency.edge_index.flip(0)), 1)
+        matrix = Adjacency.of(both, adjacency.num_nodes).chebyshev(torch.float32)
+    matrix = SparseMatrix(matrix.pattern, matrix.value, symmetric)
+    where = [move(t, device) for t in matrix.entries()]
+    value = move(matrix.value, device)
+    inputs = [
+        torch.randn(*stack, nodes, channels),
+        torch.randn(*stack, k + 1, channels) / channels**0.5,
+        torch.randn(*stack, 1),
+        *([torch.randn(*stack, channels)] if with_offset else []),
+    ]
+
+    def plain(z: Tensor, theta: Tensor, bias: Tensor, offset: Tensor | None = None) -> tuple:
+        raw = Anchors(recurrence, matrix, z, k, offset).score(theta) + bias
+        found = {"sigmoid": torch.sigmoid, "relu": torch.relu}.get(activation, lambda x: x)(raw)
+        return (z * 2, found)[beside]
+
+    def fast(z: Tensor, theta: Tensor, bias: Tensor, offset: Tensor | None = None) -> tuple:
+        how = recurrence is chebyshev, activation, value
+        again, found = score_kernels._Scores.apply(z, offset, theta, bias, *how, *where)
+        return (again * 2, found)[beside]
+
+    beside = slice(0 if symmetric else 1, 2)  # whether something else is computed from z
+    compare(fast, plain, inputs, device)
+
+
 def operator(device: str, nodes: int, edges: int, padding: int, weighted: bool) -> None:
     ends = torch.randint(0, max(nodes, 1), (2, edges))  # loops and parallel edges among them
     both = Adjacency.of(torch.cat((ends, ends.flip(0)), 1), nodes)
@@ -217,6 +261,56 @@ def layout(device: str, members: int, size: int, graphs: int, some_of_more: bool
         torch.testing.assert_close(own.cpu(), expected)
 
 
+def log_likelihood(
+    device: str, stack: tuple[int, ...], graphs: int, classes: int, padded: bool, weighs: bool
+) -> None:
+    output = 3 * torch.randn(*stack, graphs, classes)
+    target = torch.randint(-1, classes, (*stack, graphs))
+    real = torch.rand(*stack, graphs) < 0.8 if padded else None
+    fitted = torch.rand(*stack, classes) if weighs else None
+    task = Classification(tuple(map(str, range(classes))))
+    there = [move(t, device) for t in (target, fitted, real)]
+    compare(
+        lambda output: loss_kernels.LogLikelihood.apply(output, *there),
+        lambda output: task.losses(output, target, fitted, real),
+        [output],
+        device,
+    )
+
+
+def adam(device: str, members: int, count: int, dtype: torch.dtype, learning: float) -> None:
+    """Some steps of all members against PyTorch's Adam for each, that of double precision."""
+    shapes = [(members, *((3,), (40, 30), (1,))[i % 3]) for i in range(count)]
+    values = [torch.randn(shape).to(dtype) for shape in shapes]
+    rates = learning * (1 + torch.arange(members)), 0.1 * torch.arange(members)
+    own = [value.to(device, copy=True) for value in values]
+    moments = [[torch.zeros_like(value) for value in own] for _ in range(2)]
+    steps = [torch.zeros((), device=device) for _ in own]
+    done = torch.zeros(count, dtype=torch.int32, device=device)
+    alone = [[value[m].double().requires_grad_() for value in values] for m in range(members)]
+    theirs = [
+        torch.optim.Adam(alone[m], lr=float(rates[0][m]), weight_decay=float(rates[1][m]))
+        for m in range(members)
+    ]
+    told = [rate.float().to(device) for rate in rates]
+    for _ in range(3):
+        gradients = [torch.randn(shape).to(dtype) for shape in shapes]
+        given = [gradient.to(device) for gradient in gradients]
+        adam_kernels.step(own, given, *moments, steps, *told, done, (0.9, 0.999), 1e-8)
+        for m, optimiser in enumerate(theirs):
+            for value, gradient in zip(alone[m], gradients, strict=True):
+                value.grad = gradient[m].double()
+            optimiser.step()
+    for i, value in enumerate(own):
+        for m, optimiser in enumerate(theirs):
+            state = optimiser.state[alone[m][i]]
+            kept = [alone[m][i].detach(), state["exp_avg"], state["exp_avg_sq"]]
+            found = [one[m].cpu().double() for one in (value, moments[0][i], moments[1][i])]
+            torch.testing.assert_close(found, kept, **CLOSE[dtype])
+    assert all(float(number) == 3 for number in steps)
+    assert not done.any()
+
+
 # -------------------------------------------------------------------- nn
 
 
@@ -226,7 +320,14 @@ def random_graphs(sizes: tuple[int, ...], masked: bool) -> tuple[Tensor, Tensor 
     return graph, torch.rand(len(graph)) < 0.7 if masked else None
 
 
-def compare(fast: Callable, plain: Callable, inputs: list[Tensor], device: str) -> None:
+def compare(
+    fast: Callable,
+    plain: Callable,
+    inputs: list[Tensor],
+    device: str,
+    rtol: float = 1e-4,
+    atol: float = 1e-4,
+) -> None:
     """Outputs, and the gradients of the inputs for random gradients of the outputs."""
     results = []
     for run, where in ((fast, device), (plain, "cpu")):
@@ -234,9 +335,10 @@ def compare(fast: Callable, plain: Callable, inputs: list[Tensor], device: str) 
         outputs = run(*own)
         generator = torch.Generator().manual_seed(0)
         into = [torch.randn(out.shape, generator=generator).to(where, out.dtype) for out in outputs]
-        torch.autograd.backward(outputs, into)
+        pairs = [(out, grad) for out, grad in zip(outputs, into, strict=True) if out.requires_grad]
+        torch.autograd.backward(*map(list, zip(*pairs, strict=True)))
         results.append([t.detach().cpu() for t in (*outputs, *(t.grad for t in own))])
-    torch.testing.assert_close(*results, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(*results, rtol=rtol, atol=atol)
 
 
 def activation(
@@ -573,6 +675,29 @@ def attending(device: str, nodes: int, edges: int, padding: int) -> None:
     )
 
 
+def dense(
+    device: str, slices: int, rows: int, width: int, outputs: int, relu: bool, precision: str
+) -> None:
+    x, weight = torch.randn(slices, rows, width), torch.randn(slices, outputs, width) / width**0.5
+
+    def plain(x: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
+        out = x @ weight.mT + bias[:, None]
+        return (torch.relu(out) if relu else out,)
+
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(precision)
+    try:
+        compare(
+            lambda *given: (kernels.Dense.apply(*given, relu),),
+            plain,
+            [x, weight, torch.randn(slices, outputs)],
+            device,
+            **({} if precision == "highest" else {"rtol": 2e-2, "atol": 5e-2}),
+        )
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
 def dropping(
     device: str, stack: tuple[int, ...], channels: int, dtype: torch.dtype, each: bool
 ) -> None:
@@ -613,6 +738,7 @@ def _seeded(run: Callable, chosen: tuple, device: str) -> None:
 
 
 BOTH, SIZES = (True, False), ((3, 0, 1, 40), (1,))
+SIGMAS = ("sigmoid", "relu", "none")
 SMALL = {
     "hops": {
         **cases(sparse_product, (1,), (0, 3), (1, 8), FLOATS, BOTH),
@@ -625,6 +751,8 @@ SMALL = {
         **cases(products_of_entries, (5,), (9,), (1030,), FLOATS),
         **cases(entries_of_a_merge, ((),), (17,), (129,), (1, 2, 4), (1.0, 2.0), FLOATS[:1]),
         **cases(entries_of_a_merge, ((3,),), (8,), (5,), (2, 3), (2.0,), FLOATS),
+        **cases(scores, ((), (3,)), (20,), (5,), (1, 2), (1.0, 2.0), SIGMAS, BOTH, (True,)),
+        **cases(scores, ((2,),), (150,), (129,), (4,), (2.0,), SIGMAS[:1], BOTH, BOTH),
         **cases(operator, (1,), (0, 3), (4,), BOTH),
         **cases(operator, (150,), (200,), (0, 30), BOTH),
         **cases(mirrored, (1, 70), (90,), (0, 20), BOTH),
@@ -632,6 +760,10 @@ SMALL = {
     "training": {
         **cases(layout, (1, 3), (1, 5), (7,), BOTH),
         **cases(layout, (2,), (130,), (40,), BOTH),
+        **cases(log_likelihood, ((), (3,)), (1, 20), (2, 5), BOTH, BOTH),
+        **cases(log_likelihood, ((2,),), (700,), (3,), BOTH, BOTH),
+        **cases(adam, (1, 3), (1, 5), FLOATS, (0.01,)),
+        **cases(adam, (2,), (70,), FLOATS[:1], (0.1,)),
     },
     "nn": {
         **cases(activation, SIZES, BOTH, BOTH, BOTH),
@@ -654,6 +786,8 @@ SMALL = {
         **cases(scores_of_edges, (33,), (90,), (0, 20)),
         **cases(attending, (1, 70), (90,), (0, 20)),
         **cases(dropping, ((), (3,)), (6, 128), FLOATS, BOTH),
+        **cases(dense, (1, 3), (1, 40), (5, 70), (2, 33), BOTH, ("highest",)),
+        **cases(dense, (2,), (40,), (40,), (2,), (True,), ("high",)),
     },
 }
 #: Too large for the interpreter.
@@ -675,11 +809,15 @@ LARGE = {
     **cases(shares, (5748,), (28534,), BOTH, BOTH),
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
     **cases(attending, (5748,), (28534,), (0, 1000)),
+    **cases(scores, ((2,),), (5752,), (128,), (1, 2, 4), (1.0, 2.0), SIGMAS, BOTH, BOTH),
     **cases(operator, (5748,), (28534,), (1000,), BOTH),
     **cases(mirrored, (5748,), (28534,), (1000,), BOTH),
     **cases(neighbourhoods, ((700, 30, 0, 1, 5748), (40,) * 200), BOTH, BOTH, BOTH),
     **cases(links, ((700, 30, 0, 1, 2048), (40,) * 200), BOTH, BOTH, BOTH),
+    **cases(dense, (1, 10), (256,), (256,), (128,), BOTH, ("highest", "high")),
     **cases(layout, (10,), (256, 4096), (500,), BOTH),
+    **cases(log_likelihood, ((10,),), (256, 5000), (2, 40), BOTH, BOTH),
+    **cases(adam, (10,), (100,), FLOATS, (0.001,)),
 }
 
 
@@ -703,6 +841,7 @@ if __name__ == "__main__":
     # that small graphs too need several, the last of them in part.
     merge_kernels.PROGRAMS, kernels.ranking.BLOCK, kernels.layer.PADDING_ROWS = 4, 32, 20
     kernels.matching.LEAST, kernels.matching.MOST = 32, 32
+    score_kernels.PROGRAMS = 4
     for name, case in SMALL[sys.argv[1]].items():
         case("cpu")
         print(name, flush=True)

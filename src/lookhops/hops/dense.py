@@ -60,7 +60,7 @@ def weight_gradient(grad: Tensor, x: Tensor) -> Tensor:
         x: Shape :math:`(s, n, d)`.
     """
     stack, rows, _ = x.shape
-    if not x.is_cuda or rows % PIECE:
+    if not x.is_cuda or rows % PIECE or rows == PIECE:
         return grad.mT @ x
     pieces = torch.bmm(
         grad.reshape(-1, PIECE, grad.shape[-1]).mT, x.reshape(-1, PIECE, x.shape[-1])

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import torch
 from torch import Tensor, nn
 
 from lookhops.hops.dense import stacked
+from lookhops.nn import kernels
 
 
 class Linear(nn.Linear):
@@ -28,6 +31,28 @@ class Linear(nn.Linear):
             return super().forward(x), None
         x = x.expand(self.weight.shape[0], -1, -1) if x.dim() != 3 else x
         return stacked(x, self.weight), self.bias
+
+
+class DenseLayers(nn.Sequential):
+    """Dense layers with a ReLU between each two, over any leading axes.
+
+    Args:
+        channels: Of the input, of each layer's output in turn.
+    """
+
+    def __init__(self, *channels: int) -> None:
+        layers = [part for ends in pairwise(channels) for part in (Linear(*ends), nn.ReLU())]
+        super().__init__(*layers[:-1])
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Apply the layers to ``x``, shape (..., n, d)."""
+        layers = [layer for layer in self if isinstance(layer, Linear)]
+        for number, layer in enumerate(layers, start=1):
+            if kernels.dense_fits(x, layer.weight):
+                x = kernels.Dense.apply(x, layer.weight, layer.bias, number < len(layers))
+            else:
+                x = layer(x) if number == len(layers) else torch.relu(layer(x))
+        return x
 
 
 def unit(x: Tensor) -> Tensor:

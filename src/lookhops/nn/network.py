@@ -17,7 +17,7 @@ from lookhops.nn.dropout import dropout
 from lookhops.nn.edges import EdgeFactors, EdgeInputs
 from lookhops.nn.layer import run_layer
 from lookhops.nn.level import Level, Pooled
-from lookhops.nn.linear import Linear
+from lookhops.nn.linear import DenseLayers
 from lookhops.nn.pool.base import Pooling, check_ratio
 from lookhops.nn.pool.lookhops import ACTIVATIONS
 from lookhops.nn.registry import (
@@ -111,8 +111,7 @@ class GraphNetwork(nn.Module):
         pools = (first, *(pool() for _ in range(more)))
         self.pools = nn.ModuleList(module for module in pools if module is not None)
         widths = [READOUTS[a.readout] * a.hidden, a.hidden, a.hidden // 2, out_channels]
-        dense = [part for ends in pairwise(widths) for part in (Linear(*ends), nn.ReLU())]
-        self.mlp = nn.Sequential(*(dense[:-1] if self.convs else ()))
+        self.mlp = DenseLayers(*(widths if self.convs else ()))
         self.readings = nn.ModuleDict()  # of whole graphs; their outputs are added
         if a.fingerprint is not None:
             self.readings["fingerprint"] = Fingerprint(num_neighbourhoods, out_channels)

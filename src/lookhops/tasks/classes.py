@@ -14,6 +14,7 @@ from torch import Tensor
 from lookhops.arrays import Array
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.tasks import loss_kernels
 from lookhops.tasks.conformal import (
     class_nonconformity,
     class_sets,
@@ -143,6 +144,8 @@ class Classification(Task):
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
         """Weighted mean of the negative log-likelihood, and the sum of the weights."""
+        if loss_kernels.fits(output, target, real):
+            return loss_kernels.LogLikelihood.apply(output, target, fitted, real)
         own = target.clamp(min=0)
         likelihood = output.log_softmax(-1).gather(-1, own.unsqueeze(-1)).squeeze(-1)
         weight = weights(self.known(target), real, likelihood.dtype)

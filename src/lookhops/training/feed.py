@@ -56,10 +56,6 @@ class Feed(ABC):
         return replace(level, whole=self.whole(index, room.entries))
 
     @abstractmethod
-    def numbers(self, index: Tensor) -> Tensor:
-        """Numbers of graphs in the whole set; some number where there is no graph."""
-
-    @abstractmethod
     def reserve(self, plan: Tensor) -> bool:
         """Make room for the graphs of a plan; whether steps run over other memory now."""
 
@@ -103,10 +99,6 @@ class Resident(Feed):
         self.gatherer = gatherer
         self.whole = WholeGatherer(told, [own.whole.num_neighbourhoods for own in learnt])
         self.entries = self.whole.counts
-
-    def numbers(self, index: Tensor) -> Tensor:
-        """The same numbers."""
-        return index.clamp(min=0)
 
     def reserve(self, plan: Tensor) -> bool:
         """All graphs have room."""
@@ -190,10 +182,6 @@ class Streamed(Feed):
         self.coming: deque[Future[_Round]] = deque()
         self.room: tuple[int, ...] = (0, 0, 0, 0)
         self.reserve(torch.full((len(learnt), 1, 1), -1))
-
-    def numbers(self, index: Tensor) -> Tensor:
-        """Who the graphs of the window are in the whole set."""
-        return self.number[index.clamp(min=0)]
 
     # ---------------------------------------------------------------- buffers
 

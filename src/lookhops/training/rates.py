@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import torch
 from torch import Tensor
 
 from lookhops.options import Architecture, Protocol
@@ -46,7 +45,7 @@ class MemberAdam(Adam):
 
     PyTorch's takes one rate for all of a parameter. A step of it with the rate 1 moves a parameter
     :math:`\theta` by :math:`u`, which does not depend on the rate; of this each member :math:`m`
-    takes its share:
+    takes its share, where there is no kernel that takes one rate for each:
 
     .. math::
         \theta_m \leftarrow \theta_m + \eta_m u_m, \qquad
@@ -64,20 +63,17 @@ class MemberAdam(Adam):
         self, parameters: Iterable[Tensor], rates: Sequence[Rates], **options: Any
     ) -> None:
         super().__init__(parameters, lr=1.0, **options)
-        self.stacked: list[Tensor] = self.param_groups[0]["params"]
-        like = self.stacked[0]
-        self.learning = like.new_tensor([own.learning_rate for own in rates])
-        self.decay = like.new_tensor([own.weight_decay for own in rates])
+        self.learning = self._told(*(own.learning_rate for own in rates))
+        self.decay = self._told(*(own.weight_decay for own in rates))
 
-    @torch.no_grad()
-    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]
-        """Move every parameter that has a gradient."""
+    def step_of_pytorch(self, closure: Callable[[], Any] | None) -> None:
+        """The formula above."""
         assert closure is None
-        moved = [value for value in self.stacked if value.grad is not None]
+        moved = [value for value in self.values if value.grad is not None]
         for value in moved:
             value.grad.addcmul_(value, _along(self.decay, value))  # type: ignore[union-attr]
         before = [value.clone() for value in moved]
-        super().step()
+        super().step_of_pytorch(closure)
         for value, old in zip(moved, before, strict=True):
             value.copy_(old.lerp_(value, _along(self.learning, value)))
 

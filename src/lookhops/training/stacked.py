@@ -85,6 +85,7 @@ class StackedEngine(Engine):
         self.taken = torch.zeros(1, dtype=torch.long, device=self.device)  # steps of past rounds
         self.key = torch.zeros(len(self.members), dtype=torch.long, device=self.device)
         self.sums = torch.zeros(4, len(self.members), dtype=torch.float64, device=self.device)
+        self.ones = torch.ones(len(self.members), dtype=self.dtype, device=self.device)
         self.recorder = Recorder(self.stack.optimizer, self.sums, self._recordable)
         self.ahead: tuple[int, Tensor] | None = None  # the next epoch and its batches
 
@@ -119,7 +120,8 @@ class StackedEngine(Engine):
         """A batch of each member: outputs, targets, which places hold a graph, layers' losses."""
         level = feed.level(index, capacity, self.dtype)
         output, added = self.forward(level, weights, key)
-        return output, self.target[feed.numbers(index)], index >= 0, added
+        assert level.whole is not None
+        return output, self.target[level.whole.number], index >= 0, added
 
     def _train_step(self, number: Tensor) -> None:
         self.model.train()
@@ -132,7 +134,7 @@ class StackedEngine(Engine):
             losses, graphs = with_layers(losses, added, real), real.sum(1)
         else:
             losses, graphs = self.loss(output, target, self.fitted, added, real)
-        losses.sum().backward()
+        losses.backward(self.ones)
         self.workers.add_gradients(self.stack.now.values())
         self.stack.optimizer.step()
         self.stack.optimizer.zero_grad(set_to_none=True)
@@ -149,8 +151,8 @@ class StackedEngine(Engine):
 
     def _add(self, row: int, mean: Tensor, weight: Tensor) -> None:
         """Add to a weighted mean over the steps: its sum, and the sum of the weights."""
-        self.sums[row] += mean.double() * weight
-        self.sums[row + 1] += weight
+        self.sums[row].addcmul_(mean, weight)
+        self.sums[row + 1].add_(weight)
 
     @property
     def _recordable(self) -> bool:

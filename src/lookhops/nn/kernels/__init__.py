@@ -1,5 +1,6 @@
 """Triton kernels for NVIDIA GPUs, each beside the plain PyTorch that it stands for.
 
+- :mod:`~lookhops.nn.kernels.dense`: dense layers over few rows, for :mod:`lookhops.nn.linear`;
 - :mod:`~lookhops.nn.kernels.dropout`: for :mod:`lookhops.nn.dropout`;
 - :mod:`~lookhops.nn.kernels.layer`: activation and readout, for :mod:`lookhops.nn.activate` and
   :mod:`lookhops.nn.readout`;
@@ -17,6 +18,7 @@
 
 from lookhops.nn.kernels import clusters, neighbours
 from lookhops.nn.kernels.attention import Attention
+from lookhops.nn.kernels.dense import Dense, dense_fits
 from lookhops.nn.kernels.dropout import Dropout
 from lookhops.nn.kernels.layer import Activate, Readout
 from lookhops.nn.kernels.light import LARGEST, LightLayer
@@ -28,12 +30,14 @@ __all__ = [
     "LARGEST",
     "Activate",
     "Attention",
+    "Dense",
     "Dropout",
     "LightLayer",
     "NeighbourMax",
     "Readout",
     "Softmax",
     "clusters",
+    "dense_fits",
     "keep_top",
     "neighbours",
 ]

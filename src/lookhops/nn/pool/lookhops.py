@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
-from lookhops.hops import Adjacency, Anchors, chebyshev
+from lookhops.hops import Adjacency, Anchors, chebyshev, score_kernels
 from lookhops.nn.level import Level
 from lookhops.nn.pool.base import NodePooling, check_ratio
 from lookhops.nn.ranking import top_of_each
@@ -104,10 +104,17 @@ class LookHopsPooling(NodePooling):
                 f"LookHopsPooling with k={self.k} reads {self.k + 1} anchors of {self.in_channels} "
                 f"channels for each of {x.shape[-2]} nodes, not {tuple(anchors.shape)}."
             )
-        if isinstance(anchors, Tensor):
-            raw = (anchors.flatten(-2) @ self.theta.flatten(-2).unsqueeze(-1)).squeeze(-1)
-        else:
+        if isinstance(anchors, Anchors):
+            matrix, z, by_chebyshev = anchors.matrix, anchors.z, anchors.recurrence is chebyshev
+            if score_kernels.score_fits(matrix, z, self.theta, self.activation):
+                own = self.theta, self.bias
+                anchors.z, score = score_kernels.score(
+                    by_chebyshev, matrix, z, anchors.offset, *own, self.activation
+                )
+                return score
             raw = anchors.score(self.theta)
+        else:
+            raw = (anchors.flatten(-2) @ self.theta.flatten(-2).unsqueeze(-1)).squeeze(-1)
         return ACTIVATIONS[self.activation](raw + self.bias)
 
     def connect(self, level: Level, score: Tensor, keep: Tensor) -> Tensor:

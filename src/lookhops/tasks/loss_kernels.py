@@ -1,0 +1,112 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""A Triton kernel for the loss of a classification: one launch, where operators take twenty.
+
+:class:`LogLikelihood` stands for :meth:`lookhops.tasks.Classification.losses`, which tests hold it
+to. A launch costs more here than what is computed.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from lookhops.hops.kernels import can_run_on, tl, triton
+
+MOST_CLASSES = 256
+ELEMENTS = 1024  # outputs that a program takes at once
+
+
+def fits(output: Tensor, target: Tensor, real: Tensor | None) -> bool:
+    """Whether :class:`LogLikelihood` can take these tensors."""
+    alike = output.shape[:-1] == target.shape and (real is None or real.shape == target.shape)
+    return alike and output.shape[-1] <= MOST_CLASSES and can_run_on(output)
+
+
+class LogLikelihood(torch.autograd.Function):
+    """The weighted mean over graphs of the negative log-likelihood, and the sum of the weights."""
+
+    @staticmethod
+    def forward(ctx, output, target, fitted, real):
+        """One kernel, which leaves the gradient too: it is as large as the output."""
+        output, target = output.contiguous(), target.contiguous()
+        graphs, classes = output.shape[-2:]
+        stack = output.shape[:-2]
+        losses = torch.empty(stack, dtype=output.dtype, device=output.device)
+        totals, slope = torch.empty_like(losses), torch.empty_like(output)
+        given = (None if one is None else one.contiguous() for one in (fitted, real))
+        block = triton.next_power_of_2(classes)
+        sizes = {"GRAPHS": max(ELEMENTS // block, 1), "CLASSES": block, "num_warps": 4}
+        _log_likelihood_kernel[(stack.numel(),)](
+            output, target, *given, losses, totals, slope, graphs, classes, **sizes
+        )
+        ctx.save_for_backward(slope)
+        ctx.mark_non_differentiable(totals)
+        return losses, totals
+
+    @staticmethod
+    def backward(ctx, grad, _):
+        """What is there already times what is asked."""
+        (slope,) = ctx.saved_tensors
+        return slope * grad[..., None, None].to(slope.dtype), None, None, None
+
+
+if triton is not None:
+
+    @triton.jit
+    def _log_likelihood_kernel(
+        output,
+        target,
+        fitted,
+        real,
+        losses,
+        totals,
+        slope,
+        graphs,
+        classes,
+        GRAPHS: tl.constexpr,
+        CLASSES: tl.constexpr,
+    ):
+        """Loss, weight and gradient of a member: the weights are added up first."""
+        member = tl.program_id(0)
+        first = member.to(tl.int64) * graphs
+        own = tl.arange(0, CLASSES)
+        weights = tl.zeros((GRAPHS,), tl.float32)
+        for begin in range(0, graphs, GRAPHS):
+            number = begin + tl.arange(0, GRAPHS)
+            _, weight = _targets(target, fitted, real, member, first, number, graphs, classes)
+            weights += weight
+        total = tl.sum(weights, axis=0)
+        scale = 1.0 / tl.maximum(total, 1e-12)
+        summed = tl.zeros((GRAPHS,), tl.float32)
+        for begin in range(0, graphs, GRAPHS):
+            number = begin + tl.arange(0, GRAPHS)
+            y, weight = _targets(target, fitted, real, member, first, number, graphs, classes)
+            here = (number < graphs)[:, None] & (own < classes)[None, :]
+            place = (first + number)[:, None] * classes + own[None, :]
+            given = tl.load(output + place, mask=here, other=0.0).to(tl.float32)
+            given = tl.where((own < classes)[None, :], given, float("-inf"))
+            above = given - tl.max(given, axis=1)[:, None]
+            share = tl.exp(above)
+            spread = tl.sum(share, axis=1)
+            hit = own[None, :] == y[:, None]
+            likelihood = tl.sum(tl.where(hit, above, 0.0), axis=1) - tl.log(spread)
+            summed += likelihood * weight
+            found = (share / spread[:, None] - hit.to(tl.float32)) * (weight * scale)[:, None]
+            tl.store(slope + place, found.to(slope.dtype.element_ty), mask=here)
+        loss = -tl.sum(summed, axis=0) / tl.maximum(total, 1e-12)
+        tl.store(losses + member, loss.to(losses.dtype.element_ty))
+        tl.store(totals + member, total.to(totals.dtype.element_ty))
+
+    @triton.jit
+    def _targets(target, fitted, real, member, first, number, graphs, classes):
+        """The class of each graph, 0 where it is blank, and the weight that it has."""
+        inside = number < graphs
+        y = tl.load(target + first + number, mask=inside, other=-1)
+        counts = inside & (y >= 0)
+        if real is not None:
+            counts = counts & (tl.load(real + first + number, mask=inside, other=0) != 0)
+        y = tl.where(y >= 0, y, 0)
+        weight = counts.to(tl.float32)
+        if fitted is not None:
+            weight *= tl.load(fitted + member * classes + y, mask=counts, other=0.0).to(tl.float32)
+        return y, weight

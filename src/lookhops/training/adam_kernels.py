@@ -1,0 +1,149 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""A Triton kernel for a step of Adam: all parameters in one launch, as they lie in memory.
+
+:func:`step` stands for a step of :class:`torch.optim.Adam`, which tests hold it to. PyTorch's own
+kernel takes 65,536 elements a program, which leaves most of a GPU idle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from lookhops.hops.kernels import available, tl, triton
+
+BLOCK = 1024  # elements that a program takes
+AT_ONCE = 64  # parameters of a launch, whose arguments may take 4 kB
+
+
+def fits(parameters: Sequence[Tensor]) -> bool:
+    """Whether :func:`step` can take these parameters: of one type, on a GPU, not empty."""
+    kinds = {(value.dtype, value.is_cuda and value.is_contiguous()) for value in parameters}
+    exact = (torch.float32, torch.bfloat16)
+    one = len(kinds) == 1 and all(dtype in exact and here for dtype, here in kinds)
+    return one and available() and all(value.numel() > 0 for value in parameters)
+
+
+def step(
+    values: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    means: Sequence[Tensor],
+    squares: Sequence[Tensor],
+    steps: Sequence[Tensor],
+    learning: Tensor,
+    decay: Tensor,
+    done: Tensor,
+    betas: tuple[float, float],
+    eps: float,
+) -> None:
+    """Move parameters and their moments, in place, and count the step.
+
+    Args:
+        values: The parameters; with several members they have a leading axis of these.
+        gradients: Theirs.
+        means: Running means of the gradients.
+        squares: Running means of their squares.
+        steps: How many steps each parameter took, single numbers.
+        learning: The learning rate of each member, shape (members).
+        decay: The weight decay of each.
+        done: A zero for each parameter, 32-bit integers; they are zero again afterwards.
+        betas: How much of the running means a step leaves.
+        eps: What is added to what the step is divided by.
+    """
+    for first in range(0, len(values), AT_ONCE):
+        some = slice(first, first + AT_ONCE)
+        sizes = tuple(value.numel() for value in values[some])
+        programs = [triton.cdiv(size, BLOCK) for size in sizes]
+        starts = tuple(sum(programs[:i]) for i in range(len(programs)))
+        given = (values, [gradient.contiguous() for gradient in gradients], means, squares, steps)
+        _adam_kernel[(sum(programs),)](
+            *(tuple(each[some]) for each in given),
+            sizes,
+            starts,
+            learning,
+            decay,
+            done[some],
+            learning.numel(),
+            BETA1=betas[0],
+            BETA2=betas[1],
+            EPS=eps,
+            COUNT=len(sizes),
+            BLOCK=BLOCK,
+            num_warps=4,
+        )
+
+
+if triton is not None:
+
+    @triton.jit
+    def _adam_kernel(
+        values,
+        gradients,
+        means,
+        squares,
+        steps,
+        sizes,
+        starts,
+        learning,
+        decay,
+        done,
+        members,
+        BETA1: tl.constexpr,
+        BETA2: tl.constexpr,
+        EPS: tl.constexpr,
+        COUNT: tl.constexpr,
+        BLOCK: tl.constexpr,
+    ):
+        """A block of one parameter; the last of its programs to end counts the step."""
+        program = tl.program_id(0)
+        which = tl.zeros((), tl.int32)
+        value, gradient, mean, square = values[0], gradients[0], means[0], squares[0]
+        counter, size, start = steps[0], sizes[0], starts[0] + 0
+        for i in tl.static_range(1, COUNT):
+            here = program >= starts[i]
+            which = tl.where(here, i, which)
+            value = tl.where(here, values[i], value)
+            gradient = tl.where(here, gradients[i], gradient)
+            mean = tl.where(here, means[i], mean)
+            square = tl.where(here, squares[i], square)
+            counter = tl.where(here, steps[i], counter)
+            size = tl.where(here, sizes[i], size)
+            start = tl.where(here, starts[i], start)
+        place = (program - start) * BLOCK + tl.arange(0, BLOCK)
+        inside = place < size
+        member = place // (size // members)
+        rate = tl.load(learning + member, mask=inside, other=0.0).to(tl.float32)
+        share = tl.load(decay + member, mask=inside, other=0.0).to(tl.float32)
+        now = tl.load(counter) + 1.0
+        weight = tl.load(value + place, mask=inside, other=0.0).to(tl.float32)
+        slope = tl.load(gradient + place, mask=inside, other=0.0).to(tl.float32)
+        first = tl.load(mean + place, mask=inside, other=0.0).to(tl.float32)
+        second = tl.load(square + place, mask=inside, other=0.0).to(tl.float32)
+        slope += share * weight
+        first += (1.0 - BETA1) * (slope - first)
+        second = BETA2 * second + (1.0 - BETA2) * slope * slope
+        long = 1.0 / (1.0 - _power(BETA1, now)).to(tl.float32)
+        wide = 1.0 / tl.sqrt((1.0 - _power(BETA2, now)).to(tl.float32))
+        weight -= rate * long * first / (tl.sqrt(second) * wide + EPS)
+        tl.store(value + place, weight.to(value.dtype.element_ty), mask=inside)
+        tl.store(mean + place, first.to(mean.dtype.element_ty), mask=inside)
+        tl.store(square + place, second.to(square.dtype.element_ty), mask=inside)
+        programs = (size + BLOCK - 1) // BLOCK
+        tl.debug_barrier()  # every thread of this program has read the count
+        if tl.atomic_add(done + which, 1) == programs - 1:  # and so have the others
+            tl.store(counter, now)
+            tl.store(done + which, 0)
+
+    @triton.jit
+    def _power(BASE: tl.constexpr, exponent):
+        """A number to the power of a whole one, in double precision: 1 - 0.999 keeps its digits."""
+        left = exponent.to(tl.int32)
+        factor = tl.full((), BASE, tl.float64)
+        found = tl.full((), 1.0, tl.float64)
+        for _ in tl.static_range(24):  # a count in single precision goes no further
+            found = tl.where(left % 2 == 1, found * factor, found)
+            factor *= factor
+            left = left // 2
+        return found
