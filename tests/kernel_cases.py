@@ -22,6 +22,7 @@ from lookhops.hops import (
     Anchors,
     Pattern,
     chebyshev,
+    dense_kernels,
     entry_kernels,
     merge_kernels,
     operator_kernels,
@@ -158,6 +159,24 @@ def operator(device: str, nodes: int, edges: int, padding: int, weighted: bool) 
     given = (pattern.row_ptr, pattern.column, pattern.row, weight)
     found = operator_kernels.chebyshev(*(move(t, device) for t in given))
     torch.testing.assert_close(found.cpu(), plain, rtol=1e-6, atol=1e-6)
+
+
+def dense_product(
+    device: str, slices: int, rows: int, inputs: int, outputs: int, signs: bool
+) -> None:
+    """A layer's product and the two of its gradient, as close to float64 as those of torch."""
+    shapes = (rows, inputs), (outputs, inputs), (rows, outputs)
+    x, weight, grad = (torch.randn(slices, *shape) for shape in shapes)
+    if not signs:  # then errors that all go one way add up
+        x, weight, grad = x.abs(), weight.abs(), grad.abs()
+    for a, b in ((x, weight.mT), (grad, weight), (grad.mT, x)):
+        exact, scale = a.double() @ b.double(), a.abs().double() @ b.abs().double()
+        there = move(a, device), move(b, device)
+        own, found = (
+            ((run(*there).cpu() - exact).abs() / scale).max()
+            for run in (torch.bmm, dense_kernels.product)
+        )
+        assert found <= 4 * own + 1e-7
 
 
 # -------------------------------------------------------------------- training
@@ -427,6 +446,7 @@ SMALL = {
         **cases(entries_of_a_merge, ((3,),), (8,), (5,), (2, 3), (2.0,), FLOATS),
         **cases(operator, (1,), (0, 3), (4,), BOTH),
         **cases(operator, (150,), (200,), (0, 30), BOTH),
+        **cases(dense_product, (1, 3), (17, 200), (16, 37), (16, 144), BOTH),
     },
     "training": {
         **cases(layout, (1, 3), (1, 5), (7,), BOTH),
@@ -466,6 +486,7 @@ LARGE = {
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
     **cases(operator, (5748,), (28534,), (1000,), BOTH),
     **cases(layout, (10,), (256, 4096), (500,), BOTH),
+    **cases(dense_product, (1, 10), (5748, 8704), (37, 128, 256), (128,), BOTH),
 }
 
 
