@@ -27,6 +27,7 @@ from lookhops.hops import (
     Pattern,
     SparseMatrix,
     chebyshev,
+    dense_kernels,
     entry_kernels,
     merge_kernels,
     mirror_kernels,
@@ -234,6 +235,24 @@ def mirrored_pattern(nodes: int, edges: int, padding: int, loops: bool) -> Patte
     last = torch.full((padding,), nodes - 1)
     row_ptr = to_offsets(torch.bincount(row, minlength=nodes)).int()
     return Pattern(row_ptr, torch.cat((column, last)).int(), mirrored=True)
+
+
+def dense_product(
+    device: str, slices: int, rows: int, inputs: int, outputs: int, signs: bool
+) -> None:
+    """A layer's product and the two of its gradient, as close to float64 as those of torch."""
+    shapes = (rows, inputs), (outputs, inputs), (rows, outputs)
+    x, weight, grad = (torch.randn(slices, *shape) for shape in shapes)
+    if not signs:  # then errors that all go one way add up
+        x, weight, grad = x.abs(), weight.abs(), grad.abs()
+    for a, b in ((x, weight.mT), (grad, weight), (grad.mT, x)):
+        exact, scale = a.double() @ b.double(), a.abs().double() @ b.abs().double()
+        there = move(a, device), move(b, device)
+        own, found = (
+            ((run(*there).cpu() - exact).abs() / scale).max()
+            for run in (torch.bmm, dense_kernels.product)
+        )
+        assert found <= 4 * own + 1e-7
 
 
 # -------------------------------------------------------------------- training
@@ -756,6 +775,7 @@ SMALL = {
         **cases(operator, (1,), (0, 3), (4,), BOTH),
         **cases(operator, (150,), (200,), (0, 30), BOTH),
         **cases(mirrored, (1, 70), (90,), (0, 20), BOTH),
+        **cases(dense_product, (1, 3), (17, 200), (16, 37), (16, 144), BOTH),
     },
     "training": {
         **cases(layout, (1, 3), (1, 5), (7,), BOTH),
@@ -818,6 +838,7 @@ LARGE = {
     **cases(layout, (10,), (256, 4096), (500,), BOTH),
     **cases(log_likelihood, ((10,),), (256, 5000), (2, 40), BOTH, BOTH),
     **cases(adam, (10,), (100,), FLOATS, (0.001,)),
+    **cases(dense_product, (1, 10), (5748, 8704), (37, 128, 256), (128,), BOTH),
 }
 
 
