@@ -358,7 +358,7 @@ class StackedCases:
             engine.epoch(1)
         small = Capacity(stack.capacity.nodes // 2, stack.capacity.edges // 2)
         stack.capacity = small
-        stack.recorder.forget()
+        stack.recorder.forget(stack._recordable)
         found, want = stack.epoch(2), torch.cat([engine.epoch(2) for engine in alone])
         assert stack.capacity.holds(small)
         torch.testing.assert_close(found.float(), want, **CLOSE)

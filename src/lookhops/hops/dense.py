@@ -63,7 +63,7 @@ def weight_gradient(grad: Tensor, x: Tensor) -> Tensor:
     """
     stack, rows, _ = x.shape
     if dense_kernels.fits(x, grad.shape[-1], x.shape[-1]):
-        return dense_kernels.product(grad.mT, x)
+        return dense_kernels.product_of_columns(grad, x)
     if not x.is_cuda or rows % PIECE or rows == PIECE:
         return grad.mT @ x
     pieces = torch.bmm(
@@ -72,24 +72,24 @@ def weight_gradient(grad: Tensor, x: Tensor) -> Tensor:
     return pieces.view(stack, -1, *pieces.shape[1:]).sum(1)
 
 
-def _products(a: Tensor, b: Tensor) -> Tensor:
-    """The product of every slice, (s, n, d) times (s, d, d')."""
-    if dense_kernels.fits(a, *b.shape[1:]):
-        return dense_kernels.product(a, b)
-    return torch.bmm(a, b)
+def _products(x: Tensor, weight: Tensor) -> Tensor:
+    """The product of every slice, (s, n, d) times the transpose of (s, d', d)."""
+    if dense_kernels.fits(x, *weight.shape[1:]):
+        return dense_kernels.product(x, weight)
+    return torch.bmm(x, weight.mT)
 
 
 class _Stacked(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x, weight):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(x, weight)
-        return _products(x, weight.mT)
+        return _products(x, weight)
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         x, weight = ctx.saved_tensors
         needs_x, needs_weight = ctx.needs_input_grad
-        grad_x = _products(grad, weight) if needs_x else None
+        grad_x = _products(grad, weight.mT) if needs_x else None
         return grad_x, weight_gradient(grad, x) if needs_weight else None
 
 

@@ -107,7 +107,8 @@ class Capacity:
         more = 0 if entries is None else above(entries.flatten(), members * size)
         own_edges = above(edges, size) if tells_edges else 0
         squares = above(nodes.astype(np.int64) ** 2, members * size) if links else 0
-        return cls(above(nodes, size), above(edges, members * size), more, own_edges, squares)
+        counts = above(nodes, size), above(edges, members * size), more, own_edges
+        return cls(*counts, squares=squares)
 
     def holds(self, needed: Capacity) -> bool:
         """Whether there is room; one node more than needed, for padding edges to hold on to."""
