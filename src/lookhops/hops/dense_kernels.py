@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
 """A Triton kernel for products of stacked matrices: the accuracy of float32, on tensor cores.
 
-:func:`product` and :func:`product_of_columns` stand for :func:`torch.bmm`, which tests hold them to.
+:func:`product` and :func:`product_of_columns` stand for :func:`torch.bmm`: tests hold them to it.
 Tensor cores take factors of few bits, so each factor is taken apart, and the products of its parts
 are added up. Of two parts of 11 bits each ("tf32x3") three of the four products are: what is left
-out, and what the smaller part lacks, is at most 2^-21 of a term, which the rounding of sums in
+out, and what the smaller part lacks, is at most 2^-20 of a term, which the rounding of sums in
 float32 reaches too from 16 terms on. Tensor cores take such parts along rows of the left factor and
 columns of the right one alone. Of three parts of 8 bits (bfloat16), which they take either way, six
 of the nine are. Both take less time than one product in float32 without tensor cores.
