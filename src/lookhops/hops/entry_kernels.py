@@ -84,6 +84,20 @@ if triton is not None:
     from lookhops.hops.kernels import load_rows, load_shift
 
     @triton.jit
+    def _meet(column, x, own, shift, entry, end, channel, inside, width):
+        """The product of each row with that of x in an entry's column."""
+        here = entry < end
+        source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
+        met = load_rows(x, source, here, channel, inside, width)
+        return tl.sum(own * (met + shift[None, :]), axis=1)
+
+    @triton.jit
+    def _add_to(out, entry, end, found):
+        """Add to an entry of each row."""
+        here = entry < end
+        tl.store(out + entry, tl.load(out + entry, mask=here, other=0.0) + found, mask=here)
+
+    @triton.jit
     def _entry_kernel(
         row_ptr,
         column,
@@ -132,11 +146,14 @@ if triton is not None:
         shift = load_shift(offset, part, channel, inside, width)
         start = tl.load(row_ptr + row, mask=live, other=0)
         end = tl.load(row_ptr + row + 1, mask=live, other=0)
-        for j in range(0, tl.max((end - start).to(tl.int32), axis=0)):
+        for j in range(0, tl.max((end - start).to(tl.int32), axis=0), 4):
+            # All four are asked for before anything is written, for which they would wait.
             entry = start + j
-            here = entry < end
-            source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
-            met = load_rows(x, source, here, channel, inside, width)
-            found = tl.sum(own * (met + shift[None, :]), axis=1)
-            found += tl.load(out + entry, mask=here, other=0.0)
-            tl.store(out + entry, found, mask=here)
+            one = _meet(column, x, own, shift, entry, end, channel, inside, width)
+            two = _meet(column, x, own, shift, entry + 1, end, channel, inside, width)
+            three = _meet(column, x, own, shift, entry + 2, end, channel, inside, width)
+            four = _meet(column, x, own, shift, entry + 3, end, channel, inside, width)
+            _add_to(out, entry, end, one)
+            _add_to(out, entry + 1, end, two)
+            _add_to(out, entry + 2, end, three)
+            _add_to(out, entry + 3, end, four)

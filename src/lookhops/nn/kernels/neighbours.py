@@ -52,6 +52,7 @@ def _sizes_of(x):
 
 
 if triton is not None:
+    from lookhops.hops.kernels import ENTRIES
 
     @triton.jit
     def _block_of(row_ptr, rows, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
@@ -88,14 +89,16 @@ if triton is not None:
         )
         found = tl.full((ROWS, CHANNELS), float("-inf"), WIDE)
         ties = tl.zeros((ROWS, CHANNELS), WIDE)
-        for j in range(0, longest):
-            here = start + j < end
-            source = tl.load(column + start + j, mask=here, other=0).to(tl.int64)
-            both = here[:, None] & inside[None, :]
-            there = source[:, None] * width + channel[None, :]
-            value = tl.load(x + there, mask=both, other=float("-inf")).to(WIDE)
-            ties = tl.where(value > found, 1.0, ties + (both & (value == found)).to(WIDE))
-            found = tl.maximum(found, value)
+        for first in range(0, longest, ENTRIES):
+            for j in tl.static_range(ENTRIES):
+                entry = start + first + j
+                here = entry < end
+                source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
+                both = here[:, None] & inside[None, :]
+                there = source[:, None] * width + channel[None, :]
+                value = tl.load(x + there, mask=both, other=float("-inf")).to(WIDE)
+                ties = tl.where(value > found, 1.0, ties + (both & (value == found)).to(WIDE))
+                found = tl.maximum(found, value)
         found = tl.where((end > start)[:, None], found, 0.0)
         ties = tl.maximum(ties, 1.0) + (found == 0).to(WIDE)
         tl.store(highest + place, found.to(highest.dtype.element_ty), mask=mask)
@@ -129,12 +132,14 @@ if triton is not None:
             total = tl.zeros((ROWS, CHANNELS), WIDE)
         else:
             total = tl.load(added + place, mask=mask, other=0.0).to(WIDE)
-        for j in range(0, longest):
-            here = start + j < end
-            source = tl.load(column + start + j, mask=here, other=0).to(tl.int64)
-            there = source[:, None] * width + channel[None, :]
-            both = here[:, None] & inside[None, :]
-            hit = both & (tl.load(highest + there, mask=both, other=0.0) == own)
-            given = tl.load(grad + there, mask=hit, other=0.0).to(WIDE)
-            total += given * tl.load(part + there, mask=hit, other=0.0).to(WIDE)
+        for first in range(0, longest, ENTRIES):
+            for j in tl.static_range(ENTRIES):
+                entry = start + first + j
+                here = entry < end
+                source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
+                there = source[:, None] * width + channel[None, :]
+                both = here[:, None] & inside[None, :]
+                hit = both & (tl.load(highest + there, mask=both, other=0.0) == own)
+                given = tl.load(grad + there, mask=hit, other=0.0).to(WIDE)
+                total += given * tl.load(part + there, mask=hit, other=0.0).to(WIDE)
         tl.store(out + place, total.to(out.dtype.element_ty), mask=mask)
