@@ -16,6 +16,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from lookhops.encoding import label_kernels
+from lookhops.graphs.features import feature_columns
 from lookhops.graphs.indexing import to_offsets
 from lookhops.hops import (
     Adjacency,
@@ -36,7 +38,7 @@ from lookhops.hops.recurrences import alternate_sums
 from lookhops.nn import Level, kernels
 from lookhops.nn.activate import activate
 from lookhops.nn.dropout import dropout
-from lookhops.nn.ranking import keep_top, nearness
+from lookhops.nn.ranking import edges_between, keep_top, nearness
 from lookhops.nn.readout import readout
 from lookhops.nn.segments import _EdgeScores, edge_scores, neighbour_max, softmax
 from lookhops.tasks import Classification, loss_kernels
@@ -226,6 +228,16 @@ def layout(device: str, members: int, size: int, graphs: int, some_of_more: bool
         torch.testing.assert_close(own.cpu(), expected)
 
 
+def labels_told(device: str, nodes: int, chosen: int, sizes: tuple[int, ...], wide: bool) -> None:
+    labels = torch.stack([torch.randint(0, size, (nodes,)) for size in sizes], 1)
+    labels, node = (
+        labels.to(torch.int16 if wide else torch.uint8),
+        torch.randint(0, nodes, (chosen,)),
+    )
+    found = label_kernels.one_hot(*(move(t, device) for t in (labels, node)), sizes, torch.float32)
+    assert torch.equal(found.cpu(), feature_columns(None, labels[node], sizes, torch.float32))
+
+
 def log_likelihood(
     device: str, stack: tuple[int, ...], graphs: int, classes: int, padded: bool, weighs: bool
 ) -> None:
@@ -380,6 +392,15 @@ def ranking(device: str, sizes: tuple[int, ...], masked: bool, ties: bool, ratio
         assert torch.equal(found, keep_top(level, score, ratio, size))
 
 
+def edges_that_stay(device: str, nodes: int, edges: int, masked: bool) -> None:
+    adjacency = random_adjacency(nodes, edges)
+    alive = torch.rand(edges) < 0.7 if masked else None
+    keep, graph = torch.rand(nodes) < 0.6, torch.zeros(nodes, dtype=torch.long)
+    level = Level(torch.randn(nodes, 1), adjacency, graph, 1, edge_alive=alive)
+    where = [move(t, device) for t in (adjacency.source, adjacency.target, keep, alive)]
+    assert torch.equal(kernels.edges_between(*where).cpu(), edges_between(level, keep))
+
+
 def maximum(device: str, nodes: int, edges: int) -> None:
     x = (torch.randn(nodes, 130) * 4).round() + 0.5  # with ties
     pattern = random_adjacency(nodes, edges).with_loops
@@ -505,6 +526,7 @@ SMALL = {
     "training": {
         **cases(layout, (1, 3), (1, 5), (7,), BOTH),
         **cases(layout, (2,), (130,), (40,), BOTH),
+        **cases(labels_told, (1, 30), (1, 200), ((5,), (1, 3, 20)), BOTH),
         **cases(log_likelihood, ((), (3,)), (1, 20), (2, 5), BOTH, BOTH),
         **cases(log_likelihood, ((2,),), (700,), (3,), BOTH, BOTH),
         **cases(adam, (1, 3), (1, 5), FLOATS, (0.01,)),
@@ -517,6 +539,7 @@ SMALL = {
         **cases(padded_activation, (1, 3), (60, 9), ((4, 0, 3),)),
         **cases(reading, (*SIZES, (150,)), BOTH),
         **cases(ranking, ((5, 0, 1, 10, 60),), BOTH, BOTH, (0.1, 0.6, 0.7, 1.0)),
+        **cases(edges_that_stay, (33,), (90,), BOTH),
         **cases(maximum, (1,), (0,)),
         **cases(maximum, (33,), (90,)),
         **cases(shares, (1, 70), (3, 90), BOTH, BOTH),
@@ -537,6 +560,7 @@ LARGE = {
     **cases(padded_activation, (2,), (5000,), ((700, 0, 20),)),
     **cases(reading, ((700,),), BOTH),
     **cases(ranking, ((5, 0, 1, 10, 700, 5748, 20),), BOTH, BOTH, (0.1, 0.5, 0.6, 0.7, 0.9, 1.0)),
+    **cases(edges_that_stay, (5748,), (28534,), BOTH),
     **cases(maximum, (700,), (4000,)),
     **cases(shares, (5748,), (28534,), BOTH, BOTH),
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
@@ -544,6 +568,7 @@ LARGE = {
     **cases(operator, (5748,), (28534,), (1000,), BOTH),
     **cases(dense, (1, 10), (256,), (256,), (128,), BOTH, ("highest", "high")),
     **cases(layout, (10,), (256, 4096), (500,), BOTH),
+    **cases(labels_told, (5000,), (57480,), ((37,), (300, 7)), (True,)),
     **cases(log_likelihood, ((10,),), (256, 5000), (2, 40), BOTH, BOTH),
     **cases(adam, (10,), (100,), FLOATS, (0.001,)),
 }
