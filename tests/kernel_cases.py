@@ -20,6 +20,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from batches import Batch, batches
+from lookhops.encoding import label_kernels
+from lookhops.graphs.features import feature_columns
 from lookhops.graphs.indexing import to_offsets
 from lookhops.hops import (
     Adjacency,
@@ -46,7 +48,7 @@ from lookhops.nn.kernels.matching import match
 from lookhops.nn.level import Extent
 from lookhops.nn.pool.clusters import links_between
 from lookhops.nn.pool.matching import matched_nodes
-from lookhops.nn.ranking import keep_top, nearness
+from lookhops.nn.ranking import edges_between, keep_top, nearness
 from lookhops.nn.readout import readout
 from lookhops.nn.segments import _EdgeScores, attention, edge_scores, neighbour_max, softmax
 from lookhops.tasks import Classification, loss_kernels
@@ -283,6 +285,16 @@ def layout(device: str, members: int, size: int, graphs: int, some_of_more: bool
     of_slots = (plain.node, plain.place, plain.alive, plain.graph, plain.segments)
     for own, expected in zip(found, (*of_slots, *of_edges), strict=True):
         torch.testing.assert_close(own.cpu(), expected)
+
+
+def labels_told(device: str, nodes: int, chosen: int, sizes: tuple[int, ...], wide: bool) -> None:
+    labels = torch.stack([torch.randint(0, size, (nodes,)) for size in sizes], 1)
+    labels, node = (
+        labels.to(torch.int16 if wide else torch.uint8),
+        torch.randint(0, nodes, (chosen,)),
+    )
+    found = label_kernels.one_hot(*(move(t, device) for t in (labels, node)), sizes, torch.float32)
+    assert torch.equal(found.cpu(), feature_columns(None, labels[node], sizes, torch.float32))
 
 
 def log_likelihood(
@@ -538,6 +550,15 @@ def compare_matching(device: str, score: Tensor, adjacency: Adjacency, bounds: T
     assert torch.equal(edge, taken)
 
 
+def edges_that_stay(device: str, nodes: int, edges: int, masked: bool) -> None:
+    adjacency = random_adjacency(nodes, edges)
+    alive = torch.rand(edges) < 0.7 if masked else None
+    keep, graph = torch.rand(nodes) < 0.6, torch.zeros(nodes, dtype=torch.long)
+    level = Level(torch.randn(nodes, 1), adjacency, graph, 1, edge_alive=alive)
+    where = [move(t, device) for t in (adjacency.source, adjacency.target, keep, alive)]
+    assert torch.equal(kernels.edges_between(*where).cpu(), edges_between(level, keep))
+
+
 def maximum(device: str, nodes: int, edges: int, dtype: torch.dtype, wanted: slice) -> None:
     x = ((torch.randn(nodes, 130) * 4).round() / 2).to(dtype)  # with ties, zeros among them
     pattern = random_adjacency(nodes, edges).pattern  # some nodes have no neighbour
@@ -785,6 +806,7 @@ SMALL = {
     "training": {
         **cases(layout, (1, 3), (1, 5), (7,), BOTH),
         **cases(layout, (2,), (130,), (40,), BOTH),
+        **cases(labels_told, (1, 30), (1, 200), ((5,), (1, 3, 20)), BOTH),
         **cases(log_likelihood, ((), (3,)), (1, 20), (2, 5), BOTH, BOTH),
         **cases(log_likelihood, ((2,),), (700,), (3,), BOTH, BOTH),
         **cases(adam, (1, 3), (1, 5), FLOATS, (0.01,)),
@@ -807,6 +829,7 @@ SMALL = {
         **cases(neighbourhoods, ((4, 0, 1, 70), (1,)), BOTH, BOTH, BOTH),
         **cases(links, ((4, 0, 1, 70), (1,), (5, 140)), BOTH, BOTH, BOTH),
         **cases(pooling, ((4, 0, 1, 70), (30, 1)), BOTH),
+        **cases(edges_that_stay, (33,), (90,), BOTH),
         **cases(shares, (1, 70), (3, 90), BOTH, BOTH),
         **cases(scores_of_edges, (33,), (90,), (0, 20)),
         **cases(attending, (1, 70), (90,), (0, 20)),
@@ -831,6 +854,7 @@ LARGE = {
     **cases(matching_in_many, (2560,), (3, 20), (0, 2000), (0.7, 1e4)),
     **cases(maximum, (700,), (1000, 4000), (torch.float64, torch.float32), (slice(2), slice(1))),
     **cases(pooling, ((300, 30, 0, 1), (20,) * 200), BOTH),
+    **cases(edges_that_stay, (5748,), (28534,), BOTH),
     **cases(shares, (5748,), (28534,), BOTH, BOTH),
     **cases(scores_of_edges, (5748,), (28534,), (0, 1000)),
     **cases(attending, (5748,), (28534,), (0, 1000)),
@@ -842,6 +866,7 @@ LARGE = {
     **cases(dense, (1, 10), (256,), (256,), (128,), BOTH, ("highest",)),
     **cases(dense, (1, 10), (256,), (256,), (128,), (False,), ("high",)),
     **cases(layout, (10,), (256, 4096), (500,), BOTH),
+    **cases(labels_told, (5000,), (57480,), ((37,), (300, 7)), (True,)),
     **cases(log_likelihood, ((10,),), (256, 5000), (2, 40), BOTH, BOTH),
     **cases(adam, (10,), (100,), FLOATS, (0.001,)),
     **cases(dense_product, (1, 10), (5748, 8704), (37, 128, 256), (128,), BOTH),

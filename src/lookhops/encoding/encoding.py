@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from lookhops.datasets.molecule_features import as_featurised
+from lookhops.encoding import label_kernels
 from lookhops.encoding.columns import (
     NOT_SEEN,
     OWNERS,
@@ -173,6 +174,10 @@ class Encoding:
         """
         attributes, labels, rows = graphs.attributes, graphs.labels, graphs.num_nodes
         if node is not None:
+            sizes = self.nodes.sizes
+            alone = attributes is None and sizes == graphs.label_sizes
+            if labels is not None and alone and label_kernels.fits(labels, sizes):
+                return label_kernels.one_hot(labels, node, sizes, dtype)
             attributes, labels, rows = take(attributes, node), take(labels, node), node.numel()
         if not self.nodes.width:
             return torch.ones(rows, 1, dtype=dtype, device=graphs.device)

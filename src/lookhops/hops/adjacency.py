@@ -294,8 +294,10 @@ class Adjacency:
 
     def masked(self, keep_edge: Tensor) -> Adjacency:
         """The same shapes with the other edges at weight zero; both directions go together."""
-        kept = keep_edge.to(torch.get_default_dtype())
-        weight = kept if self.weight is None else self.weight * keep_edge
+        if self.weight is None:
+            weight = keep_edge.to(torch.get_default_dtype())
+        else:
+            weight = self.weight * keep_edge
         masked = Adjacency(self.pattern, weight, self.order, self.symmetric)
         masked.weighted = self.weighted
         masked.factor = self.factor

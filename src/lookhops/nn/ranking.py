@@ -175,3 +175,12 @@ def keep_top(level: Level, score: Tensor, ratio: float, size: Tensor | None = No
         return kernels.keep_top(score, size, level.graph, start, end, level.alive, ratio, near)
     order, kept = top_of_each(score, level.graph, level.num_graphs, ratio, level.alive, size)
     return torch.zeros_like(kept).scatter(0, order, kept)
+
+
+def edges_between(level: Level, keep: Tensor) -> Tensor:
+    """Which of a level's edges join two of the kept nodes, shape (e)."""
+    source, target = level.adjacency.source, level.adjacency.target
+    if can_run_on(source):
+        return kernels.edges_between(source, target, keep, level.edge_alive)
+    between = keep.index_select(0, source) & keep.index_select(0, target)
+    return between if level.edge_alive is None else between & level.edge_alive

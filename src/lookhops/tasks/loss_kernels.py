@@ -41,6 +41,7 @@ class LogLikelihood(torch.autograd.Function):
         )
         ctx.save_for_backward(slope)
         ctx.mark_non_differentiable(totals)
+        ctx.set_materialize_grads(False)
         return losses, totals
 
     @staticmethod

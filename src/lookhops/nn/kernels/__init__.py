@@ -5,7 +5,7 @@
 - :mod:`~lookhops.nn.kernels.layer`: activation and readout, for :mod:`lookhops.nn.activate` and
   :mod:`lookhops.nn.readout`;
 - :mod:`~lookhops.nn.kernels.light`: a whole light layer, for these and :mod:`lookhops.hops.merge`;
-- :mod:`~lookhops.nn.kernels.ranking`: which nodes stay, for :mod:`lookhops.nn.ranking`;
+- :mod:`~lookhops.nn.kernels.ranking`: which nodes and edges stay, for :mod:`lookhops.nn.ranking`;
 - :mod:`~lookhops.nn.kernels.matching`: which edges are taken, for
   :mod:`lookhops.nn.pool.matching`;
 - :mod:`~lookhops.nn.kernels.clusters`: neighbourhoods and the links between them, for
@@ -23,7 +23,7 @@ from lookhops.nn.kernels.dropout import Dropout
 from lookhops.nn.kernels.layer import Activate, Readout
 from lookhops.nn.kernels.light import LARGEST, LightLayer
 from lookhops.nn.kernels.neighbours import NeighbourMax
-from lookhops.nn.kernels.ranking import keep_top
+from lookhops.nn.kernels.ranking import edges_between, keep_top
 from lookhops.nn.kernels.softmax import Softmax
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Softmax",
     "clusters",
     "dense_fits",
+    "edges_between",
     "keep_top",
     "neighbours",
 ]

@@ -1,5 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""Which nodes are among the best of their graph: counted, nothing is sorted."""
+"""Which nodes are among the best of their graph, counted, not sorted; the edges between them."""
 
 from __future__ import annotations
 
@@ -47,6 +47,16 @@ def keep_top(
     _cut_kernel[grid](*nodes, size, *found, count, RATIO=float(ratio), NEAR=near, **sizes)
     _keep_kernel[grid](*nodes, *found, keep, count, **sizes)
     return keep
+
+
+def edges_between(
+    source: Tensor, target: Tensor, keep: Tensor, edge_alive: Tensor | None
+) -> Tensor:
+    """Which edges join two kept nodes, of those that are alive; none means all, shape (e)."""
+    out = torch.empty(source.numel(), dtype=torch.bool, device=source.device)
+    grid, sizes = (triton.cdiv(out.numel(), BLOCK),), {"BLOCK": BLOCK, "num_warps": 4}
+    _between_kernel[grid](source, target, keep, edge_alive, out, out.numel(), **sizes)
+    return out
 
 
 if triton is not None:
@@ -143,3 +153,13 @@ if triton is not None:
         places = tl.load(wanted + where, mask=near, other=0)
         chosen = tl.where(near, rank < places, own > above)
         tl.store(keep + node, counts & chosen, mask=inside)
+
+    @triton.jit
+    def _between_kernel(source, target, keep, edge_alive, out, edges, BLOCK: tl.constexpr):
+        """out = keep[source] and keep[target] and alive."""
+        edge = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+        inside = edge < edges
+        first = tl.load(source + edge, mask=inside, other=0)
+        last = tl.load(target + edge, mask=inside, other=0)
+        stays = _living(keep, first, inside) & _living(keep, last, inside)
+        tl.store(out + edge, _living(edge_alive, edge, stays), mask=inside)

@@ -11,7 +11,7 @@ from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency, Anchors
 from lookhops.nn.gate import gate
 from lookhops.nn.level import Level, Pooled
-from lookhops.nn.ranking import keep_top, top_of_each
+from lookhops.nn.ranking import edges_between, keep_top, top_of_each
 
 #: Edges as PyG gives them, or in order already.
 Edges = Tensor | Adjacency
@@ -164,9 +164,7 @@ class NodePooling(Pooling):
 
     def connect(self, level: Level, score: Tensor, keep: Tensor) -> Tensor:
         """Connect: which edges stay, here all between kept nodes."""
-        source, target = level.adjacency.source, level.adjacency.target
-        between = keep.index_select(0, source) & keep.index_select(0, target)
-        return between if level.edge_alive is None else between & level.edge_alive
+        return edges_between(level, keep)
 
     def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Select by score, reduce and connect."""
