@@ -85,11 +85,11 @@ def merge(
         num_warps=WARPS,
         num_stages=1,
     )
-    sums = None if parts is None else add_up(parts, weight)
+    sums = None if parts is None else _add_up(parts, weight)
     return total.view(shape), sums, hops.view(-1, *shape)
 
 
-def add_up(parts: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _add_up(parts: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """What the programs of each slice found, added up: of x, of products, of the total."""
     stack, (count, channels) = weight.shape[:-2], weight.shape[-2:]
     slices = stack.numel()

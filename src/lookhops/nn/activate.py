@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from lookhops.hops import Anchors, chebyshev
+from lookhops.hops import Anchors
 from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import multiply
 from lookhops.nn import kernels
@@ -79,9 +79,9 @@ def merge_and_activate(
         conv.bias.to(z.dtype),
         anchors.offset,
         None if score is None else score.flatten(),
-        2 if anchors.recurrence is chebyshev else 1,
+        anchors.recurrence,
         normalize,
-        (alive, level.alive, start, end),
+        (alive, level.alive, level.graph, start, end),
         *(row_ptr, column, value),
         *(row_ptr_t, column_t, value_t),
     )

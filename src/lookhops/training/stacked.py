@@ -87,7 +87,9 @@ class StackedEngine(Engine):
         self.sums = torch.zeros(4, len(self.members), dtype=torch.float64, device=self.device)
         self.ones = torch.ones(len(self.members), dtype=self.dtype, device=self.device)
         self.recorder = Recorder(self.stack.optimizer, self.sums, self._recordable)
-        self.ahead: tuple[int, Tensor] | None = None  # the next epoch and its batches
+        self.val_needs = self._needs(self.plans["val"])
+        #: The next epoch, its batches and the room that they need.
+        self.ahead: tuple[int, Tensor, Capacity] | None = None
 
     def _plan(self, part: str, members: Sequence[int]) -> Tensor:
         """The batches of a part, in order."""
@@ -160,13 +162,17 @@ class StackedEngine(Engine):
         fixed = keeps_shapes(self.model, self.capacity, len(self.members))
         return fixed and self.workers.recordable
 
-    def _reserve(self, plan: Tensor) -> None:
+    def _needs(self, plan: Tensor) -> Capacity:
+        """The room that the batches of a plan need."""
+        return Capacity.of(plan.numpy(), *self.counts, self.feed.entries, *self.tells)
+
+    def _reserve(self, plan: Tensor, needed: Capacity | None = None) -> None:
         """See that every batch of a plan fits; if not, choose more room and record again."""
-        counts = *self.counts, self.feed.entries, *self.tells
-        needed = Capacity.of(plan.numpy(), *counts)
+        needed = self._needs(plan) if needed is None else needed
         if not self.capacity.holds(needed):
             usual = self.capacity
             if self.protocol.batch_nodes is None:
+                counts = *self.counts, self.feed.entries, *self.tells
                 likely = Capacity.likely(len(self.members), self.protocol.batch_size, *counts)
                 usual = usual.grown(likely)
             self.capacity = usual.grown(needed)
@@ -192,10 +198,12 @@ class StackedEngine(Engine):
 
     def epoch(self, number: int) -> Tensor:
         """Train one epoch; the mean training loss of each member."""
-        planned = self.ahead is not None and self.ahead[0] == number
-        plan = self.ahead[1] if self.ahead and planned else self._shuffled(number)
-        self._reserve(plan)
-        self._reserve(self.plans["val"])
+        if self.ahead is None or self.ahead[0] != number:
+            self._plan_ahead(number)
+        assert self.ahead is not None
+        _, plan, needed = self.ahead
+        self._reserve(plan, needed)
+        self._reserve(self.plans["val"], self.val_needs)
         self.key.copy_(torch.tensor([dropout_key(self.seeds[m], number) for m in self.members]))
         first = self.seeds[self.members[0]]
         with (
@@ -203,10 +211,14 @@ class StackedEngine(Engine):
             layers_of_others(first, number, self.device),
         ):
             sums = self._run("train", self._train_step, plan)
-        self.ahead = number + 1, self._shuffled(number + 1)  # while the device is busy
+        self._plan_ahead(number + 1)  # while the device is busy
         loss, weight, *_ = sums.cpu()
         # Of several workers each has its part of the losses, and counted all graphs.
         return self._spread(self._added(loss) / weight)
+
+    def _plan_ahead(self, number: int) -> None:
+        plan = self._shuffled(number)
+        self.ahead = number, plan, self._needs(plan)
 
     def _added(self, sums: Tensor) -> Tensor:
         """What steps added up, over all workers."""
@@ -221,7 +233,7 @@ class StackedEngine(Engine):
 
     def validate(self) -> tuple[Tensor, Tensor]:
         """Validation loss and main metric of each member."""
-        self._reserve(self.plans["val"])
+        self._reserve(self.plans["val"], self.val_needs)
         with dense_products(self.protocol.precision):
             sums = self._run("val", self._val_step, self.plans["val"])
         loss, loss_weight, score, score_weight = self._added(sums).cpu()
