@@ -44,7 +44,7 @@ class LightLayer(torch.autograd.Function):
         given = (*entries[:3], z, weight, bias, offset, score, alive, kept, start, end)
         into = (merged, x, hops, scale, read, ties, nodes)
         grid, counts, sizes = _programs(z, weight, count)
-        _forward_kernel[grid](
+        _light_kernel[grid](
             *given, *into, *counts, CHEBYSHEV=recurrence is chebyshev, NORMALIZE=normalize, **sizes
         )
         saved = (z, weight, offset, score, kept, graph, merged, scale, read, ties, nodes)
@@ -85,9 +85,8 @@ if triton is not None:
     FEW = tl.constexpr(8)  # entries of a row, up to which all rows of a graph are taken alike
 
     # What is said of channels has two axes from the start, so that in loops over rows it does not
-    # change its place in registers. A matrix is (offsets, columns, values, most
-    # entries of a row of this graph), and hops are (where T_0 stands, where T_1 does, where the
-    # further ones do, the elements of each).
+    # change its place in registers. A matrix is (offsets, columns, values, most entries of a row
+    # of this graph).
 
     @triton.jit
     def _padding_rows(program, end, graphs_a_slice, rows_a_slice, padding):
@@ -140,28 +139,8 @@ if triton is not None:
         return found
 
     @triton.jit
-    def _hop_at(hops, j: tl.constexpr):
-        """Where T_j stands."""
-        zero, one, more, size = hops
-        if j == 0:
-            there = zero
-        elif j == 1:
-            there = one
-        else:
-            there = more + (j - 2) * size
-        return there
-
-    @triton.jit
-    def _load_hop(hops, shift, place, mask, j: tl.constexpr):
-        """T_j of some rows; to T_0 the shift is still to be added."""
-        hop = tl.load(_hop_at(hops, j) + place, mask=mask, other=0.0).to(tl.float32)
-        if j == 0:
-            hop = tl.where(mask, hop + shift, 0.0)
-        return hop
-
-    @triton.jit
-    def _gather(matrix, hops, shift, row, lives, inside, width, j: tl.constexpr):
-        """The sums over neighbours of T_j, for some rows."""
+    def _gather(matrix, x, shift, row, lives, inside, width):
+        """The sums over neighbours of (shifted) rows of x, for some rows."""
         row_ptr, column, value, most = matrix
         channel = tl.arange(0, inside.shape[1])[None, :]
         start = tl.load(row_ptr + row, mask=lives, other=0)
@@ -175,43 +154,48 @@ if triton is not None:
                 here = entry < end
                 source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
                 factor = tl.load(value + entry, mask=here, other=0.0).to(tl.float32)
-                there = _hop_at(hops, j) + source[:, None] * width + channel
                 asked = (factor != 0)[:, None] & inside  # not what masks have taken out
-                part = tl.load(there, mask=asked, other=0.0).to(tl.float32)
-                if j == 0:
-                    part += shift
-                total += part * factor[:, None]
+                part = tl.load(x + source[:, None] * width + channel, mask=asked, other=0.0)
+                total += (part.to(tl.float32) + shift) * factor[:, None]
         return total
 
     @triton.jit
-    def _write_hops(
+    def _merge_from(
         matrix,
+        z,
         hops,
+        size,
+        factors,
         shift,
-        alive,
-        first,
-        last,
-        inside,
-        width,
+        at,
+        j: tl.constexpr,
         K: tl.constexpr,
         CHEBYSHEV: tl.constexpr,
-        ROWS: tl.constexpr,
-        CHANNELS: tl.constexpr,
     ):
-        """T_1 to T_(K - 1) of a graph, one after the other; dead nodes get zero."""
-        for j in tl.static_range(1, K):
-            for begin in range(first, last, ROWS):
-                row, exists, lives, place = _rows(begin, last, alive, width, ROWS, CHANNELS)
-                now = _gather(matrix, hops, shift, row, lives, inside, width, j - 1)
-                if CHEBYSHEV and j > 1:
-                    mask = lives[:, None] & inside
-                    now = 2 * now - _load_hop(hops, shift, place, mask, j - 2)
-                into = _hop_at(hops, j)
-                tl.store(into + place, now.to(into.dtype.element_ty), mask=exists[:, None] & inside)
-            tl.debug_barrier()
+        """b_j of some rows, by Clenshaw's rule or Horner's: the merge is b_0.
+
+        b_j = w_j z + 2 A b_(j + 1) - b_(j + 2), where the last has only one A, and with powers
+        b_j = w_j z + A b_(j + 1). Those from 1 to K - 1 stand in hops; b_K = w_K z stands nowhere.
+        """
+        row, lives, place, inside, width = at
+        mask = lives[:, None] & inside
+        own = tl.load(z + place, mask=mask, other=0.0).to(tl.float32) + shift
+        if j == K - 1:
+            around = factors[K] * _gather(matrix, z, shift, row, lives, inside, width)
+        else:
+            around = _gather(matrix, hops + j * size, shift * 0, row, lives, inside, width)
+        if CHEBYSHEV and j > 0:
+            around *= 2
+        total = own * factors[j] + around
+        if CHEBYSHEV and j + 2 == K:
+            total -= own * factors[K]
+        elif CHEBYSHEV and j + 2 < K:
+            there = hops + (j + 1) * size + place
+            total -= tl.load(there, mask=mask, other=0.0).to(tl.float32)
+        return tl.where(mask, total, 0.0)
 
     @triton.jit
-    def _forward_kernel(
+    def _light_kernel(
         row_ptr,
         column,
         value,
@@ -263,10 +247,16 @@ if triton is not None:
         own = _load_vector(bias + part * width, inside, CHANNELS)
         factors = _load_weights(weight + part * (K + 1) * width, inside, width, K, CHANNELS)
         matrix = (row_ptr, column, value, _most_entries(row_ptr, alive, first, last))
-        anchors = (z, hops, hops + size, size)
-        _write_hops(
-            matrix, anchors, shift, alive, first, last, inside, width, K, CHEBYSHEV, ROWS, CHANNELS
-        )
+        for step in tl.static_range(1, K):
+            for begin in range(first, last, ROWS):
+                row, exists, lives, place = _rows(begin, last, alive, width, ROWS, CHANNELS)
+                at = (row, lives, place, inside, width)
+                total = _merge_from(
+                    matrix, z, hops, size, factors, shift, at, K - step, K, CHEBYSHEV
+                )
+                into = hops + (K - step - 1) * size + place
+                tl.store(into, total.to(hops.dtype.element_ty), mask=exists[:, None] & inside)
+            tl.debug_barrier()
 
         highest = tl.full((ROWS, CHANNELS), float("-inf"), tl.float32)
         shared = tl.zeros((ROWS, CHANNELS), tl.float32)
@@ -275,20 +265,9 @@ if triton is not None:
         for begin in range(first, last, ROWS):
             row, exists, lives, place = _rows(begin, last, kept, width, ROWS, CHANNELS)
             mask = lives[:, None] & inside
-            hop = _load_hop(anchors, shift, place, mask, 0)
-            before = hop
-            total = own + hop * factors[0]
-            for j in tl.static_range(1, K + 1):
-                if j < K:
-                    now = _load_hop(anchors, shift, place, mask, j)
-                else:
-                    now = _gather(matrix, anchors, shift, row, lives, inside, width, K - 1)
-                    if CHEBYSHEV and K > 1:
-                        now = 2 * now - before
-                before = hop
-                hop = now
-                total += hop * factors[j]
-            total = tl.where(mask, total, 0.0).to(merged.dtype.element_ty)
+            at = (row, lives, place, inside, width)
+            total = _merge_from(matrix, z, hops, size, factors, shift, at, 0, K, CHEBYSHEV)
+            total = tl.where(mask, total + own, 0.0).to(merged.dtype.element_ty)
             tl.store(merged + place, total, mask=mask)
             total = total.to(tl.float32)
             factor = tl.full((ROWS,), 1.0, tl.float32)
