@@ -1,4 +1,4 @@
-"""PyTorch is loaded beside a GPU that gets ready: what runs there, and that nothing is left over."""
+"""PyTorch is loaded beside a GPU that gets ready: what runs there, and nothing is left over."""
 
 import ctypes
 import gc
