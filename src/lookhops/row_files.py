@@ -22,7 +22,6 @@ from lookhops.errors import LookHopsError
 from lookhops.files import explained, make_folder, put_in_place
 from lookhops.tables import without_formula
 
-
 #: What is quoted in CSV, and what a line begins with or holds that may not be written as it is.
 _QUOTED = re.compile(r'[",\r\n]')
 _UNSAFE = re.compile(r"""^(?:[=+@\t']|-(?!\d+(?:\.\d+)?$))|[",\r]""", re.MULTILINE)
