@@ -42,7 +42,8 @@ def test_a_graph_of_the_set_is_its_own_nearest(monkeypatch):
     found = index.nearest(graphs)
     assert (found[:40] == 1).all()
     assert (found[40:] < 1).any()
-    monkeypatch.setattr(similarity, "CHUNK", 100)  # a few graphs at a time
+    for name in ("CHUNK", "CPU_CHUNK"):
+        monkeypatch.setattr(similarity, name, 100)  # a few graphs at a time
     assert np.array_equal(index.nearest(graphs), found)
     assert np.array_equal(index.nearest_by_postings(graphs), found)
     assert index.nearest_by_postings(graphs[:0]).shape == (0,)

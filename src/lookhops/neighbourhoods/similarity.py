@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 HOPS = 2
 #: Neighbourhoods that an index holds at most (four bytes each): of larger sets it takes a sample.
 MOST_CODES = 4_000_000
-#: Similarities that are computed at a time.
-CHUNK = 10_000_000
+#: Similarities that are computed at a time: on a GPU, and on the CPU, in whose cache they stay.
+CHUNK, CPU_CHUNK = 10_000_000, 250_000
 #: Features in a larger share of the graphs are multiplied as a dense matrix.
 _DENSE = 0.02
 
@@ -88,8 +88,10 @@ class SimilarityIndex:
         own = np.asarray(self.offsets.diff(), dtype=np.float32)
         found = [np.zeros(0, np.float32)]
         for start, shared in self._shared(rows):
-            either = sizes[start : start + len(shared), None] + own - shared
-            found.append((shared / np.maximum(either, 1)).max(1, initial=0))
+            either = sizes[start : start + len(shared), None] + own
+            either -= shared
+            shared /= np.maximum(either, 1, out=either)
+            found.append(shared.max(1, initial=0))
         return np.concatenate(found)
 
     def nearest_by_postings(self, graphs: Graphs, codes: Tensor | None = None) -> Tensor:
@@ -126,21 +128,26 @@ class SimilarityIndex:
         return SparseRows(place[here], before[offsets], len(known))
 
     @cached_property
-    def _own(self) -> tuple[Array, Array, Array, csr_array]:
+    def _own(self) -> tuple[Array, Array, Tensor, csr_array]:
         """Numbers of the common and of the rare features; the index itself in either."""
         rows = self._rows(self.codes, self.offsets).to_scipy()
         entries = np.bincount(rows.indices, minlength=rows.shape[1])
         many = entries > _DENSE * len(self)
         common, rare = np.flatnonzero(many), np.flatnonzero(~many)
-        return common, rare, rows[:, common].toarray().T, rows[:, rare].T.tocsr()
+        dense = torch.from_numpy(rows[:, common].toarray().T.copy())
+        return common, rare, dense, rows[:, rare].T.tocsr()
 
     def _shared(self, rows: csr_array) -> Iterator[tuple[int, Array]]:
         """How many features graphs share with each of the index: a part at a time."""
         common, rare, dense, sparse = self._own
-        step = max(CHUNK // max(len(self), 1), 1)
+        told, others = torch.from_numpy(rows[:, common].toarray()), rows[:, rare] @ sparse
+        row = np.repeat(np.arange(rows.shape[0]), np.diff(others.indptr))
+        step = max(CPU_CHUNK // max(len(self), 1), 1)
         for start in range(0, rows.shape[0], step):
-            part = rows[start : start + step]
-            yield start, part[:, common].toarray() @ dense + (part[:, rare] @ sparse).toarray()
+            shared = (told[start : start + step] @ dense).numpy()
+            few = slice(*others.indptr[[start, start + len(shared)]])
+            shared[row[few] - start, others.indices[few]] += others.data[few]  # each place once
+            yield start, shared
 
 
 def _codes(graphs: Graphs, codes: Tensor | None = None) -> tuple[Tensor, Tensor]:
