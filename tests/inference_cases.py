@@ -53,7 +53,8 @@ class InferenceCases:
     @pytest.mark.parametrize("stacked", [True, False])
     def test_each_network_answers_as_it_does_alone(self, told, name, stacked, monkeypatch):
         monkeypatch.setattr("lookhops.training.stacked_inference.MOST_NODES", 900)
-        monkeypatch.setattr("lookhops.training.inference.BATCH_SIZE", 50)
+        monkeypatch.setattr("lookhops.training.inference.MOST_NUMBERS", 16 * 900)
+        monkeypatch.setattr("lookhops.training.inference.GPU_GRAPHS", 800)
         graphs, architecture = told, CASES[name]
         networks, learnt, encoding = trained(graphs, architecture, self.device)
         whole = WholeGraphs.of(graphs.to(self.device), architecture, encoding)

@@ -1,14 +1,18 @@
 """Tables that grow on disk: readable when they stop, gone on with, put in place at the end."""
 
 import csv
+import io
 from contextlib import suppress
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given as drawn
+from hypothesis import strategies as st
 
 from lookhops.errors import LookHopsError
-from lookhops.row_files import ROW_FILES
+from lookhops.row_files import ROW_FILES, write_csv
+from lookhops.tables import without_formula
 
 HEAD = ["id", "text", "value"]
 ROWS = [("a", 'x, "y"\nz', 0.5), ("b", "=1+1", float("nan")), ("c", "", 2.25), ("d", "é", -1.0)]
@@ -119,3 +123,23 @@ def test_a_folder_in_the_way(tmp_path):
     (tmp_path / "x.csv").mkdir()
     with pytest.raises(LookHopsError, match=r"x\.csv: cannot be written"):
         ROW_FILES[".csv"](tmp_path / "x.csv", "", 0)
+
+
+CELLS = st.one_of(
+    st.text("ab=+-@'\t\r\n,\"\x00 0.5e", max_size=5),
+    st.sampled_from(["-0.5", "-3", "1e-05", "-1.2.3", "", "-", "nan", "-inf", "-5\n", "é"]),
+)
+
+
+@drawn(st.integers(1, 3).flatmap(lambda n: st.lists(st.tuples(*[CELLS] * n), min_size=1)))
+def test_csv_is_read_back_as_it_was_written(rows):
+    text = io.StringIO(newline="")
+    write_csv(text, list(zip(*rows, strict=True)))
+    back = list(csv.reader(io.StringIO(text.getvalue(), newline="")))
+    assert back == [[without_formula(cell) for cell in row] for row in rows]
+
+
+def test_what_is_no_text_is_written_as_python_does():
+    text = io.StringIO()
+    write_csv(text, [(1, 1.0, True, None), ("a", "=b", '"', "c")])
+    assert text.getvalue() == '1,a\n1.0,\'=b\nTrue,""""\n,c\n'

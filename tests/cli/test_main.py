@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import lookhops.cli
+from lookhops.cli.commands import SUMMARIES, load
 
 
 @pytest.mark.parametrize(
@@ -78,6 +79,34 @@ def test_a_bare_command_shows_its_help():
     done = subprocess.run([sys.executable, "-m", "lookhops"], capture_output=True, text=True)
     assert done.returncode == 2
     assert "Usage" in done.stdout + done.stderr
+
+
+def test_the_help_of_all_commands_says_what_their_own_does():
+    for name, summary in SUMMARIES.items():
+        assert load(name).help.partition("\n\n")[0].replace("\n", " ") == summary
+
+
+def test_the_help_of_all_commands_loads_none_of_them():
+    code = "import sys; from lookhops.cli import main; sys.argv[1:] = ['--help']\n"
+    code += "try: main()\nfinally: print([n for n in sys.modules if 'lookhops.cli.shared' in n])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert all(name in done.stdout for name in SUMMARIES)
+    assert done.stdout.endswith("[]\n")
+
+
+@pytest.mark.parametrize(("words", "code"), [("models --json", 0), ("predict nowhere x.smi", 2)])
+def test_the_end_is_quick_and_loses_nothing(words, code):
+    run = "import atexit, sys, lookhops.cli, lookhops.__main__ as own\n"
+    run += "sys.argv[1:], command = sys.argv[1].split(), lookhops.cli.main\n"
+    run += "def late(): atexit.register(sys.stdout.write, 'said'), command()\n"
+    run += "lookhops.cli.main = late\n"
+    run += "atexit.register(print, 'never said')\n"  # as what Python takes down after it
+    run += "own.main()"
+    done = subprocess.run([sys.executable, "-c", run, words], capture_output=True, text=True)
+    assert done.returncode == code, done.stderr
+    assert done.stdout.endswith("said")
+    assert "never said" not in done.stdout
 
 
 def test_help_does_not_wait_for_pytorch():

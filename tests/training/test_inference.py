@@ -19,7 +19,7 @@ class TestOnCpu(InferenceCases):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_threads_change_no_bit_and_leave_no_trace(told, threads, monkeypatch):  # noqa: F811
-    monkeypatch.setattr("lookhops.training.inference.BATCH_SIZE", 20)
+    monkeypatch.setattr("lookhops.training.inference.MOST_NUMBERS", 2048)
     architecture = CASES["all that the recommended model reads"]
     networks, learnt, encoding = trained(told, architecture, "cpu")
     whole = WholeGraphs.of(told, architecture, encoding)

@@ -1,4 +1,4 @@
-"""The command ``lookhops``: each command in its own file, registered here."""
+"""The command ``lookhops``: what it is, and how whatever goes wrong is said."""
 
 from __future__ import annotations
 
@@ -10,24 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 from lookhops import __version__
-from lookhops.cli import (
-    compare,
-    data,
-    demo,
-    embed,
-    evaluate,
-    explain,
-    export,
-    look,
-    models,
-    paper,
-    params,
-    predict,
-    report,
-    serve,
-    train,
-    tune,
-)
+from lookhops.cli.commands import MARKUP, Commands, add_commands
 from lookhops.errors import LookHopsError
 from lookhops.words import visible
 
@@ -36,32 +19,15 @@ from lookhops.words import visible
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
 
 app = typer.Typer(
+    cls=Commands,
     name="lookhops",
     help="Answer questions about whole graphs with light models that look several hops at once.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=MARKUP,
 )
-app.add_typer(data.app, name="data")
-for command in (
-    look.look,
-    train.train,
-    predict.predict,
-    evaluate.evaluate,
-    embed.embed,
-    explain.explain,
-    serve.serve,
-    compare.compare,
-    tune.tune,
-    paper.paper,
-    report.report,
-    export.export,
-    demo.demo,
-    params.params,
-    models.models,
-):
-    app.command()(command)
+add_commands(app)
 
 
 def _version(show: bool) -> None:

@@ -153,7 +153,9 @@ def _print_rows(head: list[str], columns: list[Any]) -> None:
     from lookhops.row_files import write_csv
 
     text = io.StringIO()
-    write_csv(text, ([head] if head else []) + list(zip(*columns, strict=True)))
+    if head:
+        write_csv(text, [[name] for name in head])
+    write_csv(text, columns)
     shown = text.getvalue()
     typer.echo(visible(shown) if sys.stdout.isatty() else shown, nl=False)
 
@@ -180,10 +182,13 @@ class Summary:
         self.parts += 1
         self.graphs += len(answers)
         self.unlike += int(answers.unlike.sum())
+        if not self.comparable:
+            return
         gone = {row.row for row in part.graphs.skipped}
         labels = [label for row, label in enumerate(part.labels) if row not in gone]
-        numbers = [i for i, label in enumerate(labels) if not is_blank(label)]
-        if not self.comparable or not numbers:
+        known = {label for label in set(labels) if not is_blank(label)}
+        numbers = [i for i, label in enumerate(labels) if label in known]
+        if not numbers:
             return
         true = [labels[number] for number in numbers]
         try:

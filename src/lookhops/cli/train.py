@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 from rich.markup import escape
 
+from lookhops.cli.shared.loading import load
 from lookhops.cli.shared.parameters import AUTO, Json, Network, Plugins, Training, with_options
 from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
 from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
@@ -96,6 +97,7 @@ def train(
     """
     if run.resume and run.overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
+    load(run.device if run.workers == 1 else "cpu", "lookhops.models")
     with _workers(run.device) as workers:
         graphs = reading.load_to_learn(source)
         _say_molecules(graphs)

@@ -36,6 +36,8 @@ def in_input_order(
         of_skipped: One for each row without a graph.
         rows: Those rows.
     """
+    if not rows:
+        return [*of_graphs]
     found = {row.row: own for row, own in zip(rows, of_skipped, strict=True)}
     rest = iter(of_graphs)
     total = len(of_graphs) + len(of_skipped)

@@ -64,12 +64,12 @@ def answer_columns(
         own = values.tolist() if isinstance(values, np.ndarray) else values
         if as_text and written:
             own = [written % value for value in own]
-        own = in_input_order(own, blank, graphs.skipped) if blank else own
+        own = in_input_order(own, blank, graphs.skipped)
         made.append(np.array(own, dtype=float) if written and not as_text else own)
     reasons = [f"skipped: {row.reason}" for row in graphs.skipped]
     warnings = [UNLIKE if unlike else "" for unlike in answers.unlike.tolist()]
     names.append(free_name("warning", head))
-    made.append(in_input_order(warnings, reasons, graphs.skipped) if blank else warnings)
+    made.append(in_input_order(warnings, reasons, graphs.skipped))
     return names, made
 
 

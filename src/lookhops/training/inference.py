@@ -16,14 +16,16 @@ from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.nn import GraphNetwork, Level
-from lookhops.training.inputs import BATCH_SIZE, MemberInputs
+from lookhops.training.inputs import MemberInputs
 from lookhops.training.stacked import stackable
-from lookhops.training.stacked_inference import StackedNetworks
+from lookhops.training.stacked_inference import StackedNetworks, batches_by_nodes
 from lookhops.training.threads import limited_threads
 
 Result = TypeVar("Result")
 #: Batches that are computed at a time on the CPU at most: Python itself keeps no more busy.
 MOST_THREADS = 4
+#: Numbers of a layer's features in a batch on the CPU at most, 3 MiB; graphs of a batch on a GPU.
+MOST_NUMBERS, GPU_GRAPHS = 3 << 18, 4096
 
 
 class Ensemble:
@@ -108,7 +110,7 @@ class Ensemble:
                 return list(_totals(networks, inputs, gather(whole.graphs, index)))
 
         _ = whole.graphs.is_undirected  # found out once, not by every thread
-        found = list(side_by_side(batch, _batches(whole.graphs)))
+        found = list(side_by_side(batch, _batches(whole.graphs, networks[0].architecture.hidden)))
         return [torch.cat(each) for each in zip(*found, strict=True)]
 
 
@@ -125,10 +127,17 @@ def _totals(
         yield total
 
 
-def _batches(graphs: Graphs) -> list[Tensor]:
-    """The numbers of the graphs, in batches; larger ones on a GPU, which they hardly fill."""
-    size = BATCH_SIZE if graphs.device.type == "cpu" else 16 * BATCH_SIZE
-    return list(torch.arange(len(graphs), device=graphs.device).split(size))
+def _batches(graphs: Graphs, channels: int) -> list[Tensor]:
+    """The numbers of the graphs, in batches.
+
+    On the CPU a batch is large enough that Python takes little of its time, small enough that the
+    tensors of a layer stay in the cache. On a GPU it is larger, which that hardly fills.
+    """
+    if graphs.device.type != "cpu":
+        return list(torch.arange(len(graphs), device=graphs.device).split(GPU_GRAPHS))
+    nodes = graphs.nodes_per_graph.numpy()
+    batches = batches_by_nodes(nodes, max(MOST_NUMBERS // channels, 1), len(nodes))
+    return [torch.from_numpy(batch[batch >= 0]) for batch in batches]
 
 
 def side_by_side(batch: Callable[[Tensor], Result], batches: Sequence[Tensor]) -> Iterator[Result]:

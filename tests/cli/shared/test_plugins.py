@@ -1,9 +1,8 @@
 """``--plugin``: where it is taken, and that nothing else runs such a file."""
 
 import pytest
-from typer.main import get_command
 
-from lookhops.cli import app
+from lookhops.cli.commands import SUMMARIES, load
 from lookhops.nn.plugins import LOADED
 from lookhops.nn.registry import CONVOLUTIONS
 
@@ -29,8 +28,8 @@ def forget():
 
 
 def test_every_command_that_makes_or_loads_a_network_takes_it():
-    for name, command in get_command(app).commands.items():
-        options = {option for own in command.params for option in own.opts}
+    for name in SUMMARIES:
+        options = {option for own in load(name).params for option in own.opts}
         if options & {"--device", "--conv"} and name not in OWN_CHOICE:
             assert "--plugin" in options, name
 

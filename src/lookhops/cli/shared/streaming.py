@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.progress import TextColumn, TimeRemainingColumn
 
+from lookhops.cli.shared.loading import load
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.progress import QUIET, progress_bar
 from lookhops.cli.shared.reading import warnings_as_lines
@@ -84,6 +85,7 @@ def opened(
             pool.warm_up()
             if not streaming.resume:
                 pool.guess(guessed_chunks(Path(source), reading.smiles_column, CHUNK))
+        load(device, "lookhops.models.predictor", "lookhops.datasets.molecule_streams")
         from lookhops.models.predictor import Predictor
 
         predictor = Predictor(model, device)
