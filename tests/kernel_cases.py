@@ -470,9 +470,9 @@ def light_layer(
         row_ptr, column, row_ptr_t, column_t, turned = operator.entries()
         value_t = operator.value if turned is None else operator.value[turned]
         entries = (row_ptr, column, operator.value, row_ptr_t, column_t, value_t)
-        graphs = tuple(move(t, device) for t in (alive, kept, graph, *segments))
+        graphs = tuple(move(t, device) for t in (alive, kept, *segments))
         flat = score[0].flatten() if score else None
-        given = (z, weight, bias, c, flat, recurrence, normalize, graphs)
+        given = (z, weight, bias, c, flat, order, normalize, graphs)
         return kernels.LightLayer.apply(*given, *(move(t, device) for t in entries))[wanted]
 
     compare(fast, plain, inputs, device)

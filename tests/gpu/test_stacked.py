@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from engine_cases import EXACT, StackedCases, exactly, noisy, told  # noqa: F401  the cases' graphs
-from lookhops.nn import Architecture
+from lookhops.nn import Architecture, kernels
 from lookhops.training import capacity
 
 
@@ -26,3 +26,9 @@ class TestStackedOnGpu(StackedCases):
         again = [(other.epoch(number), other.validate()[0]) for number in (1, 2)]
         assert not other.recorder.recorded
         torch.testing.assert_close(losses, again, **EXACT)
+
+    @pytest.mark.parametrize("conv", ["licheb", "limixhop"])
+    @pytest.mark.parametrize("pool", ["none", "lookhops", "topk"])
+    def test_layers_in_one_kernel_as_for_many_graphs(self, noisy, conv, pool, monkeypatch):
+        monkeypatch.setattr(kernels, "FEWEST", 1)
+        self.test_a_stack_is_each_seed_in_the_plain_engine(noisy, conv, pool)

@@ -14,10 +14,11 @@ from lookhops.hops.kernels import available, launch_hop, tl, triton
 
 # One warp holds all rows of a block, so that their sums need no exchange; few rows, so that many
 # warps wait for memory at the same time.
-ROWS = 2  # rows of a block
+ROWS, GRADIENT_ROWS = 1, 2  # rows of a block
 WARPS = 1
-PROGRAMS = 4096  # of the gradient, about: two for each place that an H200 has for one
-FEWEST_BLOCKS, MOST_BLOCKS = 3, 16  # whose sums a program of the gradient adds up
+PROGRAMS = 4096  # about: two of the gradient for each place that an H200 has for one
+MOST_BLOCKS = 4  # that a program takes: neighbours that lie close are then asked for once
+FEWEST_SUMS, MOST_SUMS = 3, 16  # blocks whose sums a program of the gradient adds up
 PARTS, PART_CHANNELS = 256, 32  # of the programs' sums that are added up at once
 
 
@@ -55,10 +56,11 @@ def merge(
     hops = _hops_but_the_last(order, row_ptr, column, value, flat, count - 2, shift, slices)
     total = torch.empty_like(flat)
     # Sums over nodes are taken a program: those of several blocks of rows leave less to add up.
-    blocks = 1
+    block, fewest, most = ROWS, 1, MOST_BLOCKS
     if other is not None:
-        blocks = min(max(rows // (ROWS * PROGRAMS), FEWEST_BLOCKS), MOST_BLOCKS)
-    programs = triton.cdiv(rows // slices, ROWS * blocks)  # of one slice
+        block, fewest, most = GRADIENT_ROWS, FEWEST_SUMS, MOST_SUMS
+    blocks = min(max(rows // (block * PROGRAMS), fewest), most)
+    programs = triton.cdiv(rows // slices, block * blocks)  # of one slice
     parts = None
     if other is not None:
         shape_of_parts = (slices * programs, count + 2, channels)
@@ -80,16 +82,16 @@ def merge(
         channels,
         K=count - 1,
         CHEBYSHEV=order == 2,
-        ROWS=ROWS,
+        ROWS=block,
         CHANNELS=triton.next_power_of_2(channels),
         num_warps=WARPS,
         num_stages=1,
     )
-    sums = None if parts is None else _add_up(parts, weight)
+    sums = None if parts is None else add_up(parts, weight)
     return total.view(shape), sums, hops.view(-1, *shape)
 
 
-def _add_up(parts: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def add_up(parts: Tensor, weight: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """What the programs of each slice found, added up: of x, of products, of the total."""
     stack, (count, channels) = weight.shape[:-2], weight.shape[-2:]
     slices = stack.numel()

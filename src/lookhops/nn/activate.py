@@ -7,7 +7,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from lookhops.hops import Anchors
+from lookhops.hops import Anchors, chebyshev
 from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import multiply
 from lookhops.nn import kernels
@@ -79,9 +79,9 @@ def merge_and_activate(
         conv.bias.to(z.dtype),
         anchors.offset,
         None if score is None else score.flatten(),
-        anchors.recurrence,
+        2 if anchors.recurrence is chebyshev else 1,
         normalize,
-        (alive, level.alive, level.graph, start, end),
+        (alive, level.alive, start, end),
         *(row_ptr, column, value),
         *(row_ptr_t, column_t, value_t),
     )
@@ -89,11 +89,12 @@ def merge_and_activate(
 
 
 def at_once(anchors: Anchors, level: Level) -> bool:
-    """Whether one kernel can merge, activate and read: on a GPU, where all graphs are small."""
+    """Whether one kernel is to merge, activate and read: on a GPU, for many small graphs."""
     z, value = anchors.z, anchors.matrix.value
-    small = 0 < level.largest <= kernels.LARGEST and z.shape[-1] <= 256 and 1 <= anchors.k <= 8
+    small = 0 < level.largest <= kernels.LARGEST and level.num_graphs >= kernels.FEWEST
+    narrow = z.shape[-1] <= 256 and 1 <= anchors.k <= 8
     fixed = value is not None and not value.requires_grad
-    return small and can_run_on(z) and fixed and not level.near_ties
+    return small and narrow and can_run_on(z) and fixed and not level.near_ties
 
 
 def _fits(z: Tensor, score: Tensor) -> bool:

@@ -264,7 +264,7 @@ class GraphNetwork(nn.Module):
         The readouts, shape (..., g, d), are what the last dense layers answer from; a network
         without a convolution has none. Arguments as for :meth:`classify`.
         """
-        reads: list[Tensor] = []
+        total: Tensor | None = None
         decisions: list[Pooled] = []
         factors = self._factors(level)
         for layer, conv in enumerate(self.convs):
@@ -278,14 +278,12 @@ class GraphNetwork(nn.Module):
             if self.architecture.readout == "max+mean+sum":
                 sizes = level.sizes.view(*read.shape[:-1], 1).to(read.dtype) / 10
                 read = torch.cat((read, read[..., self.architecture.hidden :] * sizes), dim=-1)
-            reads.append(read)
+            total = read if total is None else total + read
             if self._drops and self.training and not last:
                 assert key is not None
                 dropped = dropout(level.x, self.dropout, key, layer, level.places)
                 level = level.with_x(dropped)
-        if len(reads) < 2:
-            return level, reads[0] if reads else None, decisions
-        return level, torch.stack(reads).sum(0), decisions
+        return level, total, decisions
 
     def _factors(self, level: Level) -> Tensor | None:
         """What each layer multiplies the edges of the batch by, shape (layers, e), or none."""

@@ -21,12 +21,13 @@ from lookhops.nn.kernels.attention import Attention
 from lookhops.nn.kernels.dense import Dense, dense_fits
 from lookhops.nn.kernels.dropout import Dropout
 from lookhops.nn.kernels.layer import Activate, Readout
-from lookhops.nn.kernels.light import LARGEST, LightLayer
+from lookhops.nn.kernels.light import FEWEST, LARGEST, LightLayer
 from lookhops.nn.kernels.neighbours import NeighbourMax
 from lookhops.nn.kernels.ranking import edges_between, keep_top
 from lookhops.nn.kernels.softmax import Softmax
 
 __all__ = [
+    "FEWEST",
     "LARGEST",
     "Activate",
     "Attention",

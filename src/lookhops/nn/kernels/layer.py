@@ -35,7 +35,7 @@ class Activate(torch.autograd.Function):
         z, score, graph, alive, scale, read, ties, count = ctx.saved_tensors
         grad_read = torch.zeros_like(read) if grad_read is None else grad_read
         of_read = (read, grad_read, ties, count)
-        grad_z, grad_score = activation_gradient(
+        grad_z, grad_score = _backward(
             z, score, alive, graph, scale, of_read, grad_x, ctx.normalize, relu=True
         )
         return grad_z, grad_score, None, None, None, None, None
@@ -57,9 +57,7 @@ class Readout(torch.autograd.Function):
         """One kernel over rows."""
         x, graph, alive, read, ties, count = ctx.saved_tensors
         of_read = (read, grad_read, ties, count)
-        grad_x, _ = activation_gradient(
-            x, None, alive, graph, None, of_read, None, False, relu=False
-        )
+        grad_x, _ = _backward(x, None, alive, graph, None, of_read, None, False, relu=False)
         return grad_x, None, None, None, None
 
 
@@ -96,7 +94,7 @@ def _readout(z, alive, start, end, activation=None, normalize=False):
     return torch.cat((most, mean), dim=1).to(z.dtype), ties, count
 
 
-def activation_gradient(z, score, alive, graph, scale, of_read, grad_x, normalize, relu):
+def _backward(z, score, alive, graph, scale, of_read, grad_x, normalize, relu):
     """Gradients of z and score; ``of_read`` is the readout, its gradient, ties and counts."""
     rows, width = z.shape[:-1].numel(), z.shape[-1]
     grad_z = torch.empty_like(z)
@@ -118,6 +116,17 @@ def _blocks_of(rows, width):
 
 
 if triton is not None:
+
+    @triton.jit
+    def _load_block(z, rows, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+        """Rows and channels of this program, which exist, their elements' places and values."""
+        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        channel = tl.arange(0, CHANNELS)
+        live, inside = row < rows, channel < width
+        place = row.to(tl.int64)[:, None] * width + channel[None, :]
+        mask = live[:, None] & inside[None, :]
+        value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+        return row, live, channel, inside, place, mask, value
 
     @triton.jit
     def _readout_kernel(
@@ -239,29 +248,26 @@ if triton is not None:
         ROWS: tl.constexpr,
         CHANNELS: tl.constexpr,
     ):
-        """Gradients of z and score from those of x and of the readout; of dead nodes zero."""
-        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-        channel = tl.arange(0, CHANNELS)
-        live, inside = row < rows, channel < width
-        counts = live
-        if alive is not None:
-            counts = live & (tl.load(alive + row, mask=live, other=0) != 0)
-        here = counts[:, None] & inside[None, :]
-        place = row.to(tl.int64)[:, None] * width + channel[None, :]
-        value = tl.load(z + place, mask=here, other=0.0).to(tl.float32)
+        """Gradients of z and score from those of x and of the readout."""
+        block = _load_block(z, rows, width, ROWS, CHANNELS)
+        row, live, channel, inside, place, mask, value = block
         unit = tl.full((ROWS,), 1.0, tl.float32)
         if scale is not None:
-            unit = tl.load(scale + row, mask=counts, other=0.0)
+            unit = tl.load(scale + row, mask=live, other=0.0)
         weight = tl.full((ROWS,), 1.0, tl.float32)
         if score is not None:
-            weight = tl.load(score + row, mask=counts, other=0.0).to(tl.float32)
+            weight = tl.load(score + row, mask=live, other=0.0).to(tl.float32)
         direction = value * unit[:, None]
         x = value * (unit * weight)[:, None]
         if RELU:
             x = tl.maximum(x, 0.0)
         x = x.to(read.dtype.element_ty).to(tl.float32)  # as it was when the maximum was taken
+        counts = live
+        if alive is not None:
+            counts = live & (tl.load(alive + row, mask=live, other=0) != 0)
         where = tl.load(graph + row, mask=counts, other=0).to(tl.int64)
         place_read = where[:, None] * (2 * width) + channel[None, :]
+        here = counts[:, None] & inside[None, :]
         highest = tl.load(read + place_read, mask=here, other=0.0).to(tl.float32)
         of_maximum = tl.load(grad_read + place_read, mask=here, other=0.0).to(tl.float32)
         of_mean = tl.load(grad_read + place_read + width, mask=here, other=0.0).to(tl.float32)
@@ -271,7 +277,7 @@ if triton is not None:
         grad = of_mean * (1.0 / tl.maximum(size, 1.0))[:, None]
         grad += tl.where(x == highest, of_maximum / tl.maximum(shared, 1.0), 0.0)
         if grad_x is not None:
-            grad += tl.load(grad_x + place, mask=here, other=0.0).to(tl.float32)
+            grad += tl.load(grad_x + place, mask=mask, other=0.0).to(tl.float32)
         if RELU:
             grad = tl.where(x > 0, grad, 0.0)
         grad = tl.where(here, grad, 0.0)
@@ -281,5 +287,4 @@ if triton is not None:
         if NORMALIZE:
             grad = grad - direction * slope[:, None]
         grad = grad * (unit * weight)[:, None]
-        every = live[:, None] & inside[None, :]
-        tl.store(grad_z + place, grad.to(grad_z.dtype.element_ty), mask=every)
+        tl.store(grad_z + place, grad.to(grad_z.dtype.element_ty), mask=mask)

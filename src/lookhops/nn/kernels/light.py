@@ -1,10 +1,10 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""A light layer in one kernel: hops, merge, activation and readout of one graph.
+"""A light layer in one kernel each way: hops, merge, activation and readout of one graph.
 
 A program takes a graph from one hop to the next, and waits for itself in between. What it has
-written it reads again at once, while it still lies in the cache. It stands for
-:func:`lookhops.hops.merge.merge` and then :func:`lookhops.nn.activate.activate`, which tests hold
-it to.
+written it reads again at once, while it still lies in the cache: the hops never travel to memory
+and back. It stands for :func:`lookhops.hops.merge.merge` and then
+:func:`lookhops.nn.activate.activate`, which tests hold it to.
 """
 
 from __future__ import annotations
@@ -12,13 +12,11 @@ from __future__ import annotations
 import torch
 
 from lookhops.hops.kernels import tl, triton
-from lookhops.hops.merge import merge_hops
-from lookhops.hops.recurrences import chebyshev
-from lookhops.nn.kernels.layer import activation_gradient
+from lookhops.hops.merge_kernels import add_up
 
-#: Nodes of the largest graph that one program takes: it has one multiprocessor to itself.
-LARGEST = 512
-ROWS, WARPS = 8, 4  # rows of a graph that a program takes at once, and its warps
+#: Nodes of the largest graph that one program takes, and the fewest graphs that fill a GPU.
+LARGEST, FEWEST = 512, 1024
+ROWS, WARPS = 4, 4  # rows of a graph that a program takes at once, and its warps
 PADDING_ROWS = 512  # a program for every so many rows of a slice takes its share of the padding
 
 
@@ -26,48 +24,55 @@ class LightLayer(torch.autograd.Function):
     r"""x = relu(score z' / |z'|) of the kept nodes; z' = sum_j T_j (z + c) w^j + b of all.
 
     Gives x and each graph's maximum and mean of it. Of the entries the first three are the
-    operator's offsets, columns and values, the others those of its transpose. The gradient is that
-    of the activation and then that of the merge, each over rows: these are many, and graphs are
-    few.
+    operator's offsets, columns and values, the others those of its transpose.
     """
 
     @staticmethod
-    def forward(ctx, z, weight, bias, offset, score, recurrence, normalize, graphs, *entries):
-        """One kernel; of the graphs: nodes alive, those kept, graph of each, first and last."""
-        z, (alive, kept, graph, start, end) = z.contiguous(), graphs
+    def forward(ctx, z, weight, bias, offset, score, order, normalize, graphs, *entries):
+        """One kernel; of the graphs: nodes alive, those kept of them, first nodes and last ones."""
+        z, (alive, kept, start, end) = z.contiguous(), graphs
         width, k, count = z.shape[-1], weight.shape[-2] - 1, start.numel()
         merged, x = torch.empty_like(z), torch.empty_like(z)
         hops = z.new_empty(k - 1, *z.shape)
         like = {"dtype": torch.float32, "device": z.device}
-        scale, read = torch.empty(z.shape[:-1], **like), z.new_empty(count, 2 * width)
+        read = z.new_empty(count, 2 * width)
         ties, nodes = torch.empty(count, width, **like), torch.empty(count, **like)
         given = (*entries[:3], z, weight, bias, offset, score, alive, kept, start, end)
-        into = (merged, x, hops, scale, read, ties, nodes)
+        into = (merged, x, hops, read, ties, nodes)
         grid, counts, sizes = _programs(z, weight, count)
-        _light_kernel[grid](
-            *given, *into, *counts, CHEBYSHEV=recurrence is chebyshev, NORMALIZE=normalize, **sizes
+        _forward_kernel[grid](
+            *given, *into, *counts, CHEBYSHEV=order == 2, NORMALIZE=normalize, **sizes
         )
-        saved = (z, weight, offset, score, kept, graph, merged, scale, read, ties, nodes)
-        ctx.save_for_backward(*saved, *entries[3:])
-        ctx.recurrence, ctx.normalize = recurrence, normalize
+        ctx.save_for_backward(z, weight, offset, score, merged, read, ties, nodes)
+        ctx.graphs, ctx.entries = graphs, entries
+        ctx.order, ctx.normalize = order, normalize
         ctx.set_materialize_grads(False)  # nobody reads the last layer's x
         return x, read
 
     @staticmethod
     def backward(ctx, grad_x, grad_read):
-        """The gradient of the activation, then that of the merge."""
-        z, weight, offset, score, kept, graph, merged, scale, read, *rest = ctx.saved_tensors
-        of_read = (read, torch.zeros_like(read) if grad_read is None else grad_read, *rest[:2])
-        grad, grad_score = activation_gradient(
-            merged, score, kept, graph, scale, of_read, grad_x, ctx.normalize, relu=True
+        """One kernel over graphs, and one that adds up what they found."""
+        z, weight, offset, score, merged, read, ties, nodes = ctx.saved_tensors
+        alive, kept, start, end = ctx.graphs
+        grad_read = torch.zeros_like(read) if grad_read is None else grad_read.contiguous()
+        grad_x = None if grad_x is None else grad_x.contiguous()
+        grad_z, k = torch.empty_like(z), weight.shape[-2] - 1
+        hops = z.new_empty(max(k - 1, 1), *z.shape)
+        grad_score = None if score is None else torch.empty_like(score)
+        parts = z.new_empty(start.numel(), k + 3, z.shape[-1], dtype=torch.float32)
+        given = (*ctx.entries[3:], z, weight, offset, score, alive, kept, start, end)
+        given = (*given, merged, read, grad_read, ties, nodes, grad_x)
+        grid, counts, sizes = _programs(z, weight, start.numel())
+        _backward_kernel[grid](
+            *given,
+            *(grad_z, hops, grad_score, parts),
+            *counts,
+            CHEBYSHEV=ctx.order == 2,
+            NORMALIZE=ctx.normalize,
+            **sizes,
         )
-        row_ptr, column, value = rest[2:]
-        found = merge_hops(
-            ctx.recurrence, row_ptr, column, value, grad, weight, other=z, offset=offset
-        )
-        assert found.sums is not None
-        of_bias, of_weight, of_offset = (one.to(weight.dtype) for one in found.sums)
-        grads = (found.total, of_weight, of_bias, None if offset is None else of_offset, grad_score)
+        of_bias, of_weight, of_offset = (one.to(weight.dtype) for one in add_up(parts, weight))
+        grads = (grad_z, of_weight, of_bias, None if offset is None else of_offset, grad_score)
         return *grads, *[None] * 9
 
 
@@ -84,9 +89,11 @@ if triton is not None:
     ENTRIES = tl.constexpr(4)  # of each row whose features are asked for at once
     FEW = tl.constexpr(8)  # entries of a row, up to which all rows of a graph are taken alike
 
-    # What is said of channels has two axes from the start, so that in loops over rows it does not
-    # change its place in registers. A matrix is (offsets, columns, values, most entries of a row
-    # of this graph).
+    # Nothing in a loop over rows lets warps wait for each other: each has rows of its own. What is
+    # said of channels has two axes from the start, and what is said of rows is never stored alone,
+    # so that no value changes its place in registers. A matrix is (offsets, columns, values, most
+    # entries of a row of this graph), and hops are (where T_0 stands, where T_1 does, where the
+    # further ones do, the elements of each).
 
     @triton.jit
     def _padding_rows(program, end, graphs_a_slice, rows_a_slice, padding):
@@ -139,8 +146,28 @@ if triton is not None:
         return found
 
     @triton.jit
-    def _gather(matrix, x, shift, row, lives, inside, width):
-        """The sums over neighbours of (shifted) rows of x, for some rows."""
+    def _hop_at(hops, j: tl.constexpr):
+        """Where T_j stands."""
+        zero, one, more, size = hops
+        if j == 0:
+            there = zero
+        elif j == 1:
+            there = one
+        else:
+            there = more + (j - 2) * size
+        return there
+
+    @triton.jit
+    def _load_hop(hops, shift, place, mask, j: tl.constexpr):
+        """T_j of some rows; to T_0 the shift is still to be added."""
+        hop = tl.load(_hop_at(hops, j) + place, mask=mask, other=0.0).to(tl.float32)
+        if j == 0:
+            hop = tl.where(mask, hop + shift, 0.0)
+        return hop
+
+    @triton.jit
+    def _gather(matrix, hops, shift, row, lives, inside, width, j: tl.constexpr):
+        """The sums over neighbours of T_j, for some rows."""
         row_ptr, column, value, most = matrix
         channel = tl.arange(0, inside.shape[1])[None, :]
         start = tl.load(row_ptr + row, mask=lives, other=0)
@@ -154,48 +181,43 @@ if triton is not None:
                 here = entry < end
                 source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
                 factor = tl.load(value + entry, mask=here, other=0.0).to(tl.float32)
+                there = _hop_at(hops, j) + source[:, None] * width + channel
                 asked = (factor != 0)[:, None] & inside  # not what masks have taken out
-                part = tl.load(x + source[:, None] * width + channel, mask=asked, other=0.0)
-                total += (part.to(tl.float32) + shift) * factor[:, None]
+                part = tl.load(there, mask=asked, other=0.0).to(tl.float32)
+                if j == 0:
+                    part += shift
+                total += part * factor[:, None]
         return total
 
     @triton.jit
-    def _merge_from(
+    def _write_hops(
         matrix,
-        z,
         hops,
-        size,
-        factors,
         shift,
-        at,
-        j: tl.constexpr,
+        alive,
+        first,
+        last,
+        inside,
+        width,
         K: tl.constexpr,
         CHEBYSHEV: tl.constexpr,
+        ROWS: tl.constexpr,
+        CHANNELS: tl.constexpr,
     ):
-        """b_j of some rows, by Clenshaw's rule or Horner's: the merge is b_0.
-
-        b_j = w_j z + 2 A b_(j + 1) - b_(j + 2), where the last has only one A, and with powers
-        b_j = w_j z + A b_(j + 1). Those from 1 to K - 1 stand in hops; b_K = w_K z stands nowhere.
-        """
-        row, lives, place, inside, width = at
-        mask = lives[:, None] & inside
-        own = tl.load(z + place, mask=mask, other=0.0).to(tl.float32) + shift
-        if j == K - 1:
-            around = factors[K] * _gather(matrix, z, shift, row, lives, inside, width)
-        else:
-            around = _gather(matrix, hops + j * size, shift * 0, row, lives, inside, width)
-        if CHEBYSHEV and j > 0:
-            around *= 2
-        total = own * factors[j] + around
-        if CHEBYSHEV and j + 2 == K:
-            total -= own * factors[K]
-        elif CHEBYSHEV and j + 2 < K:
-            there = hops + (j + 1) * size + place
-            total -= tl.load(there, mask=mask, other=0.0).to(tl.float32)
-        return tl.where(mask, total, 0.0)
+        """T_1 to T_(K - 1) of a graph, one after the other; dead nodes get zero."""
+        for j in tl.static_range(1, K):
+            for begin in range(first, last, ROWS):
+                row, exists, lives, place = _rows(begin, last, alive, width, ROWS, CHANNELS)
+                now = _gather(matrix, hops, shift, row, lives, inside, width, j - 1)
+                if CHEBYSHEV and j > 1:
+                    mask = lives[:, None] & inside
+                    now = 2 * now - _load_hop(hops, shift, place, mask, j - 2)
+                into = _hop_at(hops, j)
+                tl.store(into + place, now.to(into.dtype.element_ty), mask=exists[:, None] & inside)
+            tl.debug_barrier()
 
     @triton.jit
-    def _light_kernel(
+    def _forward_kernel(
         row_ptr,
         column,
         value,
@@ -211,7 +233,6 @@ if triton is not None:
         merged,
         x,
         hops,
-        scale,
         read,
         ties,
         nodes,
@@ -247,16 +268,10 @@ if triton is not None:
         own = _load_vector(bias + part * width, inside, CHANNELS)
         factors = _load_weights(weight + part * (K + 1) * width, inside, width, K, CHANNELS)
         matrix = (row_ptr, column, value, _most_entries(row_ptr, alive, first, last))
-        for step in tl.static_range(1, K):
-            for begin in range(first, last, ROWS):
-                row, exists, lives, place = _rows(begin, last, alive, width, ROWS, CHANNELS)
-                at = (row, lives, place, inside, width)
-                total = _merge_from(
-                    matrix, z, hops, size, factors, shift, at, K - step, K, CHEBYSHEV
-                )
-                into = hops + (K - step - 1) * size + place
-                tl.store(into, total.to(hops.dtype.element_ty), mask=exists[:, None] & inside)
-            tl.debug_barrier()
+        anchors = (z, hops, hops + size, size)
+        _write_hops(
+            matrix, anchors, shift, alive, first, last, inside, width, K, CHEBYSHEV, ROWS, CHANNELS
+        )
 
         highest = tl.full((ROWS, CHANNELS), float("-inf"), tl.float32)
         shared = tl.zeros((ROWS, CHANNELS), tl.float32)
@@ -265,18 +280,23 @@ if triton is not None:
         for begin in range(first, last, ROWS):
             row, exists, lives, place = _rows(begin, last, kept, width, ROWS, CHANNELS)
             mask = lives[:, None] & inside
-            at = (row, lives, place, inside, width)
-            total = _merge_from(matrix, z, hops, size, factors, shift, at, 0, K, CHEBYSHEV)
-            total = tl.where(mask, total + own, 0.0).to(merged.dtype.element_ty)
+            hop = _load_hop(anchors, shift, place, mask, 0)
+            before = hop
+            total = own + hop * factors[0]
+            for j in tl.static_range(1, K + 1):
+                if j < K:
+                    now = _load_hop(anchors, shift, place, mask, j)
+                else:
+                    now = _gather(matrix, anchors, shift, row, lives, inside, width, K - 1)
+                    if CHEBYSHEV and K > 1:
+                        now = 2 * now - before
+                before = hop
+                hop = now
+                total += hop * factors[j]
+            total = tl.where(mask, total, 0.0).to(merged.dtype.element_ty)
             tl.store(merged + place, total, mask=mask)
             total = total.to(tl.float32)
-            factor = tl.full((ROWS,), 1.0, tl.float32)
-            if NORMALIZE:
-                norm = tl.sqrt(tl.sum(total * total, axis=1))
-                factor = 1.0 / tl.where(norm > 1e-12, norm, 1.0)
-            tl.store(scale + row, factor, mask=lives)
-            if score is not None:
-                factor *= tl.load(score + row, mask=lives, other=0.0).to(tl.float32)
+            _, factor = _factors(total, score, row, lives, NORMALIZE)
             found = tl.maximum(total * factor[:, None], 0.0).to(x.dtype.element_ty)
             tl.store(x + place, found, mask=exists[:, None] & inside)
             found = found.to(tl.float32)
@@ -297,3 +317,179 @@ if triton is not None:
         tl.store(read, most.to(read.dtype.element_ty), mask=inside)
         mean = tl.sum(summed, axis=0, keep_dims=True) / tl.maximum(count, 1.0)
         tl.store(read + width, mean.to(read.dtype.element_ty), mask=inside)
+
+    @triton.jit
+    def _factors(found, score, row, lives, NORMALIZE: tl.constexpr):
+        """1 / |z'| of some rows, or one, and that times their scores."""
+        unit = tl.full(row.shape, 1.0, tl.float32)
+        if NORMALIZE:
+            norm = tl.sqrt(tl.sum(found * found, axis=1))
+            unit = 1.0 / tl.where(norm > 1e-12, norm, 1.0)
+        factor = unit
+        if score is not None:
+            factor = unit * tl.load(score + row, mask=lives, other=0.0).to(tl.float32)
+        return unit, factor
+
+    @triton.jit
+    def _activation_gradient(
+        merged,
+        score,
+        grad_x,
+        grad_score,
+        of_read,
+        row,
+        exists,
+        lives,
+        place,
+        inside,
+        width,
+        NORMALIZE: tl.constexpr,
+    ):
+        """The gradient of z' of some rows, zero for dead ones; that of their scores is written.
+
+        ``of_read`` is the maximum of the graph, its gradient for each node, and that of the mean.
+        """
+        highest, of_maximum, of_mean = of_read
+        mask = lives[:, None] & inside
+        found = tl.load(merged + place, mask=mask, other=0.0).to(tl.float32)
+        unit, factor = _factors(found, score, row, lives, NORMALIZE)
+        x = tl.maximum(found * factor[:, None], 0.0)
+        x = x.to(merged.dtype.element_ty).to(tl.float32)  # as it was when the maximum was taken
+        grad = of_mean + tl.where(x == highest, of_maximum, 0.0)
+        if grad_x is not None:
+            grad += tl.load(grad_x + place, mask=mask, other=0.0).to(tl.float32)
+        grad = tl.where(mask & (x > 0), grad, 0.0)
+        direction = found * unit[:, None]
+        slope = tl.sum(grad * direction, axis=1)
+        if score is not None:  # by the thread that has the first channel
+            first = place == row.to(tl.int64)[:, None] * width
+            into = tl.broadcast_to(grad_score + row[:, None], place.shape)
+            told = tl.broadcast_to(slope[:, None], place.shape).to(grad_score.dtype.element_ty)
+            tl.store(into, told, mask=exists[:, None] & first)
+        if NORMALIZE:
+            grad = grad - direction * slope[:, None]
+        return grad * factor[:, None]
+
+    @triton.jit
+    def _backward_kernel(
+        row_ptr,
+        column,
+        value,
+        z,
+        weight,
+        offset,
+        score,
+        alive,
+        kept,
+        start,
+        end,
+        merged,
+        read,
+        grad_read,
+        ties,
+        nodes,
+        grad_x,
+        grad_z,
+        hops,
+        grad_score,
+        parts,
+        graphs,
+        graphs_a_slice,
+        rows_a_slice,
+        padding,
+        size,
+        width,
+        K: tl.constexpr,
+        CHEBYSHEV: tl.constexpr,
+        NORMALIZE: tl.constexpr,
+        ROWS: tl.constexpr,
+        CHANNELS: tl.constexpr,
+    ):
+        """The gradient of z of one graph, and its part of those of weight, bias and offset.
+
+        The gradient g of z' stands where that of z goes, T_1 g and further hops in hops. With one
+        hop all rows of g are read until the end, so there g stands in hops.
+        """
+        program = tl.program_id(0)
+        channel = tl.arange(0, CHANNELS)[None, :]
+        inside = channel < width
+        if program >= graphs:
+            beyond = program - graphs
+            first, last = _padding_rows(beyond, end, graphs_a_slice, rows_a_slice, padding)
+            for begin in range(first, last, ROWS):
+                row, exists, lives, place = _rows(begin, last, None, width, ROWS, CHANNELS)
+                zeros = tl.zeros((ROWS, CHANNELS), grad_z.dtype.element_ty)
+                tl.store(grad_z + place, zeros, mask=exists[:, None] & inside)
+                if score is not None:
+                    none = tl.zeros((ROWS,), grad_score.dtype.element_ty)
+                    tl.store(grad_score + row, none, mask=exists)
+            return
+        first = tl.load(start + program)
+        last = tl.load(end + program)
+        part = program // graphs_a_slice
+        none = tl.zeros((1, CHANNELS), tl.float32)
+        g = hops if K == 1 else grad_z
+        anchors = (g, hops, hops + size, size)
+
+        highest = _load_vector(read + program * 2 * width, inside, CHANNELS)
+        sharing = _load_vector(ties + program * width, inside, CHANNELS)
+        of_maximum = _load_vector(grad_read + program * 2 * width, inside, CHANNELS)
+        of_maximum = of_maximum / tl.maximum(sharing, 1.0)
+        of_mean = _load_vector(grad_read + program * 2 * width + width, inside, CHANNELS)
+        of_mean = of_mean / tl.maximum(tl.load(nodes + program), 1.0)
+        of_read = (highest, of_maximum, of_mean)
+        for begin in range(first, last, ROWS):
+            row, exists, lives, place = _rows(begin, last, kept, width, ROWS, CHANNELS)
+            grad = _activation_gradient(
+                merged,
+                score,
+                grad_x,
+                grad_score,
+                of_read,
+                row,
+                exists,
+                lives,
+                place,
+                inside,
+                width,
+                NORMALIZE,
+            )
+            tl.store(g + place, grad.to(g.dtype.element_ty), mask=exists[:, None] & inside)
+        matrix = (row_ptr, column, value, _most_entries(row_ptr, alive, first, last))
+        tl.debug_barrier()
+        _write_hops(
+            matrix, anchors, none, alive, first, last, inside, width, K, CHEBYSHEV, ROWS, CHANNELS
+        )
+
+        factors = _load_weights(weight + part * (K + 1) * width, inside, width, K, CHANNELS)
+        shift = none
+        if offset is not None:
+            shift = _load_vector(offset + part * width, inside, CHANNELS)
+        sums = (tl.zeros((ROWS, CHANNELS), tl.float32),) * (K + 3)
+        for begin in range(first, last, ROWS):
+            row, exists, lives, place = _rows(begin, last, alive, width, ROWS, CHANNELS)
+            mask = lives[:, None] & inside
+            own = tl.load(z + place, mask=mask, other=0.0).to(tl.float32) + shift
+            hop = _load_hop(anchors, none, place, mask, 0)
+            before = hop
+            total = hop * factors[0]
+            sums = (sums[0] + hop, sums[1] + hop * own) + sums[2:]
+            for j in tl.static_range(1, K + 1):
+                if j < K:
+                    now = _load_hop(anchors, none, place, mask, j)
+                else:
+                    now = _gather(matrix, anchors, none, row, lives, inside, width, K - 1)
+                    if CHEBYSHEV and K > 1:
+                        now = 2 * now - before
+                before = hop
+                hop = now
+                total += hop * factors[j]
+                sums = sums[: j + 1] + (sums[j + 1] + hop * own,) + sums[j + 2 :]
+            tl.store(
+                grad_z + place, total.to(grad_z.dtype.element_ty), mask=exists[:, None] & inside
+            )
+            sums = sums[: K + 2] + (sums[K + 2] + total,)
+        parts += program * (K + 3) * width + channel
+        for j in tl.static_range(0, K + 3):
+            found = tl.sum(sums[j], axis=0, keep_dims=True)
+            tl.store(parts + j * width, found, mask=inside)
