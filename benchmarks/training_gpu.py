@@ -189,8 +189,8 @@ ROWS = {  # network, epochs of ours, epochs of PyG
     "lookhops": ("LiCheb + LookHops pooling", 50, 2),
     "topk": ("LiCheb + TopK", 25, 2),
     "sag": ("LiCheb + SAG", 25, 2),
-    "edge": ("LiCheb + EdgePool", 4, 1),
-    "asap": ("LiCheb + ASAP", 3, 2),
+    "edge": ("LiCheb + EdgePool", 25, 1),
+    "asap": ("LiCheb + ASAP", 25, 2),
 }
 
 

@@ -8,8 +8,8 @@ import torch
 from lookhops.hops.kernels import tl, triton
 
 ROWS = 8  # rows a program takes
-READ_ROWS = 8  # rows of a graph that are read at once
-READ_WARPS = 4
+READ_ROWS, READ_WARPS = 8, 4  # rows of a graph that are read at once, and the warps that read them
+FEW = 1024  # programs that leave room for twice as many rows and warps each
 ROWS_A_PART = 64  # rows of a graph that a program reads, about
 PADDING_ROWS = 512  # a program for every so many rows of a slice takes its share of the padding
 
@@ -79,7 +79,9 @@ def _readout(z, alive, start, end, activation=None, normalize=False):
     padding = 0 if activation is None else triton.cdiv(rows // slices, PADDING_ROWS)
     given = (z, *(activation or (None, None, None)), alive, start, end)
     counts = (graphs, parts, graphs // slices, rows // slices, max(padding, 1), width)
-    sizes = {"ROWS": READ_ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": READ_WARPS}
+    many = 1 if graphs * parts >= FEW else 2
+    sizes = {"ROWS": many * READ_ROWS, "num_warps": many * READ_WARPS}
+    sizes["CHANNELS"] = triton.next_power_of_2(width)
     _readout_kernel[(graphs * parts + slices * padding,)](
         *given, read, found, count, *counts, NORMALIZE=normalize, **sizes
     )
