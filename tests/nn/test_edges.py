@@ -389,7 +389,7 @@ def test_layers_of_other_people_get_what_they_take(theirs, name, taken):
     for layer, own in enumerate(model.convs):
         if factors is not None:
             level = level.with_factors(factors[layer][level.edges.place])
-        level = level.with_x(torch.relu(convolve(own, level, False)[0]))
+        level = level.with_x(torch.relu(convolve(own, level)))
     torch.testing.assert_close(level.x, x, **CLOSE)
     for pool in ("topk", "lookhops", "edge"):
         both = make_model(name, pool)

@@ -85,7 +85,7 @@ def test_masked_keeps_shapes_and_slots(name):
     torch.testing.assert_close(level.x[level.alive], compact.x)
     assert (level.x[~level.alive] == 0).all()
     alive = level.adjacency.edge_index
-    if pooled.adjacency is None:
+    if level.edge_alive is not None:
         assert level.adjacency.num_edges == batch.edge_index.shape[1]
         assert int(level.edge_alive.sum()) == compact.adjacency.num_edges
         assert torch.equal(level.adjacency.weight != 0, level.edge_alive)

@@ -25,12 +25,14 @@ PARTS, PART_CHANNELS = 256, 32  # of the programs' sums that are added up at onc
 
 def score_fits(matrix: SparseMatrix, z: Tensor, theta: Tensor, activation: str) -> bool:
     """Whether :func:`score` can take them: a slice of weights for each slice of rows."""
+    if not can_run_on(z):
+        return False
     value = matrix.value
     learns = value is not None and value.requires_grad and torch.is_grad_enabled()
     alike = z.shape[:-2] == theta.shape[:-2] and matrix.pattern.size == z.shape[:-1].numel()
     few = 2 <= theta.shape[-2] <= 9 and z.shape[-1] <= 256
     known = activation in ACTIVATIONS
-    return can_run_on(z) and alike and few and known and not learns
+    return alike and few and known and not learns
 
 
 def score(

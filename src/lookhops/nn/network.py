@@ -111,7 +111,8 @@ class GraphNetwork(nn.Module):
         pools = (first, *(pool() for _ in range(more)))
         self.pools = nn.ModuleList(module for module in pools if module is not None)
         widths = [READOUTS[a.readout] * a.hidden, a.hidden, a.hidden // 2, out_channels]
-        self.mlp = DenseLayers(*(widths if self.convs else ()))
+        dense = DenseLayers(*widths)  # drawn in any case: what follows begins alike without them
+        self.mlp = dense if self.convs else DenseLayers()
         self.readings = nn.ModuleDict()  # of whole graphs; their outputs are added
         if a.fingerprint is not None:
             self.readings["fingerprint"] = Fingerprint(num_neighbourhoods, out_channels)

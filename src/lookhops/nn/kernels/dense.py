@@ -15,9 +15,10 @@ MOST_CHANNELS = 1024
 
 def dense_fits(x: Tensor, weight: Tensor) -> bool:
     """Whether :class:`Dense` can take them: a slice of weights for each slice of few rows."""
-    stacked = weight.dim() == 3 and x.dim() == 3 and x.shape[0] == weight.shape[0]
+    if not can_run_on(x) or x.dim() != 3 or weight.dim() != 3:
+        return False
     few = x.shape[-2] <= MOST_ROWS and max(weight.shape[-2:]) <= MOST_CHANNELS
-    return stacked and few and can_run_on(x)
+    return few and x.shape[0] == weight.shape[0]
 
 
 class Dense(torch.autograd.Function):
