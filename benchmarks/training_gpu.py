@@ -166,7 +166,8 @@ def roofline(graphs: Graphs, precision: str) -> None:
     for event in record.key_averages():
         if event.self_device_time_total == 0 or event.self_cpu_time_total > 0:
             continue
-        key = "gemm" if "gemm" in event.key else event.key.split("<")[0][:44]
+        dense = "gemm" in event.key or event.key == "_product_kernel"
+        key = "gemm" if dense else event.key.split("<")[0][:44]
         row = found.setdefault(key, [0.0, 0.0])
         row[0] += event.self_device_time_total / 1e6
         row[1] += event.count
