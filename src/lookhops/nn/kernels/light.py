@@ -2,9 +2,9 @@
 """A light layer in one kernel each way: hops, merge, activation and readout of one graph.
 
 A program takes a graph from one hop to the next, and waits for itself in between. What it has
-written it reads again at once, while it still lies in the cache: the hops never travel to memory
-and back. It stands for :func:`lookhops.hops.merge.merge` and then
-:func:`lookhops.nn.activate.activate`, which tests hold it to.
+written it reads again at once, while it still lies in the cache. It stands for
+:func:`lookhops.hops.merge.merge` and then :func:`lookhops.nn.activate.activate`, which tests hold
+it to.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LightLayer(torch.autograd.Function):
         given = (*entries[:3], z, weight, bias, offset, score, alive, kept, start, end)
         into = (merged, x, hops, read, ties, nodes)
         grid, counts, sizes = _programs(z, weight, count)
-        _forward_kernel[grid](
+        _light_kernel[grid](
             *given, *into, *counts, CHEBYSHEV=order == 2, NORMALIZE=normalize, **sizes
         )
         ctx.save_for_backward(z, weight, offset, score, merged, read, ties, nodes)
@@ -63,7 +63,7 @@ class LightLayer(torch.autograd.Function):
         given = (*ctx.entries[3:], z, weight, offset, score, alive, kept, start, end)
         given = (*given, merged, read, grad_read, ties, nodes, grad_x)
         grid, counts, sizes = _programs(z, weight, start.numel())
-        _backward_kernel[grid](
+        _light_backward_kernel[grid](
             *given,
             *(grad_z, hops, grad_score, parts),
             *counts,
@@ -86,138 +86,19 @@ def _programs(z, weight, graphs):
 
 
 if triton is not None:
-    ENTRIES = tl.constexpr(4)  # of each row whose features are asked for at once
-    FEW = tl.constexpr(8)  # entries of a row, up to which all rows of a graph are taken alike
-
-    # Nothing in a loop over rows lets warps wait for each other: each has rows of its own. What is
-    # said of channels has two axes from the start, and what is said of rows is never stored alone,
-    # so that no value changes its place in registers. A matrix is (offsets, columns, values, most
-    # entries of a row of this graph), and hops are (where T_0 stands, where T_1 does, where the
-    # further ones do, the elements of each).
-
-    @triton.jit
-    def _padding_rows(program, end, graphs_a_slice, rows_a_slice, padding):
-        """First and last row of the padding that a program past the graphs' fills."""
-        part = program // padding
-        first = tl.load(end + (part + 1) * graphs_a_slice - 1)
-        last = (part + 1) * rows_a_slice + first * 0
-        each = (last - first + padding - 1) // padding
-        first += (program % padding) * each
-        return first, tl.minimum(last, first + each)
+    from lookhops.nn.kernels.graph_hops import (
+        gather_hop,
+        load_hop,
+        load_vector,
+        load_weights,
+        most_entries,
+        padding_rows,
+        some_rows,
+        write_hops,
+    )
 
     @triton.jit
-    def _most_entries(row_ptr, alive, first, last):
-        """The most entries of a row of a graph; then offsets and masks lie in the cache."""
-        most = tl.zeros((128,), tl.int32)
-        for begin in range(first, last, 128):
-            row = begin + tl.arange(0, 128)
-            exists = row < last
-            count = tl.load(row_ptr + row + 1, mask=exists, other=0)
-            count -= tl.load(row_ptr + row, mask=exists, other=0)
-            if alive is not None:
-                exists = exists & (tl.load(alive + row, mask=exists, other=0) != 0)
-            most = tl.maximum(most, tl.where(exists, count, 0).to(tl.int32))
-        return tl.max(most, axis=0)
-
-    @triton.jit
-    def _rows(begin, last, alive, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
-        """Rows, which exist, which of them are alive, and the places of their elements."""
-        row = begin + tl.arange(0, ROWS)
-        exists = row < last
-        lives = exists
-        if alive is not None:
-            lives = exists & (tl.load(alive + row, mask=exists, other=0) != 0)
-        place = row.to(tl.int64)[:, None] * width + tl.arange(0, CHANNELS)[None, :]
-        return row, exists, lives, place
-
-    @triton.jit
-    def _load_vector(pointer, inside, CHANNELS: tl.constexpr):
-        """A row of channels in single precision."""
-        pointer += tl.arange(0, CHANNELS)[None, :]
-        return tl.load(pointer, mask=inside, other=0.0).to(tl.float32)
-
-    @triton.jit
-    def _load_weights(weight, inside, width, K: tl.constexpr, CHANNELS: tl.constexpr):
-        """The weights of all hops."""
-        found = (tl.zeros((1, CHANNELS), tl.float32),) * (K + 1)
-        for j in tl.static_range(0, K + 1):
-            own = _load_vector(weight + j * width, inside, CHANNELS)
-            found = found[:j] + (own,) + found[j + 1 :]
-        return found
-
-    @triton.jit
-    def _hop_at(hops, j: tl.constexpr):
-        """Where T_j stands."""
-        zero, one, more, size = hops
-        if j == 0:
-            there = zero
-        elif j == 1:
-            there = one
-        else:
-            there = more + (j - 2) * size
-        return there
-
-    @triton.jit
-    def _load_hop(hops, shift, place, mask, j: tl.constexpr):
-        """T_j of some rows; to T_0 the shift is still to be added."""
-        hop = tl.load(_hop_at(hops, j) + place, mask=mask, other=0.0).to(tl.float32)
-        if j == 0:
-            hop = tl.where(mask, hop + shift, 0.0)
-        return hop
-
-    @triton.jit
-    def _gather(matrix, hops, shift, row, lives, inside, width, j: tl.constexpr):
-        """The sums over neighbours of T_j, for some rows."""
-        row_ptr, column, value, most = matrix
-        channel = tl.arange(0, inside.shape[1])[None, :]
-        start = tl.load(row_ptr + row, mask=lives, other=0)
-        end = tl.load(row_ptr + row + 1, mask=lives, other=0)
-        if most > FEW:  # else no warp waits for the others
-            most = tl.max((end - start).to(tl.int32), axis=0)
-        total = tl.zeros((row.shape[0], inside.shape[1]), tl.float32)
-        for first in range(0, most, ENTRIES):
-            for one in tl.static_range(ENTRIES):
-                entry = start + first + one
-                here = entry < end
-                source = tl.load(column + entry, mask=here, other=0).to(tl.int64)
-                factor = tl.load(value + entry, mask=here, other=0.0).to(tl.float32)
-                there = _hop_at(hops, j) + source[:, None] * width + channel
-                asked = (factor != 0)[:, None] & inside  # not what masks have taken out
-                part = tl.load(there, mask=asked, other=0.0).to(tl.float32)
-                if j == 0:
-                    part += shift
-                total += part * factor[:, None]
-        return total
-
-    @triton.jit
-    def _write_hops(
-        matrix,
-        hops,
-        shift,
-        alive,
-        first,
-        last,
-        inside,
-        width,
-        K: tl.constexpr,
-        CHEBYSHEV: tl.constexpr,
-        ROWS: tl.constexpr,
-        CHANNELS: tl.constexpr,
-    ):
-        """T_1 to T_(K - 1) of a graph, one after the other; dead nodes get zero."""
-        for j in tl.static_range(1, K):
-            for begin in range(first, last, ROWS):
-                row, exists, lives, place = _rows(begin, last, alive, width, ROWS, CHANNELS)
-                now = _gather(matrix, hops, shift, row, lives, inside, width, j - 1)
-                if CHEBYSHEV and j > 1:
-                    mask = lives[:, None] & inside
-                    now = 2 * now - _load_hop(hops, shift, place, mask, j - 2)
-                into = _hop_at(hops, j)
-                tl.store(into + place, now.to(into.dtype.element_ty), mask=exists[:, None] & inside)
-            tl.debug_barrier()
-
-    @triton.jit
-    def _forward_kernel(
+    def _light_kernel(
         row_ptr,
         column,
         value,
@@ -253,9 +134,9 @@ if triton is not None:
         inside = tl.arange(0, CHANNELS)[None, :] < width
         if program >= graphs:
             beyond = program - graphs
-            first, last = _padding_rows(beyond, end, graphs_a_slice, rows_a_slice, padding)
+            first, last = padding_rows(beyond, end, graphs_a_slice, rows_a_slice, padding)
             for begin in range(first, last, ROWS):
-                row, exists, lives, place = _rows(begin, last, None, width, ROWS, CHANNELS)
+                row, exists, lives, place = some_rows(begin, last, None, width, ROWS, CHANNELS)
                 zeros = tl.zeros((ROWS, CHANNELS), x.dtype.element_ty)
                 tl.store(x + place, zeros, mask=exists[:, None] & inside)
             return
@@ -264,12 +145,12 @@ if triton is not None:
         part = program // graphs_a_slice  # which slice of the weights it belongs to
         shift = tl.zeros((1, CHANNELS), tl.float32)
         if offset is not None:
-            shift = _load_vector(offset + part * width, inside, CHANNELS)
-        own = _load_vector(bias + part * width, inside, CHANNELS)
-        factors = _load_weights(weight + part * (K + 1) * width, inside, width, K, CHANNELS)
-        matrix = (row_ptr, column, value, _most_entries(row_ptr, alive, first, last))
+            shift = load_vector(offset + part * width, inside, CHANNELS)
+        own = load_vector(bias + part * width, inside, CHANNELS)
+        factors = load_weights(weight + part * (K + 1) * width, inside, width, K, CHANNELS)
+        matrix = (row_ptr, column, value, most_entries(row_ptr, alive, first, last))
         anchors = (z, hops, hops + size, size)
-        _write_hops(
+        write_hops(
             matrix, anchors, shift, alive, first, last, inside, width, K, CHEBYSHEV, ROWS, CHANNELS
         )
 
@@ -278,16 +159,16 @@ if triton is not None:
         summed = tl.zeros((ROWS, CHANNELS), tl.float32)
         living = tl.zeros((ROWS,), tl.float32)
         for begin in range(first, last, ROWS):
-            row, exists, lives, place = _rows(begin, last, kept, width, ROWS, CHANNELS)
+            row, exists, lives, place = some_rows(begin, last, kept, width, ROWS, CHANNELS)
             mask = lives[:, None] & inside
-            hop = _load_hop(anchors, shift, place, mask, 0)
+            hop = load_hop(anchors, shift, place, mask, 0)
             before = hop
             total = own + hop * factors[0]
             for j in tl.static_range(1, K + 1):
                 if j < K:
-                    now = _load_hop(anchors, shift, place, mask, j)
+                    now = load_hop(anchors, shift, place, mask, j)
                 else:
-                    now = _gather(matrix, anchors, shift, row, lives, inside, width, K - 1)
+                    now = gather_hop(matrix, anchors, shift, row, lives, inside, width, K - 1)
                     if CHEBYSHEV and K > 1:
                         now = 2 * now - before
                 before = hop
@@ -371,7 +252,7 @@ if triton is not None:
         return grad * factor[:, None]
 
     @triton.jit
-    def _backward_kernel(
+    def _light_backward_kernel(
         row_ptr,
         column,
         value,
@@ -415,9 +296,9 @@ if triton is not None:
         inside = channel < width
         if program >= graphs:
             beyond = program - graphs
-            first, last = _padding_rows(beyond, end, graphs_a_slice, rows_a_slice, padding)
+            first, last = padding_rows(beyond, end, graphs_a_slice, rows_a_slice, padding)
             for begin in range(first, last, ROWS):
-                row, exists, lives, place = _rows(begin, last, None, width, ROWS, CHANNELS)
+                row, exists, lives, place = some_rows(begin, last, None, width, ROWS, CHANNELS)
                 zeros = tl.zeros((ROWS, CHANNELS), grad_z.dtype.element_ty)
                 tl.store(grad_z + place, zeros, mask=exists[:, None] & inside)
                 if score is not None:
@@ -431,15 +312,15 @@ if triton is not None:
         g = hops if K == 1 else grad_z
         anchors = (g, hops, hops + size, size)
 
-        highest = _load_vector(read + program * 2 * width, inside, CHANNELS)
-        sharing = _load_vector(ties + program * width, inside, CHANNELS)
-        of_maximum = _load_vector(grad_read + program * 2 * width, inside, CHANNELS)
+        highest = load_vector(read + program * 2 * width, inside, CHANNELS)
+        sharing = load_vector(ties + program * width, inside, CHANNELS)
+        of_maximum = load_vector(grad_read + program * 2 * width, inside, CHANNELS)
         of_maximum = of_maximum / tl.maximum(sharing, 1.0)
-        of_mean = _load_vector(grad_read + program * 2 * width + width, inside, CHANNELS)
+        of_mean = load_vector(grad_read + program * 2 * width + width, inside, CHANNELS)
         of_mean = of_mean / tl.maximum(tl.load(nodes + program), 1.0)
         of_read = (highest, of_maximum, of_mean)
         for begin in range(first, last, ROWS):
-            row, exists, lives, place = _rows(begin, last, kept, width, ROWS, CHANNELS)
+            row, exists, lives, place = some_rows(begin, last, kept, width, ROWS, CHANNELS)
             grad = _activation_gradient(
                 merged,
                 score,
@@ -455,30 +336,30 @@ if triton is not None:
                 NORMALIZE,
             )
             tl.store(g + place, grad.to(g.dtype.element_ty), mask=exists[:, None] & inside)
-        matrix = (row_ptr, column, value, _most_entries(row_ptr, alive, first, last))
+        matrix = (row_ptr, column, value, most_entries(row_ptr, alive, first, last))
         tl.debug_barrier()
-        _write_hops(
+        write_hops(
             matrix, anchors, none, alive, first, last, inside, width, K, CHEBYSHEV, ROWS, CHANNELS
         )
 
-        factors = _load_weights(weight + part * (K + 1) * width, inside, width, K, CHANNELS)
+        factors = load_weights(weight + part * (K + 1) * width, inside, width, K, CHANNELS)
         shift = none
         if offset is not None:
-            shift = _load_vector(offset + part * width, inside, CHANNELS)
+            shift = load_vector(offset + part * width, inside, CHANNELS)
         sums = (tl.zeros((ROWS, CHANNELS), tl.float32),) * (K + 3)
         for begin in range(first, last, ROWS):
-            row, exists, lives, place = _rows(begin, last, alive, width, ROWS, CHANNELS)
+            row, exists, lives, place = some_rows(begin, last, alive, width, ROWS, CHANNELS)
             mask = lives[:, None] & inside
             own = tl.load(z + place, mask=mask, other=0.0).to(tl.float32) + shift
-            hop = _load_hop(anchors, none, place, mask, 0)
+            hop = load_hop(anchors, none, place, mask, 0)
             before = hop
             total = hop * factors[0]
             sums = (sums[0] + hop, sums[1] + hop * own) + sums[2:]
             for j in tl.static_range(1, K + 1):
                 if j < K:
-                    now = _load_hop(anchors, none, place, mask, j)
+                    now = load_hop(anchors, none, place, mask, j)
                 else:
-                    now = _gather(matrix, anchors, none, row, lives, inside, width, K - 1)
+                    now = gather_hop(matrix, anchors, none, row, lives, inside, width, K - 1)
                     if CHEBYSHEV and K > 1:
                         now = 2 * now - before
                 before = hop
