@@ -186,8 +186,11 @@ def _computed(
         for part in parts:
             yield part, compute(part)
         return
+    import torch
+
     begun: deque[tuple[Part, Future[Any]]] = deque()
-    pool = ThreadPoolExecutor(at_once)
+    each = max(torch.get_num_threads() // at_once, 1)  # parts share the cores
+    pool = ThreadPoolExecutor(at_once, initializer=torch.set_num_threads, initargs=(each,))
     try:
         for part in parts:
             begun.append((part, pool.submit(compute, part)))
