@@ -5,7 +5,7 @@
 - :mod:`~lookhops.nn.kernels.layer`: activation and readout, for :mod:`lookhops.nn.activate` and
   :mod:`lookhops.nn.readout`;
 - :mod:`~lookhops.nn.kernels.light`: a whole light layer, for these and :mod:`lookhops.hops.merge`,
-  made of :mod:`~lookhops.nn.kernels.graph_hops`;
+  with :mod:`~lookhops.nn.kernels.light_gradient`, made of :mod:`~lookhops.nn.kernels.graph_hops`;
 - :mod:`~lookhops.nn.kernels.ranking`: which nodes and edges stay, for :mod:`lookhops.nn.ranking`;
 - :mod:`~lookhops.nn.kernels.matching`: which edges are taken, for
   :mod:`lookhops.nn.pool.matching`;

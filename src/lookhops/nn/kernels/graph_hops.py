@@ -136,3 +136,15 @@ if triton is not None:
                 into = hop_at(hops, j)
                 tl.store(into + place, now.to(into.dtype.element_ty), mask=exists[:, None] & inside)
             tl.debug_barrier()
+
+    @triton.jit
+    def scale_factors(found, score, row, lives, NORMALIZE: tl.constexpr):
+        """1 / |z'| of some rows, or one, and that times their scores."""
+        unit = tl.full(row.shape, 1.0, tl.float32)
+        if NORMALIZE:
+            norm = tl.sqrt(tl.sum(found * found, axis=1))
+            unit = 1.0 / tl.where(norm > 1e-12, norm, 1.0)
+        factor = unit
+        if score is not None:
+            factor = unit * tl.load(score + row, mask=lives, other=0.0).to(tl.float32)
+        return unit, factor
