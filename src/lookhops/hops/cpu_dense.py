@@ -1,0 +1,98 @@
+"""A dense layer on processors that PyTorch's own choice of a library does not know well.
+
+On the CPU PyTorch multiplies float32 with MKL, which takes AVX2 on AMD's processors even where they
+have AVX-512. oneDNN, which comes with PyTorch too, takes AVX-512 on any, and is twice as fast there.
+"""
+
+from __future__ import annotations
+
+import platform
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+#: Rows are padded to a multiple of this: oneDNN prepares for each number of rows, and remembers it.
+ROWS = 512
+#: Products of fewer numbers are over before oneDNN has begun.
+LEAST = 1 << 23
+
+
+def fits(x: Tensor, weight: Tensor) -> bool:
+    """Whether :func:`dense` is faster for these than PyTorch's ``linear``.
+
+    Args:
+        x: Shape :math:`(n, d)`.
+        weight: Shape :math:`(d', d)`.
+    """
+    if x.device.type != "cpu" or x.dim() != 2 or weight.dim() != 2:
+        return False
+    exact = x.dtype == weight.dtype == torch.float32
+    large = len(x) >= ROWS and x.numel() * len(weight) >= LEAST
+    if not (exact and large) or torch.compiler.is_compiling():
+        return False
+    rounded = torch.is_autocast_enabled("cpu") or torch.get_float32_matmul_precision() != "highest"
+    return x.is_contiguous() and not rounded and _is_faster()
+
+
+def dense(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    r""":math:`x W^\top + b`, differentiable.
+
+    Args:
+        x: Shape :math:`(n, d)`.
+        weight: Shape :math:`(d', d)`.
+        bias: Shape :math:`(d')`; none means zero.
+    """
+    return _Dense.apply(x, weight, bias) if torch.is_grad_enabled() else product(x, weight, bias)
+
+
+def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """:func:`dense` without a gradient, by oneDNN."""
+    count, more = len(x), -len(x) % ROWS
+    if more:
+        padded = x.new_empty(count + more, x.shape[1])
+        padded[:count] = x
+        padded[count:] = 0
+        x = padded
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")[:count]
+
+
+class _Dense(torch.autograd.Function):
+    """The gradient of the weights is left to MKL: over so many rows it rounds less."""
+
+    @staticmethod
+    def forward(ctx, x, weight, bias):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(x, weight)
+        return product(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        x, weight = ctx.saved_tensors
+        needs_x, needs_weight, needs_bias = ctx.needs_input_grad
+        grad_x = None
+        if needs_x:
+            second = torch.is_grad_enabled()  # a second derivative is wanted
+            grad_x = grad @ weight if second else product(grad.contiguous(), weight.mT)
+        return (
+            grad_x,
+            grad.mT @ x if needs_weight else None,
+            grad.sum(0) if needs_bias else None,
+        )
+
+
+@cache
+def _is_faster() -> bool:
+    """Whether oneDNN is here, and this is a processor with AVX-512 that is not Intel's."""
+    known = torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()
+    if not known or torch.backends.cpu.get_cpu_capability() != "AVX512":
+        return False
+    return hasattr(torch.ops.mkldnn, "_linear_pointwise") and "AuthenticAMD" in _processor()
+
+
+def _processor() -> str:
+    """What the system says about its processors."""
+    with suppress(OSError, UnicodeError):
+        return Path("/proc/cpuinfo").read_text()
+    return platform.processor()
