@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
+from lookhops.cli.shared.loading import load
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import grid, out, panel, print_json, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
@@ -49,6 +50,7 @@ def evaluate(
     where there are others too, the metrics are given of those alone as well. What is not chosen
     about reading is as it was for training, targets included.
     """
+    load(device, "lookhops.models.labelled", "lookhops.models.predictor")
     from lookhops.models.labelled import evaluate as evaluate_graphs
     from lookhops.models.predictor import Predictor
 

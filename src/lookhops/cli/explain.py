@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol
 
 import typer
 
+from lookhops.cli.shared.loading import load
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import print_json, print_line
 from lookhops.cli.shared.progress import progress_bar
@@ -91,10 +92,11 @@ def explain(
             most for each class, or for high and low values, as they stand in INPUT.
         pictures: Draw each graph (SVG).
     """
-    from lookhops.models.predictor import Predictor
-
     if output is None and not as_json:
         raise LookHopsError("Say where to write with -o FOLDER, or print with --json.")
+    load(device, "lookhops.models.predictor")
+    from lookhops.models.predictor import Predictor
+
     predictor = Predictor(model, device)
     graphs = reading.load_input(source, predictor.checkpoint.reading)
     if view is View.neighbourhoods:
