@@ -57,6 +57,24 @@ def stable_argsort(keys: Tensor) -> Tensor:
     return keys.argsort(stable=True)
 
 
+def argsort_hashes(keys: Tensor) -> Tensor:
+    """As :func:`stable_argsort`, of numbers that stand in no order at all, int64.
+
+    NumPy has vector instructions for a sort that is not stable. It puts equal keys side by side,
+    and their places are then sorted by another one.
+    """
+    if keys.device.type != "cpu" or torch.compiler.is_exporting():
+        return stable_argsort(keys)
+    order = np.argsort(keys.numpy())
+    bits = len(order).bit_length()
+    run = run_begins(keys[torch.from_numpy(order)]).numpy().cumsum()
+    packed = run << bits
+    packed |= order
+    packed.sort()
+    packed &= (1 << bits) - 1
+    return torch.from_numpy(packed)
+
+
 def running_sum(values: Tensor) -> Tensor:
     """As :func:`to_offsets`, of whole numbers that may wrap around."""
     if torch.compiler.is_exporting():

@@ -12,7 +12,14 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import elements_of, insertion, last_begin, run_begins, stable_argsort
+from lookhops.graphs.indexing import (
+    argsort_hashes,
+    elements_of,
+    insertion,
+    last_begin,
+    run_begins,
+    stable_argsort,
+)
 from lookhops.hashing import combine
 
 if TYPE_CHECKING:
@@ -38,7 +45,7 @@ def unary_codes(graphs: Graphs, identity: Tensor) -> Tensor:
     # Equal keys: the same identity in the same graph. Different hops have different identities.
     graph = graphs.batch.long().repeat_interleave(identity.shape[1])
     key = combine(flat, graph)
-    order = stable_argsort(key)
+    order = argsort_hashes(key)
     place = torch.arange(flat.numel(), device=flat.device)
     rank = torch.empty_like(flat)
     rank[order] = place - last_begin(run_begins(key[order]))
