@@ -7,6 +7,7 @@ RDKit does cannot be interrupted in any other way.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import signal
@@ -196,6 +197,7 @@ def _set_timer(seconds: float) -> None:
 def _prepare() -> None:
     """What a worker does first: Ctrl-C is for the command, which ends its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.set_threshold(1 << 17)  # thousands of atoms a second, and no circle of references
     if hasattr(signal, "SIGPROF"):
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
     with suppress(ImportError, ValueError, OSError):
