@@ -141,7 +141,8 @@ def test_masked_and_compacted_are_the_graph_of_the_kept_nodes(batch, seed):
         num_nodes=len(batch.x),
     )
     smaller = Batch(batch.x[node], kept, batch.batch[node], batch.num_graphs, weight)
-    compacted, masked = links.compacted(node, edge), links.masked(edge)
+    numbers = node.nonzero().flatten(), edge.nonzero().flatten()
+    compacted, masked = links.compacted(node, edge, *numbers), links.masked(edge)
     assert torch.equal(compacted.edge_index, kept)
     assert masked.num_edges == links.num_edges
     for kind, formula in (("chebyshev", dense_chebyshev), ("mixhop", dense_mixhop)):

@@ -307,9 +307,17 @@ class Adjacency:
                 masked.__dict__[name] = self.__dict__[name]
         return masked
 
-    def compacted(self, keep_node: Tensor, keep_edge: Tensor) -> Adjacency:
-        """The graph of the kept nodes, renumbered in their order, and the kept edges."""
-        node, edge = (keep.nonzero().flatten() for keep in (keep_node, keep_edge))
+    def compacted(
+        self, keep_node: Tensor, keep_edge: Tensor, node: Tensor, edge: Tensor
+    ) -> Adjacency:
+        """The graph of the kept nodes, renumbered in their order, and the kept edges.
+
+        Args:
+            keep_node: Which nodes are kept.
+            keep_edge: Which edges are.
+            node: Numbers of these nodes.
+            edge: Numbers of these edges.
+        """
         number = keep_node.cumsum(0, dtype=self.source.dtype) - 1
         before = torch.zeros(self.num_edges + 1, dtype=self.source.dtype, device=keep_edge.device)
         torch.cumsum(keep_edge, 0, dtype=before.dtype, out=before[1:])

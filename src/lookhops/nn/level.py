@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
+from lookhops.graphs.indexing import to_offsets
 from lookhops.hops import Adjacency
 from lookhops.hops.product import multiply, sum_into
 from lookhops.nn.edges import EdgeInputs
@@ -175,7 +176,7 @@ class Level:
         if masked:
             return replace(level, alive=by.node)
         if by.adjacency.num_nodes < self.adjacency.num_nodes:  # of the nodes that stay alone
-            return replace(level, **self._of_nodes(self.rows(by.node)))
+            return replace(level, **self._of_nodes(by.node, self.rows(by.node)))
         every = torch.ones_like(by.adjacency.source, dtype=torch.bool)
         return level.drop(by.node, every, masked)
 
@@ -184,21 +185,20 @@ class Level:
         if masked:
             adjacency = self.adjacency.masked(edge)
             return replace(self, adjacency=adjacency, alive=node, edge_alive=edge)
-        kept = self.rows(node)
+        kept, stay = self.rows(node), edge.nonzero().flatten()
         edge_from, edge_now = self.edge_from, self.edge_now
         if edge_now is not None:
             edge_now = self._edges_went(torch.where(edge, edge.cumsum(0) - 1, -1))
         elif self.edges is not None:
-            stay = edge.nonzero().flatten()
             edge_from = stay if edge_from is None else edge_from.index_select(0, stay)
         on_cpu = self.x.device.type == "cpu"
         return replace(
             self,
             x=_Rows.apply(self.x, node, kept) if on_cpu else self.x.index_select(0, kept),
-            adjacency=self.adjacency.compacted(node, edge),
+            adjacency=self.adjacency.compacted(node, edge, kept, stay),
             edge_from=edge_from,
             edge_now=edge_now,
-            **self._of_nodes(kept),
+            **self._of_nodes(node, kept),
         )
 
     def rows(self, node: Tensor) -> Tensor:
@@ -207,10 +207,19 @@ class Level:
             raise LookHopsError("Stacked members keep different nodes: pool them with masked=True.")
         return node.nonzero().flatten()  # index_select has the faster gradient
 
-    def _of_nodes(self, kept: Tensor) -> dict[str, Any]:
-        """What is known of these rows' nodes beside their features and edges."""
+    def _of_nodes(self, node: Tensor, kept: Tensor) -> dict[str, Any]:
+        """What is known of the nodes that stay, beside their features and edges.
+
+        Args:
+            node: Which nodes stay.
+            kept: Their rows.
+        """
         graph, place = (x.index_select(0, kept) for x in (self.graph, self.places))
-        return {"graph": graph, "segments": None, "place": place}
+        segments = self.segments
+        if segments is not None:
+            before = to_offsets(node.to(segments.dtype))
+            segments = before.index_select(0, segments.flatten()).view_as(segments)
+        return {"graph": graph, "segments": segments, "place": place}
 
     def _edges_went(self, number: Tensor) -> Tensor:
         """Where the edges with which the batch began are, given where those of this level went."""

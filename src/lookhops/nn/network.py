@@ -203,7 +203,9 @@ class GraphNetwork(nn.Module):
             )
         if isinstance(graphs, Graphs):
             adjacency = Adjacency.from_graphs(graphs, edge_weight)
-            level = Level(x, adjacency, graphs.batch.long(), len(graphs))
+            ends = graphs.node_ptr.long()
+            bounds = torch.stack((ends[:-1], ends[1:]))
+            level = Level(x, adjacency, graphs.batch.long(), len(graphs), segments=bounds)
             symmetric = graphs.is_symmetric if self.edge_channels else False
         else:
             batch = getattr(graphs, "batch", None)

@@ -24,8 +24,8 @@ from lookhops.training.threads import limited_threads
 Result = TypeVar("Result")
 #: Batches that are computed at a time on the CPU at most: Python itself keeps no more busy.
 MOST_THREADS = 4
-#: Numbers of a layer's features in a batch on the CPU at most, 3 MiB; graphs of a batch on a GPU.
-MOST_NUMBERS, GPU_GRAPHS = 3 << 18, 4096
+#: Numbers of a layer's features in a batch on the CPU at most, 4 MiB; graphs of a batch on a GPU.
+MOST_NUMBERS, GPU_GRAPHS = 1 << 20, 4096
 
 
 class Ensemble:
