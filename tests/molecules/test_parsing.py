@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from rdkit import Chem
+from rdkit import Chem, rdBase
 
 from lookhops.datasets import load
 from lookhops.molecules.features import AtomsAndBonds
-from lookhops.molecules.parsing import REFUSED, Parsed, Parsing, parse
+from lookhops.molecules.parsing import REFUSED, Parsed, Parsing, _molecule, parse
 
 #: Dative bonds, metals, aromatic and charged atoms, double bonds with a side, ring bonds.
 ODD = (
@@ -43,6 +43,45 @@ def test_rows_are_those_of_the_plain_questions():
         for rows, other, stereo in zip((atoms, bonds), want, (5, 3), strict=True):
             rows[:, stereo] = rows[:, stereo] != 0
             assert [tuple(row) for row in rows.tolist()] == other, smiles
+
+
+def told(molecule, smiles):
+    """What is known of a molecule, and its canonical SMILES."""
+    if molecule is None:
+        return None
+    found = AtomsAndBonds()
+    found.add(molecule, smiles)
+    return [rows.tolist() for rows in found.arrays()], Chem.MolToSmiles(molecule)
+
+
+def damaged(texts, count, seed=0):
+    """Texts with a character that was put in, or is another one."""
+    generator = np.random.default_rng(seed)
+    for text in generator.choice(texts, count):
+        place, put = generator.integers(len(text)), generator.choice([*"CNOcno()[]=#123.+-HP%@/"])
+        yield text[:place] + put + text[place + generator.integers(2) :]
+
+
+def test_molecules_are_those_that_rdkit_reads_by_default():
+    known = list(load("solubility").columns["smiles"])
+    more = (
+        "[2H]OC",
+        "[H]OC",
+        "[H+]",
+        "[CH4:1]",
+        "CC |$a;b$|",
+        "N(=O)=O",
+        "C1CC",
+        "c1ccc1",
+        "CN(C)(C)C",
+    )
+    refused = 0
+    with rdBase.BlockLogs():
+        for smiles in (*ODD, *more, *known, *damaged(known, 1500)):
+            want = told(Chem.MolFromSmiles(smiles), smiles)
+            assert told(_molecule(smiles), smiles) == want, smiles
+            refused += want is None
+    assert refused > 100
 
 
 def test_parts_join_as_if_they_were_parsed_together():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
@@ -16,6 +17,8 @@ from lookhops.molecules.sizes import why_too_large
 from lookhops.options import Reading
 
 REFUSED = "RDKit refuses it"
+#: What a SMILES has beside plain atoms and bonds: stereochemistry, hydrogen atoms, extensions.
+_MORE_THAN_ATOMS = re.compile(r"[@/\\|]|\[\d*H")
 
 
 @dataclass(frozen=True)
@@ -152,14 +155,30 @@ def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:
     if how.mol_blocks:
         molecule = Chem.MolFromMolBlock(structure)
         smiles = "" if molecule is None else Chem.MolToSmiles(molecule)
-    molecule = Chem.MolFromSmiles(smiles)
+    molecule = _molecule(smiles)
     if how.salts == "largest" and molecule is not None and "." in smiles:
         pieces = Chem.GetMolFrags(molecule, asMols=True)
         smiles = Chem.MolToSmiles(max(pieces, key=_size))
-        molecule = Chem.MolFromSmiles(smiles)
+        molecule = _molecule(smiles)
     if molecule is None or not molecule.GetNumAtoms():
         failure = _reason(structure, how.mol_blocks)
     return smiles, molecule, failure
+
+
+def _molecule(smiles: str) -> Any:
+    """The molecule of a SMILES; none where RDKit refuses it.
+
+    Where no stereochemistry is written, none is looked for, which takes RDKit a quarter of the
+    time; hydrogens that are atoms of their own are its to remove.
+    """
+    from rdkit import Chem
+
+    if _MORE_THAN_ATOMS.search(smiles):
+        return Chem.MolFromSmiles(smiles)
+    molecule = Chem.MolFromSmiles(smiles, sanitize=False)
+    if molecule is None or Chem.SanitizeMol(molecule, catchErrors=True):
+        return None
+    return molecule
 
 
 def _size(piece: Any) -> tuple[int, int, str]:
