@@ -9,6 +9,10 @@ passed as None, and needs no flag.
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
+from contextlib import suppress
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +23,31 @@ ROWS = 4  # rows a program takes
 A_WARP = 512  # elements that a warp takes
 MOST_CHANNELS = 1024  # a program holds a block of rows with all their channels in registers
 
+
+def _wanted() -> bool:
+    """Whether there is a use for kernels: they take a tenth of a second to load.
+
+    That is where NVIDIA's driver is, which is not asked for anything yet, and where somebody has
+    loaded Triton already or wants it to interpret kernels.
+    """
+    if "triton" in sys.modules or "TRITON_INTERPRET" in os.environ:
+        return True
+    try:
+        ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError:
+        return False
+    return True
+
+
 if TYPE_CHECKING:
     triton: Any
     tl: Any
 else:
-    try:
-        import triton
-        import triton.language as tl
-    except ImportError:  # no GPU build: PyTorch's own operators do the work
-        triton = tl = None
+    triton = tl = None
+    if _wanted():
+        with suppress(ImportError):  # no GPU build: PyTorch's own operators do the work
+            import triton
+            import triton.language as tl
 
 
 @cache
