@@ -99,4 +99,3 @@ def test_where_it_is_faster(monkeypatch, processor, capability, faster):
     monkeypatch.setattr(cpu_dense, "_processor", lambda: processor)
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     assert cpu_dense._is_faster.__wrapped__() is faster
-

@@ -203,7 +203,7 @@ def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
         rows = table.rows()
         next(rows)
         for line, row in rows:
-            if any(cell.strip() for cell in row):
+            if any(map(str.strip, row)):
                 table.check_length(line, row)
                 yield line, row
 

@@ -1,7 +1,7 @@
 """A dense layer on processors that PyTorch's own choice of a library does not know well.
 
 On the CPU PyTorch multiplies float32 with MKL, which takes AVX2 on AMD's processors even where they
-have AVX-512. oneDNN, which comes with PyTorch too, takes AVX-512 on any, and is twice as fast there.
+have AVX-512. oneDNN, which comes with PyTorch too, takes AVX-512 on any: twice as fast there.
 """
 
 from __future__ import annotations

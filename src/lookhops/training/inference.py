@@ -65,8 +65,9 @@ class Ensemble:
             return [torch.zeros(0, first.out_channels) for _ in self.networks]
         if whole.graphs.device.type == "cuda" and stackable(first):
             return list(self.stack.outputs(whole).cpu().unbind(0))
-        inputs, every = self._inputs(whole), torch.arange(len(whole.graphs))
-        told = {id(own): own.gather_whole.one(every.to(whole.graphs.device)) for own in inputs}
+        number = torch.arange(len(whole.graphs), device=whole.graphs.device)
+        inputs = self._inputs(whole)
+        told = {id(own): own.gather_whole.every(number) for own in inputs}
         totals = self._readouts(whole, self.networks, inputs)
         networks = zip(self.networks, totals, inputs, strict=True)
         return [network.answer(total, told[id(own)]).cpu() for network, total, own in networks]

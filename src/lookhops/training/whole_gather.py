@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from lookhops.encoding.whole import WholeColumns
+from lookhops.graphs.indexing import segment_of
 from lookhops.nn.whole import WholeInputs
 
 
@@ -44,6 +45,19 @@ class WholeGatherer:
         made = self(index[None], room)
         totals = None if made.totals is None else made.totals[0]
         return replace(made, number=made.number[0], totals=totals)
+
+    def every(self, number: Tensor) -> WholeInputs:
+        """:meth:`one` of all graphs in their order, of which nothing has to be gathered.
+
+        Args:
+            number: Their numbers.
+        """
+        totals = None if self.totals is None else self.totals[0]
+        if self.indices is None or self.offsets is None:
+            return WholeInputs(number, totals)
+        place = torch.arange(self.indices.numel(), device=self.indices.device)
+        row = segment_of(self.offsets, self.indices.numel())
+        return WholeInputs(number, totals, self.indices, self.offsets, row, place)
 
     def __call__(self, index: Tensor, room: int) -> WholeInputs:
         """What is told of the graphs at ``index``, shape (members, size), -1 for no graph.
