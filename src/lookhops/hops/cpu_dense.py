@@ -27,11 +27,11 @@ def fits(x: Tensor, weight: Tensor) -> bool:
         x: Shape :math:`(n, d)`.
         weight: Shape :math:`(d', d)`.
     """
-    if x.device.type != "cpu" or x.dim() != 2 or weight.dim() != 2:
+    plain = x.device.type == "cpu" and x.dim() == weight.dim() == 2
+    if not plain or torch.compiler.is_compiling():  # which would fix the number of rows
         return False
     exact = x.dtype == weight.dtype == torch.float32
-    large = len(x) >= ROWS and x.numel() * len(weight) >= LEAST
-    if not (exact and large) or torch.compiler.is_compiling():
+    if not exact or len(x) < ROWS or x.numel() * len(weight) < LEAST:
         return False
     rounded = torch.is_autocast_enabled("cpu") or torch.get_float32_matmul_precision() != "highest"
     return x.is_contiguous() and not rounded and _is_faster()
