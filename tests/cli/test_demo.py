@@ -8,8 +8,8 @@ from lookhops import cores
 from lookhops.cli import demo
 from lookhops.cli.demo import MOLECULES
 from lookhops.datasets import load
-from lookhops.experiments import processes
 from lookhops.models.checkpoint import load_model
+from lookhops.training import processes
 
 
 class Here:

@@ -1,14 +1,13 @@
 """Runs side by side in processes of their own: the same runs, whatever becomes of one process."""
 
-import os
 from dataclasses import replace
 
 import pytest
 
 from lookhops.errors import LookHopsError
 from lookhops.experiments import runners
-from lookhops.experiments.processes import Processes
-from lookhops.experiments.train_cell import train_records
+from lookhops.experiments.train_cell import train_records, train_with_plugins
+from lookhops.training.processes import Processes
 
 
 @pytest.fixture(scope="module")
@@ -17,34 +16,33 @@ def pool():
         yield pool
 
 
+def submit(pool, graphs, cell, seeds):
+    return pool.call(train_with_plugins, graphs, {}, cell, seeds, "cpu")
+
+
 def figures(record):
     timed = ("seconds", "seconds_per_epoch", "peak_memory")
     return {name: value for name, value in record.metrics.items() if name not in timed}
 
 
 def test_the_records_are_those_of_this_process(pool, graphs, cells):
-    begun = [(cell, seed, pool.submit(graphs, cell, [seed])) for cell in cells for seed in (1, 2)]
+    begun = [(cell, seed, submit(pool, graphs, cell, [seed])) for cell in cells for seed in (1, 2)]
     for cell, seed, task in begun:
         [theirs], [ours] = task.result(), train_records(graphs, cell, [seed], "cpu")
         assert theirs.seed == seed
         assert figures(theirs) == figures(ours)
 
 
-def test_any_function_is_called_there(pool, graphs):
-    assert pool.call(len, graphs).result() == len(graphs)
-    assert pool.call(getattr, graphs, "name").result() == graphs.name
-
-
 def test_a_sentence_comes_back_and_a_dead_process_costs_one_run(pool, graphs, cells):
     bad = replace(cells[0], architecture=replace(cells[0].architecture, conv="nowhere"))
     with pytest.raises(LookHopsError, match="nowhere"):
-        pool.submit(graphs, bad, [1]).result()
+        submit(pool, graphs, bad, [1]).result()
     process = pool._idle[-1]
     process.process.kill()
     process.process.join()
     with pytest.raises(LookHopsError, match="ended: was it killed"):
-        pool.submit(graphs, cells[0], [1]).result()
-    assert pool.submit(graphs, cells[0], [1]).result()[0].seed == 1
+        submit(pool, graphs, cells[0], [1]).result()
+    assert submit(pool, graphs, cells[0], [1]).result()[0].seed == 1
 
 
 def test_a_plan_goes_to_processes_where_that_pays(pool, run, cells, monkeypatch):
@@ -58,15 +56,6 @@ def test_a_plan_goes_to_processes_where_that_pays(pool, run, cells, monkeypatch)
 
 
 def test_a_short_plan_stays_here(run, cells, monkeypatch):
-    monkeypatch.setattr(Processes, "submit", lambda *rest: pytest.fail("trained elsewhere"))
+    monkeypatch.setattr(Processes, "call", lambda *rest: pytest.fail("trained elsewhere"))
     outcome, _, _ = run(cells, processes=2)
     assert outcome.trained == 6
-
-
-def test_processes_find_what_is_added_to_their_environment(graphs):
-    with Processes(1, environment={"LOOKHOPS_TEST": "there"}) as pool:
-        assert pool.call(_environment, graphs, "LOOKHOPS_TEST").result() == "there"
-
-
-def _environment(graphs, name):
-    return os.environ.get(name)

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
 from lookhops.tasks import task_of
-from lookhops.training import Protocol
+from lookhops.training import Protocol, trainer
 from lookhops.training.eager import EagerEngine
 from lookhops.training.randomness import FINAL, member_seed
 from lookhops.training.threads import limited_threads, threads_of
@@ -66,6 +67,49 @@ def whole(tasks, tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("whole")
     train_into(folder, tasks, SMALL, PROTOCOL, device="cpu")
     return folder
+
+
+@pytest.fixture
+def helped(monkeypatch):
+    """Other processes train whatever waits, from the first epoch on."""
+    monkeypatch.setattr(trainer, "WORTH", 0.0)
+
+
+def test_other_processes_train_the_same(helped, tasks, tmp_path):
+    protocol = replace(PROTOCOL, members=2, max_epochs=3)
+    train_into(tmp_path / "alone", tasks, SMALL, protocol, device="cpu", final=True)
+    ids, seen = set(), []
+
+    def note(progress):
+        ids.add(threading.get_ident())
+        seen.append(progress.runs[0].key)
+
+    options = {"processes": 3, "on_epoch": note, "save_every": 0.0, "final": True}
+    train_into(tmp_path / "helped", tasks, SMALL, protocol, device="cpu", **options)
+    assert len(ids) > 1
+    assert sorted(seen) == sorted(3 * ["11", "11-1", "22", "22-1"] + seen[12:])
+    assert {key.partition("-")[0] for key in seen[12:]} == {"final"}
+    same_models(tmp_path / "alone", tmp_path / "helped")
+
+
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, Halt])
+def test_stopped_beside_other_processes_it_goes_on(helped, tasks, tmp_path, stop):
+    protocol = replace(PROTOCOL, seeds=(11, 22, 33))
+    train_into(tmp_path / "alone", tasks, SMALL, protocol, device="cpu")
+    seen = []
+
+    def halt(progress):
+        seen.append(progress.runs[0].key)
+        if len(seen) >= 5 and len(set(seen)) > 1:
+            raise stop
+
+    options = {"device": "cpu", "processes": 2, "save_every": 0.0}
+    with pytest.raises(stop):
+        train_into(tmp_path / "left", tasks, SMALL, protocol, on_epoch=halt, **options)
+    kept = {path.stem for path in (tmp_path / "left" / "resume").glob("*.safetensors")}
+    assert kept == set(seen)
+    train_into(tmp_path / "left", tasks, SMALL, protocol, resume=True, **options)
+    same(tmp_path / "alone", tmp_path / "left", tasks)
 
 
 def test_members_are_kept_averaged_and_resumed(tasks, whole, tmp_path):

@@ -180,7 +180,7 @@ class Training:
 def _train(trainings: Sequence[tuple[Training, Graphs]]) -> list[dict[str, Any]]:
     """Train models, side by side on the cores of a CPU; what their ``config.json`` hold."""
     from lookhops.cores import usable_cores
-    from lookhops.experiments.processes import Processes
+    from lookhops.training.processes import Processes
     from lookhops.training.setting import choose_device
 
     cores = usable_cores() if choose_device("auto").type == "cpu" else 1

@@ -49,6 +49,8 @@ class TrainingRun:
         threshold: Two classes: the probability from which the second is answered, such as 0.3, or
             chosen on the validation part for the highest ``f1``, or for ``youden``, the recall of
             both classes. By default the likelier class is answered.
+        processes: How many networks (of seeds, folds, members) are trained at a time on a CPU, each
+            in a process of its own; by default one on each core. The numbers are the same.
         workers: Processes of a Ray cluster that train together, each on its share of every batch;
             by default this one alone.
         address: workers: the cluster (``auto``, HOST:PORT); by default one on this machine.
@@ -61,6 +63,7 @@ class TrainingRun:
     tensorboard: Path | None = None
     final: bool = False
     threshold: str | None = None
+    processes: int | None = option(None, least=1)
     workers: int = option(1, least=1)
     address: str | None = None
 

@@ -17,12 +17,13 @@ from lookhops.errors import LookHopsError
 from lookhops.experiments.gpu_sharing import shared_gpu
 from lookhops.experiments.keys import RunKey
 from lookhops.experiments.plan import Cell
-from lookhops.experiments.processes import Processes
 from lookhops.experiments.store import Store
-from lookhops.experiments.train_cell import check_graphs, train_records
+from lookhops.experiments.train_cell import check_graphs, train_records, train_with_plugins
 from lookhops.graphs import Graphs
 from lookhops.models.records import RunRecord
+from lookhops.nn.plugins import sources
 from lookhops.options import Classical
+from lookhops.training.processes import Processes
 from lookhops.training.setting import choose_device
 from lookhops.training.threads import threads_of
 from lookhops.words import counted
@@ -256,7 +257,8 @@ class _Local:
         elsewhere = self.slots() > 1 and (not self.worth or _takes_one_thread(graphs, cell))
         self.left -= len(seeds)
         if elsewhere:
-            return self.pool.submit(graphs, cell, seeds)
+            own = sources(), cell, seeds, self.pool.device
+            return self.pool.call(train_with_plugins, graphs, *own)
         done, start = Future[list[RunRecord]](), time.perf_counter()
         try:
             done.set_result(train_records(graphs, cell, seeds, self.device))

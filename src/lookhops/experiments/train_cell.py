@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import torch
 
@@ -19,7 +18,7 @@ from lookhops.experiments.keys import Model
 from lookhops.experiments.plan import Cell
 from lookhops.graphs import Graphs
 from lookhops.models.records import RunRecord, record_run
-from lookhops.nn.plugins import load_plugin
+from lookhops.nn.plugins import running
 from lookhops.nn.registry import find
 from lookhops.options import Classical
 from lookhops.tasks import task_of
@@ -65,11 +64,7 @@ def train_with_plugins(
         graphs, cell, seeds, device: As for :func:`train_records`.
         plugins: The files that register them: name and text.
     """
-    with TemporaryDirectory() as folder:
-        for name, source in plugins.items():
-            path = Path(folder) / name
-            path.write_text(source, "utf-8")
-            load_plugin(path)
+    with running(plugins):
         return train_records(graphs, cell, seeds, device)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -10,6 +11,7 @@ from typing import Any
 
 import torch
 
+from lookhops.cores import usable_cores
 from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.encoding import Encoding
 from lookhops.errors import LookHopsError
@@ -21,6 +23,7 @@ from lookhops.models.settings import difference, settings_of
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import Protocol
 from lookhops.tasks import task_of
+from lookhops.training.processes import Processes
 from lookhops.training.runs import NotFinite, Progress, Run
 from lookhops.training.setting import choose_device, draw_splits
 from lookhops.training.trainer import train, train_on_all
@@ -44,6 +47,7 @@ def train_into(
     provenance: Provenance = UNKNOWN,
     final: bool = False,
     workers: Workers = ALONE,
+    processes: int | None = 1,
 ) -> dict[str, Any]:
     """Train as :func:`~lookhops.training.train` does, and keep the models in a folder.
 
@@ -63,6 +67,9 @@ def train_into(
             epochs: that model answers, and the metrics are those of the others.
         workers: The processes that make this call together, each for its share of every batch; the
             first of them writes.
+        processes: How many networks are trained at a time on a CPU, with the same numbers; none
+            means one on each core. By default one, in this process: others need a script whose code
+            stands under ``if __name__ == "__main__"``.
 
     Returns:
         What ``config.json`` holds: settings, metrics and all.
@@ -80,7 +87,9 @@ def train_into(
     if (config := workers.from_first(lambda: state.prepare(resume, overwrite))) is not None:
         return config
     options = {"task": task, "device": chosen, **_of_workers(state, on_epoch, workers)}
-    trained = _train(graphs, architecture, plan, final, stacked, options)
+    with _helpers(chosen, processes) as helpers:
+        options["helpers"] = helpers
+        trained = _train(graphs, architecture, plan, final, stacked, options)
     save = partial(save_model, folder, trained, settings, graphs, task, chosen, provenance)
     config = workers.from_first(save)
     workers.from_first(state.clear)
@@ -107,6 +116,14 @@ def _train(
         return Trained(runs, train_on_all(graphs, architecture, plan.protocol, epochs, **options))
     except NotFinite as error:
         return Trained(runs or error.runs, stopped=error)
+
+
+def _helpers(
+    device: torch.device, processes: int | None
+) -> AbstractContextManager[Processes | None]:
+    """The processes that train beside this one, where there are to be any."""
+    count = usable_cores() if processes is None else processes
+    return Processes(count - 1) if count > 1 and device.type == "cpu" else nullcontext()
 
 
 def _check_same(settings: Mapping[str, Any], workers: Workers) -> None:

@@ -91,8 +91,7 @@ class ResumeState:
         except BaseException:
             self.save(progress)
             raise
-        protocol = progress.engine.protocol
-        self.save(progress, now=all(run.done(protocol) for run in progress.runs))
+        self.save(progress, now=all(run.done(progress.protocol) for run in progress.runs))
 
     def save(self, progress: Progress, now: bool = True) -> None:
         """Write the state of a stack; with ``now`` false only if the last write was long ago."""

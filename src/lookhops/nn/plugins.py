@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import sys
 import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from lookhops.errors import LookHopsError
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
@@ -21,6 +24,20 @@ LOADED: dict[Path, str] = {}
 def sources() -> dict[str, str]:
     """The files that were run, by name: what another process has to be given."""
     return {path.name: source for path, source in LOADED.items()}
+
+
+@contextmanager
+def running(plugins: Mapping[str, str]) -> Iterator[None]:
+    """Run what :func:`sources` gave, in a process that has the user's layers from there alone.
+
+    In the block the files are there: layers may look into their own source.
+    """
+    with TemporaryDirectory() as folder:
+        for name, source in plugins.items():
+            path = Path(folder) / name
+            path.write_text(source, "utf-8")
+            load_plugin(path)
+        yield
 
 
 def load_plugin(path: Path | str) -> None:

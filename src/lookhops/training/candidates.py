@@ -16,12 +16,12 @@ from lookhops.options import Architecture, Protocol
 from lookhops.tasks import Task
 from lookhops.training.batches import number_of_batches
 from lookhops.training.eager import EagerEngine
+from lookhops.training.fitting import fit
 from lookhops.training.memory import in_halves
 from lookhops.training.randomness import seeded_model
 from lookhops.training.rates import Rates
 from lookhops.training.runs import Progress, Run
 from lookhops.training.stacked import StackedEngine, stackable
-from lookhops.training.trainer import fit
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,7 @@ from lookhops.encoding.learnt import Learnt
 from lookhops.errors import LookHopsError
 from lookhops.options import Protocol
 from lookhops.tasks import Task
-from lookhops.training.engine import Engine
 from lookhops.training.randomness import FINAL
-from lookhops.training.unseen import Unseen
 
 
 @dataclass
@@ -101,15 +99,17 @@ class NotFinite(LookHopsError):
 
 @dataclass(frozen=True)
 class Progress:
-    """What a trainer reports after each epoch."""
+    """What a trainer reports after each epoch.
+
+    Args:
+        runs: The runs of a stack.
+        protocol: Says when they are done.
+        state: Gives all that a later training needs to go on from here, but the runs.
+    """
 
     runs: list[Run]
-    engine: Engine
-    unseen: Unseen | None = None
-
-    def state(self) -> dict[str, Tensor]:
-        """All that a later training needs to go on from here, but the runs."""
-        return {**self.engine.state(), **({} if self.unseen is None else self.unseen.state())}
+    protocol: Protocol
+    state: Callable[[], dict[str, Tensor]]
 
 
 def by_split(runs: Sequence[Run], task: Task) -> list[Run]:

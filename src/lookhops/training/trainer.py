@@ -2,30 +2,36 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from math import isfinite
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from threading import Lock
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
+from lookhops.nn.plugins import running, sources
 from lookhops.options import Protocol
 from lookhops.tasks import Task, task_of
 from lookhops.training.batches import number_of_batches
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import Engine
+from lookhops.training.fitting import train_stack
 from lookhops.training.memory import in_halves
+from lookhops.training.processes import Ask, Processes, Tell
 from lookhops.training.randomness import FINAL, member_seed, seeded_model
 from lookhops.training.runs import NotFinite, Progress, Resume, Run, by_split
 from lookhops.training.setting import choose_device, draw_splits
+from lookhops.training.side_by_side import WORTH, Ended, SideBySide, heard, told
 from lookhops.training.stacked import StackedEngine, stackable
 from lookhops.training.threads import limited_threads, threads_of
-from lookhops.training.unseen import Unseen
 from lookhops.training.workers import ALONE, Workers
 
 
@@ -41,6 +47,7 @@ def train(
     resume: Resume | None = None,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
     workers: Workers = ALONE,
+    helpers: Processes | None = None,
 ) -> list[Run]:
     """Train one model for each seed of the protocol, of one network or several; test it once.
 
@@ -56,6 +63,8 @@ def train(
         resume: Gives, for the runs of a stack, what an earlier :class:`Progress` held of it.
         on_epoch: Called after each epoch.
         workers: The processes that make this call together, each for its share of every batch.
+        helpers: Other processes that train some of the networks meanwhile, on the CPU: the numbers
+            are the same.
     """
     architecture = architecture or Architecture()
     protocol = protocol or Protocol()
@@ -68,10 +77,9 @@ def train(
         for seed, part in parts.items()
         for member in range(protocol.members)
     ]
-    stacks = _stacks(graphs, task, begun, architecture, protocol, chosen, stacked, workers)
-    with limited_threads(threads_of(graphs, architecture, protocol)):
-        runs = _train_all(*stacks, task, protocol, resume, on_epoch)
-    return sorted(runs, key=lambda run: protocol.seeds.index(run.seed))
+    given = resume, on_epoch, workers, helpers
+    own = _Training(graphs, task, architecture, protocol, chosen, stacked, *given)
+    return sorted(own.of(begun), key=lambda run: protocol.seeds.index(run.seed))
 
 
 def train_on_all(
@@ -85,11 +93,12 @@ def train_on_all(
     resume: Resume | None = None,
     on_epoch: Callable[[Progress], None] = lambda progress: None,
     workers: Workers = ALONE,
+    helpers: Processes | None = None,
 ) -> Run:
     """Train on all graphs that have a target, for so many epochs: nothing is left to test on.
 
     Args:
-        graphs, architecture, protocol, task, device, resume, on_epoch, workers: As for
+        graphs, architecture, protocol, task, device, resume, on_epoch, workers, helpers: As for
             :func:`train`; of the protocol, neither seeds nor splits.
         epochs: How many.
     """
@@ -97,176 +106,135 @@ def train_on_all(
     everything = Split(task.known(task.targets(graphs).cpu()).nonzero().flatten(), none, none)
     chosen, fixed = choose_device(device), replace(protocol, max_epochs=epochs, patience=epochs)
     begun = [Run(FINAL, everything, member=member) for member in range(protocol.members)]
-    together = chosen.type == "cuda"
-    stacks = _stacks(graphs, task, begun, architecture, fixed, chosen, together, workers)
-    with limited_threads(threads_of(graphs, architecture, protocol)):
-        [run] = _train_all(*stacks, task, fixed, resume, on_epoch)
+    given = resume, on_epoch, workers, helpers
+    stacked = chosen.type == "cuda"
+    [run] = _Training(graphs, task, architecture, fixed, chosen, stacked, *given).of(begun)
     return run
+
+
+@dataclass(frozen=True)
+class _Training:
+    """How some runs are trained; the fields are arguments of :func:`train`."""
+
+    graphs: Graphs
+    task: Task
+    architecture: Architecture
+    protocol: Protocol
+    device: torch.device
+    stacked: bool
+    resume: Resume | None
+    on_epoch: Callable[[Progress], None]
+    workers: Workers
+    helpers: Processes | None
+
+    def of(self, begun: Sequence[Run]) -> list[Run]:
+        """Train these runs, and test them once; one run for each split.
+
+        A stack that does not fit the GPU's memory is trained in halves, one after the other.
+        """
+        threads, lock = threads_of(self.graphs, self.architecture, self.protocol), Lock()
+        # Where a training takes several cores, others would not be the same to the last bit.
+        helpers = self.helpers if threads == 1 and self.workers.alone else None
+        begin = None if helpers is None else partial(self._begin, helpers, lock)
+        started = helpers is not None and helpers.are_started
+        make, stacks = self._stacks(begun)
+        all_of_them = SideBySide(stacks, begin, worth=0.0 if started else WORTH)
+
+        def on_epoch(progress: Progress) -> None:
+            with lock:
+                self.on_epoch(progress)
+            all_of_them.after_epoch(progress)
+
+        def attempt(stack: Sequence[Run]) -> list[Run]:
+            fresh = [replace(run, history=[], predictions={}) for run in stack]
+            rest = fresh, self.protocol, self.resume, on_epoch
+            return train_stack(make(fresh), self.task, *rest)
+
+        try:
+            with limited_threads(threads):
+                all_of_them.train(lambda stack: [*chain(*in_halves(attempt, stack))])
+        except NotFinite as error:
+            error.runs = by_split(all_of_them.finished + error.runs, self.task)
+            raise
+        return by_split(all_of_them.finished, self.task)
+
+    def _begin(self, helpers: Processes, lock: Lock, stack: list[Run]) -> Future[Ended]:
+        """Begin to train a stack in another process."""
+
+        def listen(said: Any, ask: Ask) -> None:
+            progress = Progress(heard(stack, said), self.protocol, partial(ask, "state"))
+            with lock:
+                self.on_epoch(progress)
+
+        earlier = self.resume(stack) if self.resume else None
+        own = self.task, self.architecture, self.protocol, stack, earlier
+        return helpers.call(_train_here, self.graphs, sources(), *own, listen=listen)
+
+    def _stacks(self, runs: Sequence[Run]) -> tuple[MakeEngine, list[list[Run]]]:
+        """What makes an engine, and the runs that are trained together: all that can be stacked."""
+        graphs, protocol = self.graphs, self.protocol
+        encoding = Encoding.fit(graphs, self.architecture.reads_edges)
+        shape = encoding.width, self.task.out_channels
+        probe = seeded_model(0, *shape, self.architecture, **encoding.sizes)
+        together = self.stacked and stackable(probe)
+        stacks: dict[Any, list[Run]] = {}
+        nodes = graphs.nodes_per_graph.cpu()
+        for run in runs:  # networks of a stack take equally many steps
+            steps = number_of_batches(run.split.train, nodes, protocol)
+            stacks.setdefault(steps if together else run.key, []).append(run)
+        make = StackedEngine if together else EagerEngine
+        rest = self.architecture, protocol, self.device
+        return partial(_engine, make, graphs, self.task, *rest, self.workers), [*stacks.values()]
 
 
 #: Makes the engine that trains these runs together.
 MakeEngine = Callable[[Sequence[Run]], Engine]
 
 
-def _train_all(
-    make: MakeEngine,
-    stacks: Iterable[list[Run]],
-    task: Task,
-    protocol: Protocol,
-    resume: Resume | None,
-    on_epoch: Callable[[Progress], None],
-) -> list[Run]:
-    """Train the runs of each stack and test them once; one run for each split.
-
-    A stack that does not fit the GPU's memory is trained in halves, one after the other.
-    """
-
-    def attempt(begun: Sequence[Run]) -> list[Run]:
-        fresh = [replace(run, history=[], predictions={}) for run in begun]
-        return _train_stack(make(fresh), task, fresh, protocol, resume, on_epoch)
-
-    finished: list[Run] = []
-    try:
-        for stack in stacks:
-            for runs in in_halves(attempt, stack):
-                finished += runs
-    except NotFinite as error:
-        error.runs = by_split(finished + error.runs, task)
-        raise
-    return by_split(finished, task)
-
-
-def _train_stack(
-    engine: Engine,
-    task: Task,
-    runs: list[Run],
-    protocol: Protocol,
-    resume: Resume | None,
-    on_epoch: Callable[[Progress], None],
-) -> list[Run]:
-    """Train the runs of an engine and test them once."""
-    unseen = None if runs[0].seed == FINAL else _unseen(engine, task)
-    earlier = resume(runs) if resume else None
-    if earlier is not None:
-        runs, state = earlier
-        engine.restore(state)
-        if unseen is not None:
-            unseen.restore(state)
-    fit(engine, task, runs, protocol, on_epoch, unseen=unseen)
-    _take_weights(engine, runs)
-    for run in runs:
-        run.together = len(runs)
-    if unseen is not None:
-        found = {part: engine.predict(part) for part in ("val", "test")}
-        found["unseen"] = unseen.each() or found["val"]
-        for part, outputs in found.items():
-            for run, output in zip(runs, outputs, strict=True):
-                run.predictions[part] = task.in_units(output, run.fitted)
-    return runs
-
-
-def _unseen(engine: Engine, task: Task) -> Unseen:
-    """What is kept of the validation graphs of an engine's members while they are trained."""
-    target = engine.target.cpu()
-    return Unseen(task, [target[split.val] for split in engine.splits], engine.fitted_each)
-
-
-def fit(
-    engine: Engine,
-    task: Task,
-    runs: list[Run],
-    protocol: Protocol,
-    on_epoch: Callable[[Progress], None],
-    *,
-    unseen: Unseen | None = None,
-    go_on: bool = False,
-) -> None:
-    """Epoch after epoch until every run of the stack has stopped.
-
-    Networks that are trained on all graphs have nothing to stop by: their last weights are kept.
-
-    Args:
-        engine, task, runs, protocol, on_epoch: As for :func:`train`.
-        unseen: Takes note of what validation graphs are answered in each epoch.
-        go_on: Whether the others go on where the loss of a run is not a number: it has failed.
-            Else that is an error.
-    """
-    final = runs[0].seed == FINAL
-    while not all(run.done(protocol) for run in runs):
-        start = time.perf_counter()
-        epoch = max(len(run.history) for run in runs) + 1
-        train_loss = engine.epoch(epoch).tolist()
-        validated = None if final else engine.validate()
-        seconds = time.perf_counter() - start
-        going = [i for i, run in enumerate(runs) if not run.done(protocol)]
-        rows = [{"epoch": epoch, "train_loss": loss} for loss in train_loss]
-        if validated is not None:
-            for row, loss, score in zip(rows, *(v.tolist() for v in validated), strict=True):
-                row |= {"val_loss": loss, f"val_{task.watched.name}": score}
-        watched = [row.get("val_loss", -epoch) for row in rows]  # without one, later is better
-        for i in going:
-            if not isfinite(train_loss[i]) or not isfinite(watched[i]):
-                if not go_on:
-                    raise _not_finite(engine, runs, runs[i], epoch)
-                runs[i].failed = True
-        going = [i for i in going if not runs[i].failed]
-        better = [i in going and watched[i] < run.best_loss for i, run in enumerate(runs)]
-        engine.remember(torch.tensor(better))
-        if unseen is not None:
-            unseen.see(engine.validated(), torch.tensor([i in going for i in range(len(runs))]))
-        for i in going:
-            runs[i].history.append({**rows[i], "seconds": seconds / len(going)})
-            if better[i]:
-                runs[i].best_epoch, runs[i].best_loss = epoch, watched[i]
-        engine.retire(torch.tensor([run.done(protocol) for run in runs]))
-        on_epoch(Progress(runs, engine, unseen))
-
-
-def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> NotFinite:
-    """The end of a training whose loss stopped being a number; every run gets what was kept."""
-    _take_weights(engine, runs)
-    kept = f"; the weights of epoch {failed.best_epoch} are kept" if failed.best_epoch else ""
-    of = "the training on all graphs" if failed.seed == FINAL else f"seed {failed.seed}"
-    which = f"{of}, member {failed.member}," if failed.member else of
-    return NotFinite(
-        f"The loss of {which} was not a finite number in epoch {epoch}{kept}. "
-        "A lower learning rate may help.",
-        runs,
-    )
-
-
-def _take_weights(engine: Engine, runs: list[Run]) -> None:
-    """Give every run what was kept of its network."""
-    for i, (run, weights) in enumerate(zip(runs, engine.weights(), strict=True)):
-        run.weights, run.learnt, fitted = weights, engine.learnt[i], engine.fitted_each[i]
-        run.fitted = None if fitted is None else fitted.cpu()
-
-
-def _stacks(
+def _engine(
+    make: type[Engine],
     graphs: Graphs,
     task: Task,
-    runs: Sequence[Run],
     architecture: Architecture,
     protocol: Protocol,
     device: torch.device,
-    stacked: bool,
     workers: Workers,
-) -> tuple[MakeEngine, list[list[Run]]]:
-    """The runs that are trained together, all that can be stacked; and what makes their engine."""
-    encoding = Encoding.fit(graphs, architecture.reads_edges)
-    probe = seeded_model(0, encoding.width, task.out_channels, architecture, **encoding.sizes)
-    together = stacked and stackable(probe)
-    stacks: dict[Any, list[Run]] = {}
-    nodes = graphs.nodes_per_graph.cpu()
-    for run in runs:  # networks of a stack take equally many steps
-        steps = number_of_batches(run.split.train, nodes, protocol)
-        stacks.setdefault(steps if together else run.key, []).append(run)
+    runs: Sequence[Run],
+) -> Engine:
+    """The engine that trains these runs together."""
+    splits = [run.split for run in runs]
+    seeds = [member_seed(run.seed, run.member) for run in runs]
+    return make(graphs, task, splits, seeds, architecture, protocol, device, workers=workers)
 
-    def make(own: Sequence[Run]) -> Engine:
-        engine = StackedEngine if together else EagerEngine
-        splits = [run.split for run in own]
-        seeds = [member_seed(run.seed, run.member) for run in own]
-        options = architecture, protocol, device
-        return engine(graphs, task, splits, seeds, *options, workers=workers)
 
-    return make, list(stacks.values())
+def _train_here(
+    graphs: Graphs,
+    plugins: Mapping[str, str],
+    task: Task,
+    architecture: Architecture,
+    protocol: Protocol,
+    runs: list[Run],
+    earlier: tuple[list[Run], dict[str, Tensor]] | None,
+    tell: Tell,
+) -> Ended:
+    """Train runs on the CPU of a process that others ask for help.
+
+    Args:
+        graphs, task, architecture, protocol: As for :func:`train`.
+        plugins: The user's layers, as :func:`~lookhops.nn.plugins.sources` gives them.
+        runs: What is trained together.
+        earlier: Where to go on from.
+        tell: Is told of each epoch, and may ask for the state after it.
+    """
+    with running(plugins):
+        rest = architecture, protocol, torch.device("cpu"), ALONE
+        engine = _engine(EagerEngine, graphs, task, *rest, runs)
+
+        def on_epoch(progress: Progress) -> None:
+            tell(told(progress.runs), lambda question: progress.state())
+
+        try:
+            trained = train_stack(engine, task, runs, protocol, lambda stack: earlier, on_epoch)
+        except NotFinite as error:
+            return error.runs, str(error)
+    return trained, ""

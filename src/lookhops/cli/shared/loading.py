@@ -11,12 +11,10 @@ from contextlib import suppress
 from importlib import import_module
 from threading import Thread
 
+from lookhops.allocation import keep_memory
+
 #: The devices that stand for the first GPU, where there is one.
 FIRST_GPU = ("auto", "cuda", "cuda:0")
-#: What glibc's ``mallopt`` calls its limits, and the bytes to set them to: how much that is free at
-#: the end of the memory is kept, how large a piece must be to be mapped by itself, and how much
-#: more than is needed is asked for.
-KEPT_MEMORY = {-1: 256 << 20, -3: 32 << 20, -2: 64 << 20}
 
 
 def load(device: str, *modules: str) -> None:
@@ -31,7 +29,7 @@ def load(device: str, *modules: str) -> None:
     """
     if "torch" in sys.modules:
         return
-    _keep_memory()
+    keep_memory()
     if device in FIRST_GPU and "LOCAL_RANK" not in os.environ:  # else each worker has its own
         Thread(target=_make_ready).start()
     gc.disable()
@@ -42,21 +40,6 @@ def load(device: str, *modules: str) -> None:
         gc.freeze()
         atexit.register(gc.unfreeze)  # on the way out some libraries look whether all is gone
         gc.enable()
-
-
-def _keep_memory() -> None:
-    """Have tensors take memory that others left, where glibc would give it back to the system.
-
-    Every batch would ask for all of it again, page by page: a tenth of the time on the CPU. Where
-    there is another library, or the user has chosen limits, nothing is changed.
-    """
-    chosen = any(name.startswith("MALLOC_") for name in os.environ)
-    if not sys.platform.startswith("linux") or chosen or "GLIBC_TUNABLES" in os.environ:
-        return
-    with suppress(OSError, AttributeError):  # musl has no such function
-        limit = ctypes.CDLL("libc.so.6").mallopt
-        for name, value in KEPT_MEMORY.items():
-            limit(name, value)
 
 
 def _make_ready() -> None:

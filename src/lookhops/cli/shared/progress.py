@@ -39,20 +39,23 @@ def epoch_display(
     """A function that shows an epoch: in a bar on a terminal, else by a line now and then.
 
     Args:
-        protocol: Says when a run is done; that is told in a line everywhere.
+        protocol: What is trained; that a run is done is told in a line everywhere.
         title: Goes before each line.
         alone: Whether nobody else writes meanwhile; lines of others would tear a bar.
     """
     title = f"{title}, " if title else ""
     reported: set[str] = set()
+    going_on: dict[str, list[Run]] = {}  # of each stack: some may be trained side by side
     total = len(protocol.seeds) * protocol.members
     spoken, as_bar = time.monotonic(), alone and err.is_terminal
 
     def show(progress: Epoch) -> None:
         nonlocal spoken
-        going = [run for run in progress.runs if not run.done(protocol)] or progress.runs
+        own = [run for run in progress.runs if not run.done(progress.protocol)]
+        going_on[progress.runs[0].key] = own
+        going = [run for runs in going_on.values() for run in runs] or progress.runs
         last = [run.history[-1] for run in going]
-        epoch = max(len(run.history) for run in progress.runs)
+        epoch = max(len(run.history) for run in going)
         figures = f"epoch {epoch}"
         for name, key in (("train", "train_loss"), ("validation", "val_loss")):
             if key in last[0]:  # there is nothing to stop by where all graphs are trained on
@@ -63,7 +66,7 @@ def epoch_display(
             spoken = time.monotonic()
             print_line(f"{title}{which}: {figures}", err)
         for run in progress.runs if which != ALL else ():
-            if run.done(protocol) and run.key not in reported:
+            if run.done(progress.protocol) and run.key not in reported:
                 reported.add(run.key)
                 name = f"seed {run.seed}" + (f", member {run.member}" if run.member else "")
                 print_line(f"{title}{name} ({len(reported)} of {total}): {_ending(run)}", err)

@@ -1,4 +1,4 @@
-"""Trainings side by side on the cores or the GPU of this machine, in processes of their own."""
+"""Work side by side on the cores or the GPU of this machine, in processes of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import pickle
 import signal
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -15,18 +15,21 @@ from typing import Any, TypeVar
 
 import torch
 
+from lookhops.allocation import keep_memory
 from lookhops.errors import LookHopsError
-from lookhops.experiments.plan import Cell
-from lookhops.experiments.train_cell import train_with_plugins
 from lookhops.graphs import Graphs
-from lookhops.models.records import RunRecord
-from lookhops.nn.plugins import sources
 
 Found = TypeVar("Found")
+#: Asks a process a question, while it waits for what it tells to be heard.
+Ask = Callable[[Any], Any]
+#: Hears what a process tells on its way.
+Listen = Callable[[Any, Ask], None]
+#: Tells it, given what answers questions: the other end of a :data:`Listen`.
+Tell = Callable[[Any, Ask], None]
 
 
 class Processes:
-    """Processes that train, each with one thread of the CPU; started when they are needed.
+    """Processes that compute, each with one thread of the CPU; started when they are needed.
 
     Args:
         count: How many at most.
@@ -46,6 +49,11 @@ class Processes:
     def __enter__(self) -> Processes:
         return self
 
+    @property
+    def are_started(self) -> bool:
+        """Whether there is one already."""
+        return bool(self._all)
+
     def __exit__(self, *error: object) -> None:
         """End the processes; what they are at is dropped."""
         with self._lock:
@@ -54,21 +62,31 @@ class Processes:
                 process.kill()
         self._threads.shutdown(cancel_futures=True)
 
-    def submit(self, graphs: Graphs, cell: Cell, seeds: Sequence[int]) -> Future[list[RunRecord]]:
-        """Train seeds of a cell in the next process that has nothing to do."""
-        return self.call(train_with_plugins, graphs, sources(), cell, list(seeds), self.device)
-
-    def call(self, work: Callable[..., Found], graphs: Graphs, *rest: Any) -> Future[Found]:
+    def call(
+        self,
+        work: Callable[..., Found],
+        graphs: Graphs,
+        *rest: Any,
+        listen: Listen | None = None,
+    ) -> Future[Found]:
         """Call a function of a module in the next process that has nothing to do.
 
         Args:
             work: The function.
             graphs: Its first argument, which a process is sent once.
             rest: Its other arguments.
+            listen: Hears what it tells on its way, in a thread of this process: the function then
+                has a :data:`Tell` as its last argument. What is raised here ends it.
         """
-        return self._threads.submit(self._call, work, graphs, rest)
+        return self._threads.submit(self._call, work, graphs, rest, listen)
 
-    def _call(self, work: Callable[..., Found], graphs: Graphs, rest: tuple[Any, ...]) -> Found:
+    def _call(
+        self,
+        work: Callable[..., Found],
+        graphs: Graphs,
+        rest: tuple[Any, ...],
+        listen: Listen | None,
+    ) -> Found:
         with self._lock:
             if self._stopped:
                 raise LookHopsError("It was stopped before it began.")
@@ -76,14 +94,20 @@ class Processes:
                 self._idle.append(_Process(self.environment))
                 self._all.append(self._idle[-1])
             process = self._idle.pop()
-        found = process.call(work, graphs, rest)
+        try:
+            found = process.call(work, graphs, rest, listen)
+        except BaseException:  # it is dead, or nobody knows what it is at
+            process.kill()
+            raise
         with self._lock:
             self._idle.append(process)
+        if isinstance(found, LookHopsError):
+            raise found
         return found
 
 
 class _Process:
-    """A process that trains, as the one that started it sees it."""
+    """A process that computes, as the one that started it sees it."""
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         ways = multiprocessing.get_all_start_methods()  # never as a copy: it would lack our threads
@@ -95,22 +119,33 @@ class _Process:
         theirs.close()
         self.graphs: Graphs | None = None  # what it has
 
-    def call(self, work: Callable[..., Found], graphs: Graphs, rest: tuple[Any, ...]) -> Found:
-        """Call a function there."""
+    def call(
+        self,
+        work: Callable[..., Found],
+        graphs: Graphs,
+        rest: tuple[Any, ...],
+        listen: Listen | None,
+    ) -> Found | LookHopsError:
+        """Call a function there; an error that it raises is given, not raised."""
         new = None if graphs is self.graphs else graphs
         self.graphs = graphs
+        is_over, said = self._ask((work, new, rest, listen is not None))
+        while not is_over:
+            assert listen is not None
+            listen(said, self._ask)
+            is_over, said = self._ask(None)  # it goes on
+        return said
+
+    def _ask(self, question: Any) -> Any:
+        """What it says next, once it has been sent something."""
         try:
-            # As bytes: PyTorch would pass tensors through files that both have open.
-            self.connection.send_bytes(pickle.dumps((work, new, rest)))
-            found: Found | LookHopsError = pickle.loads(self.connection.recv_bytes())
+            _send(self.connection, question)
+            return _receive(self.connection)
         except (EOFError, OSError) as error:
             raise LookHopsError(
                 "The process that trained it ended: was it killed, or was there too little memory? "
                 "Fewer at a time (--processes) need less."
             ) from error
-        if isinstance(found, LookHopsError):
-            raise found
-        return found
 
     def kill(self) -> None:
         """End it, whatever it is at."""
@@ -118,22 +153,38 @@ class _Process:
         self.process.join()
 
 
+def _send(connection: Connection, said: Any) -> None:
+    # As bytes: PyTorch would pass tensors through files that both have open.
+    connection.send_bytes(pickle.dumps(said))
+
+
+def _receive(connection: Connection) -> Any:
+    return pickle.loads(connection.recv_bytes())
+
+
 def _work(tasks: Connection, environment: Mapping[str, str]) -> None:
     """What the process does: call what it is sent, until whoever sends it ends."""
     os.environ.update(environment)
+    keep_memory()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which ends us
     Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
     graphs: Graphs | None = None
+
+    def tell(said: Any, answer: Ask) -> None:
+        _send(tasks, (False, said))
+        while (question := _receive(tasks)) is not None:
+            _send(tasks, answer(question))
+
     with suppress(EOFError, OSError):
         while True:
-            work, new, rest = pickle.loads(tasks.recv_bytes())
+            work, new, rest, is_heard = _receive(tasks)
             graphs = new or graphs
             try:
-                found = work(graphs, *rest)
+                found = work(graphs, *rest, *([tell] if is_heard else []))
             except (LookHopsError, torch.cuda.OutOfMemoryError) as error:
                 found = LookHopsError(str(error))
-            tasks.send_bytes(pickle.dumps(found))
+            _send(tasks, (True, found))
 
 
 def _end_with_parent() -> None:

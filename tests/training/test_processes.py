@@ -1,0 +1,79 @@
+"""Functions are called in other processes, which may tell of what they do on their way."""
+
+import os
+
+import pytest
+
+from lookhops.datasets import load
+from lookhops.errors import LookHopsError
+from lookhops.training.processes import Processes
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return load("solubility")[:5]
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with Processes(1, environment={"LOOKHOPS_TEST": "there"}) as pool:
+        yield pool
+
+
+def test_any_function_is_called_there(pool, graphs):
+    assert pool.call(len, graphs).result() == len(graphs)
+    assert pool.call(getattr, graphs, "name").result() == graphs.name
+    assert pool.call(environment, graphs, "LOOKHOPS_TEST").result() == "there"
+    assert pool.are_started
+
+
+def test_a_function_tells_and_is_asked(pool, graphs):
+    found = []
+
+    def listen(said, ask):
+        found.append((said, ask("twice") if said == "second" else None))
+
+    task = pool.call(tells, graphs, ["first", "second", "third"], listen=listen)
+    assert task.result() == 5
+    assert found == [("first", None), ("second", "secondsecond"), ("third", None)]
+
+
+def test_what_the_listener_raises_ends_it_and_nothing_else(pool, graphs):
+    class Halt(Exception):
+        pass
+
+    def listen(said, ask):
+        raise Halt(said)
+
+    with pytest.raises(Halt, match="first"):
+        pool.call(tells, graphs, ["first", "second"], listen=listen).result()
+    with pytest.raises(OSError, match="disk"):
+        pool.call(tells, graphs, ["a"], listen=lambda said, ask: full()).result()
+    assert pool.call(len, graphs).result() == len(graphs)
+
+
+def test_a_sentence_leaves_the_process_alive(pool, graphs):
+    pool.call(len, graphs).result()
+    before = pool._idle[-1]
+    with pytest.raises(LookHopsError, match="as it is"):
+        pool.call(refuses, graphs).result()
+    assert pool._idle == [before]
+    assert pool.call(len, graphs).result() == len(graphs)
+
+
+def environment(graphs, name):
+    return os.environ.get(name)
+
+
+def tells(graphs, words, tell):
+    for word in words:
+        tell(word, lambda question, word=word: 2 * word)
+    return len(graphs)
+
+
+def refuses(graphs):
+    raise LookHopsError("as it is")
+
+
+def full():
+    raise OSError(28, "the disk is full")
