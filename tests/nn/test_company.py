@@ -11,7 +11,7 @@ from torch.nn.functional import one_hot
 
 from batches import Batch, join, make_batch
 from lookhops.hops import Adjacency
-from lookhops.nn import GraphNetwork, Level
+from lookhops.nn import HGPSL, GraphNetwork, Level
 from lookhops.nn.pool.matching import greedy_matching
 from lookhops.nn.ranking import nearness, top_of_each
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
@@ -69,6 +69,36 @@ def test_rounding_does_not_choose_nodes(elements, ratio, seed):
         order, kept = top_of_each(each, segment, 4, ratio, size=torch.full_like(score, 3.0))
         chosen.append(sorted(order[kept].tolist()))
     assert chosen[0] == chosen[1]
+
+
+@pytest.mark.parametrize("scale", [1, 100, 1000])
+@given(one=alike(), seed=st.integers(0, 2**16))
+def test_rounding_does_not_choose_learnt_edges(scale, one, seed):
+    """Nodes that are alike, but for one edge: their scores differ by one, so shares end at zero."""
+    torch.manual_seed(seed)
+    pool = HGPSL(KINDS, 0.6)
+    one = replace(one, x=scale * (one.x @ torch.rand(KINDS, KINDS)))
+    off = replace(one, x=one.x * (1 + noise(one.x.numel(), 2e-7, seed).view_as(one.x)))
+    exact, other = (pool.answer(batch.level()) for batch in (one, off))
+    assert torch.equal(exact.node, other.node)
+    assert torch.equal(exact.adjacency.edge_index, other.adjacency.edge_index)
+    close = {"rtol": 0, "atol": 1e-5 * scale}
+    torch.testing.assert_close(exact.adjacency.weight, other.adjacency.weight, **close)
+
+
+@pytest.mark.parametrize("back", [-0.99, -0.999])
+@given(size=st.integers(6, 30), kinds=st.integers(1, KINDS), seed=st.integers(0, 2**16))
+def test_rounding_does_not_choose_nodes_whose_neighbours_cancel(back, size, kinds, seed):
+    """A ring's two neighbours, of weights 1 and -0.99, count 100 and -99 times in their mean."""
+    ring = torch.stack((torch.arange(size), (torch.arange(size) + 1) % size))
+    weight = torch.cat((torch.ones(size), torch.full((size,), back)))
+    x = torch.rand(kinds, 8, generator=torch.Generator().manual_seed(seed))
+    x = x[torch.arange(size) % kinds]
+    kept = []
+    for each in (x, x * (1 + noise(x.numel(), 2e-7, seed).view_as(x))):
+        *_, perm, _ = HGPSL(8, 0.6)(each, torch.cat((ring, ring.flip(0)), dim=1), weight)
+        kept.append(perm.tolist())
+    assert kept[0] == kept[1]
 
 
 @given(st.integers(0, 2**16))

@@ -72,6 +72,21 @@ def test_sparsemax_has_the_gradient_of_its_formula():
     assert gradcheck(lambda s: sparsemax(s, pattern), (score,))
 
 
+@pytest.mark.parametrize("off", [0.0, 1e-4, -1e-4])
+def test_sparsemax_gives_nothing_to_what_rounding_leaves(off):
+    """Of each row those that tie: at zero they get nothing, at the top they stay, however large."""
+    pattern = Pattern(torch.tensor([0, 4, 7]), torch.tensor([0, 1, 2, 3, 0, 1, 2]))
+    score = torch.tensor([1000, 1000, 999.5 + off, 999.5 - off, 3, 3, 3 + off])
+    score.requires_grad_()
+    share = sparsemax(score, pattern, torch.tensor([1e3] * 4 + [1e9] * 3))
+    torch.testing.assert_close(
+        share, torch.tensor([0.5, 0.5, 0, 0] + [1 / 3] * 3), rtol=0, atol=2e-4
+    )
+    assert (share > 0).tolist() == [True, True, False, False, True, True, True]
+    share[0].backward()  # as if there were no others
+    assert score.grad.tolist() == [0.5, -0.5, 0, 0, 0, 0, 0]
+
+
 def test_products_of_graphs_of_any_size():
     sizes = (3, 200, 0, 1, 64, 65)
     graph = torch.repeat_interleave(torch.arange(6), torch.tensor(sizes))

@@ -13,7 +13,7 @@ from lookhops.hops.kernels import can_run_on
 from lookhops.hops.product import group, multiply
 from lookhops.nn import kernels
 from lookhops.nn.level import Level
-from lookhops.nn.ranking import ranked
+from lookhops.nn.ranking import nearness, ranked
 
 #: Nodes of one graph that are multiplied at once.
 _PIECE = 64
@@ -107,7 +107,7 @@ def attention(source: Tensor, target: Tensor, pattern: Pattern) -> Tensor:
     return softmax(leaky_relu(edge_scores(source, target, pattern), _SLOPE), pattern)
 
 
-def sparsemax(score: Tensor, pattern: Pattern) -> Tensor:
+def sparsemax(score: Tensor, pattern: Pattern, size: Tensor | None = None) -> Tensor:
     r""":math:`\max(s_{ij} - \tau_i, 0)`, the point of the simplex nearest to each row, shape (e).
 
     As a softmax its entries add up to one in each row, but low scores get exactly zero:
@@ -118,25 +118,54 @@ def sparsemax(score: Tensor, pattern: Pattern) -> Tensor:
     Args:
         score: The :math:`s_{ij}`, one for each entry of the pattern, shape :math:`(e)`.
         pattern: Which entries there are.
+        size: How large the numbers are from which a score was computed, and whose rounding it
+            therefore has, shape :math:`(e)`. Where it is given, entries that are above zero by no
+            more than rounding get zero too, and the others add up to one.
     """
     score = score.to(torch.promote_types(score.dtype, torch.float32))
-    row, size = pattern.row.long(), pattern.size
+    row, rows = pattern.row.long(), pattern.size
     with torch.no_grad():
-        start, order = ranked(score, row, size)
-        rows = row.index_select(0, order)
-        first = start.long().index_select(0, rows)
-        # Less the highest of its row, a sum over many rows loses nothing that matters to one.
-        falling = score.index_select(0, order)
-        falling = (falling - falling.index_select(0, first)).double()
-        total = falling.cumsum(0)
-        total = total - (total - falling).index_select(0, first)
-        place = torch.arange(1, len(rows) + 1, device=row.device) - first
-        support = torch.empty_like(falling, dtype=torch.bool)
-        support[order] = 1 + place * falling > total
+        support = _support(score, row, rows)
+        if size is not None:
+            share = torch.where(support, score - _threshold(score, support, row, rows), 0)
+            support &= share > _reach(share, size.to(share.dtype), row, rows)
+    return torch.where(support, score - _threshold(score, support, row, rows), 0).clamp(min=0)
+
+
+def _support(score: Tensor, row: Tensor, rows: int) -> Tensor:
+    """Which entries a sparsemax leaves above zero, shape (e)."""
+    start, order = ranked(score, row, rows)
+    owner = row.index_select(0, order)
+    first = start.long().index_select(0, owner)
+    # Less the highest of its row, a sum over many rows loses nothing that matters to one.
+    falling = score.index_select(0, order)
+    falling = (falling - falling.index_select(0, first)).double()
+    total = falling.cumsum(0)
+    total = total - (total - falling).index_select(0, first)
+    place = torch.arange(1, len(owner) + 1, device=row.device) - first
+    support = torch.empty_like(falling, dtype=torch.bool)
+    support[order] = 1 + place * falling > total
+    return support
+
+
+def _threshold(score: Tensor, support: Tensor, row: Tensor, rows: int) -> Tensor:
+    r"""The :math:`\tau` of each entry's row, given which entries are above it, shape (e)."""
     counted = torch.where(support, score, 0)
-    count = score.new_zeros(size).index_add(0, row, support.to(score.dtype)).clamp(min=1)
-    threshold = (score.new_zeros(size).index_add(0, row, counted) - 1) / count
-    return torch.where(support, score - threshold.index_select(0, row), 0).clamp(min=0)
+    count = score.new_zeros(rows).index_add(0, row, support.to(score.dtype)).clamp(min=1)
+    threshold = (score.new_zeros(rows).index_add(0, row, counted) - 1) / count
+    return threshold.index_select(0, row)
+
+
+def _reach(share: Tensor, size: Tensor, row: Tensor, rows: int) -> Tensor:
+    """How far above zero rounding may leave a share of each entry's row, shape (e).
+
+    Never more than half of the row's largest share: whatever the size, that one stays, and with it
+    those that are equal to it.
+    """
+    largest, most = (
+        value.new_zeros(rows).scatter_reduce(0, row, value, "amax") for value in (size, share)
+    )
+    return torch.minimum(nearness(share.dtype) * largest, most / 2).index_select(0, row)
 
 
 def neighbour_max(pattern: Pattern, x: Tensor) -> tuple[Tensor, Tensor]:

@@ -6,13 +6,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from lookhops.hops import Adjacency, Anchors, SparseMatrix
+from lookhops.hops import Adjacency, Anchors, Pattern, SparseMatrix
 from lookhops.hops.dense import linear_scores
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.pool.base import Pooling
 from lookhops.nn.pool.clusters import links_between
-from lookhops.nn.pool.ipool import information_score
-from lookhops.nn.ranking import keep_top, nearness
+from lookhops.nn.pool.ipool import information_score, information_size
+from lookhops.nn.ranking import keep_top
 from lookhops.nn.segments import edge_scores, sparsemax
 
 
@@ -58,8 +58,9 @@ class HGPSL(Pooling):
     def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Nodes by their information, as they are, and the edges that were learnt."""
         x, adjacency = level.x, level.adjacency
-        score = information_score(x, adjacency).flatten()
-        node = keep_top(level, score, self.ratio, x.detach().abs().sum(-1).flatten())
+        walk = adjacency.random_walk(x.dtype)
+        score = information_score(x, walk).flatten()
+        node = keep_top(level, score, self.ratio, information_size(x, walk).flatten())
         source, target = adjacency.source, adjacency.target
         stays = node.index_select(0, source) & node.index_select(0, target)
         stays = stays if adjacency.present is None else stays & adjacency.present
@@ -73,9 +74,17 @@ class HGPSL(Pooling):
         start = _weights_at(links, level.adjacency, stays).index_select(0, kept.nonzero().flatten())
         to_target, to_source = linear_scores(level.x, self.attention).unbind(-2)
         score = edge_scores(to_source.flatten(), to_target.flatten(), near)
-        share = sparsemax(leaky_relu(score, 0.2) + self.strength * start, near)
-        there = share.detach() > nearness(share.dtype)  # what rounding leaves of zero is no edge
+        score = leaky_relu(score, 0.2) + self.strength * start
+        share = sparsemax(score, near, self._sizes(level.x, start, near))
+        there = share.detach() > 0  # what rounding leaves of zero is no edge
         return Adjacency(near.select(there), share.index_select(0, there.nonzero().flatten()))
+
+    @torch.no_grad()
+    def _sizes(self, x: Tensor, start: Tensor, near: Pattern) -> Tensor:
+        """How large the numbers are from which each share is computed, shape (e)."""
+        to_target, to_source = linear_scores(x.abs(), self.attention.abs()).unbind(-2)
+        terms = edge_scores(to_source.flatten(), to_target.flatten(), near)
+        return terms + (self.strength * start).abs() + 1  # and shares add up to one
 
 
 def _within_three_hops(level: Level, node: Tensor) -> Adjacency:

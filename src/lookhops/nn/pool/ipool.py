@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops import Adjacency, Anchors
+from lookhops.hops import Adjacency, Anchors, SparseMatrix
 from lookhops.nn.pool.base import NodePooling
 
 
@@ -31,7 +31,7 @@ class IPool(NodePooling):
 
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
         """The score w of each node: what its neighbours do not tell of it."""
-        return information_score(x, adjacency)
+        return information_score(x, adjacency.random_walk(x.dtype))
 
     def size(self, x: Tensor) -> Tensor:
         """A node may be close to its neighbours however large they all are."""
@@ -43,11 +43,23 @@ class IPool(NodePooling):
 
 
 @torch.no_grad()
-def information_score(x: Tensor, adjacency: Adjacency) -> Tensor:
-    r""":math:`\| x_i - (D^{-1} A x)_i \|_1`, shape (..., n): it ranks nodes and has no gradient.
+def information_score(x: Tensor, walk: SparseMatrix) -> Tensor:
+    r""":math:`\| x_i - (P x)_i \|_1`, shape (..., n): it ranks nodes and has no gradient.
 
     Args:
         x: Node features, shape :math:`(\ldots, n, d)`.
-        adjacency: The edges.
+        walk: The means over neighbours, :math:`P = D^{-1} A`.
     """
-    return (x - adjacency.random_walk(x.dtype)(x)).abs().sum(-1)
+    return (x - walk(x)).abs().sum(-1)
+
+
+@torch.no_grad()
+def information_size(x: Tensor, walk: SparseMatrix) -> Tensor:
+    r""":math:`\| x_i \|_1 + \sum_j |P_{ij}|\, \| x_j \|_1`, shape (..., n): scores round as these.
+
+    A node may be close to its neighbours however large they all are, and weights or factors of its
+    edges may make more of them than their mean. Arguments as for :func:`information_score`.
+    """
+    own = x.abs().sum(-1, keepdim=True)
+    value = None if walk.value is None else walk.value.abs()
+    return (own + SparseMatrix(walk.pattern, value)(own)).squeeze(-1)
