@@ -16,6 +16,7 @@ from lookhops.datasets import Split, load
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import pack_targets, read_target
+from lookhops.models import resumable_training
 from lookhops.models.checkpoint import load_model
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
@@ -90,6 +91,14 @@ def test_other_processes_train_the_same(helped, tasks, tmp_path):
     assert sorted(seen) == sorted(3 * ["11", "11-1", "22", "22-1"] + seen[12:])
     assert {key.partition("-")[0] for key in seen[12:]} == {"final"}
     same_models(tmp_path / "alone", tmp_path / "helped")
+
+
+def test_large_sets_are_not_sent(helped, tasks, tmp_path, monkeypatch):
+    monkeypatch.setattr(resumable_training, "MOST_SENT", 100)
+    ids = set()
+    options = {"processes": 2, "on_epoch": lambda progress: ids.add(threading.get_ident())}
+    train_into(tmp_path, tasks, SMALL, replace(PROTOCOL, max_epochs=2), device="cpu", **options)
+    assert len(ids) == 1
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt, Halt])

@@ -13,8 +13,9 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Target
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.options import RECOMMENDED, parse_seeds
-from lookhops.training import PAPER_SEEDS, Protocol, train, trainer
+from lookhops.training import PAPER_SEEDS, Protocol, fitting, train
 from lookhops.training.eager import EagerEngine
+from lookhops.training.engine import entries
 from lookhops.training.runs import NotFinite
 from lookhops.training.setting import choose_device
 from lookhops.training.stacked import StackedEngine
@@ -60,7 +61,7 @@ def test_same_numbers_as_a_plain_loop(tasks):
 def test_the_time_of_an_epoch_is_shared_by_those_that_train_in_it(tasks, monkeypatch):
     """By a clock that ticks once a look, every epoch of a stack takes a second."""
     clock = itertools.count()
-    monkeypatch.setattr(trainer.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(fitting.time, "perf_counter", lambda: next(clock))
     protocol = quick(seeds=(11, 22, 33), max_epochs=8, patience=1, learning_rate=0.1)
     runs = train(tasks, SMALL, protocol, device="cpu", stacked=True)
     lengths = [len(run.history) for run in runs]
@@ -231,8 +232,8 @@ def test_not_a_number_stops_with_the_last_good_weights(tasks, monkeypatch):
     monkeypatch.setattr(EagerEngine, "epoch", poisoned)
 
     def watch(progress):
-        kept[progress.runs[0].seed] = progress.engine.weights()[0]
-        kept[progress.runs[0].seed] = {k: v.clone() for k, v in kept[progress.runs[0].seed].items()}
+        seed = progress.runs[0].seed
+        kept[seed] = entries(progress.state(), f"{seed}", "kept")
 
     with pytest.raises(NotFinite, match="seed 22 was not a finite number in epoch 3") as caught:
         train(tasks, SMALL, quick(seeds=(11, 22, 33)), device="cpu", on_epoch=watch)

@@ -27,7 +27,11 @@ from lookhops.training.processes import Processes
 from lookhops.training.runs import NotFinite, Progress, Run
 from lookhops.training.setting import choose_device, draw_splits
 from lookhops.training.trainer import train, train_on_all
+from lookhops.training.windows import packed_bytes
 from lookhops.training.workers import ALONE, Workers
+
+#: Bytes of graphs that the processes beside this one are sent, all of them together.
+MOST_SENT = 2 << 30
 
 
 def train_into(
@@ -87,7 +91,7 @@ def train_into(
     if (config := workers.from_first(lambda: state.prepare(resume, overwrite))) is not None:
         return config
     options = {"task": task, "device": chosen, **_of_workers(state, on_epoch, workers)}
-    with _helpers(chosen, processes) as helpers:
+    with _helpers(graphs, chosen, processes) as helpers:
         options["helpers"] = helpers
         trained = _train(graphs, architecture, plan, final, stacked, options)
     save = partial(save_model, folder, trained, settings, graphs, task, chosen, provenance)
@@ -119,11 +123,12 @@ def _train(
 
 
 def _helpers(
-    device: torch.device, processes: int | None
+    graphs: Graphs, device: torch.device, processes: int | None
 ) -> AbstractContextManager[Processes | None]:
     """The processes that train beside this one, where there are to be any."""
-    count = usable_cores() if processes is None else processes
-    return Processes(count - 1) if count > 1 and device.type == "cpu" else nullcontext()
+    wanted = (usable_cores() if processes is None else processes) - 1
+    count = min(wanted, MOST_SENT // max(packed_bytes(graphs), 1)) if device.type == "cpu" else 0
+    return Processes(count) if count > 0 else nullcontext()
 
 
 def _check_same(settings: Mapping[str, Any], workers: Workers) -> None:

@@ -145,11 +145,15 @@ def should_stream(
     return free is not None and _held(graphs, architecture, networks) > SHARE * free
 
 
+def packed_bytes(graphs: Graphs) -> int:
+    """Bytes of the graphs themselves."""
+    tensors = (getattr(graphs, own.name) for own in fields(graphs))
+    return sum(own.nbytes for own in tensors if isinstance(own, Tensor))
+
+
 def _held(graphs: Graphs, architecture: Architecture, networks: int) -> int:
     """Bytes that a device holds, at its fullest, of graphs that live there."""
-    nodes, edges = graphs.num_nodes, graphs.num_edges
-    tensors = (getattr(graphs, own.name) for own in fields(graphs))
-    packed = sum(own.nbytes for own in tensors if isinstance(own, Tensor))
+    nodes, edges, packed = graphs.num_nodes, graphs.num_edges, packed_bytes(graphs)
     # Sorting the edges both ways, or the neighbourhoods, takes some keys of 64 bits each.
     hops = 0 if architecture.fingerprint is None else architecture.fingerprint + 1
     return packed + 8 * (nodes + max(4 * edges, hops * nodes * (4 + networks)))
