@@ -61,9 +61,25 @@ def test_a_second_derivative_goes_through(everywhere):
 
 def test_padding_is_nobodys_row(everywhere):
     x, weight = torch.randn(24, 5), torch.randn(7, 5)
-    alone = cpu_dense.product(x[:11].clone(), weight)
-    torch.testing.assert_close(alone, cpu_dense.product(x, weight)[:11])
+    alone = cpu_dense.dense(x[:11].clone(), weight, None)
+    torch.testing.assert_close(alone, cpu_dense.dense(x, weight, None)[:11])
     assert alone.shape == (11, 7)
+
+
+@pytest.mark.parametrize("rows", [11, 16])
+def test_what_comes_out_may_be_changed_in_place(everywhere, rows):
+    layer, x = Linear(5, 7), torch.randn(rows, 5, requires_grad=True)
+    found = torch.autograd.grad(layer(x).relu_().square().sum(), (x, *layer.parameters()))
+    plain = torch.relu(linear(x, layer.weight, layer.bias)).square().sum()
+    torch.testing.assert_close(found, torch.autograd.grad(plain, (x, *layer.parameters())))
+
+
+def test_transforms_and_traces_take_pytorchs_own(everywhere):
+    layer, x = Linear(5, 7), torch.randn(16, 5)
+    (expected,) = torch.autograd.grad(layer(x.requires_grad_()).sum(), x)
+    torch.testing.assert_close(torch.func.grad(lambda x: layer(x).sum())(x.detach()), expected)
+    traced = torch.jit.trace(layer, x.detach())
+    torch.testing.assert_close(traced(x), layer(x))
 
 
 def test_what_is_left_to_pytorch(everywhere):

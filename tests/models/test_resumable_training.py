@@ -20,7 +20,9 @@ from lookhops.models import resumable_training
 from lookhops.models.checkpoint import load_model
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
-from lookhops.nn import Architecture
+from lookhops.nn import Architecture, load_plugin
+from lookhops.nn.plugins import LOADED
+from lookhops.nn.registry import CONVOLUTIONS
 from lookhops.tasks import task_of
 from lookhops.training import Protocol, trainer
 from lookhops.training.eager import EagerEngine
@@ -91,6 +93,51 @@ def test_other_processes_train_the_same(helped, tasks, tmp_path):
     assert sorted(seen) == sorted(3 * ["11", "11-1", "22", "22-1"] + seen[12:])
     assert {key.partition("-")[0] for key in seen[12:]} == {"final"}
     same_models(tmp_path / "alone", tmp_path / "helped")
+
+
+#: A layer whose output is no number from the third epoch on, in every second network.
+POISONED = """
+from torch_geometric.nn import GraphConv
+
+from lookhops.nn import register_convolution
+
+
+class Poisoned(GraphConv):
+    def forward(self, x, edge_index):
+        if not hasattr(self, "epochs"):
+            self.fails, self.epochs, self.trained = bool(self.lin_rel.bias[0] > 0), 0, False
+        self.epochs += self.training and not self.trained
+        self.trained = self.training
+        factor = float("nan") if self.fails and self.epochs > 2 else 1.0
+        return factor * super().forward(x, edge_index)
+
+
+register_convolution("poisoned", lambda channels, hidden, k: Poisoned(channels, hidden))
+"""
+
+
+@pytest.mark.parametrize("members", [1, 2])
+def test_a_loss_that_is_no_number_ends_it_as_alone(helped, tasks, tmp_path, members):
+    (tmp_path / "layers.py").write_text(POISONED)
+    tables = [(table, dict(table)) for table in (CONVOLUTIONS, LOADED)]
+    load_plugin(tmp_path / "layers.py")
+    network = Architecture(conv="poisoned", hidden=8, layers=1, edges="ignore")
+    protocol = replace(PROTOCOL, seeds=(11, 22, 33, 44), members=members)
+    said = []
+    for name, processes in (("alone", 1), ("helped", 3)):
+        options = {"device": "cpu", "processes": processes}
+        with pytest.raises(LookHopsError, match="was not a finite number in epoch 3") as found:
+            train_into(tmp_path / name, tasks, network, protocol, **options)
+        said.append(str(found.value))
+    first, second = (load_model(tmp_path / name).weights for name in ("alone", "helped"))
+    assert list(first) == list(second)
+    for seed, networks in first.items():
+        for one, other in zip(networks, second[seed], strict=True):
+            assert all(torch.equal(one[key], other[key]) for key in one)
+    assert said[0] == said[1]
+    for table, before in tables:
+        table.clear()
+        table.update(before)
 
 
 def test_large_sets_are_not_sent(helped, tasks, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Functions are called in other processes, which may tell of what they do on their way."""
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -61,6 +62,15 @@ def test_a_sentence_leaves_the_process_alive(pool, graphs):
     assert pool.call(len, graphs).result() == len(graphs)
 
 
+def test_any_other_error_comes_back_with_where_it_was_raised(pool, graphs):
+    with pytest.raises(FileNotFoundError, match="nowhere") as found:
+        pool.call(opens, graphs, "nowhere").result()
+    assert "in opens" in found.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="Odd"):  # which cannot be sent as it is
+        pool.call(odd, graphs).result()
+    assert pool.call(len, graphs).result() == len(graphs)
+
+
 def environment(graphs, name):
     return os.environ.get(name)
 
@@ -77,3 +87,14 @@ def refuses(graphs):
 
 def full():
     raise OSError(28, "the disk is full")
+
+
+def opens(graphs, name):
+    return Path(name).read_text()
+
+
+def odd(graphs):
+    class Odd(Exception):
+        pass
+
+    raise Odd("of this function alone")

@@ -49,8 +49,9 @@ class TrainingRun:
         threshold: Two classes: the probability from which the second is answered, such as 0.3, or
             chosen on the validation part for the highest ``f1``, or for ``youden``, the recall of
             both classes. By default the likelier class is answered.
-        processes: How many networks (of seeds, folds, members) are trained at a time on a CPU, each
-            in a process of its own; by default one on each core. The numbers are the same.
+        processes: How many networks (of seeds, folds, members) are trained at a time on a CPU where
+            that pays; by default one on each core. The numbers are the same. Where batches are so
+            large that one training takes several cores, it is one.
         workers: Processes of a Ray cluster that train together, each on its share of every batch;
             by default this one alone.
         address: workers: the cluster (``auto``, HOST:PORT); by default one on this machine.

@@ -67,7 +67,7 @@ def argsort_hashes(keys: Tensor) -> Tensor:
         return stable_argsort(keys)
     order = np.argsort(keys.numpy())
     bits = len(order).bit_length()
-    run = run_begins(keys[torch.from_numpy(order)]).numpy().cumsum()
+    run = run_begins(keys[torch.from_numpy(order)]).numpy().cumsum(dtype=np.int64)
     packed = run << bits
     packed |= order
     packed.sort()

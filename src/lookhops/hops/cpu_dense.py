@@ -13,6 +13,7 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 #: Rows are padded to a multiple of this: oneDNN prepares for each number of rows, and remembers it.
 ROWS = 512
@@ -28,13 +29,22 @@ def fits(x: Tensor, weight: Tensor) -> bool:
         weight: Shape :math:`(d', d)`.
     """
     plain = x.device.type == "cpu" and x.dim() == weight.dim() == 2
-    if not plain or torch.compiler.is_compiling():  # which would fix the number of rows
-        return False
+    if not plain or torch.compiler.is_compiling() or torch.jit.is_tracing():
+        return False  # to look at the number of rows would fix it
     exact = x.dtype == weight.dtype == torch.float32
-    if not exact or len(x) < ROWS or x.numel() * len(weight) < LEAST:
-        return False
-    rounded = torch.is_autocast_enabled("cpu") or torch.get_float32_matmul_precision() != "highest"
-    return x.is_contiguous() and not rounded and _is_faster()
+    large = len(x) >= ROWS and x.numel() * len(weight) >= LEAST
+    return exact and large and x.is_contiguous() and _is_faster() and not _is_special()
+
+
+def _is_special() -> bool:
+    """Whether products are rounded or transformed, which PyTorch's own know how to be."""
+    transformed = torch._C._functorch.peek_interpreter_stack() is not None
+    if transformed or torch.is_autocast_enabled("cpu"):
+        return True
+    try:
+        return torch.get_float32_matmul_precision() != "highest"
+    except RuntimeError:  # the user has chosen by PyTorch's newer settings
+        return True
 
 
 def dense(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
@@ -45,40 +55,42 @@ def dense(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         weight: Shape :math:`(d', d)`.
         bias: Shape :math:`(d')`; none means zero.
     """
-    return _Dense.apply(x, weight, bias) if torch.is_grad_enabled() else product(x, weight, bias)
+    count, more = len(x), -len(x) % ROWS
+    padded = pad(x, (0, 0, 0, more)) if more else x
+    if torch.is_grad_enabled():
+        found = _Dense.apply(padded, weight, bias, count)
+    else:
+        found = product(padded, weight, bias)
+    return found[:count] if more else found
 
 
 def product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """:func:`dense` without a gradient, by oneDNN."""
-    count, more = len(x), -len(x) % ROWS
-    if more:
-        padded = x.new_empty(count + more, x.shape[1])
-        padded[:count] = x
-        padded[count:] = 0
-        x = padded
-    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")[:count]
+    """:func:`dense` without a gradient, of a multiple of ``ROWS``."""
+    return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
 
 
 class _Dense(torch.autograd.Function):
     """The gradient of the weights is left to MKL: over so many rows it rounds less."""
 
     @staticmethod
-    def forward(ctx, x, weight, bias):  # type: ignore[no-untyped-def]
+    def forward(ctx, x, weight, bias, count):  # type: ignore[no-untyped-def]
         ctx.save_for_backward(x, weight)
+        ctx.count = count
         return product(x, weight, bias)
 
     @staticmethod
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         x, weight = ctx.saved_tensors
-        needs_x, needs_weight, needs_bias = ctx.needs_input_grad
-        grad_x = None
+        needs_x, needs_weight, needs_bias, _ = ctx.needs_input_grad
+        grad_x, rows = None, grad[: ctx.count]  # padding has no part in sums over rows
         if needs_x:
             second = torch.is_grad_enabled()  # a second derivative is wanted
             grad_x = grad @ weight if second else product(grad.contiguous(), weight.mT)
         return (
             grad_x,
-            grad.mT @ x if needs_weight else None,
-            grad.sum(0) if needs_bias else None,
+            rows.mT @ x[: ctx.count] if needs_weight else None,
+            rows.sum(0) if needs_bias else None,
+            None,
         )
 
 

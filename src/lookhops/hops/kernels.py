@@ -27,10 +27,10 @@ MOST_CHANNELS = 1024  # a program holds a block of rows with all their channels 
 def _wanted() -> bool:
     """Whether there is a use for kernels: they take a tenth of a second to load.
 
-    That is where NVIDIA's driver is, which is not asked for anything yet, and where somebody has
-    loaded Triton already or wants it to interpret kernels.
+    That is where NVIDIA's driver is, which is not asked for anything yet, or PyTorch is made for
+    AMD's, and where somebody has loaded Triton already or wants it to interpret kernels.
     """
-    if "triton" in sys.modules or "TRITON_INTERPRET" in os.environ:
+    if "triton" in sys.modules or "TRITON_INTERPRET" in os.environ or torch.version.hip:
         return True
     try:
         ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
+from multiprocessing import current_process
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -71,13 +72,19 @@ def train_into(
             epochs: that model answers, and the metrics are those of the others.
         workers: The processes that make this call together, each for its share of every batch; the
             first of them writes.
-        processes: How many networks are trained at a time on a CPU, with the same numbers; none
-            means one on each core. By default one, in this process: others need a script whose code
-            stands under ``if __name__ == "__main__"``.
+        processes: How many networks are trained at a time on a CPU, where that pays, with the same
+            numbers; none means one on each core. By default one, in this process: others need a
+            script whose code stands under ``if __name__ == "__main__"``. Where batches are so large
+            that one training takes several cores, it is one.
 
     Returns:
         What ``config.json`` holds: settings, metrics and all.
     """
+    if processes != 1 and getattr(current_process(), "_inheriting", False):
+        raise LookHopsError(
+            "A script that trains in several processes keeps what it runs below "
+            '`if __name__ == "__main__":`; this one is being run again by one of them.'
+        )
     folder, chosen = Path(folder), choose_device(device)
     architecture, protocol = architecture or Architecture(), protocol or Protocol()
     task = task_of(graphs, protocol.class_weights, protocol.loss, threshold)

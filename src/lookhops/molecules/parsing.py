@@ -18,7 +18,7 @@ from lookhops.options import Reading
 
 REFUSED = "RDKit refuses it"
 #: What a SMILES has beside plain atoms and bonds: stereochemistry, hydrogen atoms, extensions.
-_MORE_THAN_ATOMS = re.compile(r"[@/\\|]|\[\d*H")
+_MORE_THAN_ATOMS = re.compile(r"[@/\\|]|\[\d*[H#]")
 
 
 @dataclass(frozen=True)

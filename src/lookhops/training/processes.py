@@ -9,8 +9,10 @@ import signal
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from threading import Lock, Thread
+from traceback import format_exception
 from typing import Any, TypeVar
 
 import torch
@@ -101,8 +103,8 @@ class Processes:
             raise
         with self._lock:
             self._idle.append(process)
-        if isinstance(found, LookHopsError):
-            raise found
+        if isinstance(found, _Failed):
+            raise found.error
         return found
 
 
@@ -125,7 +127,7 @@ class _Process:
         graphs: Graphs,
         rest: tuple[Any, ...],
         listen: Listen | None,
-    ) -> Found | LookHopsError:
+    ) -> Found | _Failed:
         """Call a function there; an error that it raises is given, not raised."""
         new = None if graphs is self.graphs else graphs
         self.graphs = graphs
@@ -141,10 +143,11 @@ class _Process:
         try:
             _send(self.connection, question)
             return _receive(self.connection)
-        except (EOFError, OSError) as error:
+        except _Gone as error:
             raise LookHopsError(
                 "The process that trained it ended: was it killed, or was there too little memory? "
-                "Fewer at a time (--processes) need less."
+                "Fewer at a time (--processes) need less. A script that asks for processes keeps "
+                'what it runs below `if __name__ == "__main__":`.'
             ) from error
 
     def kill(self) -> None:
@@ -153,22 +156,60 @@ class _Process:
         self.process.join()
 
 
+@dataclass(frozen=True)
+class _Failed:
+    """What a function raised in another process."""
+
+    error: Exception
+
+
+def _failed(error: Exception) -> _Failed:
+    """An error as it can be sent: with where it was raised, and as text where it must be."""
+    if isinstance(error, LookHopsError | torch.cuda.OutOfMemoryError):
+        return _Failed(LookHopsError(str(error)))
+    error.add_note("In another process:\n" + "".join(format_exception(error)))
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:
+        error = RuntimeError("".join(format_exception(error)))
+    return _Failed(error.with_traceback(None))
+
+
+class _Gone(Exception):
+    """The process at the other end of a connection has ended."""
+
+
 def _send(connection: Connection, said: Any) -> None:
     # As bytes: PyTorch would pass tensors through files that both have open.
-    connection.send_bytes(pickle.dumps(said))
+    content = pickle.dumps(said)
+    try:
+        connection.send_bytes(content)
+    except OSError as error:
+        raise _Gone from error
 
 
 def _receive(connection: Connection) -> Any:
-    return pickle.loads(connection.recv_bytes())
+    try:
+        content = connection.recv_bytes()
+    except (EOFError, OSError) as error:
+        raise _Gone from error
+    return pickle.loads(content)
 
 
 def _work(tasks: Connection, environment: Mapping[str, str]) -> None:
     """What the process does: call what it is sent, until whoever sends it ends."""
     os.environ.update(environment)
     keep_memory()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the command, which ends us
+    for number in (signal.SIGINT, signal.SIGTERM):  # these are for the command, which ends us
+        signal.signal(number, signal.SIG_IGN)
     Thread(target=_end_with_parent, daemon=True).start()
     torch.set_num_threads(1)
+    with suppress(_Gone):
+        _answer(tasks)
+
+
+def _answer(tasks: Connection) -> None:
+    """Call what is sent, until nobody sends any more."""
     graphs: Graphs | None = None
 
     def tell(said: Any, answer: Ask) -> None:
@@ -176,15 +217,16 @@ def _work(tasks: Connection, environment: Mapping[str, str]) -> None:
         while (question := _receive(tasks)) is not None:
             _send(tasks, answer(question))
 
-    with suppress(EOFError, OSError):
-        while True:
-            work, new, rest, is_heard = _receive(tasks)
-            graphs = new or graphs
-            try:
-                found = work(graphs, *rest, *([tell] if is_heard else []))
-            except (LookHopsError, torch.cuda.OutOfMemoryError) as error:
-                found = LookHopsError(str(error))
-            _send(tasks, (True, found))
+    while True:
+        work, new, rest, is_heard = _receive(tasks)
+        graphs = new or graphs
+        try:
+            found = work(graphs, *rest, *([tell] if is_heard else []))
+        except _Gone:
+            raise
+        except Exception as error:
+            found = _failed(error)
+        _send(tasks, (True, found))
 
 
 def _end_with_parent() -> None:

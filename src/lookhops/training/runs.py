@@ -104,7 +104,8 @@ class Progress:
     Args:
         runs: The runs of a stack.
         protocol: Says when they are done.
-        state: Gives all that a later training needs to go on from here, but the runs.
+        state: Gives all that a later training needs to go on from here, but the runs; while it is
+            being reported, not later.
     """
 
     runs: list[Run]

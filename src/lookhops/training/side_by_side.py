@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from dataclasses import replace
+from threading import Event, Lock
 from typing import Any
 
+from lookhops.errors import LookHopsError
 from lookhops.training.runs import NotFinite, Progress, Run
 
 #: Seconds of training ahead that are worth the start of other processes.
@@ -23,49 +25,101 @@ Begin = Callable[[list[Run]], "Future[Ended]"]
 class SideBySide:
     """Stacks of runs, one after the other in this process and, where that pays, some in others.
 
+    It ends as it would in this process alone: where the loss of a stack stops being a number, those
+    before it are trained, and those after it are not looked at.
+
     Args:
         stacks: The runs that are trained together.
-        begin: Begins to train a stack in another process; none where there is none.
+        on_epoch: Called after each epoch, whoever trained it, one at a time.
         worth: Seconds of training ahead that are worth asking the others.
     """
 
     def __init__(
-        self, stacks: Sequence[list[Run]], begin: Begin | None, worth: float = WORTH
+        self,
+        stacks: Sequence[list[Run]],
+        on_epoch: Callable[[Progress], None],
+        worth: float = WORTH,
     ) -> None:
-        self.stacks, self.begin = stacks, begin
-        self._trained: dict[int, list[Run]] = {}  # by this process
+        self.stacks, self.on_epoch = stacks, on_epoch
+        #: Begins to train a stack in another process; none where there is none.
+        self.begin: Begin | None = None
+        self._lock = Lock()
+        self._is_stopping = Event()  # after an epoch it was asked for: others stop after theirs
+        self._is_over = Event()  # nobody waits for the others any more
+        self._ended: dict[int, Ended] = {}
         self._tasks: dict[int, Future[Ended]] = {}
         self._at, self._worth = 0, worth
 
-    def train(self, here: Callable[[list[Run]], list[Run]]) -> None:
-        """Train all stacks.
+    def train(self, here: Callable[[list[Run]], list[Run]]) -> list[Run]:
+        """Train all stacks; the runs, in the order of the stacks.
 
         Args:
             here: Trains a stack in this process; it calls :meth:`after_epoch`.
         """
         try:
-            for number, stack in enumerate(self.stacks):
-                self._at = number
-                task = self._tasks.get(number)
-                if task is None or task.cancel():
-                    self._trained[number] = here(stack)
-            for task in self._tasks.values():
-                if not task.cancelled():
-                    _result(task)
-        except KeyboardInterrupt:  # the others stop after their epoch too, and keep their state
-            wait([task for task in self._tasks.values() if not task.cancel()])
+            self._train(here)
+        except BaseException:
+            running = [task for task in self._tasks.values() if not task.cancel()]
+            if self._is_stopping.is_set():  # they keep their state, too
+                wait(running)
+            raise
+        finally:
+            self._is_over.set()
+        if self._failed < len(self.stacks):
+            runs, reason = self._ended[self._failed]
+            raise NotFinite(reason, runs)
+        return self.finished
+
+    def _train(self, here: Callable[[list[Run]], list[Run]]) -> None:
+        for number, stack in enumerate(self.stacks):
+            self._at = number
+            task = self._tasks.get(number)
+            if number > self._failed or (task is not None and not task.cancel()):
+                continue
+            try:
+                self._ended[number] = here(stack), ""
+            except NotFinite as error:
+                self._ended[number] = error.runs, str(error)
+            except _Beaten:
+                continue
+        for number, task in self._tasks.items():
+            if number not in self._ended and number < self._failed:
+                self._ended[number] = task.result()
+
+    @property
+    def _failed(self) -> int:
+        """The first stack whose loss stopped being a number; as far as is known, none."""
+        return min((n for n, (_, why) in self._ended.items() if why), default=len(self.stacks))
+
+    def hear(self, progress: Progress) -> None:
+        """Take note of an epoch that another process has trained; an error ends it there."""
+        if self._is_over.is_set():
+            raise LookHopsError("Nobody waits for it any more.")
+        self._tell(progress)
+        if self._is_stopping.is_set():
+            raise KeyboardInterrupt
+
+    def _tell(self, progress: Progress) -> None:
+        try:
+            with self._lock:
+                self.on_epoch(progress)
+        except KeyboardInterrupt:
+            self._is_stopping.set()
             raise
 
     def after_epoch(self, progress: Progress) -> None:
-        """Ask others for help where that pays, and raise what ended the training of one of them.
+        """After an epoch of this process: ask others for help where that pays, and look at them.
 
         Args:
-            progress: Of this process: what waits takes as long an epoch, and no fewer epochs than
-                the protocol waits for a better one.
+            progress: Its own: what waits takes as long an epoch, and no fewer epochs than the
+                protocol waits for a better one.
         """
-        for task in self._tasks.values():
-            if task.done() and not task.cancelled():
-                _result(task)
+        self._tell(progress)
+        for number, task in self._tasks.items():
+            if number not in self._ended and task.done() and not task.cancelled():
+                self._ended[number] = task.result()
+        if self._failed < self._at:
+            raise _Beaten
         waiting = range(self._at + 1, len(self.stacks))
         if self.begin is None or self._tasks or not waiting:
             return
@@ -73,23 +127,23 @@ class SideBySide:
         if progress.runs[0].history[-1]["seconds"] * epochs * len(waiting) >= self._worth:
             for number in waiting:
                 self._tasks[number] = self.begin(self.stacks[number])
+                self._tasks[number].add_done_callback(self._look_at)
+
+    def _look_at(self, task: Future[Ended]) -> None:
+        """Where another process ends by an error, nothing that waits is begun any more."""
+        if not task.cancelled() and task.exception() is not None:
+            for other in list(self._tasks.values()):
+                other.cancel()
 
     @property
     def finished(self) -> list[Run]:
-        """The runs of the stacks that are trained, in the order of the stacks."""
-        found = dict(self._trained)
-        for number, task in self._tasks.items():
-            if task.done() and not task.cancelled() and task.exception() is None:
-                runs, reason = task.result()
-                found |= {} if reason else {number: runs}
-        return [run for number in sorted(found) for run in found[number]]
+        """The runs of the stacks that are trained, but for what follows one that failed."""
+        numbers = [number for number in sorted(self._ended) if number < self._failed]
+        return [run for number in numbers for run in self._ended[number][0]]
 
 
-def _result(task: Future[Ended]) -> None:
-    """Wait for a task, and raise what ended it early."""
-    runs, reason = task.result()
-    if reason:
-        raise NotFinite(reason, runs)
+class _Beaten(Exception):
+    """A stack before the one that this process is at has failed: this one does not count."""
 
 
 def told(runs: Sequence[Run]) -> list[dict[str, Any]]:

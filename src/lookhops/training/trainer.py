@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
-from threading import Lock
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,7 +16,7 @@ from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
-from lookhops.nn.plugins import running, sources
+from lookhops.nn.plugins import LOADED, load_plugin
 from lookhops.options import Protocol
 from lookhops.tasks import Task, task_of
 from lookhops.training.batches import number_of_batches
@@ -132,46 +131,47 @@ class _Training:
 
         A stack that does not fit the GPU's memory is trained in halves, one after the other.
         """
-        threads, lock = threads_of(self.graphs, self.architecture, self.protocol), Lock()
+        threads = threads_of(self.graphs, self.architecture, self.protocol)
+        kind, stacks = self._stacks(begun)
         # Where a training takes several cores, others would not be the same to the last bit.
-        helpers = self.helpers if threads == 1 and self.workers.alone else None
-        begin = None if helpers is None else partial(self._begin, helpers, lock)
+        plain = threads == 1 and kind is EagerEngine and self.device.type == "cpu"
+        helpers = self.helpers if plain and self.workers.alone else None
         started = helpers is not None and helpers.are_started
-        make, stacks = self._stacks(begun)
-        all_of_them = SideBySide(stacks, begin, worth=0.0 if started else WORTH)
-
-        def on_epoch(progress: Progress) -> None:
-            with lock:
-                self.on_epoch(progress)
-            all_of_them.after_epoch(progress)
+        side = SideBySide(stacks, self.on_epoch, worth=0.0 if started else WORTH)
+        if helpers is not None:
+            side.begin = partial(self._begin, helpers, side)
 
         def attempt(stack: Sequence[Run]) -> list[Run]:
             fresh = [replace(run, history=[], predictions={}) for run in stack]
-            rest = fresh, self.protocol, self.resume, on_epoch
-            return train_stack(make(fresh), self.task, *rest)
+            rest = fresh, self.protocol, self.resume, side.after_epoch
+            return train_stack(self.engine(kind, fresh), self.task, *rest)
 
         try:
             with limited_threads(threads):
-                all_of_them.train(lambda stack: [*chain(*in_halves(attempt, stack))])
+                return by_split(side.train(partial(_each_half, attempt)), self.task)
         except NotFinite as error:
-            error.runs = by_split(all_of_them.finished + error.runs, self.task)
+            error.runs = by_split(side.finished + error.runs, self.task)
             raise
-        return by_split(all_of_them.finished, self.task)
 
-    def _begin(self, helpers: Processes, lock: Lock, stack: list[Run]) -> Future[Ended]:
+    def _begin(self, helpers: Processes, side: SideBySide, stack: list[Run]) -> Future[Ended]:
         """Begin to train a stack in another process."""
 
         def listen(said: Any, ask: Ask) -> None:
-            progress = Progress(heard(stack, said), self.protocol, partial(ask, "state"))
-            with lock:
-                self.on_epoch(progress)
+            side.hear(Progress(heard(stack, said), self.protocol, partial(ask, "state")))
 
         earlier = self.resume(stack) if self.resume else None
         own = self.task, self.architecture, self.protocol, stack, earlier
-        return helpers.call(_train_here, self.graphs, sources(), *own, listen=listen)
+        return helpers.call(_train_here, self.graphs, [*LOADED], *own, listen=listen)
 
-    def _stacks(self, runs: Sequence[Run]) -> tuple[MakeEngine, list[list[Run]]]:
-        """What makes an engine, and the runs that are trained together: all that can be stacked."""
+    def engine(self, kind: type[Engine], runs: Sequence[Run]) -> Engine:
+        """The engine that trains these runs together."""
+        splits = [run.split for run in runs]
+        seeds = [member_seed(run.seed, run.member) for run in runs]
+        how = self.architecture, self.protocol, self.device
+        return kind(self.graphs, self.task, splits, seeds, *how, workers=self.workers)
+
+    def _stacks(self, runs: Sequence[Run]) -> tuple[type[Engine], list[list[Run]]]:
+        """The kind of engine, and the runs that are trained together: all that can be stacked."""
         graphs, protocol = self.graphs, self.protocol
         encoding = Encoding.fit(graphs, self.architecture.reads_edges)
         shape = encoding.width, self.task.out_channels
@@ -182,34 +182,24 @@ class _Training:
         for run in runs:  # networks of a stack take equally many steps
             steps = number_of_batches(run.split.train, nodes, protocol)
             stacks.setdefault(steps if together else run.key, []).append(run)
-        make = StackedEngine if together else EagerEngine
-        rest = self.architecture, protocol, self.device
-        return partial(_engine, make, graphs, self.task, *rest, self.workers), [*stacks.values()]
+        return StackedEngine if together else EagerEngine, [*stacks.values()]
 
 
-#: Makes the engine that trains these runs together.
-MakeEngine = Callable[[Sequence[Run]], Engine]
-
-
-def _engine(
-    make: type[Engine],
-    graphs: Graphs,
-    task: Task,
-    architecture: Architecture,
-    protocol: Protocol,
-    device: torch.device,
-    workers: Workers,
-    runs: Sequence[Run],
-) -> Engine:
-    """The engine that trains these runs together."""
-    splits = [run.split for run in runs]
-    seeds = [member_seed(run.seed, run.member) for run in runs]
-    return make(graphs, task, splits, seeds, architecture, protocol, device, workers=workers)
+def _each_half(attempt: Callable[[Sequence[Run]], list[Run]], stack: list[Run]) -> list[Run]:
+    """Train a stack, in halves where it does not fit; what is trained of it is not lost."""
+    trained: list[Run] = []
+    try:
+        for runs in in_halves(attempt, stack):
+            trained += runs
+    except NotFinite as error:
+        error.runs = trained + error.runs
+        raise
+    return trained
 
 
 def _train_here(
     graphs: Graphs,
-    plugins: Mapping[str, str],
+    plugins: Sequence[Path],
     task: Task,
     architecture: Architecture,
     protocol: Protocol,
@@ -217,24 +207,25 @@ def _train_here(
     earlier: tuple[list[Run], dict[str, Tensor]] | None,
     tell: Tell,
 ) -> Ended:
-    """Train runs on the CPU of a process that others ask for help.
+    """Train runs on the CPU of a process that another one asks for help.
 
     Args:
         graphs, task, architecture, protocol: As for :func:`train`.
-        plugins: The user's layers, as :func:`~lookhops.nn.plugins.sources` gives them.
+        plugins: The files with the user's layers.
         runs: What is trained together.
         earlier: Where to go on from.
         tell: Is told of each epoch, and may ask for the state after it.
     """
-    with running(plugins):
-        rest = architecture, protocol, torch.device("cpu"), ALONE
-        engine = _engine(EagerEngine, graphs, task, *rest, runs)
+    for path in plugins:
+        load_plugin(path)
 
-        def on_epoch(progress: Progress) -> None:
-            tell(told(progress.runs), lambda question: progress.state())
+    def on_epoch(progress: Progress) -> None:
+        tell(told(progress.runs), lambda question: progress.state())
 
-        try:
-            trained = train_stack(engine, task, runs, protocol, lambda stack: earlier, on_epoch)
-        except NotFinite as error:
-            return error.runs, str(error)
+    rest = torch.device("cpu"), False, None, on_epoch, ALONE, None
+    engine = _Training(graphs, task, architecture, protocol, *rest).engine(EagerEngine, runs)
+    try:
+        trained = train_stack(engine, task, runs, protocol, lambda stack: earlier, on_epoch)
+    except NotFinite as error:
+        return error.runs, str(error)
     return trained, ""
