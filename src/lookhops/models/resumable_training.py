@@ -27,6 +27,7 @@ from lookhops.tasks import task_of
 from lookhops.training.processes import Processes
 from lookhops.training.runs import NotFinite, Progress, Run
 from lookhops.training.setting import choose_device, draw_splits
+from lookhops.training.threads import limited_threads, threads_of
 from lookhops.training.trainer import train, train_on_all
 from lookhops.training.windows import packed_bytes
 from lookhops.training.workers import ALONE, Workers
@@ -102,7 +103,8 @@ def train_into(
         options["helpers"] = helpers
         trained = _train(graphs, architecture, plan, final, stacked, options)
     save = partial(save_model, folder, trained, settings, graphs, task, chosen, provenance)
-    config = workers.from_first(save)
+    with limited_threads(threads_of(graphs, architecture, protocol)):
+        config = workers.from_first(save)
     workers.from_first(state.clear)
     if trained.stopped:
         raise trained.stopped

@@ -188,18 +188,21 @@ def _computed(
         return
     import torch
 
+    from lookhops.training.threads import limited_threads
+
     begun: deque[tuple[Part, Future[Any]]] = deque()
     each = max(torch.get_num_threads() // at_once, 1)  # parts share the cores
     pool = ThreadPoolExecutor(at_once, initializer=torch.set_num_threads, initargs=(each,))
     try:
-        for part in parts:
-            begun.append((part, pool.submit(compute, part)))
-            if len(begun) > at_once:
+        with limited_threads(1):  # what reads the parts would wait for who computes
+            for part in parts:
+                begun.append((part, pool.submit(compute, part)))
+                if len(begun) > at_once:
+                    first, found = begun.popleft()
+                    yield first, found.result()
+            while begun:
                 first, found = begun.popleft()
                 yield first, found.result()
-        while begun:
-            first, found = begun.popleft()
-            yield first, found.result()
     finally:
         pool.shutdown(cancel_futures=True)
 
