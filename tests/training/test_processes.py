@@ -7,7 +7,8 @@ import pytest
 
 from lookhops.datasets import load
 from lookhops.errors import LookHopsError
-from lookhops.training.processes import Processes
+from lookhops.training import processes
+from lookhops.training.processes import CannotStart, Processes
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +61,15 @@ def test_a_sentence_leaves_the_process_alive(pool, graphs):
         pool.call(refuses, graphs).result()
     assert pool._idle == [before]
     assert pool.call(len, graphs).result() == len(graphs)
+
+
+def test_where_none_can_be_started_that_is_said(graphs, monkeypatch):
+    def none(environment):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(processes, "_Process", none)
+    with Processes(1) as pool, pytest.raises(CannotStart, match="temporarily unavailable"):
+        pool.call(len, graphs).result()
 
 
 def test_any_other_error_comes_back_with_where_it_was_raised(pool, graphs):

@@ -7,6 +7,7 @@ import pytest
 
 from lookhops.errors import LookHopsError
 from lookhops.options import Protocol
+from lookhops.training.processes import CannotStart
 from lookhops.training.runs import NotFinite, Progress, Run
 from lookhops.training.side_by_side import SideBySide, heard, told
 
@@ -180,6 +181,22 @@ def test_an_error_elsewhere_begins_nothing_more_and_comes_here():
 
     with pytest.raises(LookHopsError, match="killed"):
         work.train(train)
+
+
+def test_where_no_process_can_be_started_this_one_trains_all():
+    others, here = Others(busy=1), []
+    work = beside(others)
+
+    def train(stack):
+        work.after_epoch(epoch(1.0))
+        here.append(stack[0].seed)
+        if len(here) == 1:
+            others.tasks[2].set_exception(CannotStart("No other process could be started."))
+            assert all(others.tasks[seed].cancelled() for seed in (3, 4))
+        work.after_epoch(epoch(1.0))
+        return stack
+
+    assert [run.seed for run in work.train(train)] == here == [1, 2, 3, 4]
 
 
 def test_what_is_told_of_a_run_is_heard():

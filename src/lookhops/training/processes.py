@@ -30,6 +30,10 @@ Listen = Callable[[Any, Ask], None]
 Tell = Callable[[Any, Ask], None]
 
 
+class CannotStart(LookHopsError):
+    """No process could be started: some containers have neither the memory nor the right."""
+
+
 class Processes:
     """Processes that compute, each with one thread of the CPU; started when they are needed.
 
@@ -92,10 +96,7 @@ class Processes:
         with self._lock:
             if self._stopped:
                 raise LookHopsError("It was stopped before it began.")
-            if not self._idle:
-                self._idle.append(_Process(self.environment))
-                self._all.append(self._idle[-1])
-            process = self._idle.pop()
+            process = self._idle.pop() if self._idle else self._start()
         try:
             found = process.call(work, graphs, rest, listen)
         except BaseException:  # it is dead, or nobody knows what it is at
@@ -106,6 +107,13 @@ class Processes:
         if isinstance(found, _Failed):
             raise found.error
         return found
+
+    def _start(self) -> _Process:
+        try:
+            self._all.append(_Process(self.environment))
+        except (OSError, EOFError) as error:
+            raise CannotStart(f"No other process could be started ({error}).") from error
+        return self._all[-1]
 
 
 class _Process:

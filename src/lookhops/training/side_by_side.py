@@ -9,6 +9,7 @@ from threading import Event, Lock
 from typing import Any
 
 from lookhops.errors import LookHopsError
+from lookhops.training.processes import CannotStart
 from lookhops.training.runs import NotFinite, Progress, Run
 
 #: Seconds of training ahead that are worth the start of other processes.
@@ -71,20 +72,27 @@ class SideBySide:
         return self.finished
 
     def _train(self, here: Callable[[list[Run]], list[Run]]) -> None:
-        for number, stack in enumerate(self.stacks):
+        for number in range(len(self.stacks)):
             self._at = number
-            task = self._tasks.get(number)
-            if number > self._failed or (task is not None and not task.cancel()):
-                continue
-            try:
-                self._ended[number] = here(stack), ""
-            except NotFinite as error:
-                self._ended[number] = error.runs, str(error)
-            except _Beaten:
-                continue
+            if not _is_elsewhere(self._tasks.get(number)):
+                self._train_one(number, here)
         for number, task in self._tasks.items():
             if number not in self._ended and number < self._failed:
-                self._ended[number] = task.result()
+                try:
+                    self._ended[number] = task.result()
+                except CannotStart:
+                    self._train_one(number, here)
+
+    def _train_one(self, number: int, here: Callable[[list[Run]], list[Run]]) -> None:
+        """Train a stack in this process, unless one before it has failed."""
+        if number > self._failed:
+            return
+        try:
+            self._ended[number] = here(self.stacks[number]), ""
+        except NotFinite as error:
+            self._ended[number] = error.runs, str(error)
+        except _Beaten:
+            pass
 
     @property
     def _failed(self) -> int:
@@ -116,7 +124,7 @@ class SideBySide:
         """
         self._tell(progress)
         for number, task in self._tasks.items():
-            if number not in self._ended and task.done() and not task.cancelled():
+            if number not in self._ended and task.done() and _is_elsewhere(task):
                 self._ended[number] = task.result()
         if self._failed < self._at:
             raise _Beaten
@@ -140,6 +148,13 @@ class SideBySide:
         """The runs of the stacks that are trained, but for what follows one that failed."""
         numbers = [number for number in sorted(self._ended) if number < self._failed]
         return [run for number in numbers for run in self._ended[number][0]]
+
+
+def _is_elsewhere(task: Future[Ended] | None) -> bool:
+    """Whether another process has it: not where it still waits, nor where none could be started."""
+    if task is None or task.cancel():
+        return False
+    return not (task.done() and isinstance(task.exception(), CannotStart))
 
 
 class _Beaten(Exception):
