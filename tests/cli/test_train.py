@@ -358,3 +358,12 @@ def test_a_fixed_test_set_and_folds(lookhops, tmp_path):
     both = ["--folds", "3", "--test", tmp_path / "t.csv", "-o", tmp_path / "b"]
     code, _, err = lookhops("train", tmp_path / "m.csv", *options, *both)
     assert (code, "leave out --folds" in err) == (2, True)
+
+
+@pytest.mark.parametrize("count", ["0", "-1"])
+def test_processes_are_counted_from_one(lookhops, tmp_path, count):
+    given = ("train", "solubility", "--processes", count, "-o", tmp_path / "m")
+    code, _, err = lookhops(*given)
+    assert code == 2
+    assert f"Invalid value for '--processes': {count} is below 1." in err
+    assert not (tmp_path / "m").exists()

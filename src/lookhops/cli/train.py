@@ -197,6 +197,7 @@ def _train(
     from lookhops.cli.shared.progress import epoch_display, stoppable
     from lookhops.models import train_into
     from lookhops.models.provenance import Provenance
+    from lookhops.training.processes import ProcessLost
 
     options = asdict(run)
     logs = _tensorboard(options.pop("tensorboard"))
@@ -221,6 +222,8 @@ def _train(
 
             options |= {"on_epoch": on_epoch, "workers": workers}
             return train_into(output, graphs, network, plan.protocol, **options)
+    except ProcessLost as lost:
+        raise LookHopsError(f"{lost} What was trained is kept: --resume goes on.") from lost
     except KeyboardInterrupt as stop:
         again = f"{command_line()} --resume" if workers.alone else "the same command and --resume"
         print_line(f"lookhops: interrupted; go on with: {again}", err)

@@ -30,8 +30,19 @@ Listen = Callable[[Any, Ask], None]
 Tell = Callable[[Any, Ask], None]
 
 
+LOST = (
+    "The process that trained it ended: was it killed, or was there too little memory? Fewer at a "
+    "time (--processes) need less."
+)
+GUARD = 'A script that asks for processes keeps what it runs below `if __name__ == "__main__":`.'
+
+
 class CannotStart(LookHopsError):
     """No process could be started: some containers have neither the memory nor the right."""
+
+
+class ProcessLost(LookHopsError):
+    """A process ended while it computed."""
 
 
 class Processes:
@@ -128,6 +139,7 @@ class _Process:
         self.process.start()
         theirs.close()
         self.graphs: Graphs | None = None  # what it has
+        self.has_answered = False
 
     def call(
         self,
@@ -150,13 +162,11 @@ class _Process:
         """What it says next, once it has been sent something."""
         try:
             _send(self.connection, question)
-            return _receive(self.connection)
+            answer = _receive(self.connection)
+            self.has_answered = True
         except _Gone as error:
-            raise LookHopsError(
-                "The process that trained it ended: was it killed, or was there too little memory? "
-                "Fewer at a time (--processes) need less. A script that asks for processes keeps "
-                'what it runs below `if __name__ == "__main__":`.'
-            ) from error
+            raise ProcessLost(LOST if self.has_answered else f"{LOST} {GUARD}") from error
+        return answer
 
     def kill(self) -> None:
         """End it, whatever it is at."""

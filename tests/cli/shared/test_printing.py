@@ -1,5 +1,7 @@
 """What tables look like in a terminal."""
 
+import io
+
 from rich.console import Console
 
 from lookhops.cli.shared import printing
@@ -16,3 +18,13 @@ def test_long_names_of_models_are_broken_between_their_options(monkeypatch, caps
         *("pyg:GINEConv", "/hidden=32", "/edges=use", "gcn"),
         *("licheb/k=3 against gcn/hidden=32", "/k=2"),
     ]
+
+
+def test_a_number_that_finds_no_room_shows_that_it_is_cut():
+    console = Console(width=20, file=io.StringIO())
+    console.print(printing.grid([["a name of words", "1.16 to 1.57"]]))
+    shown = console.file.getvalue()
+    assert "1.16 to 1.57" in shown or "…" in shown
+    console = Console(width=10, file=io.StringIO())
+    console.print(printing.grid([["a name of words", "1.16 to 1.57"]]))
+    assert "…" in console.file.getvalue()

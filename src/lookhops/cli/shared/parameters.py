@@ -119,7 +119,7 @@ def _type(option: Option, panel: str | None) -> Any:
     kind, *rest = get_args(option.type) or (option.type,)
     # A text that is not given is none anyway: only where there is a default must it be said.
     if type(None) in rest and (kind in (int, float) or (kind is str and option.default)):
-        parser = _or_none(kind)
+        parser = _or_none(kind, option.least)
         shown = typer.Option(
             *names,
             help=option.help,
@@ -132,15 +132,18 @@ def _type(option: Option, panel: str | None) -> Any:
     return Annotated[option.type, shown]
 
 
-def _or_none(kind: type) -> Callable[[str], Any]:
-    """Reads a number or a text, or the word ``none`` for no value."""
+def _or_none(kind: type, least: float | None) -> Callable[[str], Any]:
+    """Reads a number, no lower than the least, or a text, or the word ``none`` for no value."""
 
     def read(text: str) -> Any:
         if text == "none":
             return None
         try:
-            return kind(text)
+            value = kind(text)
         except ValueError as error:
             raise typer.BadParameter(f"{text!r} is not a number, nor none.") from error
+        if least is not None and not value >= least:
+            raise typer.BadParameter(f"{text} is below {least:g}.")
+        return value
 
     return read

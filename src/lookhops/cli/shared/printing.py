@@ -90,7 +90,7 @@ def grid(
             head[i] if i < len(head) else "",
             justify="right" if "right" in words else "center" if "center" in words else "left",
             no_wrap="wrap" not in words,
-            overflow="fold",
+            overflow="fold" if "wrap" in words else "ellipsis",  # a number that is cut shows it
             style=style,
         )
     for row in rows:

@@ -82,7 +82,8 @@ def _which(runs: Sequence[Run]) -> str:
 
     if runs[0].seed == FINAL:
         return ALL
-    return "seed " + ", ".join(str(run.seed) for run in runs[:3]) + ("…" if len(runs) > 3 else "")
+    names = (f"{run.seed} member {run.member}" if run.member else f"{run.seed}" for run in runs[:3])
+    return "seed " + ", ".join(names) + ("…" if len(runs) > 3 else "")
 
 
 def _ending(run: Run) -> str:
