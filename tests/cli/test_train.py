@@ -15,11 +15,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from lookhops import LookHopsClassifier, LookHopsError, files
+from lookhops import LookHopsClassifier, LookHopsError, files, models
 from lookhops.cli import train
 from lookhops.models.folder import with_totals
 from lookhops.nn import RECOMMENDED
 from lookhops.training.eager import EagerEngine
+from lookhops.training.processes import ProcessLost
 
 SMALL = ["hops-1", "--task-size", "80", "--hidden", "8", "--layers", "3", "--epochs", "3"]
 SMALL += ["--batch-size", "16", "--device", "cpu"]
@@ -367,3 +368,13 @@ def test_processes_are_counted_from_one(lookhops, tmp_path, count):
     assert code == 2
     assert f"Invalid value for '--processes': {count} is below 1." in err
     assert not (tmp_path / "m").exists()
+
+
+def test_a_lost_process_says_how_to_go_on(lookhops, tmp_path, monkeypatch):
+    def lost(*given, **options):
+        raise ProcessLost("The process that trained it ended.")
+
+    monkeypatch.setattr(models, "train_into", lost)
+    code, _, err = lookhops("train", "solubility", "-o", tmp_path / "m")
+    assert code == 2
+    assert "ended. What was trained is kept: --resume goes on." in err

@@ -1,5 +1,6 @@
 """A training that was killed, and killed again, ends as one that was left alone."""
 
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -138,6 +139,14 @@ def test_a_loss_that_is_no_number_ends_it_as_alone(helped, tasks, tmp_path, memb
     for table, before in tables:
         table.clear()
         table.update(before)
+
+
+def test_a_script_that_is_run_again_by_its_own_process_touches_nothing(whole, tasks, monkeypatch):
+    before = {path: path.read_bytes() for path in whole.iterdir() if path.is_file()}
+    monkeypatch.setattr(multiprocessing.current_process(), "_inheriting", True, raising=False)
+    with pytest.raises(LookHopsError, match="being run again"):
+        train_into(whole, tasks, SMALL, PROTOCOL, device="cpu", overwrite=True, processes=2)
+    assert {path: path.read_bytes() for path in whole.iterdir() if path.is_file()} == before
 
 
 def test_large_sets_are_not_sent(helped, tasks, tmp_path, monkeypatch):
