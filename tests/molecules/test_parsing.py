@@ -84,6 +84,30 @@ def test_molecules_are_those_that_rdkit_reads_by_default():
     assert refused > 100
 
 
+@pytest.mark.parametrize(
+    ("labelled", "ordinary"),
+    [
+        ("[2H]c1c([2H])c([2H])c([2H])c([2H])c1[2H]", "c1ccccc1"),
+        ("[2H]O[2H]", "O"),
+        ("[3H:1]C", "C"),
+        ("[13CH3][C@]([2H])(O)CC", "C[C@]([H])(O)CC"),
+        ("C[C@]([2H])([H])O", "CCO"),  # a stereocentre by its isotope alone
+        ("[2H]/C(C)=C/C", "[H]/C(C)=C/C"),
+        ("[2H+]", "[H+]"),
+    ],
+)
+def test_isotopes_are_not_told_apart(labelled, ordinary):
+    texts = [labelled, ordinary]
+    block = Chem.MolToMolBlock(Chem.MolFromSmiles(labelled))
+    for found in (
+        [parse([text], Parsing()) for text in texts],
+        [parse([block], Parsing(mol_blocks=True)), parse(texts[1:], Parsing())],
+    ):
+        assert found[0].canonical == found[1].canonical
+        rows = [sorted(one.atoms.tolist()) for one in found]
+        assert rows[0] == rows[1]
+
+
 def test_parts_join_as_if_they_were_parsed_together():
     texts = ["CCO", "C(", "c1ccccc1", "", "[Na+].[Cl-]"]
     how = Parsing(salts="largest")

@@ -78,10 +78,9 @@ def read_target(
     numbers = [_number(cells[i]) for i in known]
     for i, number in zip(known, numbers, strict=True):
         if kind == "numbers" if number is None else not np.isfinite(number):
-            otherwise = ", or say that these are classes (--task classes)" if number is None else ""
             raise LookHopsError(
                 f"{place(i)}: {str(cells[i])!r} of {name!r} is not a finite number; mend it, or "
-                f"leave it blank{otherwise}."
+                "leave it blank."
             )
     if kind == "auto" and classes is None:
         kind = "numbers" if _are_many(numbers) else "classes"

@@ -19,6 +19,8 @@ from lookhops.options import Reading
 REFUSED = "RDKit refuses it"
 #: What a SMILES has beside plain atoms and bonds: stereochemistry, hydrogen atoms, extensions.
 _MORE_THAN_ATOMS = re.compile(r"[@/\\|]|\[\d*[H#]")
+#: Where an atom's isotope is given.
+_ISOTOPE = re.compile(r"\[\d+")
 
 
 @dataclass(frozen=True)
@@ -144,7 +146,8 @@ def parse(
 def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:
     """SMILES and molecule, whose atoms stand in the order of the SMILES: a mol block's may not.
 
-    Where there is no molecule, the last says why.
+    Isotopes are left out: no feature tells them apart, and of deuterium RDKit would make an atom of
+    its own, where other hydrogens are counted. Where there is no molecule, the last says why.
     """
     from rdkit import Chem
 
@@ -155,6 +158,7 @@ def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:
     if how.mol_blocks:
         molecule = Chem.MolFromMolBlock(structure)
         smiles = "" if molecule is None else Chem.MolToSmiles(molecule)
+    smiles = _ISOTOPE.sub("[", smiles)
     molecule = _molecule(smiles)
     if how.salts == "largest" and molecule is not None and "." in smiles:
         pieces = Chem.GetMolFrags(molecule, asMols=True)

@@ -131,8 +131,8 @@ class Worker:
         if not begun:
             raise LookHopsError(
                 "A worker process that parses molecules ended before it began. A script that asks "
-                'for processes keeps what it runs below `if __name__ == "__main__":`; 0 processes '
-                "(--processes 0) parse in this one."
+                "for processes lies in a file and keeps what it runs below "
+                '`if __name__ == "__main__":`; 0 processes (--processes 0) parse in this one.'
             )
         answered = self.given - len(self.tasks)
         again: list[Task] = []

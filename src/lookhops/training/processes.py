@@ -34,7 +34,10 @@ LOST = (
     "The process that trained it ended: was it killed, or was there too little memory? Fewer at a "
     "time (--processes) need less."
 )
-GUARD = 'A script that asks for processes keeps what it runs below `if __name__ == "__main__":`.'
+GUARD = (
+    "A script that asks for processes lies in a file and keeps what it runs below "
+    '`if __name__ == "__main__":`.'
+)
 
 
 class CannotStart(LookHopsError):
