@@ -1,7 +1,8 @@
 """Prediction: packed graphs through all seeds of a model, and the command from call to file.
 
     python benchmarks/predict.py [--device cuda] [--graphs 102750] [--seeds 10]
-    python benchmarks/predict.py --smiles 1000000   (rate and peak memory of a stream)
+    python benchmarks/predict.py --smiles 10000000   (rate and peak memory of a stream)
+    python benchmarks/predict.py --packed 10000000   (the same of packed graphs, NCI1 repeated)
 
 Ours asks all networks at once; its peer is what a PyG user writes: the same layers as operators of
 MessagePassing, network after network, over the batches of PyG's DataLoader. Both have the same
@@ -15,6 +16,7 @@ import argparse
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -112,28 +114,64 @@ def packed(graphs: Graphs, few: Graphs, seeds: int, device: str, folder: Path) -
     print(f"of it similarity to {len(reference.index):,} training graphs: {took:.2f} s")
 
 
-def smiles(count: int, device: str, folder: Path) -> None:
-    """A stream of SMILES: rate, and peak memory of the command at a twentieth and at all of them.
+#: Runs the command, and says what it held.
+WITH_MEMORY = """
+import runpy, sys
+from process_memory import Memory
+memory, sys.argv[0] = Memory(), "lookhops"
+try:
+    runpy.run_module("lookhops", run_name="__main__")
+finally:
+    print(f"main memory: {memory}")
+"""
 
-    Small molecules and a small network: what is measured is all that lies around the networks.
+
+def stream(few: Graphs, write: Callable[[int], Path], count: int, device: str) -> None:
+    """Rate and peak memory of the command at a twentieth of the rows and at all of them.
+
+    A small network: what is measured is all that lies around the networks.
+
+    Args:
+        few: What the model is trained on.
+        write: Writes a file of so many rows.
+        count: Of rows.
+        device: Where it answers.
     """
-    few = load("solubility")[:300]
+    model = write(1).parent / "model"
     network, protocol = Architecture(hidden=4, layers=1), Protocol((11,), max_epochs=1)
-    train_into(folder / "model", few, network, protocol, device=device)
-    texts = sorted(set(few.columns["smiles"].tolist()), key=len)[:40]
-    code = "import resource, runpy, sys; sys.argv[0] = 'lookhops'\n"
-    code += "try: runpy.run_module('lookhops', run_name='__main__')\n"
-    code += (
-        "finally: print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10, 'MiB at most')"
-    )
+    train_into(model, few, network, protocol, device=device)
     for total in (count // 20, count):
+        source = write(total)
+        words = ["predict", model, source, "-o", model.parent / "x.csv", "--device", device]
+        start = time.perf_counter()
+        here = Path(__file__).parent
+        subprocess.run([sys.executable, "-c", WITH_MEMORY, *words], check=True, cwd=here)
+        took = time.perf_counter() - start
+        print(f"{total:,} rows: {took:.1f} s, {total / took:,.0f} a second", flush=True)
+
+
+def smiles(count: int, device: str, folder: Path) -> None:
+    """A stream of SMILES of small molecules."""
+    few = load("solubility")[:300]
+    texts = sorted(set(few.columns["smiles"].tolist()), key=len)[:40]
+
+    def write(total: int) -> Path:
         with (folder / "many.smi").open("w") as file:
             file.writelines(f"{texts[i % len(texts)]} m{i}\n" for i in range(total))
-        words = ["predict", folder / "model", folder / "many.smi", "-o", folder / "x.csv"]
-        start = time.perf_counter()
-        subprocess.run([sys.executable, "-c", code, *words, "--device", device], check=True)
-        took = time.perf_counter() - start
-        print(f"{total:,} SMILES: {took:.1f} s, {total / took:,.0f} a second")
+        return folder / "many.smi"
+
+    stream(few, write, count, device)
+
+
+def mapped(count: int, device: str, folder: Path) -> None:
+    """A stream of packed graphs, from their mapped file."""
+    few = load("NCI1")
+
+    def write(total: int) -> Path:
+        repeated(few, total).save(folder / "many.graphs")
+        return folder / "many.graphs"
+
+    stream(few, write, count, device)
 
 
 def main() -> None:
@@ -143,11 +181,13 @@ def main() -> None:
     parser.add_argument("--graphs", type=int, default=102_750)
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--smiles", type=int, default=0)
+    parser.add_argument("--packed", type=int, default=0)
     given = parser.parse_args()
     with TemporaryDirectory() as name:
         folder = Path(name)
-        if given.smiles:
-            smiles(given.smiles, given.device, folder)
+        if given.smiles or given.packed:
+            measure = smiles if given.smiles else mapped
+            measure(given.smiles or given.packed, given.device, folder)
             return
         few = load("NCI1")
         graphs = repeated(few, given.graphs)

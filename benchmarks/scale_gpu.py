@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from lookhops.graphs import Graphs
 from lookhops.options import RECOMMENDED, Architecture, Protocol
 from lookhops.tasks import task_of
 from lookhops.training.stacked import StackedEngine
+from process_memory import Memory
 from repeated import repeated
 
 #: Graphs of the case with exact neighbourhoods.
@@ -35,26 +35,6 @@ CASES = {
     "LiCheb, ten seeds": (Architecture(), 10),
     "recommended, one seed": (RECOMMENDED, 1),
 }
-
-
-class Memory(threading.Thread):
-    """The most memory of this process, in GiB, looked at ten times a second."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self.own = self.mapped = 0.0
-        self.start()
-
-    def run(self) -> None:
-        while True:
-            status = dict(
-                line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines()
-            )
-            own, mapped, shared = (
-                int(status[name].split()[0]) / 2**20 for name in ("RssAnon", "RssFile", "RssShmem")
-            )
-            self.own, self.mapped = max(self.own, own + shared), max(self.mapped, mapped)
-            time.sleep(0.1)
 
 
 def draw(graphs: Graphs, steps: int, batch: int, seed: int) -> Split:
@@ -121,11 +101,7 @@ def main() -> None:
             if device.type == "cuda":
                 torch.cuda.empty_cache()
         if stream:
-            print(
-                f"main memory while streaming: {memory.own:.2f} GiB of its own, "
-                f"{memory.mapped:.2f} GiB of mapped files",
-                flush=True,
-            )
+            print(f"main memory while streaming: {memory}", flush=True)
     for case in CASES:
         print(f"{case}: streamed over resident {found[case, True] / found[case, False]:.2f}")
 

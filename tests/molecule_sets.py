@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rdkit import Chem
 
-from lookhops.datasets.molecule_features import ATOM_FEATURES, BOND_TYPES, ELEMENTS
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.molecules.features import ATOM_FEATURES, BOND_TYPES, ELEMENTS
 
 VARIED = [
     "CCO",
@@ -22,7 +22,7 @@ VARIED = [
     "FS(F)(F)(F)(F)F",
     "C[N+](C)(C)CC([O-])=O",
     "[Fe+3].[O-]P([O-])([O-])=O",
-    "[2H]OC#N",
+    "[H][H].OC#N",
     "[BH4-].[Li+]",
     "C[S@](=O)c1ccccc1",
     "[NH3]->[Cu]",

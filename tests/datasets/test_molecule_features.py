@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from rdkit import Chem
 from torch_geometric.utils import from_smiles as pyg_from_smiles
 
-from lookhops.datasets.molecule_features import (
-    ATOM_FEATURES,
-    BOND_FEATURES,
-    BOND_TYPES,
-    as_featurised,
-)
+from lookhops.datasets.molecule_features import as_featurised
 from lookhops.datasets.molecules import (
     feature_names,
     from_smiles,
@@ -22,6 +17,7 @@ from lookhops.datasets.molecules import (
 from lookhops.graphs import Graphs
 from lookhops.graphs.edges import are_told_alike, go_both_ways
 from lookhops.graphs.features import column_names
+from lookhops.molecules.features import ATOM_FEATURES, BOND_FEATURES, BOND_TYPES
 from molecule_sets import VARIED, assert_drawable, bonds, words
 
 

@@ -1,11 +1,19 @@
 """What RDKit says of molecules: the quick questions give what the plain ones would."""
 
+from itertools import islice
+
 import numpy as np
 import pytest
 from rdkit import Chem, rdBase
 
 from lookhops.datasets import load
-from lookhops.molecules.features import AtomsAndBonds
+from lookhops.molecules.features import (
+    ATOM_FEATURES,
+    BOND_FEATURES,
+    BOND_TYPES,
+    ELEMENTS,
+    AtomsAndBonds,
+)
 from lookhops.molecules.parsing import REFUSED, Parsed, Parsing, _molecule, parse
 
 #: Dative bonds, metals, aromatic and charged atoms, double bonds with a side, ring bonds.
@@ -16,33 +24,63 @@ ODD = (
 )  # fmt: skip
 
 
-def plain_rows(molecule):
-    """Every question asked of every atom and bond; of stereo only whether there is any."""
+YES = ("no", "yes")
+
+
+def plain_labels(molecule):
+    """The words for every atom, and for the bonds of each; of stereo only whether there is any."""
+    elements = {number: name for name, number in ELEMENTS.items()}
+
+    def at_most(number, most):
+        return str(number) if number < most else f"{most} or more"
+
+    def charge(number):
+        return "-2 or less" if number < -1 else at_most(number, 2)
+
     atoms = [
-        (a.GetAtomicNum(), a.GetDegree(), a.GetFormalCharge(), a.GetTotalNumHs(), a.GetIsAromatic(),
-         int(a.GetChiralTag()) != 0)
+        [elements.get(a.GetAtomicNum(), "other"), at_most(a.GetDegree(), 6),
+         charge(a.GetFormalCharge()), at_most(a.GetTotalNumHs(), 4), YES[a.GetIsAromatic()],
+         int(a.GetChiralTag()) != 0]
         for a in molecule.GetAtoms()
     ]  # fmt: skip
     bonds = [
-        (b.GetBeginAtomIdx(), b.GetEndAtomIdx(), int(b.GetBondType()), int(b.GetStereo()) != 0,
-         b.GetIsConjugated(), b.IsInRing())
-        for b in molecule.GetBonds()
+        sorted(
+            [b.GetOtherAtomIdx(a.GetIdx()),
+             kind if (kind := str(b.GetBondType()).lower()) in BOND_TYPES else "other",
+             int(b.GetStereo()) != 0, YES[b.GetIsConjugated()], YES[b.IsInRing()]]
+            for b in a.GetBonds()
+        )
+        for a in molecule.GetAtoms()
     ]  # fmt: skip
     return atoms, bonds
 
 
-def test_rows_are_those_of_the_plain_questions():
+def labels_in_words(parts):
+    """The same of what was found."""
+    counts, labels, degrees, neighbours, edge_labels = parts.arrays()
+    assert counts.tolist() == [len(labels)]
+    *plain, chirality = (
+        np.array(known)[column]
+        for known, column in zip(ATOM_FEATURES.values(), labels.T, strict=True)
+    )
+    kind, stereo, *more = (
+        np.array(known)[column]
+        for known, column in zip(BOND_FEATURES.values(), edge_labels.T, strict=True)
+    )
+    atoms = zip(*(own.tolist() for own in (*plain, chirality != "none")), strict=True)
+    bonds = zip(*(own.tolist() for own in (neighbours, kind, stereo != "none", *more)), strict=True)
+    rows = [list(map(list, islice(bonds, degree))) for degree in degrees]
+    return [list(atom) for atom in atoms], rows
+
+
+def test_labels_are_those_of_the_plain_questions():
     for smiles in (*ODD, *load("solubility").columns["smiles"]):
         molecule = Chem.MolFromSmiles(smiles)
         if molecule is None:
             continue
-        want = plain_rows(molecule)
         found = AtomsAndBonds()
         found.add(molecule, smiles)
-        _, atoms, _, bonds = found.arrays()
-        for rows, other, stereo in zip((atoms, bonds), want, (5, 3), strict=True):
-            rows[:, stereo] = rows[:, stereo] != 0
-            assert [tuple(row) for row in rows.tolist()] == other, smiles
+        assert labels_in_words(found) == plain_labels(molecule), smiles
 
 
 def told(molecule, smiles):
@@ -104,7 +142,7 @@ def test_isotopes_are_not_told_apart(labelled, ordinary):
         [parse([block], Parsing(mol_blocks=True)), parse(texts[1:], Parsing())],
     ):
         assert found[0].canonical == found[1].canonical
-        rows = [sorted(one.atoms.tolist()) for one in found]
+        rows = [sorted(one.labels.tolist()) for one in found]
         assert rows[0] == rows[1]
 
 
@@ -126,7 +164,8 @@ def test_parts_join_as_if_they_were_parsed_together():
 @pytest.mark.parametrize("texts", [[], ["C("]])
 def test_nothing_that_parses(texts):
     found = parse(texts, Parsing())
-    assert (found.atoms.shape, found.bonds.shape, found.count) == ((0, 6), (0, 6), len(texts))
+    shapes = found.labels.shape, found.edge_labels.shape
+    assert (*shapes, found.count) == ((0, 6), (0, 4), len(texts))
 
 
 @pytest.mark.parametrize("text", ["[#999]", "C" + "(C)" * 900, "\udc80C"])

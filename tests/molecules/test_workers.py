@@ -13,7 +13,7 @@ from lookhops import LookHopsError
 from lookhops.datasets import load
 from lookhops.molecules import workers
 from lookhops.molecules.guess import guessed_chunks
-from lookhops.molecules.parsing import Parsed, Parsing, parse
+from lookhops.molecules.parsing import _ARRAYS, Parsed, Parsing, parse
 from lookhops.molecules.worker import CRASHED, HUNG
 from lookhops.molecules.workers import ParsingPool
 
@@ -28,7 +28,7 @@ def assert_same(found: Parsed, want: Parsed) -> None:
     assert found.smiles == want.smiles
     assert found.canonical == want.canonical
     assert found.failures == want.failures
-    for name in ("rows", "atom_counts", "atoms", "bond_counts", "bonds"):
+    for name in ("rows", *_ARRAYS):
         assert np.array_equal(getattr(found, name), getattr(want, name))
 
 

@@ -35,12 +35,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from lookhops.graphs import Graphs
 from lookhops.graphs.edges import as_known
-from lookhops.molecules.features import ATOM_FEATURES, BOND_FEATURES, BOND_TYPES, ELEMENTS
+from lookhops.graphs.indexing import spread, to_offsets
+from lookhops.molecules.features import ATOM_FEATURES, BOND_FEATURES
 from lookhops.molecules.parsing import Parsed
 
 FEATURISER = "molecules-2"
@@ -53,37 +53,26 @@ def feature_names() -> list[str]:
 
 
 def pack(parsed: Parsed, **rest: Any) -> Graphs:
-    """Turn RDKit's numbers into labels, and pack all molecules at once.
+    """Pack all molecules at once.
 
     Args:
         parsed: What RDKit says of the molecules.
         rest: Other fields of :class:`Graphs`.
     """
-    counts = parsed.atom_counts.astype(np.int64)
-    raw = parsed.atoms.astype(np.int64)
-    element = np.full(256, len(ELEMENTS))
-    element[list(ELEMENTS.values())] = np.arange(len(ELEMENTS))
-    raw[:, 0] = element[raw[:, 0]]
-    raw[:, 2] += ATOM_FEATURES["charge"].index("0")
-    last = np.array([len(values) - 1 for values in ATOM_FEATURES.values()])
-    labels = np.clip(raw, 0, last)  # the ends of a vocabulary hold all beyond
-    ends = parsed.bonds.astype(np.int64)
-    shift = np.repeat(np.cumsum(counts) - counts, parsed.bond_counts)
-    begin = torch.from_numpy(ends[:, 0] + shift)
-    end = torch.from_numpy(ends[:, 1] + shift)
-    kind = np.full(256, BOND_TYPES.index("other"))
-    kind[[1, 2, 3, 12]] = np.arange(4)  # RDKit's single, double, triple, aromatic
-    edge_labels = np.concatenate((kind[ends[:, 2:3]], ends[:, 3:]), axis=1)
-    graphs = Graphs.from_edges(
-        torch.cat((begin, end)),
-        torch.cat((end, begin)),
-        torch.from_numpy(counts),
-        labels=torch.from_numpy(labels),
+    node_ptr = to_offsets(torch.from_numpy(parsed.atom_counts))
+    row_ptr = to_offsets(torch.from_numpy(parsed.degrees))
+    edge_ptr = row_ptr[node_ptr]
+    source = torch.from_numpy(parsed.neighbours)
+    graphs = Graphs(
+        node_ptr=node_ptr,
+        row_ptr=row_ptr,
+        source=source + spread(node_ptr[:-1], edge_ptr, len(source)),
+        labels=torch.from_numpy(parsed.labels),
         label_names=tuple(ATOM_FEATURES),
-        label_values=list(ATOM_FEATURES.values()),
-        edge_labels=torch.from_numpy(edge_labels).repeat(2, 1),
+        label_values=tuple(ATOM_FEATURES.values()),
+        edge_labels=torch.from_numpy(parsed.edge_labels),
         edge_label_names=tuple(BOND_FEATURES),
-        edge_label_values=list(BOND_FEATURES.values()),
+        edge_label_values=tuple(BOND_FEATURES.values()),
         featuriser=FEATURISER,
         **rest,
     )

@@ -1,8 +1,7 @@
-"""Atoms and bonds of RDKit's molecules as rows of numbers, and what the numbers stand for."""
+"""Atoms and bonds of RDKit's molecules as rows of labels, and what the labels stand for."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import chain
 from typing import Any
 
@@ -28,6 +27,11 @@ BOND_FEATURES = {
     "ring": ("no", "yes"),
 }
 
+#: The label of each atomic number, and that of each of RDKit's numbers of the types of bonds.
+_ELEMENT = np.full(256, len(ELEMENTS))
+_ELEMENT[list(ELEMENTS.values())] = np.arange(len(ELEMENTS))
+_BOND = np.full(256, BOND_TYPES.index("other"))
+_BOND[[1, 2, 3, 12]] = np.arange(4)  # single, double, triple, aromatic
 #: RDKit's numbers of the types of bonds, by their order; of no metal, and none drawn as an arrow.
 _TYPE_OF_ORDER = {1.0: 1, 2.0: 2, 3.0: 3, 1.5: 12}
 #: Between these elements a bond of order one is single: a dative one has a metal, or an arrow.
@@ -78,29 +82,43 @@ class AtomsAndBonds:
         self._atoms.append(of_atoms)
         self._bonds.append(of_bonds)
 
-    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """Numbers of atoms of each molecule, the atoms; numbers of bonds, the bonds.
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """What is known of all molecules, m of them with n atoms and e bonds.
 
-        Of each atom: atomic number, degree, charge, hydrogens, aromaticity, and the place of the
-        chirality in its vocabulary, shape (n, 6). Of each bond: both ends, RDKit's number of the
-        type, the place of the stereo in its vocabulary, conjugation, and whether it is in a ring,
-        shape (e, 6).
+        Returns:
+            Numbers of atoms of each molecule, shape (m); the labels of atoms, by
+            :data:`ATOM_FEATURES`, shape (n, 6); numbers of bonds of each atom, shape (n); of each
+            atom the other ends of its bonds, numbered within the molecule, in their order, shape
+            (2 e); the labels of these bonds, by :data:`BOND_FEATURES`, shape (2 e, 4).
         """
-        atom_counts, atoms = _joined(self._atoms, (0, 2, 3, 4, 5))
-        bond_counts, bonds = _joined(self._bonds, range(6))
-        first = np.repeat(np.cumsum(atom_counts) - atom_counts, bond_counts)
-        ends = (bonds[:, :2] + first[:, None]).ravel()
-        atoms[:, 1] = np.bincount(ends, minlength=len(atoms))
-        return atom_counts, atoms, bond_counts, bonds
+        counts, atoms = _joined(self._atoms, 5)
+        of_bonds, bonds = _joined(self._bonds, 6)
+        first = np.repeat(np.cumsum(counts) - counts, of_bonds)
+        begin, end = first + bonds[:, 0], first + bonds[:, 1]
+        here, there = np.concatenate((begin, end)), np.concatenate((end, begin))
+        order = np.argsort(here * len(atoms) + there)
+        degrees = np.bincount(here, minlength=len(atoms))
+        charges = atoms[:, 1] + ATOM_FEATURES["charge"].index("0")
+        known = (_ELEMENT[atoms[:, 0]], degrees, charges, *atoms[:, 2:].T)
+        last = [len(values) - 1 for values in ATOM_FEATURES.values()]
+        labels = np.clip(np.stack(known, 1), 0, last)  # the ends of a vocabulary hold all beyond
+        of_edges = np.column_stack((_BOND[bonds[:, 2]], bonds[:, 3:])).astype(np.uint8)
+        return (
+            counts.astype(np.int32),
+            labels.astype(np.uint8),
+            degrees.astype(np.int32),
+            (there - np.tile(first, 2))[order].astype(np.int32),
+            np.tile(of_edges, (2, 1))[order],
+        )
 
 
-def _joined(each: list[Columns], places: Iterable[int]) -> tuple[np.ndarray, np.ndarray]:
-    """Numbers of rows of each molecule, and the rows of all with the columns at their places."""
-    counts = np.array([len(own[0]) for own in each], dtype=np.int32)
-    rows = np.zeros((int(counts.sum()), 6), dtype=np.int32)
-    for column, place in enumerate(places if each else ()):
+def _joined(each: list[Columns], columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers of rows of each molecule, and the rows of all."""
+    counts = np.array([len(own[0]) for own in each], dtype=np.int64)
+    rows = np.zeros((int(counts.sum()), columns), dtype=np.int64)
+    for column in range(columns if each else 0):
         values = chain.from_iterable(own[column] for own in each)
-        rows[:, place] = np.fromiter(values, np.int32, len(rows))
+        rows[:, column] = np.fromiter(values, np.int64, len(rows))
     return counts, rows
 
 

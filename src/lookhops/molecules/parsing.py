@@ -19,6 +19,8 @@ from lookhops.options import Reading
 REFUSED = "RDKit refuses it"
 #: What a SMILES has beside plain atoms and bonds: stereochemistry, hydrogen atoms, extensions.
 _MORE_THAN_ATOMS = re.compile(r"[@/\\|]|\[\d*[H#]")
+#: What is known of molecules, in arrays that follow each other where molecules do.
+_ARRAYS = ("atom_counts", "labels", "degrees", "neighbours", "edge_labels")
 #: Where an atom's isotope is given.
 _ISOTOPE = re.compile(r"\[\d+")
 
@@ -57,10 +59,8 @@ class Parsed:
         rows: The numbers of those that parse, shape (m).
         smiles: The SMILES of these, whose atoms stand in the same order.
         canonical: Their canonical SMILES, where wanted.
-        atom_counts: Their numbers of atoms, shape (m).
-        atoms: What :meth:`~lookhops.molecules.features.AtomsAndBonds.arrays` says, shape (n, 6).
-        bond_counts: Their numbers of bonds, shape (m).
-        bonds: What it says of bonds, shape (e, 6).
+        atom_counts, labels, degrees, neighbours, edge_labels: What
+            :meth:`~lookhops.molecules.features.AtomsAndBonds.arrays` says of them.
         failures: The number of each of the others, and why it does not parse.
     """
 
@@ -69,16 +69,16 @@ class Parsed:
     smiles: list[str]
     canonical: list[str]
     atom_counts: np.ndarray
-    atoms: np.ndarray
-    bond_counts: np.ndarray
-    bonds: np.ndarray
+    labels: np.ndarray
+    degrees: np.ndarray
+    neighbours: np.ndarray
+    edge_labels: np.ndarray
     failures: list[tuple[int, str]]
 
     @classmethod
     def failed(cls, reason: str) -> Parsed:
         """One molecule that does not parse."""
-        nothing = np.zeros(0, np.int32), np.zeros((0, 6), np.int32)
-        return cls(1, np.zeros(0, np.int64), [], [], *nothing, *nothing, [(0, reason)])
+        return cls(1, np.zeros(0, np.int64), [], [], *AtomsAndBonds().arrays(), [(0, reason)])
 
     @classmethod
     def join(cls, parts: Sequence[Parsed]) -> Parsed:
@@ -87,16 +87,14 @@ class Parsed:
             return parts[0]
         before = [0, *accumulate(part.count for part in parts)]
         shifted = list(zip(before[:-1], parts, strict=True))
+        failures = [(start + row, why) for start, part in shifted for row, why in part.failures]
         return cls(
             before[-1],
             np.concatenate([start + part.rows for start, part in shifted]),
             list(chain.from_iterable(part.smiles for part in parts)),
             list(chain.from_iterable(part.canonical for part in parts)),
-            np.concatenate([part.atom_counts for part in parts]),
-            np.concatenate([part.atoms for part in parts]),
-            np.concatenate([part.bond_counts for part in parts]),
-            np.concatenate([part.bonds for part in parts]),
-            [(start + row, reason) for start, part in shifted for row, reason in part.failures],
+            failures=failures,
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS},
         )
 
 

@@ -1,0 +1,71 @@
+"""SMILES to packed graphs by worker processes: how the rate grows with them, and what bounds it.
+
+    python benchmarks/parsing.py [--molecules 50000] [--processes 1,2,4]
+
+Each row parses the same molecules. The peer is PyG's ``from_smiles``, in one process. What the
+command's own process does (it reads, hands out, receives and packs) bounds the rate however many
+workers there are: it is given as the number of workers that it keeps busy, by processor time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+
+from torch_geometric.utils import from_smiles
+
+from lookhops.cores import usable_cores
+from lookhops.datasets import load
+from lookhops.datasets.molecule_features import pack
+from lookhops.molecules.parsing import Parsed, Parsing
+from lookhops.molecules.workers import CHUNK, ParsingPool
+
+#: Molecules that PyG's side is timed on: it takes the same time for each.
+PEER = 2000
+
+
+def rate(texts: list[str], processes: int) -> tuple[float, float]:
+    """Molecules a second, and processor seconds of this process a molecule."""
+    chunks = [texts[i : i + CHUNK] for i in range(0, len(texts), CHUNK)]
+    with ParsingPool(Parsing(), processes) as pool:
+        for _ in pool.map(chunks[: 2 * processes]):  # until all workers have begun
+            pass
+        start, own = time.perf_counter(), time.process_time()
+        graphs = pack(Parsed.join(list(pool.map(chunks))))
+        took, spent = time.perf_counter() - start, time.process_time() - own
+    assert len(graphs) == len(texts)
+    return len(texts) / took, spent / len(texts)
+
+
+def main() -> None:
+    """Run all."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--molecules", type=int, default=50_000)
+    parser.add_argument("--processes", default="")
+    given = parser.parse_args()
+    known = load("solubility").columns["smiles"].tolist()
+    texts = [known[i % len(known)] for i in range(given.molecules)]
+    cores = usable_cores()
+    counts = [n for n in (1, 2, 4, 8, 16, 32, 64) if n < cores] + [cores]
+    if given.processes:
+        counts = [int(word) for word in given.processes.split(",")]
+    one, spent = rate(texts, 1)
+    start = time.perf_counter()
+    for text in texts[:PEER]:
+        from_smiles(text)
+    peer = PEER / (time.perf_counter() - start)
+    print(f"PyG's from_smiles: {peer:,.0f} molecules a second")
+    for count in counts:
+        found = one if count == 1 else rate(texts, count)[0]
+        print(
+            f"{count} worker{'s' if count > 1 else ''}: {found:,.0f} molecules a second, "
+            f"{found / one:.2f} times one, {found / peer:.1f} times PyG"
+        )
+    print(
+        f"this process takes {spent * 1e6:.1f} us a molecule, a worker {1e6 / one:.1f}: it keeps "
+        f"{1 / one / spent:.0f} workers busy"
+    )
+
+
+if __name__ == "__main__":
+    main()
