@@ -56,3 +56,16 @@ def test_what_is_refused(lookhops, model, tmp_path):
         code, _, err = lookhops("embed", model, "solubility", *words)
         assert code == 2
         assert said in err
+
+
+def test_columns_of_the_input_keep_their_names(lookhops, model, tmp_path):
+    (tmp_path / "mine.csv").write_text("smiles,fingerprint,readout_0\nCCO,mine,too\n")
+    for kind in ("parquet", "csv"):
+        to = ("-o", tmp_path / f"x.{kind}", "--bits", 4)
+        code, _, err = lookhops("embed", model, tmp_path / "mine.csv", *to)
+        assert code == 0, err
+    frame, table = pd.read_parquet(tmp_path / "x.parquet"), pd.read_csv(tmp_path / "x.csv")
+    for found in (frame, table):
+        assert found.columns.is_unique
+        assert found["fingerprint"].tolist() == ["mine"]
+        assert found["readout_0"].tolist() == ["too"]

@@ -298,3 +298,33 @@ def test_resume_needs_a_file(lookhops, model, many):
     code, _, err = lookhops("predict", model, many, "--processes", "-1")
     assert code == 2
     assert "--processes is a number from 0, not -1" in err
+
+
+def test_what_is_read_otherwise_is_said_once(lookhops, tmp_path):
+    """Tables are read when they are opened, and again in parts."""
+    for name, size in (("known", "1.5"), ("blank", "")):
+        folder = tmp_path / name
+        folder.mkdir()
+        graphs = range(30)
+        (folder / "edges.csv").write_text(
+            "graph,source,target\n" + "".join(f"{g},0,1\n{g},1,2\n" for g in graphs)
+        )
+        (folder / "nodes.csv").write_text(
+            "graph,node,size\n"
+            + "".join(
+                f"{g},{n},{size if (g, n) == (3, 0) else g + n / 2}\n"
+                for g in graphs
+                for n in range(3)
+            )
+        )
+        (folder / "graphs.csv").write_text(
+            "graph,class\n" + "".join(f"{g},{'ab'[g % 2]}\n" for g in graphs)
+        )
+    model = tmp_path / "model"
+    small = ("--epochs", 1, "--seeds", 1, "--hidden", 4, "--layers", 1, "--device", "cpu")
+    code, _, err = lookhops("train", tmp_path / "known", "-o", model, *small)
+    assert code == 0, err
+    for command in (("predict",), ("evaluate",), ("embed", "-o", tmp_path / "x.npy")):
+        code, _, err = lookhops(command[0], model, tmp_path / "blank", *command[1:])
+        assert code == 0, err
+        assert err.count("of which the model knows no blanks") == 1

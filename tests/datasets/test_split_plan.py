@@ -143,6 +143,12 @@ def test_scaffolds_are_rings_and_what_joins_them():
     assert len(set(codes)) == 4
 
 
+def test_what_is_called_smiles_may_be_none():
+    """Of tables of edges with such a column nobody has parsed it."""
+    with pytest.raises(LookHopsError, match="'C1' is not the SMILES of a molecule"):
+        scaffolds(nodes_alone([0, 1], smiles=["CC", "C1"]))
+
+
 def test_scaffold_splits_of_molecules():
     graphs = load("solubility")[:300]
     found = plan(graphs, split="scaffold", folds=3, seeds=(0, 1, 2))

@@ -1,5 +1,6 @@
 """The client against a service at a port: many at once, and files with progress."""
 
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from http.client import HTTPConnection
 
@@ -64,3 +65,21 @@ def test_a_file_with_progress(address, tmp_path):
 def _written(path, text):
     path.write_text(text)
     return path
+
+
+def test_a_service_may_close_connections_behind_a_client():
+    """As all do, some seconds after an answer; this one at once, and it says nothing of it."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer_twice():
+            for _ in range(2):
+                connection, _ = server.accept()
+                with connection:
+                    connection.recv(4096)
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n[]")
+
+        with ThreadPoolExecutor(1) as pool:
+            answering = pool.submit(answer_twice)
+            with Client(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=10) as client:
+                assert client.models() == client.models() == []
+            answering.result()

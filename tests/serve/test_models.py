@@ -1,5 +1,6 @@
 """Models that are served: read anew in one step when their folder changes."""
 
+import asyncio
 import shutil
 
 import pytest
@@ -69,3 +70,24 @@ def test_two_models_of_one_name_are_refused(molecule_model, folder, tmp_path):
         Models([folder, other], "cpu", ignore)
     with pytest.raises(LookHopsError, match="no such model folder"):
         Models([tmp_path / "nothing"], "cpu", ignore)
+
+
+def test_an_error_of_one_model_does_not_end_the_looking(folder, monkeypatch):
+    models = Models([folder], "cpu", ignore)
+    model, looked = models.named(None), []
+
+    def reload():
+        looked.append(len(looked))
+        raise RuntimeError("out of memory")
+
+    async def look():
+        task = asyncio.create_task(models.keep_fresh())
+        while len(looked) < 3:
+            await asyncio.sleep(0.01)
+            assert not task.done()
+        task.cancel()
+
+    monkeypatch.setattr("lookhops.serve.models.LOOK_EVERY", 0)
+    monkeypatch.setattr(model, "reload", reload)
+    asyncio.run(asyncio.wait_for(look(), 30))
+    models.close()

@@ -32,3 +32,10 @@ def test_what_libraries_say_of_themselves_is_not_for_who_asked():
         warnings.warn("some process died unexpectedly", stacklevel=1)
         ours("a row is left out")
     assert said == ["a row is left out"]
+
+
+def test_where_nobody_asked_a_warning_is_shown_as_always(recwarn):
+    with notes():
+        pass
+    ours("of a thread of the service")
+    assert [str(one.message) for one in recwarn] == ["of a thread of the service"]

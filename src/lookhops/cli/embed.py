@@ -9,7 +9,7 @@ import typer
 
 from lookhops.cli.shared.parameters import Plugins, with_options
 from lookhops.cli.shared.printing import err, print_line, warn
-from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
+from lookhops.cli.shared.reading import Input, Model, Reading
 from lookhops.cli.shared.streaming import Streaming, growing, opened, work_through_here
 from lookhops.errors import LookHopsError
 from lookhops.words import counted
@@ -64,7 +64,7 @@ def embed(
         config = predictor.checkpoint.config
         made_by = [config["weights_sha256"], seed, bits, source, stream.head]
         kinds = (".parquet", ".csv", ".npy")
-        with growing(output, kinds, stream, made_by, streaming.resume) as file, warnings_as_lines():
+        with growing(output, kinds, stream, made_by, streaming.resume) as file:
             vectors, here = predictor.embed, predictor.device
             done = work_through_here(stream, here, lambda p: vectors(p.graphs, seed, bits), write)
         print_line(f"{output}: {counted(done, 'graph')}", err)

@@ -45,12 +45,13 @@ def export(
     graphs = made_up(checkpoint, CHECKED)
     example = predictor.read(graphs[:RECORDED])
     if check is not None:
-        with warnings_as_lines():
-            graphs = predictor.read(reading.load_input(check, checkpoint.reading)[:CHECKED])
+        graphs = reading.load_input(check, checkpoint.reading)[:CHECKED]
         if not len(graphs):
             raise LookHopsError(f"{check}: there are no graphs to check the file on.")
+    with warnings_as_lines():
+        graphs = predictor.read(graphs)
     about = export_model(checkpoint, output, example)
-    found = compare(predictor, load_exported(output), predictor.read(graphs))
+    found = compare(predictor, load_exported(output), graphs)
     if as_json:
         print_json({"file": str(output), **about, "check": {"data": graphs.name, **asdict(found)}})
     else:

@@ -13,7 +13,7 @@ import typer
 
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import err, print_json, print_line, warn
-from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
+from lookhops.cli.shared.reading import Input, Model, Reading
 from lookhops.cli.shared.streaming import (
     Streaming,
     growing,
@@ -85,7 +85,7 @@ def predict(
         weights = predictor.checkpoint.config["weights_sha256"]
         made_by = [weights, coverage, source, stream.head]
         begun = growing(output, KINDS, stream, made_by, streaming.resume) if output else None
-        with begun or nullcontext() as file, warnings_as_lines():
+        with begun or nullcontext() as file:
             told = Told(stream.head, coverage, file, as_json, Summary(predictor))
             _answer(stream, predictor, device, streaming, told)
         if as_json:

@@ -171,8 +171,9 @@ def train_on_ray(
                 _say_cause(error)
                 if attempt == RETRIES:
                     raise LookHopsError(
-                        f"Workers of the Ray cluster were lost {attempt + 1} times; the state of "
-                        f"{folder} is kept, and --resume goes on."
+                        f"Workers of the Ray cluster were lost {attempt + 1} times "
+                        f"({str(error).strip().splitlines()[-1]}); the state of {folder} is kept, "
+                        "and --resume goes on."
                     ) from error
                 told |= {"resume": True, "overwrite": False}
             else:

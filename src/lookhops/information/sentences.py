@@ -63,6 +63,8 @@ def _certainty(found: HopInformation) -> list[str]:
         return []
     low, high = interval
     times = f"Drawing the graphs anew {len(found.resampled_b)} times gave"
+    if low is None:
+        return [f"{times} no decay."]
     if low == high:
         return [f"{times} the same k."] if low == found.suggested_k else [f"{times} k = {low}."]
     most = "no decay" if high is None else str(high)

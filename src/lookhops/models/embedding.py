@@ -93,10 +93,10 @@ def vector_columns(
         told = np.full((len(cells), own.shape[1]), blank, own.dtype)
         told[here] = own
         if not apart:
-            names.append(name)
+            names.append(free_name(name, head))
             columns.append(told)
             continue
-        names += [f"{name}_{number}" for number in range(own.shape[1])]
+        names += [free_name(f"{name}_{number}", head) for number in range(own.shape[1])]
         columns += [["" if v != v else f"{v:.6g}" for v in column] for column in told.T.tolist()]
     reason = {row.row: f"skipped: {row.reason}" for row in graphs.skipped}
     names.append(free_name("warning", head))

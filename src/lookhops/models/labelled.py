@@ -129,9 +129,10 @@ def evaluate(
             f"{graphs.name}: the graphs have no target to compare with; in a table, name the "
             "column that has it (--target)."
         )
-    answers = predictor.predict(graphs, coverage)
+    read = predictor.read(graphs)
+    answers = predictor.predict(read, coverage)
     reference = predictor.checkpoint.reference
-    part = None if reference is None else reference.part_of(predictor.read(graphs))
+    part = None if reference is None else reference.part_of(read)
     everything = np.ones(len(graphs), dtype=bool)
     new = everything if part is None else part == ""
     found = []

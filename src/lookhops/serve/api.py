@@ -47,7 +47,8 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
             asked, coverage = got.asked, got.body.coverage
             answers = await got.model.predict(asked.predictor, asked.graphs, coverage)
             if wants_csv(request, otherwise=got.kind != JSON):
-                table = answer_csv(asked.source, asked.given, answers, coverage)
+                given = asked.source, asked.given, answers, coverage
+                table = await asyncio.to_thread(answer_csv, *given)
                 return Response(table, media_type=CSV)
         return got.answer(answers=answer_records(asked.given, answers))
 

@@ -19,8 +19,8 @@ JSON, CSV = "application/json", "text/csv"
 class Client:
     """Asks a service that ``lookhops serve`` runs.
 
-    What the service refuses is raised as a :class:`LookHopsError` with its sentence. A client keeps
-    one connection, so that each thread needs its own.
+    What the service refuses is raised as a :class:`LookHopsError` with its sentence. Each thread
+    needs a client of its own.
 
     .. code-block:: python
 
@@ -71,7 +71,7 @@ class Client:
         """What spoke for each answer.
 
         Args:
-            question: As for :meth:`predict`; also ``rows``, ``target`` and ``pictures``.
+            question: As for :meth:`predict`; also ``rows`` and ``target``.
         """
         return self._json("POST", "/v1/explain", question)["explanations"]
 
@@ -142,10 +142,11 @@ class Client:
             answer = self._connection.getresponse()
             content = answer.read()
         except (OSError, HTTPException) as error:
-            self._connection.close()
             raise LookHopsError(
                 f"{self._address}: no answer ({error or type(error).__name__})."
             ) from error
+        finally:
+            self._connection.close()  # a service closes one that is idle for some seconds
         if answer.status >= 400:
             raise LookHopsError(_sentence(answer, content))
         return content

@@ -48,6 +48,7 @@ class Job:
         path: The file.
         model: Who answers.
         coverage: Of sets and intervals.
+        since: When it came, and once it has ended, when that was.
     """
 
     id: str
@@ -59,7 +60,7 @@ class Job:
     done: int = 0
     asked: Asked | None = None
     error: LookHopsError | None = None
-    began: float = field(default_factory=time.monotonic)
+    since: float = field(default_factory=time.monotonic)
     ended: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
 
@@ -154,7 +155,7 @@ class Jobs:
         done = [key for key, job in self._jobs.items() if job.ended.is_set()]
         many = len(self._jobs) + 1 - self._limits.max_jobs
         for number, key in enumerate(done):
-            if number < many or now - self._jobs[key].began > KEPT:
+            if number < many or now - self._jobs[key].since > KEPT:
                 self.drop(key)
         if len(self._jobs) >= self._limits.max_jobs:
             raise Refused(
@@ -174,6 +175,7 @@ class Jobs:
             job.error = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, said)
             job.state = "failed"
         finally:
+            job.since = time.monotonic()
             job.ended.set()
 
     async def _answer(self, job: Job) -> None:

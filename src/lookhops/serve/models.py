@@ -171,7 +171,10 @@ class Models:
         while True:
             await asyncio.sleep(LOOK_EVERY)
             for model in self.by_name.values():
-                await asyncio.to_thread(model.reload)
+                try:
+                    await asyncio.to_thread(model.reload)
+                except Exception:  # the model that is there goes on answering, and so do the others
+                    log.exception("%s: cannot be read anew", model.name)
 
     def close(self) -> None:
         """End the threads when all that was asked is answered."""

@@ -12,6 +12,8 @@ from pathlib import Path
 from threading import local
 from typing import Any
 
+#: What Python itself does with a warning.
+_show_otherwise = warnings.showwarning
 #: Where our own warnings come from; those of libraries are not for who asked.
 OURS = str(Path(__file__).parents[1])
 _thread = local()
@@ -34,5 +36,7 @@ def _show(
     message: Warning | str, category: type[Warning], filename: str, *rest: Any, **more: Any
 ) -> None:
     said = getattr(_thread, "said", None)
-    if said is not None and issubclass(category, UserWarning) and filename.startswith(OURS):
+    if said is None:
+        _show_otherwise(message, category, filename, *rest, **more)
+    elif issubclass(category, UserWarning) and filename.startswith(OURS):
         said.append(str(message))

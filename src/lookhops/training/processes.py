@@ -240,7 +240,7 @@ def _answer(tasks: Connection) -> None:
 
     while True:
         work, new, rest, is_heard = _receive(tasks)
-        graphs = new or graphs
+        graphs = graphs if new is None else new
         try:
             found = work(graphs, *rest, *([tell] if is_heard else []))
         except _Gone:

@@ -135,10 +135,13 @@ Reading = Annotated[GraphReader, "How graphs are read"]
 
 @contextmanager
 def warnings_as_lines() -> Iterator[None]:
-    """Warnings of the block, as plain lines on stderr after it."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        yield
-    for warning in caught:
-        if issubclass(warning.category, UserWarning):
-            warn(str(warning.message))
+    """Warnings of the block, as plain lines on stderr after it, each once."""
+    caught: list[warnings.WarningMessage] = []
+    try:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            yield
+    finally:
+        ours = (str(one.message) for one in caught if issubclass(one.category, UserWarning))
+        for said in dict.fromkeys(ours):
+            warn(said)

@@ -66,7 +66,7 @@ def opened(
     """A model, and the source that it is asked about.
 
     Molecules are parsed by workers: where the source may hold some, they begin while this process
-    loads PyTorch and the model.
+    loads PyTorch and the model. Warnings, of all that is done meanwhile, are lines in the end.
 
     Args:
         model: The model's folder.
@@ -80,7 +80,8 @@ def opened(
     from lookhops.molecules.workers import CHUNK, ParsingPool
 
     usual = reading.or_remembered(replace(AS_USUAL, invalid="skip"))
-    with ParsingPool(Parsing.of(usual, canonical=False), streaming.processes) as pool:
+    pool = ParsingPool(Parsing.of(usual, canonical=False), streaming.processes)
+    with pool, warnings_as_lines():
         if source.lower().endswith(("-", ".smi", ".csv", ".tsv", ".gz", ".parquet")):
             pool.warm_up()
             if not streaming.resume:
@@ -126,8 +127,7 @@ def _open_stream(
     if kind == MOLECULES and can_stream(place) and reading.duplicates != "merge":
         return stream_file(place, chosen, remembered, pool)
     stream = GraphStream(reading.load(source, remembered), source)
-    with warnings_as_lines():
-        stream.graphs = predictor.read(stream.graphs)
+    stream.graphs = predictor.read(stream.graphs)
     return stream
 
 

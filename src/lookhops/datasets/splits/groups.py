@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import torch
@@ -54,7 +55,18 @@ def canonical(smiles: object) -> str:
     """The canonical SMILES of a molecule."""
     from rdkit import Chem
 
-    return Chem.MolToSmiles(Chem.MolFromSmiles(str(smiles)))
+    return Chem.MolToSmiles(_molecule(smiles))
+
+
+def _molecule(smiles: object) -> Any:
+    """The molecule of a SMILES, which may be of a source that nobody parsed."""
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        molecule = Chem.MolFromSmiles(str(smiles))
+    if molecule is None:
+        raise LookHopsError(f"{str(smiles)!r} is not the SMILES of a molecule; mend it.")
+    return molecule
 
 
 def scaffolds(graphs: Graphs) -> Tensor:
@@ -63,15 +75,13 @@ def scaffolds(graphs: Graphs) -> Tensor:
     Molecules without a ring have no scaffold in common with others: each is a group of its own,
     with those whose canonical SMILES is the same.
     """
-    from rdkit import Chem, rdBase
+    from rdkit import Chem
     from rdkit.Chem.Scaffolds import MurckoScaffold
 
     found = []
-    with rdBase.BlockLogs():
-        for smiles in smiles_of(graphs):
-            molecule = Chem.MolFromSmiles(str(smiles))
-            scaffold = MurckoScaffold.MurckoScaffoldSmiles(mol=molecule)
-            found.append(scaffold or f"acyclic {Chem.MolToSmiles(molecule)}")
+    for molecule in map(_molecule, smiles_of(graphs)):
+        scaffold = MurckoScaffold.MurckoScaffoldSmiles(mol=molecule)
+        found.append(scaffold or f"acyclic {Chem.MolToSmiles(molecule)}")
     return codes_of(found)
 
 

@@ -99,7 +99,7 @@ function showModel() {
   byId("title").textContent = `Ask ${name}`;
   byId("about").textContent = asked;
   byId("tab-draw").hidden = !molecules;
-  byId("example").hidden = !molecules;
+  byId("example").hidden = !molecules || byId("panel-text").hidden;
   if (!molecules && !byId("panel-draw").hidden) choose(byId("tab-text"));
   byId("text-label").textContent = molecules
     ? "SMILES, one a line, each with a name if you like"
