@@ -45,7 +45,7 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
     ) -> Response:
         async with service.receive(request, bodies.Predict, model=model, coverage=coverage) as got:
             asked, coverage = got.asked, got.body.coverage
-            answers = await got.model.predict(asked.predictor, asked.graphs, coverage)
+            answers = await got.model.batcher.predict(asked.predictor, asked.graphs, coverage)
             if wants_csv(request, otherwise=got.kind != JSON):
                 given = asked.source, asked.given, answers, coverage
                 table = await asyncio.to_thread(answer_csv, *given)

@@ -27,7 +27,7 @@ from lookhops.serve.metrics import Metrics
 from lookhops.serve.models import Models
 from lookhops.serve.openapi import DescribedApp
 from lookhops.serve.page import STATIC, Files, page_routes
-from lookhops.serve.refusals import Refused
+from lookhops.serve.refusals import Refused, fault
 from lookhops.serve.service import Service
 from lookhops.words import counted
 
@@ -112,6 +112,5 @@ def _errors(app: FastAPI) -> None:
         return answer_refused(Refused(HTTPStatus.BAD_REQUEST, "The body ended early."))
 
     @app.exception_handler(Exception)
-    async def fault(request: Request, error: Exception) -> Response:
-        said = "A fault of LookHops, which its log describes."
-        return answer_refused(Refused(HTTPStatus.INTERNAL_SERVER_ERROR, said))
+    async def failed(request: Request, error: Exception) -> Response:
+        return answer_refused(fault())

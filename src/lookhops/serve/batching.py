@@ -84,11 +84,6 @@ class Batcher:
         self._queue.put(call)
         return await asyncio.wrap_future(call.result)
 
-    @property
-    def waiting(self) -> int:
-        """Requests that nobody has begun to answer."""
-        return self._queue.qsize()
-
     def close(self) -> None:
         """End the thread when all that was asked is answered."""
         self._queue.put(None)

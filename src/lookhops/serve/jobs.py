@@ -26,7 +26,7 @@ from lookhops.options.limits import Limits
 from lookhops.serve.inputs import Asked, read_file, without_folder
 from lookhops.serve.models import ServedModel
 from lookhops.serve.readers import Readers
-from lookhops.serve.refusals import Refused, too_large
+from lookhops.serve.refusals import Refused, fault, too_large
 
 #: Graphs of a job that are answered at a time: others get their turn between two such parts.
 PART = 256
@@ -171,9 +171,7 @@ class Jobs:
             job.error, job.state = error, "failed"
         except Exception:
             log.exception("job %s", job.id)
-            said = "A fault of LookHops, which its log describes."
-            job.error = Refused(HTTPStatus.INTERNAL_SERVER_ERROR, said)
-            job.state = "failed"
+            job.error, job.state = fault(), "failed"
         finally:
             job.since = time.monotonic()
             job.ended.set()
@@ -184,7 +182,7 @@ class Jobs:
         job.asked, job.state = asked, "answering"
         found = []
         for part in parts(asked.graphs, self._limits.max_nodes):
-            found.append(await job.model.predict(predictor, part, job.coverage))
+            found.append(await job.model.batcher.predict(predictor, part, job.coverage))
             job.done += len(part)
         await asyncio.to_thread(_write, job, Predictions.joined(found))
         job.state = "done"

@@ -11,14 +11,12 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.files import current
-from lookhops.graphs import Graphs
-from lookhops.models.answers import Predictions
 from lookhops.models.folder import CONFIG, REFERENCE, WEIGHTS
 from lookhops.models.predictor import Predictor
 from lookhops.serve.batching import Batcher, Watcher
 from lookhops.serve.refusals import Refused
 from lookhops.tasks import Classification
-from lookhops.words import counted
+from lookhops.words import agreeing, counted
 
 #: Seconds between two looks at the folders.
 LOOK_EVERY = 1.0
@@ -80,10 +78,6 @@ class ServedModel:
     def _look(self) -> tuple[tuple[int, ...], ...]:
         """What changes when the folder does."""
         return tuple(_look_at(self.folder / name) for name in (CONFIG, WEIGHTS, REFERENCE))
-
-    async def predict(self, predictor: Predictor, graphs: Graphs, coverage: float) -> Predictions:
-        """The answers to some graphs, together with whoever asks at the same time."""
-        return await self.batcher.predict(predictor, graphs, coverage)
 
     def about(self) -> dict[str, Any]:
         """What there is to know of the model, as JSON can hold it."""
@@ -162,8 +156,9 @@ class Models:
             return next(iter(self.by_name.values()))
         if name not in self.by_name:
             known = ", ".join(self.by_name)
-            sentence = f"No model is called {name!r}; there {_are(len(self.by_name))}: {known}."
-            raise Refused(HTTPStatus.NOT_FOUND, sentence)
+            count = len(self.by_name)
+            there = f"there {agreeing(count, 'is', 'are')} {counted(count, 'model')}"
+            raise Refused(HTTPStatus.NOT_FOUND, f"No model is called {name!r}; {there}: {known}.")
         return self.by_name[name]
 
     async def keep_fresh(self) -> None:
@@ -180,7 +175,3 @@ class Models:
         """End the threads when all that was asked is answered."""
         for model in self.by_name.values():
             model.batcher.close()
-
-
-def _are(count: int) -> str:
-    return f"{'is' if count == 1 else 'are'} {counted(count, 'model')}"

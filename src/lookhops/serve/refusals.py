@@ -23,3 +23,9 @@ class Refused(LookHopsError):
 def too_large(sentence: str) -> Refused:
     """A request over one of the limits."""
     return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, sentence)
+
+
+def fault() -> Refused:
+    """A request that failed through no fault of its own."""
+    said = "A fault of LookHops, which its log describes."
+    return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, said)
