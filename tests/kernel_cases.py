@@ -498,8 +498,9 @@ def ranking(device: str, sizes: tuple[int, ...], masked: bool, ties: bool, ratio
     level = Level(score[:, None], random_adjacency(len(graph), 0), graph, len(sizes), alive)
     for size in (None, 5 * torch.rand(len(graph))):
         where = [move(t, device) for t in (score, size, graph, *level.bounds, alive)]
-        found = kernels.keep_top(*where, ratio, nearness(score.dtype)).cpu()
-        assert torch.equal(found, keep_top(level, score, ratio, size))
+        for exact in (False, True):
+            found = kernels.keep_top(*where, ratio, nearness(score.dtype), exact).cpu()
+            assert torch.equal(found, keep_top(level, score, ratio, size, exact))
 
 
 def matching(

@@ -52,6 +52,20 @@ def test_a_graph_alone_is_answered_as_in_a_batch(conv, pool, one, seed):
             torch.testing.assert_close(found[2:3], alone, rtol=0, atol=1e-4)
 
 
+@pytest.mark.parametrize("pool", sorted(set(POOLINGS) - {"asap", "edge"}))  # these choose the first
+@settings(max_examples=10)
+@given(one=alike(), seed=st.integers(0, 99))
+def test_the_order_of_nodes_changes_nothing(pool, one, seed):
+    torch.manual_seed(seed)
+    edge_ratio = 0.7 if seed % 2 else None
+    model = GraphNetwork(KINDS, 2, pool=pool, hidden=32, edge_ratio=edge_ratio)
+    order = torch.randperm(len(one.x))
+    other = replace(one, x=one.x[order], edge_index=order.argsort()[one.edge_index])
+    with torch.inference_mode():
+        found, again = (model.classify(each.level())[0].softmax(-1) for each in (one, other))
+    torch.testing.assert_close(found, again, rtol=0, atol=1e-4)
+
+
 def noise(count: int, size: float, seed: int) -> torch.Tensor:
     return size * (2 * torch.rand(count, generator=torch.Generator().manual_seed(seed)) - 1)
 

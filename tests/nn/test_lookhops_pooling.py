@@ -56,7 +56,8 @@ def naive(pool: LookHopsPooling, batch: Batch, anchors: Tensor) -> tuple[list[in
     for graph in range(batch.num_graphs):
         own = [i for i in range(len(x)) if batch.batch[i] == graph]
         own.sort(key=lambda i: -float(score[i].detach()))  # stable: of equals the earlier one
-        own = own[: ceil(pool.ratio * len(own) - 1e-7)]
+        last = score[own[ceil(pool.ratio * len(own) - 1e-7) - 1]] if own else 0
+        own = [i for i in own if score[i] >= last - 1e-9]
         nodes += own
         pairs = {
             tuple(sorted(pair))
@@ -120,7 +121,10 @@ def test_pooling_is_the_formula(batch, ratio, edge_ratio, normalize, activation)
 
 @given(batches(), RATIOS, EDGE_RATIOS.filter(bool))
 def test_edge_dropping_really_drops(batch, ratio, edge_ratio):
-    """ceil(edge_ratio * pairs) pairs of kept nodes stay in each graph, in all their directions."""
+    """ceil(edge_ratio * pairs) pairs of kept nodes stay in each graph, in all their directions.
+
+    Of loops, which join what does not differ, all stay or none.
+    """
     pool = make(ratio=ratio, edge_ratio=edge_ratio)
     _, edge_index, _, graph, perm, _ = pool(batch.x, batch.edge_index, None, batch.batch)
     whole = make(ratio=ratio)
@@ -131,7 +135,8 @@ def test_edge_dropping_really_drops(batch, ratio, edge_ratio):
     for number in range(batch.num_graphs):
         here = {tuple(sorted(e)) for e in before if graph[e[0]] == number}
         still = {tuple(sorted(e)) for e in kept if graph[e[0]] == number}
-        assert len(still) == ceil(edge_ratio * len(here) - 1e-7)
+        wanted, loops = ceil(edge_ratio * len(here) - 1e-7), {(a, b) for a, b in here if a == b}
+        assert len(still) == (wanted if wanted <= len(here - loops) else len(here))
         # Every edge between a chosen pair is there: both directions, and repeats.
         assert [e for e in kept if graph[e[0]] == number] == [
             e for e in before if tuple(sorted(e)) in still
@@ -196,7 +201,8 @@ def test_selection_is_pyg_s_for_the_same_scores(batch, ratio, seed):
 def test_as_many_nodes_as_pyg_keeps(ratio):
     sizes = torch.arange(1, 400)
     graph = torch.repeat_interleave(torch.arange(len(sizes)), sizes)
-    _, kept = top_of_each(torch.zeros(len(graph)), graph, len(sizes), ratio)
+    score = torch.arange(len(graph), dtype=torch.float64)
+    _, kept = top_of_each(score, graph, len(sizes), ratio)
     count = torch.zeros(len(sizes), dtype=torch.long).index_add(0, graph, kept.long())
     exactly = [-(-n * round(ratio * 10) // 10) for n in sizes.tolist()]
     assert count.tolist() == exactly
@@ -314,7 +320,7 @@ def test_autocast_and_other_precisions():
         out = pool(x, batch.edge_index, None, batch.batch, anchors)
     out[0].float().square().sum().backward()
     assert all(p.grad.isfinite().all() for p in (*conv.parameters(), *pool.parameters()))
-    assert len(out[0]) == 15
+    assert len(out[0]) >= 15  # scores that are equal in bfloat16 are kept together
     for dtype in (torch.float64, torch.bfloat16):
         conv.to(dtype), pool.to(dtype)
         x, anchors = conv(batch.x.to(dtype), batch.edge_index, return_anchors=True)
@@ -473,21 +479,20 @@ def test_awkward_graphs_stay_finite(batch, ratio, edge_ratio, zeros):
     assert out[0].isfinite().all()
     assert x.grad.isfinite().all()
     assert all(p.grad.isfinite().all() for p in pool.parameters())
-    assert len(out[0]) == sum(ceil(ratio * size - 1e-7) for size in batch.sizes)
+    share = sum(ceil(ratio * size - 1e-7) for size in batch.sizes)
+    assert len(out[0]) == (len(x) if zeros else share)
 
 
 @given(batches(), RATIOS)
-def test_a_graph_whose_every_score_is_zero_keeps_its_share(batch, ratio):
+def test_a_graph_whose_every_score_is_zero_keeps_all_nodes(batch, ratio):
     pool = make(ratio=ratio, activation="relu")
     with torch.no_grad():
         pool.theta.zero_()
         pool.bias.fill_(-1)
-    x, _, _, graph, perm, score = pool(batch.x, batch.edge_index, None, batch.batch)
+    x, _, _, _, perm, score = pool(batch.x, batch.edge_index, None, batch.batch)
     assert not score.any()
     assert not x.any()
-    counts = torch.bincount(graph, minlength=batch.num_graphs).tolist()
-    assert counts == [ceil(ratio * size - 1e-7) for size in batch.sizes]
-    assert perm.tolist() == sorted(perm.tolist())  # of equal scores the earlier nodes
+    assert perm.tolist() == list(range(len(batch.x)))
 
 
 def test_stacked_seeds_keep_their_own_nodes():

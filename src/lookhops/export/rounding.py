@@ -1,8 +1,8 @@
 """Graphs for which rounding decides what a pooling keeps.
 
-Scores within :func:`~lookhops.nn.ranking.nearness` of the last one that is kept count as equal, and
-the order of nodes decides: the same rule in an exported file. Scores that are just so far from it
-count as equal or not as the last digits fall, and those are others in every runtime.
+Scores within :func:`~lookhops.nn.ranking.nearness` of the last one that is kept count as equal to
+it: the same rule in an exported file. Scores that are just so far from it count as equal or not as
+the last digits fall, and those are others in every runtime.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Which are the best of their graph: decided alike in every batch, on every device.
+"""Which are the best of their graph: decided alike in every batch, order and on every device.
 
 Scores that are equal by the formula differ by rounding, and rounding depends on what else is in a
-batch. So scores that differ from the last one that is kept by no more than rounding may be equal to
-it, and their order in the graph decides.
+batch. So scores that differ from the last one that is kept by no more than rounding count as equal
+to it. Equal ones are kept together: any choice among them would hang on the order of the nodes,
+which is no part of the graph.
 """
 
 from __future__ import annotations
@@ -33,12 +34,13 @@ def top_of_each(
     ratio: float,
     alive: Tensor | None = None,
     size: Tensor | None = None,
+    exact: bool = False,
 ) -> tuple[Tensor, Tensor]:
     r"""The :math:`\lceil \rho m \rceil` highest scores among the :math:`m` of each segment.
 
     With :math:`c` the lowest of these, scores from :math:`c - \epsilon` to :math:`c + \epsilon`
-    count as equal, :math:`\epsilon` being :func:`nearness` times the largest size of the segment.
-    Of equal scores the earlier one ranks higher. Nothing depends on other segments.
+    count as equal, :math:`\epsilon` being :func:`nearness` times the largest size of the segment,
+    and are all kept. Nothing depends on other segments, nor on the order of the elements.
 
     Args:
         score: Shape :math:`(n)`.
@@ -48,6 +50,7 @@ def top_of_each(
         alive: Which elements count at all; none means all.
         size: How large the numbers are from which a score was computed, and whose rounding it
             therefore has, shape :math:`(n)`; none means as large as the score.
+        exact: Whether no more are kept: of equal scores the earlier ones.
 
     Returns:
         The elements by segment and falling score, and which places of that order are kept.
@@ -56,9 +59,10 @@ def top_of_each(
     size = (score if size is None else size.detach()).abs()
     if _packable(score, num_segments):
         living = None if alive is None else alive.numpy()
-        best = top_arrays(score.numpy(), segment.numpy(), living, size.numpy(), num_segments, ratio)
+        given = score.numpy(), segment.numpy(), living, size.numpy()
+        best = top_arrays(*given, num_segments, ratio, exact)
         return torch.from_numpy(best[0]), torch.from_numpy(best[1])
-    return top_tensors(score, segment, alive, size, num_segments, ratio)
+    return top_tensors(score, segment, alive, size, num_segments, ratio, exact)
 
 
 def top_tensors(
@@ -68,33 +72,44 @@ def top_tensors(
     size: Tensor,
     num_segments: int,
     ratio: float,
+    exact: bool = False,
 ) -> tuple[Tensor, Tensor]:
-    """:func:`top_of_each` by two sorts: the second has all that is near a cut as equal to it."""
+    """:func:`top_of_each` by a sort; an exact one by two: what is near a cut is equal in it."""
     if alive is not None:
         score, size = torch.where(alive, score, -torch.inf), torch.where(alive, size, 0)
     start, order = ranked(score, segment, num_segments)
+    if not score.numel():
+        return order, torch.zeros_like(segment, dtype=torch.bool)
     count = start.diff().long()
     if alive is not None:
         count = torch.zeros_like(count).index_add(0, segment, alive.long())
     # Forgive the rounding of ratio * n: 0.7 of 10 is 7, not 7.000000000000001.
-    wanted = (count.double() * ratio - 1e-7).ceil().int()
-    end = start[:-1] + wanted
-    if score.numel():
-        score = torch.where(score.isnan(), torch.inf, score)
-        cut = score.index_select(0, order.index_select(0, (end - 1).clamp(min=0)))
-        cut = cut.index_select(0, segment)
-        size = torch.where(size.isfinite(), size, 0)
-        largest = size.new_zeros(num_segments).scatter_reduce(0, segment.long(), size, "amax")
-        reach = nearness(score.dtype) * largest.index_select(0, segment)
-        near = (score >= cut - reach) & (score <= cut + reach)
-        near = near if alive is None else near & alive
-        _, order = ranked(torch.where(near, cut, score), segment, num_segments)
+    end = start[:-1] + (count.double() * ratio - 1e-7).ceil().clamp(min=1).int()
+    score = torch.where(score.isnan(), torch.inf, score)
+    last = (end - 1).clamp(max=score.numel() - 1)  # a segment without elements has none
+    cut = score.index_select(0, order.index_select(0, last)).index_select(0, segment)
+    size = torch.where(size.isfinite(), size, 0)
+    largest = size.new_zeros(num_segments).scatter_reduce(0, segment.long(), size, "amax")
+    reach = nearness(score.dtype) * largest.index_select(0, segment)
+    keep = score >= cut - reach
+    keep = keep if alive is None else keep & alive
+    if not exact:
+        return order, keep.index_select(0, order)
+    near = keep & (score <= cut + reach)
+    _, order = ranked(torch.where(near, cut, score), segment, num_segments)
     place = torch.arange(segment.numel(), device=segment.device)
-    return order, place < end.index_select(0, segment.index_select(0, order))
+    kept = place < end.index_select(0, segment.index_select(0, order))
+    return order, kept & keep.index_select(0, order)
 
 
 def top_arrays(
-    score: Array, segment: Array, alive: Array | None, size: Array, num_segments: int, ratio: float
+    score: Array,
+    segment: Array,
+    alive: Array | None,
+    size: Array,
+    num_segments: int,
+    ratio: float,
+    exact: bool = False,
 ) -> tuple[Array, Array]:
     """:func:`top_tensors` in NumPy, by one sort: what is near a cut lies side by side after it."""
     score = np.where(np.isnan(score), np.inf, score)
@@ -104,19 +119,21 @@ def top_arrays(
     if alive is not None:
         size = np.where(alive, size, 0)
         count = np.bincount(segment, alive, num_segments)
-    end = start[:-1] + np.ceil(count * ratio - 1e-7).astype(np.int64)
     filled = np.flatnonzero(length)
-    if len(filled):
-        value, first, lengths = score[order], start[filled], length[filled]
-        cut = value[np.maximum(end[filled] - 1, first)]
-        reach = nearness(torch.float32) * np.maximum.reduceat(size[order], first)
-        near = value >= np.repeat(cut - reach, lengths)
-        near &= value <= np.repeat(cut + reach, lengths)
-        place = np.flatnonzero(near if alive is None else near & alive[order])
-        if len(place) > np.count_nonzero(count):  # others beside the cuts themselves
-            same = order[place]
-            order[place] = same[np.lexsort((same, segment[same]))]
-    return order, np.arange(len(order)) < np.repeat(end, length)
+    if not len(filled):
+        return order, np.zeros(0, dtype=bool)
+    end = start[:-1] + np.ceil(count * ratio - 1e-7).astype(np.int64).clip(min=1)
+    value, first, lengths = score[order], start[filled], length[filled]
+    cut = value[end[filled] - 1]
+    reach = nearness(torch.float32) * np.maximum.reduceat(size[order], first)
+    kept = value >= np.repeat(cut - reach, lengths)
+    kept = kept if alive is None else kept & alive[order]
+    if exact:
+        place = np.flatnonzero(kept & (value <= np.repeat(cut + reach, lengths)))
+        same = order[place]
+        order[place] = same[np.lexsort((same, segment[same]))]
+        kept &= np.arange(len(order)) < np.repeat(end, length)
+    return order, kept
 
 
 def on_cpu(x: Tensor) -> bool:
@@ -166,14 +183,16 @@ def _packed_order(
     return start, key & ((1 << bits) - 1)
 
 
-def keep_top(level: Level, score: Tensor, ratio: float, size: Tensor | None = None) -> Tensor:
+def keep_top(
+    level: Level, score: Tensor, ratio: float, size: Tensor | None = None, exact: bool = False
+) -> Tensor:
     """Which nodes are among the best of their graph by :func:`top_of_each`, shape (n)."""
     score = score.detach()
     if can_run_on(score):
-        start, end = level.bounds
-        near = nearness(score.dtype)
-        return kernels.keep_top(score, size, level.graph, start, end, level.alive, ratio, near)
-    order, kept = top_of_each(score, level.graph, level.num_graphs, ratio, level.alive, size)
+        where = level.graph, *level.bounds, level.alive
+        return kernels.keep_top(score, size, *where, ratio, nearness(score.dtype), exact)
+    where = level.graph, level.num_graphs
+    order, kept = top_of_each(score, *where, ratio, level.alive, size, exact)
     return torch.zeros_like(kept).scatter(0, order, kept)
 
 

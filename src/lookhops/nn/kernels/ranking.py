@@ -20,11 +20,13 @@ def keep_top(
     alive: Tensor | None,
     ratio: float,
     near: float,
+    exact: bool = False,
 ) -> Tensor:
     """Which nodes are among the ceil(ratio n) best of their graph's n living ones.
 
     A node's rank is the number of nodes of its graph that beat it: counted, nothing is sorted. The
-    first pass finds the lowest score that is kept, the second ranks with scores near it as equal.
+    first pass finds the lowest score that is kept; the second keeps what is not below it, or ranks
+    scores near it as equal where exactly so many are wanted.
 
     Args:
         score: Shape (n).
@@ -35,6 +37,7 @@ def keep_top(
         alive: Which nodes count; none means all.
         ratio: The fraction to keep.
         near: How far apart scores count as equal, as a share of the graph's largest size.
+        exact: Whether of equal scores only the earlier are kept, to keep no more.
     """
     score = score.contiguous()
     keep = torch.empty_like(score, dtype=torch.bool)
@@ -45,7 +48,7 @@ def keep_top(
     found, count = (*cut.unbind(), wanted), score.numel()
     size = score if size is None else size.contiguous()
     _cut_kernel[grid](*nodes, size, *found, count, RATIO=float(ratio), NEAR=near, **sizes)
-    _keep_kernel[grid](*nodes, *found, keep, count, **sizes)
+    _keep_kernel[grid](*nodes, *found, keep, count, EXACT=exact, **sizes)
     return keep
 
 
@@ -111,7 +114,7 @@ if triton is not None:
             extent = tl.abs(_load(size, there, rival))
             largest = tl.maximum(largest, tl.where(rival & (extent < float("inf")), extent, 0.0))
         # In double precision, as the plain version: 0.7 of 10 is 7.
-        kept = tl.ceil(total.to(tl.float64) * RATIO - 1e-7).to(tl.int32)
+        kept = tl.maximum(tl.ceil(total.to(tl.float64) * RATIO - 1e-7).to(tl.int32), 1)
         lowest = counts & (rank == kept - 1)  # one node of each graph
         tl.store(wanted + where, kept, mask=lowest)
         tl.store(low + where, own - NEAR * largest, mask=lowest)
@@ -129,29 +132,32 @@ if triton is not None:
         wanted,
         keep,
         nodes,
+        EXACT: tl.constexpr,
         BLOCK: tl.constexpr,
     ):
-        """keep = above, or rank < wanted; of equal scores the earlier node ranks higher."""
+        """keep = not below; exact: above, or rank < wanted, earlier nodes first."""
         node = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
         inside = node < nodes
         counts = _living(alive, node, inside)
         own = _load(score, node, counts)
         where = tl.load(graph + node, mask=counts, other=0)
         below = tl.load(low + where, mask=counts, other=0.0)
-        above = tl.load(high + where, mask=counts, other=0.0)
-        near = counts & (own >= below) & (own <= above)
-        first = tl.load(start + where, mask=near, other=0)
-        last = tl.load(end + where, mask=near, other=0)
-        length = tl.where(near, last - first, 0)
-        rank = tl.zeros((BLOCK,), tl.int32)
-        for i in range(0, tl.max(length, axis=0)):
-            there = first + i
-            rival = _living(alive, there, there < last)
-            other = _load(score, there, rival)
-            beats = (other > above) | ((other >= below) & (there < node))
-            rank += (rival & beats).to(tl.int32)
-        places = tl.load(wanted + where, mask=near, other=0)
-        chosen = tl.where(near, rank < places, own > above)
+        chosen = own >= below
+        if EXACT:
+            above = tl.load(high + where, mask=counts, other=0.0)
+            near = counts & chosen & (own <= above)
+            first = tl.load(start + where, mask=near, other=0)
+            last = tl.load(end + where, mask=near, other=0)
+            length = tl.where(near, last - first, 0)
+            rank = tl.zeros((BLOCK,), tl.int32)
+            for i in range(0, tl.max(length, axis=0)):
+                there = first + i
+                rival = _living(alive, there, there < last)
+                other = _load(score, there, rival)
+                beats = (other > above) | ((other >= below) & (there < node))
+                rank += (rival & beats).to(tl.int32)
+            places = tl.load(wanted + where, mask=near, other=0)
+            chosen = tl.where(near, rank < places, own > above)
         tl.store(keep + node, counts & chosen, mask=inside)
 
     @triton.jit

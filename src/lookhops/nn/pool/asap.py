@@ -33,11 +33,11 @@ class ASAP(Pooling):
         x'_i = w_i h_i
 
     Of each graph it keeps the :math:`\lceil \rho n \rceil` neighbourhoods of highest
-    :math:`\pm w_i`, and links two of them where an edge or a shared node does,
-    :math:`A' = S (A + I) S^\top` without its diagonal: PyG's ``ASAPooling``, with the sign that
-    it keeps as a parameter. Where edges have no weights the new ones have none either; where they
-    have factors :math:`f`, a new one has the mean of those that it stands for,
-    :math:`S (f \odot A + I) S^\top / A'`.
+    :math:`\pm w_i` (of equal ones the first, no more, so that their links find room), and links two
+    of them where an edge or a shared node does, :math:`A' = S (A + I) S^\top` without its diagonal:
+    PyG's ``ASAPooling``, with its sign as a parameter. Where edges have no weights the
+    new ones have none either; where they have factors :math:`f`, a new one has the mean of those
+    that it stands for, :math:`S (f \odot A + I) S^\top / A'`.
 
     Args:
         in_channels: Channels of the input, :math:`d`.
@@ -84,7 +84,7 @@ class ASAP(Pooling):
     def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Neighbourhoods by their fitness, their features, and the links between them."""
         near, members, h, fitness = self._look(level)
-        node = keep_top(level, self._rank(fitness), self.ratio)
+        node = keep_top(level, self._rank(fitness), self.ratio, exact=True)
         return self._coarsen(near, members, h, fitness, node)
 
     def forward(
@@ -94,7 +94,7 @@ class ASAP(Pooling):
         level = self._level(x, edge_index, batch, edge_weight)
         near, members, h, fitness = self._look(level)
         order, kept = top_of_each(
-            self._rank(fitness), level.graph, level.num_graphs, self.ratio, level.alive
+            self._rank(fitness), level.graph, level.num_graphs, self.ratio, level.alive, exact=True
         )
         node = torch.zeros_like(kept).scatter(0, order, kept)
         pooled, perm = self._coarsen(near, members, h, fitness, node), order[kept]

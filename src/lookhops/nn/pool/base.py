@@ -132,6 +132,7 @@ class Pooling(nn.Module):
 class NodePooling(Pooling):
     r"""Poolings that drop nodes: keep the :math:`\lceil \rho n \rceil` best of each graph.
 
+    Nodes whose score equals that of the last one are kept with it.
     Subclasses answer :meth:`score`, and where they differ :meth:`reduce` and :meth:`connect`.
 
     Args:

@@ -36,9 +36,9 @@ class LookHopsPooling(NodePooling):
 
     where :math:`z_i^j` are the convolution's anchors, :math:`z'_i` its output, :math:`n` a graph's
     nodes and :math:`m` its edges between kept nodes. The fractions :math:`\rho_v, \rho_e` are those
-    that are **kept**; each graph decides alone; an undirected edge stays or goes in both
-    directions together. The paper ranks edges by :math:`e^{\|x'_i - x'_j\|}`, which is the same
-    order. A zero vector stays zero under the normalisation.
+    that are **kept**; each graph decides alone; equal scores stay or go together, and so do both
+    directions of an undirected edge. The paper ranks edges by :math:`e^{\|x'_i - x'_j\|}`, which is
+    the same order. A zero vector stays zero under the normalisation.
 
     Args:
         in_channels: Channels of the input, :math:`d'`.
