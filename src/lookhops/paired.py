@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike
 from scipy.stats import t
 
 CONFIDENCE = 0.95
+#: Differences are told from chance where p is below this.
+ALPHA = 0.05
 #: Differences that differ by so small a share of their size are the same.
 ROUNDING = 1e-9
 
@@ -20,7 +22,7 @@ class Estimate:
 
     Args:
         mean: The estimate.
-        low, high: Its 95% interval.
+        low, high: The ends of its 95% interval, the mean itself where values are all the same.
         p: Two-sided p-value of "it is zero".
         n: How many values it is the mean of.
         variance: Of the estimate: the square of its standard error.
@@ -34,6 +36,11 @@ class Estimate:
     n: int
     variance: float
     freedom: float
+
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Its 95% interval as it is shown: none where it has no width and so says nothing."""
+        return (self.low, self.high) if self.variance > 0 else None
 
     @classmethod
     def of(cls, mean: float, variance: float, freedom: float, n: int) -> Estimate:
