@@ -7,8 +7,8 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import t
 
+#: Of intervals.
 CONFIDENCE = 0.95
 #: Differences are told from chance where p is below this.
 ALPHA = 0.05
@@ -49,6 +49,8 @@ class Estimate:
         Values that are all the same have no spread to judge by: two may be so by chance, and are
         judged by their signs; of more there is no doubt.
         """
+        from scipy.stats import t  # takes its time to import
+
         error = sqrt(variance)
         if error == 0:
             p = 1.0 if mean == 0 else 0.5 if n == 2 else 0.0

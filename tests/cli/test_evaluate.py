@@ -99,6 +99,16 @@ def test_a_class_of_few_graphs_has_no_certain_metrics(lookhops, models, table, t
     assert f"balanced accuracy 100.0 % {NONE}" in words
 
 
+def test_one_graph_has_no_intervals_of_its_metrics(models, table):
+    graphs = load(table, target="logS,soluble")[1:2]
+    found = evaluate(Predictor(models / "logS,soluble", "cpu"), graphs, resamples=20)
+    for target in found.targets:
+        assert target.all.graphs == 1
+        known = {name for name, ends in target.all.intervals.items() if ends}
+        assert known <= {"accuracy", "coverage"}  # these count graphs
+        assert "coverage" in known
+
+
 def test_graphs_are_known_by_what_they_are(models, table):
     predictor = Predictor(models / "logS", "cpu")
     graphs = load(table, target="logS")

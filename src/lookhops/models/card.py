@@ -8,9 +8,10 @@ from typing import Any
 from lookhops.nn.others import is_other
 from lookhops.nn.registry import BUILT_IN, network_name
 from lookhops.options import splits_in_words
+from lookhops.paired import CONFIDENCE
 from lookhops.tables import Table, in_markdown
 from lookhops.tasks import Classification, Metric, Task
-from lookhops.tasks.metrics import COVERAGE, RESAMPLES
+from lookhops.tasks.metrics import RESAMPLES
 from lookhops.words import counted, joined, percent, span, visible
 
 #: More names than this are counted, not listed.
@@ -143,12 +144,12 @@ def _results(config: Mapping[str, Any], task: Task) -> str:
         written = metric.written(found["mean"], *spread)
         rows.append((metric.title, written, metric.written(*ends, joint=" to ")))
     column = "mean ± std" if len(seeds) > 1 else "value"
-    table = Table(("test", column, f"{COVERAGE:.0%} interval"), rows)
+    table = Table(("test", column, f"{CONFIDENCE:.0%} interval"), rows)
     many = span(min(tested), max(tested))
     said = (
         f"{counted(len(seeds), 'split')} of {many} test graphs, each tested once. Intervals: of "
         "shares of graphs Wilson's for one test part, of others the middle "
-        f"{COVERAGE:.0%} of {RESAMPLES:,} redrawn test parts."
+        f"{CONFIDENCE:.0%} of {RESAMPLES:,} redrawn test parts."
     )
     return f"{table.markdown()}\n{said}"
 
@@ -162,7 +163,7 @@ def _proportion(
     if metric.name not in PROPORTIONS or len(task.heads) > 1:
         return None
     n = round(sum(tested) / len(tested))
-    found = binomtest(round(mean * n), n).proportion_ci(COVERAGE, "wilson")
+    found = binomtest(round(mean * n), n).proportion_ci(CONFIDENCE, "wilson")
     return float(found.low), float(found.high)
 
 

@@ -40,9 +40,9 @@ class Measured:
     Args:
         graphs: How many graphs have a truth to compare with.
         values: Each metric by its name, none where it is not defined.
-        intervals: The middle 95% of its values in redrawn sets of the graphs. Where all redrawn
-            sets give the same, as of a share of 0 or 1: the exact binomial interval if it counts
-            graphs, else none. None too for metrics over classes where there are ``too_few``.
+        intervals: The middle 95% of its values in redrawn sets of the graphs. Where redrawn sets
+            give the same, as of a share of 0 or 1: the exact binomial interval if it counts graphs,
+            else none. None too for metrics over classes where there are ``too_few``.
         too_few: Classes with fewer than 10 graphs, and how many they have: three that happen to be
             right are right in every redrawn set.
     """
@@ -232,12 +232,13 @@ def _measured(asked: _Asked, which: Array, resamples: int) -> Measured:
     intervals = {name: interval(np.array(values)) for name, values in draws.items()}
     values, too_few = _values(asked, rows), _too_few(own, truth[rows])
     for metric in head.task.metrics:
-        name, ends = metric.name, intervals.get(metric.name)
-        same = ends is not None and ends[0] == ends[1] and (metric.share or metric.over_classes)
-        if same and name in COUNTED and (share := values[name]) is not None:
-            intervals[name] = exact_interval(share, len(rows))
-        elif same or (metric.over_classes and too_few):
+        name = metric.name
+        if metric.over_classes and too_few:
             intervals[name] = None
+        elif (
+            name in COUNTED and not intervals.get(name) and (share := values.get(name)) is not None
+        ):
+            intervals[name] = exact_interval(share, len(rows))
     return Measured(len(rows), values, intervals, too_few)
 
 

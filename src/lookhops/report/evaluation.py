@@ -8,12 +8,13 @@ import numpy as np
 
 from lookhops.models.answers import ClassAnswers
 from lookhops.models.labelled import Evaluation, TargetEvaluation
+from lookhops.paired import CONFIDENCE
 from lookhops.report.content import Block, Chart, Lines, Report, Section, Subheading, Tile
 from lookhops.report.sections.class_charts import confusion, ranking_curves
 from lookhops.report.sections.number_charts import number_charts
 from lookhops.report.sections.reproduce import reproduce_section
 from lookhops.tables import Table
-from lookhops.tasks.metrics import COVERAGE, LEAST_OF_CLASS, RESAMPLES, confusion_matrix
+from lookhops.tasks.metrics import LEAST_OF_CLASS, RESAMPLES, confusion_matrix
 from lookhops.words import counted
 
 
@@ -52,7 +53,7 @@ def metrics_table(target: TargetEvaluation) -> Table:
             row.append(metric.written(measured.values.get(metric.name)))
             row.append(metric.written(*ends, joint=" to "))
         rows.append(row)
-    level = f"{100 * COVERAGE:g}%"
+    level = f"{100 * CONFIDENCE:g}%"
     head = ["metric", counted(target.all.graphs, "graph"), level]
     head += [f"{target.new.graphs:,} new", level] if target.new else []
     note = f"{level}: the middle {level} of {RESAMPLES:,} redrawn sets of the graphs."
