@@ -242,6 +242,20 @@ def test_what_decides_splits_is_known_by_its_content():
     assert plan(one).source is None
 
 
+def test_given_parts_that_share_graphs_are_remarked():
+    same = [*range(20), 0, 1, 2, 23, 24, 0, 0, *range(27, 30)]
+    words = ["train"] * 20 + ["val"] * 5 + ["test"] * 5
+    graphs = nodes_alone([float(i) for i in range(30)], where=words, **{SAME: same})
+    found = plan(graphs, split="column:where", seeds=(11,))
+    said = "2 of 5 test graphs and 3 of 5 validation graphs are in the training part too: "
+    assert found.remarks(graphs) == [said + "on those a model looks too good"]
+    given = SplitPlan.given(Protocol(seeds=(11, 22)), [found.splits[11]])
+    assert "too, the most of all splits: " in given.remarks(graphs)[0]
+    blank = replace(graphs, y=torch.cat((graphs.y[:26], torch.full((4,), torch.nan))))
+    assert plan(blank, split="column:where").remarks(blank)[0].startswith("1 of 1 test graph and 3")
+    assert plan(graphs).remarks(graphs) == []  # what is drawn shares none
+
+
 def test_rare_classes_are_remarked():
     graphs = nodes_alone([0] * 97 + [1] * 3)
     [said] = plan(graphs, split="stratified").remarks(graphs)

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.targets import known_targets
 from lookhops.words import counted
 
 PARTS = ("train", "val", "test")
@@ -60,6 +61,14 @@ def seeded_order(count: int, seed: int) -> Tensor:
     if seed < 0:
         raise LookHopsError(f"The seed of a split is a whole number from 0, not {seed}.")
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed))
+
+
+def labelled(graphs: Graphs) -> Tensor:
+    """Numbers of the graphs that have a target; all of them where none are known."""
+    if graphs.y is None:
+        return torch.arange(len(graphs))
+    known = known_targets(graphs.y.cpu())
+    return (known if known.dim() == 1 else known.any(1)).nonzero().flatten()
 
 
 def has_classes(graphs: Graphs) -> bool:
