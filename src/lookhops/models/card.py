@@ -179,7 +179,7 @@ def _limits(config: Mapping[str, Any], task: Task, limit: float) -> Iterator[str
     if protocol["split"] in ("random", "stratified"):
         yield (
             "Test graphs were drawn from the same set: where new graphs are of other kinds, expect "
-            "less. Splits by scaffold or by group (`--split`) estimate that."
+            "less. Splits by scaffold, group or time (`--split`) estimate that."
         )
     if len(seeds) == 1 and not protocol["folds"]:
         yield "One split was tested; another would give other figures (`--seeds 10`)."

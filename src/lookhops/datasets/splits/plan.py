@@ -33,11 +33,14 @@ from lookhops.datasets.splits.split import (
     labelled,
     seeded_order,
 )
+from lookhops.datasets.splits.times import times_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.options import Protocol, parse_split
 from lookhops.words import counted
 
+#: Kinds of splits that a column decides.
+NAMED = ("group", "time", "column")
 #: What a column may call the parts.
 WORDS = {
     **dict.fromkeys(("train", "training"), "train"),
@@ -138,7 +141,7 @@ def source_of(graphs: Graphs, protocol: Protocol, test: Tensor | None = None) ->
     parts = []
     if kind == "scaffold":
         parts.append(smiles_of(graphs))
-    elif kind in ("group", "column"):
+    elif kind in NAMED:
         parts.append(column_of(graphs, name, f"--split {protocol.split}"))
     if (same := same_graphs(graphs)) is not None:
         parts.append(same.numpy())
@@ -165,10 +168,13 @@ def _kept(graphs: Graphs, protocol: Protocol, test: Tensor | None) -> Kept:
         own = scaffolds(graphs)
     elif kind == "group":
         own = codes_of(column_of(graphs, name, f"--split {protocol.split}"))
-    elif kind == "column":
+    elif kind in ("column", "time"):
         if fixed:
             raise LookHopsError(f"{protocol.split} names the test part already: leave out --test.")
-        fixed, stratify = _named_parts(graphs, name), has_classes(graphs)
+        if kind == "time":
+            fixed = _parts_in_time(graphs, name, protocol.fractions)
+        else:
+            fixed, stratify = _named_parts(graphs, name), has_classes(graphs)
     if fixed and protocol.folds:
         raise LookHopsError("Folds are all tested on in turn: leave out --folds or the test part.")
     same, known = same_graphs(graphs), labelled(graphs)
@@ -196,6 +202,16 @@ def _named_parts(graphs: Graphs, name: str) -> dict[str, Tensor]:
     if "val" not in parts:
         del parts["train"]
     return parts
+
+
+def _parts_in_time(graphs: Graphs, name: str, fractions: Sequence[float]) -> dict[str, Tensor]:
+    """The earliest graphs to train on, the latest to test on; those of one time stay together."""
+    known = labelled(graphs)
+    times = times_of(graphs, name, known)
+    groups = torch.zeros(len(graphs), dtype=torch.long)
+    groups[known] = times.unique(return_inverse=True)[1]
+    order = known[times.argsort(stable=True)]
+    return dict(zip(PARTS, divide(order, fractions, PARTS, groups, in_order=True), strict=True))
 
 
 def _draw(

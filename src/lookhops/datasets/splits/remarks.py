@@ -26,19 +26,20 @@ def shared_graphs(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
     same, known = same_graphs(graphs), labelled(graphs)
     if same is None:
         return []
-    said, total = [], 0
+    said, total, differ = [], 0, False
     for part in ("test", "val"):
         counts = []
         for split in splits:
             own, trained = (n[torch.isin(n, known)] for n in (getattr(split, part), split.train))
             counts.append((int(torch.isin(same[own], same[trained]).sum()), len(own)))
         count, size = max(counts)
+        differ |= len(set(counts)) > 1
         if count:
             said.append(f"{count:,} of {counted(size, f'{PART_NAMES[part]} graph')}")
             total += count
     if not said:
         return []
-    most = ", the most of all splits" if len(splits) > 1 else ""
+    most = ", the most of all splits" if differ else ""
     verb = agreeing(total, "is", "are")
     return [
         f"{joined(said)} {verb} in the training part too{most}: on those a model looks too good"

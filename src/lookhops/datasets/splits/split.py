@@ -101,6 +101,7 @@ def divide(
     fractions: Sequence[float],
     names: Sequence[str] = PARTS,
     groups: Tensor | None = None,
+    in_order: bool = False,
 ) -> list[Tensor]:
     """Cut an order of graphs into consecutive parts, the last of which takes the rest.
 
@@ -113,6 +114,7 @@ def divide(
         fractions: Of each part, together 1.
         names: Of the parts, for errors.
         groups: The group of each graph of the set, not of the order alone.
+        in_order: Whether large groups too stay where they stand.
     """
     count = len(order)
     # Without the small number, 0.1 * 30 and the like could fall just below a whole number.
@@ -120,7 +122,7 @@ def divide(
     sizes.append(count - sum(sizes))
     ends = np.cumsum(sizes[:-1])
     if groups is not None:
-        order, ends = _with_whole_groups(order, sizes, groups[order].numpy())
+        order, ends = _with_whole_groups(order, sizes, groups[order].numpy(), in_order)
     parts = list(order.tensor_split(torch.from_numpy(ends)))
     for part, name, fraction in zip(parts, names, fractions, strict=True):
         if fraction > 0 and not part.numel():
@@ -133,14 +135,14 @@ def divide(
 
 
 def _with_whole_groups(
-    order: Tensor, sizes: Sequence[int], codes: np.ndarray
+    order: Tensor, sizes: Sequence[int], codes: np.ndarray, in_order: bool
 ) -> tuple[Tensor, np.ndarray]:
     """The order with groups side by side, and where parts of about these sizes end in it."""
     _, first, unit, members = np.unique(
         codes, return_index=True, return_inverse=True, return_counts=True
     )
     later = [size for size in sizes[1:] if size]
-    large = members > min(later, default=0) / 2
+    large = (members > min(later, default=0) / 2) & (not in_order)
     rank = np.lexsort((first, ~large)).argsort()  # of each group in the new order
     sequence = members[rank.argsort()]
     stop = sequence.cumsum()
