@@ -11,13 +11,11 @@ from lookhops.options import splits_in_words
 from lookhops.paired import CONFIDENCE
 from lookhops.tables import Table, in_markdown
 from lookhops.tasks import Classification, Metric, Task
-from lookhops.tasks.metrics import RESAMPLES
+from lookhops.tasks.metrics import COUNTED, RESAMPLES
 from lookhops.words import counted, joined, percent, span, visible
 
 #: More names than this are counted, not listed.
 SHOWN_NAMES = 20
-#: Metrics that are a share of the test graphs: each hits or misses.
-PROPORTIONS = ("accuracy", "coverage")
 
 USE = """\
 ```sh
@@ -160,7 +158,7 @@ def _proportion(
     """Wilson's interval of a share of the test graphs; none of other metrics."""
     from scipy.stats import binomtest  # takes its time to import
 
-    if metric.name not in PROPORTIONS or len(task.heads) > 1:
+    if metric.name not in COUNTED or len(task.heads) > 1:
         return None
     n = round(sum(tested) / len(tested))
     found = binomtest(round(mean * n), n).proportion_ci(CONFIDENCE, "wilson")

@@ -21,6 +21,7 @@ from lookhops.models.predictor import Predictor
 from lookhops.tasks import Classification, Metric
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.metrics import (
+    COUNTED,
     LEAST_OF_CLASS,
     RESAMPLES,
     calibration_error,
@@ -28,9 +29,6 @@ from lookhops.tasks.metrics import (
     interval,
 )
 from lookhops.tasks.task import Head
-
-#: Metrics that are the share of the graphs of which something is true.
-COUNTED = ("accuracy", "coverage")
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from lookhops.report.sections.number_charts import number_charts
 from lookhops.report.sections.reproduce import reproduce_section
 from lookhops.tables import Table
 from lookhops.tasks.metrics import LEAST_OF_CLASS, RESAMPLES, confusion_matrix
-from lookhops.words import counted
+from lookhops.words import agreeing, counted
 
 
 def evaluation_report(found: Evaluation, model: str, again: Lines = ()) -> Report:
@@ -80,7 +80,7 @@ def seen_sentence(found: Evaluation) -> str:
     if trained is None or validated is None:
         return "Whether the model has seen the graphs is not known: it is of an earlier version."
     total = counted(len(found.graphs), "graph")
-    verb = "was" if trained == 1 else "were"
+    verb = agreeing(trained, "was", "were")
     return (
         f"Of {total}, {trained:,} {verb} in the training part and {validated:,} in the validation "
         "part alone, by what they are."

@@ -9,6 +9,8 @@ from lookhops.paired import CONFIDENCE, ROUNDING
 
 #: Resamples of a bootstrap interval.
 RESAMPLES = 1000
+#: Metrics that are the share of the graphs of which something is true.
+COUNTED = ("accuracy", "coverage")
 #: Graphs of a class below which redrawn sets are too alike: metrics over classes have no interval.
 LEAST_OF_CLASS = 10
 #: Bins of the expected calibration error.

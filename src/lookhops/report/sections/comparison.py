@@ -32,6 +32,7 @@ from lookhops.tasks import Classification, Metric
 from lookhops.words import (
     MINUS,
     NONE,
+    agreeing,
     ahead,
     between,
     counted,
@@ -82,7 +83,7 @@ def verdict(group: Group) -> str:
         others = list(group.left_out)
         if not others:
             return f"Only {names[0]} has finished runs."
-        have = "has" if len(others) == 1 else "have"
+        have = agreeing(len(others), "has", "have")
         return (
             f"Only {names[0]} is shown: {joined(others)} {have} finished too few of the same "
             "splits to be compared."
