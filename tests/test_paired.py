@@ -46,8 +46,11 @@ def test_equal_scores_and_constant_differences():
     assert corrected_t([0, 0, 0], 0.125).p == 1
     always = corrected_t([2, 2, 2], 0.125)
     assert (always.p, always.low, always.high) == (0, 2, 2)
+    assert always.interval is None  # without width it says nothing
     rounded = corrected_t([0.9 - 0.8, 0.5 - 0.4], 0.125)  # which are not the same to the last bit
-    assert rounded.p == 0.5  # of two signs
+    assert (rounded.p, rounded.interval) == (0.5, None)  # of two signs
+    spread = corrected_t([1, 2, 3], 0.125)
+    assert spread.interval == (spread.low, spread.high)
 
 
 def test_one_difference_is_no_test():

@@ -7,9 +7,11 @@ from math import sqrt
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import t
 
+#: Of intervals.
 CONFIDENCE = 0.95
+#: Differences are told from chance where p is below this.
+ALPHA = 0.05
 #: Differences that differ by so small a share of their size are the same.
 ROUNDING = 1e-9
 
@@ -20,7 +22,7 @@ class Estimate:
 
     Args:
         mean: The estimate.
-        low, high: Its 95% interval.
+        low, high: The ends of its 95% interval, the mean itself where values are all the same.
         p: Two-sided p-value of "it is zero".
         n: How many values it is the mean of.
         variance: Of the estimate: the square of its standard error.
@@ -35,6 +37,11 @@ class Estimate:
     variance: float
     freedom: float
 
+    @property
+    def interval(self) -> tuple[float, float] | None:
+        """Its 95% interval as it is shown: none where it has no width and so says nothing."""
+        return (self.low, self.high) if self.variance > 0 else None
+
     @classmethod
     def of(cls, mean: float, variance: float, freedom: float, n: int) -> Estimate:
         """The estimate with this mean and variance, by Student's t.
@@ -42,6 +49,8 @@ class Estimate:
         Values that are all the same have no spread to judge by: two may be so by chance, and are
         judged by their signs; of more there is no doubt.
         """
+        from scipy.stats import t  # takes its time to import
+
         error = sqrt(variance)
         if error == 0:
             p = 1.0 if mean == 0 else 0.5 if n == 2 else 0.0

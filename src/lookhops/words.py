@@ -44,8 +44,10 @@ def plus_minus(value: tuple[float, float], count: int = 2) -> str:
     return f"{value[0]:.1f} ± {value[1]:.1f}" if count > 1 else f"{value[0]:.1f}"
 
 
-def between(ends: Sequence[float], digits: int = 1) -> str:
-    """``88.4 to 92.9``, with real minus signs."""
+def between(ends: Sequence[float] | None, digits: int = 1) -> str:
+    """``88.4 to 92.9``, with real minus signs; a dash where there are no ends."""
+    if ends is None:
+        return NONE
     return " to ".join(f"{value:.{digits}f}".replace("-", MINUS) for value in ends)
 
 

@@ -47,7 +47,21 @@ def test_the_table_the_pairs_and_the_files(lookhops, tmp_path):
             a - b for a, b in zip(values[pair["first"]], values[pair["second"]], strict=True)
         ]
         expected = corrected_t(differences, 6 / 48)
-        assert (pair["low"], pair["high"]) == pytest.approx((expected.low, expected.high))
+        low, high = expected.interval or (None, None)
+        assert (pair["low"], pair["high"]) == pytest.approx((low, high))
+
+
+def test_equal_differences_have_no_interval(lookhops, tmp_path):
+    # Neither learns anything: they answer alike.
+    names = ",".join(f"gcn/hidden=4/learning_rate={rate}" for rate in ("1e-12", "2e-12"))
+    two = [*SMALL[:-1], "2", "--models", names, "-o", tmp_path]
+    code, out, err = lookhops("compare", *two, "--report", tmp_path / "page.html")
+    assert code == 0, err
+    assert f"+0.0 {NONE} 1 1 not decidable" in " ".join(out.split())
+    assert "the same on every split, Holm" in (tmp_path / "page.html").read_text()
+    code, out, err = lookhops("compare", *two, "--json")
+    [pair] = json.loads(out)["pairs"]
+    assert (pair["low"], pair["high"], pair["p"]) == (None, None, 1)
 
 
 def test_layers_of_pyg_beside_ours_and_what_they_cost(lookhops, tmp_path):

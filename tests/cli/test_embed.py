@@ -27,7 +27,7 @@ def test_every_kind_of_file_holds_the_same_vectors(lookhops, model, tmp_path):
         to = ("-o", tmp_path / f"x.{kind}", "--bits", 32, "--seed", 22)
         code, out, err = lookhops("embed", model, tmp_path / "mine.csv", *to)
         assert (code, out) == (0, ""), err
-        assert f"x.{kind}: 2 graphs" in err
+        assert f"x.{kind}: 3 rows" in err
     matrix = np.load(tmp_path / "x.npy")
     assert matrix.shape == (3, 24 + 32)
     assert np.isnan(matrix[1, :24]).all()

@@ -1,13 +1,14 @@
 """``lookhops evaluate`` by running it, and what it measures."""
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score, mean_absolute_error, roc_auc_score
 
-from lookhops.datasets import load
+from lookhops.datasets import SplitPlan, load
 from lookhops.datasets.molecules import from_smiles
 from lookhops.models import Predictor, train_into
 from lookhops.models.labelled import evaluate
@@ -15,6 +16,7 @@ from lookhops.models.provenance import Provenance
 from lookhops.nn import Architecture
 from lookhops.options import Reading
 from lookhops.report.evaluation import evaluation_report
+from lookhops.schema import read
 from lookhops.training import Protocol
 from lookhops.words import NONE
 
@@ -97,6 +99,16 @@ def test_a_class_of_few_graphs_has_no_certain_metrics(lookhops, models, table, t
     assert f"balanced accuracy 100.0 % {NONE}" in words
 
 
+def test_one_graph_has_no_intervals_of_its_metrics(models, table):
+    graphs = load(table, target="logS,soluble")[1:2]
+    found = evaluate(Predictor(models / "logS,soluble", "cpu"), graphs, resamples=20)
+    for target in found.targets:
+        assert target.all.graphs == 1
+        known = {name for name, ends in target.all.intervals.items() if ends}
+        assert known <= {"accuracy", "coverage"}  # these count graphs
+        assert "coverage" in known
+
+
 def test_graphs_are_known_by_what_they_are(models, table):
     predictor = Predictor(models / "logS", "cpu")
     graphs = load(table, target="logS")
@@ -127,6 +139,46 @@ def test_numbers_and_several_targets(models, table):
         assert own.all.values["coverage"] == ((low <= own.truth) & (own.truth <= high)).mean()
         page = evaluation_report(found, "model")
         assert len(page.sections[0].blocks) > 3
+
+
+@pytest.mark.parametrize("name", ["soluble", "logS", "logS,soluble"])
+def test_the_naive_answer_is_that_of_training(models, table, name):
+    predictor = Predictor(models / name, "cpu")
+    config = predictor.checkpoint.config
+    graphs = load(table, target=name)[:100]
+    test = SplitPlan.of(graphs, read(Protocol, config["protocol"])).splits[11].test
+    found = evaluate(predictor, graphs.select(test), resamples=20)
+    trained = config["metrics"]["seeds"]["11"]
+    for head, target in zip(predictor.checkpoint.task.heads, found.targets, strict=True):
+        own = {"logS": ("mean_mae", "mean_rmse"), "soluble": ("majority",)}[target.name]
+        for metric in own:
+            assert target.all.values[metric] == pytest.approx(trained[head.key(metric)])
+            value = target.all.values[metric]
+            low, high = target.all.intervals[metric] or (value, value)
+            assert low <= value <= high
+
+
+def test_the_naive_answer_of_several_seeds_and_of_the_final_model(table, tmp_path):
+    graphs = load(table, target="logS")[:60]
+    protocol = Protocol((11, 22), max_epochs=1, batch_size=32)
+    y = graphs.y.double()
+    for final in (False, True):
+        folder = tmp_path / str(final)
+        train_into(folder, graphs, NETWORK, protocol, device="cpu", final=final)
+        parts = [y[split.train].mean() for split in SplitPlan.of(graphs, protocol).splits.values()]
+        mean = float(y.mean() if final else sum(parts) / 2)
+        [target] = evaluate(Predictor(folder, "cpu"), graphs, resamples=2).targets
+        assert target.all.values["mean_mae"] == pytest.approx(float((y - mean).abs().mean()))
+
+
+def test_a_folder_that_does_not_say_the_commonest_class(lookhops, models, table, tmp_path):
+    shutil.copytree(models / "soluble", tmp_path / "old")
+    config = json.loads((tmp_path / "old" / "config.json").read_text())
+    assert config.pop("commonest") == {"class": "no"}
+    (tmp_path / "old" / "config.json").write_text(json.dumps(config))
+    code, out, err = lookhops("evaluate", tmp_path / "old", table)
+    assert code == 0, err
+    assert f"commonest class {NONE} {NONE} {NONE} {NONE}" in " ".join(out.split())
 
 
 def test_the_command(lookhops, models, table, tmp_path):

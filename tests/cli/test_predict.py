@@ -55,7 +55,7 @@ def test_a_csv_of_molecules(lookhops, model, tmp_path):
         assert 0 < float(row["similarity"]) <= 1
     code, out, err = lookhops("predict", model, tmp_path / "mine.csv", "-o", tmp_path / "out.csv")
     assert (code, out) == (0, "")
-    assert "out.csv: 2 graphs" in err
+    assert "out.csv: 2 rows" in err
     assert rows((tmp_path / "out.csv").read_text()) == found
 
 
@@ -209,9 +209,9 @@ def test_tables_are_read_as_they_were_for_training(lookhops, tmp_path):
 @pytest.fixture
 def many(tmp_path):
     """More molecules than one part takes, the second of them bad; and a row with a comma."""
-    texts = [f'{"C" * (1 + i % 9)}O,m{i},"a, {i}"' for i in range(1300)]
-    texts[1] = "C(,m1,x"
-    (tmp_path / "many.csv").write_text("smiles,id,note\n" + "\n".join(texts) + "\n")
+    texts = [f'{"C" * (1 + i % 9)}O,m{i},"a, {i}",high' for i in range(1300)]
+    texts[1] = "C(,m1,x,"
+    (tmp_path / "many.csv").write_text("smiles,id,note,class\n" + "\n".join(texts) + "\n")
     return tmp_path / "many.csv"
 
 
@@ -244,8 +244,10 @@ def test_an_interrupted_prediction_goes_on(lookhops, model, many, tmp_path, monk
     from lookhops.models.predictor import Predictor
 
     whole, output = tmp_path / f"whole.{kind}", tmp_path / f"x.{kind}"
-    code, *_ = lookhops("predict", model, many, "-o", whole)
+    code, _, err = lookhops("predict", model, many, "-o", whole)
     assert code == 0
+    assert f"{whole}: 1,300 rows\n" in err
+    assert "of 1,299 as labelled" in err
     monkeypatch.setattr("lookhops.cli.shared.streaming.PART", 100)
     answer, asked = Predictor.predict, []
 
@@ -265,6 +267,8 @@ def test_an_interrupted_prediction_goes_on(lookhops, model, many, tmp_path, monk
     assert code == 0, err
     assert "going on after 1,024 rows" in err
     assert sum(asked[3:]) == 1300 - 1024
+    assert f"{output}: 1,300 rows\n" in err
+    assert "of 276 answered now as labelled" in err
     assert not part.exists()
     if kind == "csv":
         assert output.read_text() == whole.read_text()

@@ -45,6 +45,25 @@ def test_a_report_of_a_model(lookhops, model, tmp_path):
     assert '<li class="card"' in page.read_text(encoding="utf-8")
 
 
+def test_data_is_read_as_it_was_for_training(lookhops, tmp_path):
+    small = ["--hidden", "4", "--layers", "2", "--epochs", "1", "--device", "cpu"]
+    page, folder = tmp_path / "page.html", tmp_path / "m"
+    rows = [f"{'C' * n}O.[Na+],{n},{n / 7}" for n in range(1, 31)]
+    (tmp_path / "m.csv").write_text("\n".join(["smi,n,logS", *rows, *rows[:3]]) + "\n")
+    read = ["--target", "logS", "--smiles-column", "smi", "--salts", "largest"]
+    more = [*read, "--duplicates", "merge", *small, "-o", folder]
+    for source, options in ((tmp_path / "m.csv", more), ("hops-1", ["--task-size", "40", *small])):
+        options = options if "-o" in options else [*options, "-o", folder, "--overwrite"]
+        code, _, err = lookhops("train", source, *options)
+        assert code == 0, err
+        code, _, err = lookhops("report", folder, "--data", source, "-o", page)
+        assert code == 0, err
+        assert has(page, "shares")
+    code, _, err = lookhops("report", folder, "--data", "hops-1", "--task-size", "30", "-o", page)
+    assert (code, err.count("\n")) == (2, 1)
+    assert "not the graphs that" in err
+
+
 def test_training_can_end_with_a_report(lookhops, tmp_path):
     page = tmp_path / "page.html"
     arguments = ("--k", "auto", "-o", tmp_path / "m", "--report", page)

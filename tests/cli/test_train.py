@@ -21,6 +21,7 @@ from lookhops.models.folder import with_totals
 from lookhops.nn import RECOMMENDED
 from lookhops.training.eager import EagerEngine
 from lookhops.training.processes import ProcessLost
+from lookhops.words import NONE
 
 SMALL = ["hops-1", "--task-size", "80", "--hidden", "8", "--layers", "3", "--epochs", "3"]
 SMALL += ["--batch-size", "16", "--device", "cpu"]
@@ -35,6 +36,17 @@ def test_it_begins_with_the_recommended_network(lookhops, tmp_path):
     defaults = LookHopsClassifier().get_params()
     network = {own.name: getattr(RECOMMENDED, own.name) for own in fields(RECOMMENDED)}
     assert {name: defaults[name] for name in network} == network
+
+
+def test_an_interval_without_width_is_a_dash(lookhops, tmp_path):
+    # One test graph of each class: AUROC is the same in every redrawn set that has one.
+    options = ["--task-size", "20", "--epochs", "1", "-o", tmp_path / "m"]
+    code, out, err = lookhops("train", *SMALL, *options)
+    assert code == 0, err
+    assert re.search(rf"AUROC .*\n.* 95% interval +{NONE} ", out)
+    metrics = json.loads((tmp_path / "m" / "config.json").read_text())["metrics"]
+    assert metrics["summary"]["auroc"]["interval"] is None
+    assert metrics["seeds"]["11"]["auroc_interval"] is None
 
 
 def test_the_table_says_it_all(lookhops, tmp_path):

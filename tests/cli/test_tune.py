@@ -24,11 +24,14 @@ def test_what_is_printed(lookhops, tmp_path):
     code, printed, told = lookhops(*arguments)
     assert code == 0
     assert "hops-1: 4 configurations in" in printed
-    assert "outer splits (95% interval" in printed
+    assert "over 2 outer splits (" in printed
     assert "seed 11: 2 of 2 configurations, best validation accuracy" in told
     code, printed, told = lookhops(*arguments, "--json")
     found = json.loads(printed)
     assert code == 0
+    same = found["gain"]["variance"] == 0
+    assert ("(the same on every split, p" if same else "(95% interval") in found["said"]
+    assert (found["gain"]["low"] is None) == (found["gain"]["high"] is None) == same
     assert "seed 11: 2 configurations tried already" in told
     assert found["gain"]["n"] == len(found["searches"]) == 2
     assert lookhops("predict", folder, "hops-1", "--task-size", 3)[0] == 0

@@ -170,10 +170,65 @@ def test_a_column_names_the_parts():
     assert set(first.val.tolist()) != set(second.val.tolist())
 
 
+@given(st.lists(st.integers(1990, 2020), min_size=30, max_size=90).filter(lambda y: len({*y}) > 4))
+def test_a_split_by_time_trains_on_the_past(years):
+    count = len(years)
+    graphs = nodes_alone([i % 2 for i in range(count)], year=[f"{year}" for year in years])
+    found = plan(graphs, split="time:year")
+    assert_whole(found, count)
+    first, second = found.splits.values()
+    assert sets(first) == sets(second)
+    train, val, test = ([years[i] for i in part] for part in sets(first))
+    assert max(train) < min(val) <= max(val) < min(test)
+    largest = max(years.count(year) for year in years)
+    assert abs(len(train) - 0.8 * count) <= 2 * largest + 1
+
+
+def test_times_are_numbers_or_iso_dates():
+    dates = [f"2021-{m:02}-{d:02}" for m in range(1, 13) for d in (7, 21)]
+    zones = [f"{date}T12:00:00{'+02:00' if i % 2 else 'Z'}" for i, date in enumerate(dates)]
+    months = [f"{2000 + i}-0{1 + i % 9}" for i in range(24)]
+    for times in (dates, zones, months, range(24), [i / 3 - 4 for i in range(24)]):
+        mixed = [*times][::-1]
+        graphs = nodes_alone([0, 1] * 12, when=mixed)
+        part = plan(graphs, split="time:when").splits[11]
+        assert sets(part) == [set(range(5, 24)), {3, 4}, {0, 1, 2}]
+    blank = nodes_alone([*[0, 1] * 12, -1], ("a", "b"), when=[*range(24), ""])
+    assert plan(blank, split="time:when").splits[11].test.tolist() == [21, 22, 23]
+
+
+@pytest.mark.parametrize(
+    ("when", "sentence"),
+    [
+        ([*range(29), ""], "made: the column 'when' of graph m29 is blank; a split by time takes"),
+        ([*range(29), "soon"], "of graph m29 has 'soon', which is no number; a split by time"),
+        ([*range(29), "inf"], "of graph m29 has 'inf', which is no number"),
+        (["2021-01-31"] * 29 + ["31.1.2021"], "'31.1.2021', which is no ISO date such as 2024-05"),
+        ([1] * 15 + [2] * 15, "2 groups of 30 graphs that stay together: too few, the train part"),
+    ],
+)
+def test_times_that_cannot_be_read(when, sentence):
+    graphs = nodes_alone([0, 1] * 15, when=when, id=[f"m{i}" for i in range(30)])
+    with pytest.raises(LookHopsError, match=sentence):
+        plan(graphs, split="time:when")
+
+
+def test_a_split_by_time_has_one_test_part():
+    graphs = nodes_alone([0, 1] * 15, when=range(30))
+    with pytest.raises(LookHopsError, match="time:when names the test part already"):
+        SplitPlan.of(graphs, Protocol(seeds=(11,), split="time:when"), torch.tensor([3]))
+    with pytest.raises(LookHopsError, match="leave out --folds"):
+        plan(graphs, split="time:when", folds=3, seeds=(0,))
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"split": "alphabetical"}, "no split 'alphabetical'; known are random, "),
+        (
+            {"split": "alphabetical"},
+            "no split 'alphabetical'; known are random, stratified, scaffold, group:COLUMN, "
+            "time:COLUMN, column:COLUMN, auto.$",
+        ),
         ({"split": "group"}, "no split 'group'"),
         ({"split": "group:site"}, "asks for the column 'site'; the columns are: where, few"),
         ({"split": "scaffold"}, "these graphs have no SMILES"),
@@ -240,6 +295,21 @@ def test_what_decides_splits_is_known_by_its_content():
     assert first != second
     assert first == plan(one, split="group:g", seeds=(5,)).source
     assert plan(one).source is None
+
+
+def test_given_parts_that_share_graphs_are_remarked():
+    same = [*range(20), 0, 1, 2, 23, 24, 0, 0, *range(27, 30)]
+    words = ["train"] * 20 + ["val"] * 5 + ["test"] * 5
+    graphs = nodes_alone([float(i) for i in range(30)], where=words, **{SAME: same})
+    found = plan(graphs, split="column:where", seeds=(11,))
+    said = "2 of 5 test graphs and 3 of 5 validation graphs are in the training part too: "
+    assert found.remarks(graphs) == [said + "on those a model looks too good"]
+    drawn = plan(graphs).splits[11]
+    given = SplitPlan.given(Protocol(seeds=(11, 22)), [found.splits[11], drawn])
+    assert "too, the most of all splits: " in given.remarks(graphs)[0]
+    blank = replace(graphs, y=torch.cat((graphs.y[:26], torch.full((4,), torch.nan))))
+    assert plan(blank, split="column:where").remarks(blank)[0].startswith("1 of 1 test graph and 3")
+    assert plan(graphs).remarks(graphs) == []  # what is drawn shares none
 
 
 def test_rare_classes_are_remarked():

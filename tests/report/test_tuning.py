@@ -8,6 +8,7 @@ from lookhops.report.content import Chart, Folded
 from lookhops.report.page import render
 from lookhops.report.sections.tuning import best_table, tuning_section, tuning_tile
 from lookhops.tune.record import SearchRecord, Tried, Tuning
+from lookhops.words import NONE
 
 FIRST = Tried("recommended", {"k": 2}, (0.7, 0.8), 0.75, 50, 2.0)
 PRUNED = Tried("recommended/k=1", {"k": 1}, (0.6,), None, 20, 1.0)
@@ -59,6 +60,16 @@ def test_the_tile(tuning):
     tile = tuning_tile(tuning)
     assert tile.value == "+4.7 points"
     assert tile.note.startswith("95% interval ")
+
+
+def test_equal_gains_have_no_interval(tuning):
+    same = replace(
+        tuning, tuned=(0.85, 0.84), recommended=(0.8, 0.79), searches=tuning.searches[:2]
+    )
+    gain, *_ = charts(tuning_section(same))
+    assert "error_x" not in gain.figure["data"][1]
+    assert gain.numbers.rows[-1] == ("mean", f"+5.0 ({NONE})")
+    assert tuning_tile(same).note.startswith("the same on every split, p")
 
 
 def test_numbers_and_a_single_split(tuning):

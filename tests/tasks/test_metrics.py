@@ -11,6 +11,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 from lookhops.tasks.metrics import (
     auroc,
     bootstrap_auroc,
+    bootstrap_errors,
     calibration_error,
     confusion_matrix,
     fit_temperature,
@@ -63,6 +64,16 @@ def test_interval_holds_the_estimate_and_is_the_same_each_time():
     low, high = interval(draws)
     assert low < auroc(p, y) < high
     assert np.array_equal(draws, bootstrap_auroc(p, y, resamples=200))
+
+
+def test_what_all_redrawn_sets_give_is_no_interval():
+    p, y = np.array([[0.9, 0.1], [0.2, 0.8], [0.3, 0.7]]), np.array([0, 1, 1])
+    draws = bootstrap_auroc(p, y, resamples=200)
+    assert set(draws[np.isfinite(draws)]) == {1.0}
+    assert interval(draws) is None
+    assert interval(bootstrap_errors(np.array([4.2]))["mae"]) is None
+    assert interval(np.array([0.1 + 0.2, 0.3] * 50)) is None  # the same but for the last bit
+    assert interval(np.zeros(10)) is None
 
 
 def test_calibration_error_by_hand():

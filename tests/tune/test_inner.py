@@ -40,6 +40,9 @@ def test_parts_that_were_given_are_the_only_ones(tasks):
     drawn = SplitPlan.of(tasks, Protocol(seeds=(11,)))
     plan = SplitPlan.given(Protocol(seeds=(11,)), [drawn.splits[11]])
     assert list(inner_splits(tasks, plan, 11, 3)) == [11]
+    graphs = replace(tasks, columns={"year": np.arange(len(tasks))})
+    in_time = SplitPlan.of(graphs, Protocol(seeds=(11,), split="time:year"))
+    assert list(inner_splits(graphs, in_time, 11, 3)) == [11]
 
 
 def test_duplicates_of_test_graphs_are_in_no_inner_part():

@@ -15,6 +15,7 @@ from lookhops.report.build import report_on
 from lookhops.training import train
 from lookhops.tune.record import SearchRecord, Tried, Tuning, read_tuning
 from lookhops.tune.tuning import tune_into
+from lookhops.words import p_said
 
 pytest.importorskip("optuna")
 PROTOCOL = Protocol(seeds=(11, 22), split="auto", max_epochs=2, batch_size=64)
@@ -148,6 +149,16 @@ def test_the_gain_in_words(task, tuned, recommended, said):
     assert said in found.said()
     assert "over 3 outer splits (95% interval" in found.said()
     assert found.gain.low < found.gain.mean < found.gain.high
+
+
+def test_equal_gains_have_no_interval_and_two_decide_nothing():
+    found = made("classification", [0.9, 0.8], [0.9 - 1 / 3, 0.8 - 1 / 3])
+    said = found.said()
+    assert said.startswith("Tuning gained nothing that can be told from chance: +33.3 points")
+    assert said.endswith(f"over 2 outer splits (the same on every split, {p_said(0.5)}).")
+    written = json.loads(json.dumps(found.to_dict()))
+    assert (written["gain"]["low"], written["gain"]["high"]) == (None, None)
+    assert written["gain"]["p"] == 0.5
 
 
 def test_a_damaged_record_is_a_sentence(tuned, tmp_path):

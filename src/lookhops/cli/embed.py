@@ -66,7 +66,7 @@ def embed(
         kinds = (".parquet", ".csv", ".npy")
         with growing(output, kinds, stream, made_by, streaming.resume) as file:
             vectors, here = predictor.embed, predictor.device
-            done = work_through_here(stream, here, lambda p: vectors(p.graphs, seed, bits), write)
-        print_line(f"{output}: {counted(done, 'graph')}", err)
+            work_through_here(stream, here, lambda p: vectors(p.graphs, seed, bits), write)
+        print_line(f"{output}: {counted(file.rows, 'row')}", err)
         if not predictor.models[seed].convs and not bits:
             warn("the model has no layers to read out, and no bits were asked for")

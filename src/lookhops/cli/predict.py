@@ -24,7 +24,7 @@ from lookhops.cli.shared.streaming import (
 )
 from lookhops.errors import LookHopsError
 from lookhops.options import option
-from lookhops.words import counted, visible
+from lookhops.words import agreeing, counted, visible
 
 if TYPE_CHECKING:
     from lookhops.datasets.parts import Part, Stream
@@ -86,13 +86,14 @@ def predict(
         made_by = [weights, coverage, source, stream.head]
         begun = growing(output, KINDS, stream, made_by, streaming.resume) if output else None
         with begun or nullcontext() as file:
-            told = Told(stream.head, coverage, file, as_json, Summary(predictor))
+            summary = Summary(predictor, resumed=bool(file and file.rows))
+            told = Told(stream.head, coverage, file, as_json, summary)
             _answer(stream, predictor, device, streaming, told)
         if as_json:
             print_json(told.records)
         if file is not None:
-            print_line(f"{output}: {counted(told.summary.graphs, 'graph')}", err)
-        told.summary.tell()
+            print_line(f"{output}: {counted(file.rows, 'row')}", err)
+        summary.tell()
 
 
 def _answer(
@@ -165,11 +166,13 @@ class Summary:
 
     Args:
         predictor: The model. With several targets nothing is compared.
+        resumed: Whether other graphs were answered earlier; of those nothing is known here.
     """
 
-    def __init__(self, predictor: Predictor) -> None:
-        self.graphs = self.parts = self.unlike = self.known = self.hits = 0
+    def __init__(self, predictor: Predictor, resumed: bool) -> None:
+        self.parts = self.unlike = self.known = self.hits = 0
         self.error = 0.0
+        self.now = " answered now" if resumed else ""
         heads = predictor.checkpoint.task.heads
         self.comparable = len(heads) == 1
         self.classes: tuple[str, ...] = getattr(heads[0].task, "class_names", ())
@@ -180,7 +183,6 @@ class Summary:
         from lookhops.graphs.targets import is_blank
 
         self.parts += 1
-        self.graphs += len(answers)
         self.unlike += int(answers.unlike.sum())
         if not self.comparable:
             return
@@ -207,13 +209,13 @@ class Summary:
     def tell(self) -> None:
         """Say it on stderr."""
         if self.unlike:
-            many = "is" if self.unlike == 1 else "are"
-            warn(f"{counted(self.unlike, 'graph')} {many} unlike all that the model was trained on")
+            said = f"{counted(self.unlike, 'graph')}{self.now} {agreeing(self.unlike, 'is', 'are')}"
+            warn(f"{said} unlike all that the model was trained on")
         if not self.comparable or not self.known:
             return
         if self.classes:
             share = f"{self.hits / self.known:.1%}"
-            print_line(f"{self.hits:,} of {self.known:,} as labelled ({share})", err)
+            print_line(f"{self.hits:,} of {self.known:,}{self.now} as labelled ({share})", err)
         else:
             said = f"mean error {self.error / self.known:.3g} in {counted(self.known, 'graph')}"
-            print_line(f"{said} with a measured {self.name}", err)
+            print_line(f"{said}{self.now} with a measured {self.name}", err)

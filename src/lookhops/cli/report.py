@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from lookhops import options
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import print_json
 from lookhops.cli.shared.reading import Reading
@@ -40,14 +42,27 @@ def report(
 
     Args:
         data: The graphs that the model was trained on (as for `train`): adds the gallery of what it
-            looked at.
+            looked at. What is not chosen about reading is as it was for training.
     """
     from lookhops.report.build import report_on
+    from lookhops.report.folders import reading_of
 
-    graphs = None if data is None else reading.load(data)
+    graphs = None
+    if data is not None:
+        stored = reading_of(source)
+        graphs = _as_trained(reading, stored, data).load(data, stored)
     made = report_on(source, graphs, [("Make this page", command_line())])
     write_page(made, output, quiet=as_json)
     if as_json:
         sections = {section.name: section.title for section in made.sections}
         written = {"report": str(output), "title": made.title, "bytes": output.stat().st_size}
         print_json({**written, "sections": sections})
+
+
+def _as_trained(reading: Reading, stored: options.Reading, data: str) -> Reading:
+    """What other sources do not take over from a model's reading, where nothing else was chosen."""
+    names = ["target", "task", "duplicates"]
+    names += ["task_size", "task_seed"] if data.startswith("hops-") else []
+    usual = options.AS_USUAL
+    own = [name for name in names if getattr(reading, name) == getattr(usual, name)]
+    return replace(reading, **{name: getattr(stored, name) for name in own})

@@ -26,14 +26,14 @@ from lookhops.experiments.statistics import (
 from lookhops.experiments.store import Store
 from lookhops.graphs import Graphs
 from lookhops.options import parse_seeds, splits_in_words
+from lookhops.paired import ALPHA
 from lookhops.tables import Table
 from lookhops.tasks import Metric, task_of
 from lookhops.training import Protocol
 from lookhops.training.setting import draw_splits
-from lookhops.words import counted, number, signed
+from lookhops.words import NONE, counted, number, signed
 from lookhops.words import memory as in_bytes
 
-ALPHA = 0.05
 #: What tables in files have besides the main metric, where a task has it: shares in per cent.
 SHARES, ERRORS = ("balanced_accuracy", "macro_f1", "auroc"), ("rmse", "r2", "spearman")
 
@@ -142,12 +142,13 @@ class Comparison:
         digits = self.main.digits(mean_std(best)[0])
         for pair in self.pairs:
             e, p = pair.difference, pair.adjusted_p
+            low, high = e.interval or (None, None)
             records.append(
                 {"first": pair.first, "second": pair.second, "difference": e.mean}
-                | {"low": e.low, "high": e.high, "p": e.p, "adjusted_p": p}
+                | {"low": low, "high": high, "p": e.p, "adjusted_p": p}
             )
             names = f"{pair.first} against {pair.second}"
-            ends = f"{signed(e.low, digits)} to {signed(e.high, digits)}"
+            ends = " to ".join(signed(end, digits) for end in e.interval or ()) or NONE
             verdict = "differ" if p < ALPHA else "not decidable"
             texts = (
                 names,

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
-from lookhops.paired import Estimate, corrected_t
+from lookhops.paired import ALPHA, Estimate, corrected_t
 
 
 def mean_std(values: ArrayLike) -> tuple[float, float]:
@@ -92,9 +92,9 @@ def mean_ranks(scores: Mapping[str, ArrayLike], higher_is_better: bool = True) -
     return {name: float(rank) for name, rank in zip(scores, ranks, strict=True)}
 
 
-def cliques(order: Sequence[str], pairs: Sequence[Pair], alpha: float = 0.05) -> list[list[str]]:
-    """Longest runs of neighbours in ``order`` in which no pair differs at level ``alpha``."""
-    apart = {frozenset((p.first, p.second)) for p in pairs if p.adjusted_p < alpha}
+def cliques(order: Sequence[str], pairs: Sequence[Pair]) -> list[list[str]]:
+    """Longest runs of neighbours in ``order`` in which no pair differs at the 5% level."""
+    apart = {frozenset((p.first, p.second)) for p in pairs if p.adjusted_p < ALPHA}
     runs: list[list[str]] = []
     for start in range(len(order)):
         stop = start + 1

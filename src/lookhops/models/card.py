@@ -8,15 +8,14 @@ from typing import Any
 from lookhops.nn.others import is_other
 from lookhops.nn.registry import BUILT_IN, network_name
 from lookhops.options import splits_in_words
+from lookhops.paired import CONFIDENCE
 from lookhops.tables import Table, in_markdown
 from lookhops.tasks import Classification, Metric, Task
-from lookhops.tasks.metrics import COVERAGE, RESAMPLES
+from lookhops.tasks.metrics import COUNTED, RESAMPLES
 from lookhops.words import counted, joined, percent, span, visible
 
 #: More names than this are counted, not listed.
 SHOWN_NAMES = 20
-#: Metrics that are a share of the test graphs: each hits or misses.
-PROPORTIONS = ("accuracy", "coverage")
 
 USE = """\
 ```sh
@@ -143,12 +142,12 @@ def _results(config: Mapping[str, Any], task: Task) -> str:
         written = metric.written(found["mean"], *spread)
         rows.append((metric.title, written, metric.written(*ends, joint=" to ")))
     column = "mean ± std" if len(seeds) > 1 else "value"
-    table = Table(("test", column, f"{COVERAGE:.0%} interval"), rows)
+    table = Table(("test", column, f"{CONFIDENCE:.0%} interval"), rows)
     many = span(min(tested), max(tested))
     said = (
         f"{counted(len(seeds), 'split')} of {many} test graphs, each tested once. Intervals: of "
         "shares of graphs Wilson's for one test part, of others the middle "
-        f"{COVERAGE:.0%} of {RESAMPLES:,} redrawn test parts."
+        f"{CONFIDENCE:.0%} of {RESAMPLES:,} redrawn test parts."
     )
     return f"{table.markdown()}\n{said}"
 
@@ -159,10 +158,10 @@ def _proportion(
     """Wilson's interval of a share of the test graphs; none of other metrics."""
     from scipy.stats import binomtest  # takes its time to import
 
-    if metric.name not in PROPORTIONS or len(task.heads) > 1:
+    if metric.name not in COUNTED or len(task.heads) > 1:
         return None
     n = round(sum(tested) / len(tested))
-    found = binomtest(round(mean * n), n).proportion_ci(COVERAGE, "wilson")
+    found = binomtest(round(mean * n), n).proportion_ci(CONFIDENCE, "wilson")
     return float(found.low), float(found.high)
 
 
@@ -178,7 +177,7 @@ def _limits(config: Mapping[str, Any], task: Task, limit: float) -> Iterator[str
     if protocol["split"] in ("random", "stratified"):
         yield (
             "Test graphs were drawn from the same set: where new graphs are of other kinds, expect "
-            "less. Splits by scaffold or by group (`--split`) estimate that."
+            "less. Splits by scaffold, group or time (`--split`) estimate that."
         )
     if len(seeds) == 1 and not protocol["folds"]:
         yield "One split was tested; another would give other figures (`--seeds 10`)."

@@ -25,6 +25,7 @@ from lookhops.nn import Architecture
 from lookhops.options import Protocol
 from lookhops.schema import AtLeast, Count, LabelSize, NotNegative, Positive, read
 from lookhops.tasks import Calibration, Classification, Task, task_from_dict
+from lookhops.tasks.task import Head
 from lookhops.training.randomness import FINAL
 
 FORMAT = "lookhops-model-1"
@@ -82,6 +83,7 @@ CONFIG_TYPE = AtLeast(
         "final?": bool,
         "final_model?": AtLeast(dict.fromkeys(("epochs", "graphs", "members"), Positive)),
         "metrics": AtLeast(METRICS),
+        "commonest?": Mapping[str, str],
         **dict.fromkeys(("format", "weights_sha256"), str),
         **dict.fromkeys(("history_sha256?", "predictions_sha256?", "reference_sha256?"), str),
         **dict.fromkeys(("stopped?", "command?"), str),
@@ -190,6 +192,11 @@ def calibration_of(metrics: Mapping[str, Any], seed: int) -> Calibration:
     names = [name for name, value in each[0].items() if isinstance(value, float)]
     values = {name: [one.get(name) for one in each] for name in names}
     return {name: float(np.median(own)) for name, own in values.items() if None not in own}
+
+
+def commonest_key(head: Head) -> str:
+    """Where ``commonest`` of ``config.json`` has the commonest class of a target."""
+    return head.name or "class"
 
 
 def task_in(config: Mapping[str, Any]) -> Task:

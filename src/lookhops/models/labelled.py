@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -15,10 +15,13 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import Target
 from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
+from lookhops.models.checkpoint import Checkpoint
+from lookhops.models.folder import commonest_key
 from lookhops.models.predictor import Predictor
-from lookhops.tasks import Metric
+from lookhops.tasks import Classification, Metric
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.metrics import (
+    COUNTED,
     LEAST_OF_CLASS,
     RESAMPLES,
     calibration_error,
@@ -26,9 +29,6 @@ from lookhops.tasks.metrics import (
     interval,
 )
 from lookhops.tasks.task import Head
-
-#: Metrics that are the share of the graphs of which something is true.
-COUNTED = ("accuracy", "coverage")
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Measured:
     Args:
         graphs: How many graphs have a truth to compare with.
         values: Each metric by its name, none where it is not defined.
-        intervals: The middle 95% of its values in redrawn sets of the graphs. Where all redrawn
-            sets give the same, as of a share of 0 or 1: the exact binomial interval if it counts
-            graphs, else none. None too for metrics over classes where there are ``too_few``.
+        intervals: The middle 95% of its values in redrawn sets of the graphs. Where redrawn sets
+            give the same, as of a share of 0 or 1: the exact binomial interval if it counts graphs,
+            else none. None too for metrics over classes where there are ``too_few``.
         too_few: Classes with fewer than 10 graphs, and how many they have: three that happen to be
             right are right in every redrawn set.
     """
@@ -140,8 +140,9 @@ def evaluate(
         truth = _truth(head, graphs)
         if truth is None:
             continue
-        measured = _measured(head, own, truth, everything, resamples)
-        rest = None if new.all() else _measured(head, own, truth, new, resamples)
+        asked = _Asked(head, own, truth, _naive(predictor.checkpoint, head))
+        measured = _measured(asked, everything, resamples)
+        rest = None if new.all() else _measured(asked, new, resamples)
         rest = rest if rest is not None and rest.graphs else None
         name, metrics = head.name or graphs.targets[0].name, _metrics(head, coverage)
         found.append(TargetEvaluation(name, metrics, own, truth, measured, rest))
@@ -151,6 +152,38 @@ def evaluate(
             f"{graphs.name}: no graph has a value of what the model answers; it has {known}."
         )
     return Evaluation(graphs, answers, tuple(found), part, coverage)
+
+
+class _Asked(NamedTuple):
+    """A target, the answers to it, what is true, and the answer that looks at no graph.
+
+    Args:
+        head: The target.
+        own: The answers.
+        truth: Shape (g), NaN where there is none.
+        naive: The mean, or the number of the commonest class, of the model's training parts, shape
+            (1); none where the folder, of an earlier version, does not say.
+    """
+
+    head: Head
+    own: ClassAnswers | NumberAnswers
+    truth: Array
+    naive: Tensor | None
+
+
+def _naive(checkpoint: Checkpoint, head: Head) -> Tensor | None:
+    """What the networks that answer would answer if they looked at no graph.
+
+    Of several seeds it is made as their answer is: the mean of their training parts' means, and the
+    class that is commonest in all of these parts together.
+    """
+    if not isinstance(head.task, Classification):
+        place = head.fitted or slice(None)
+        each = [checkpoint.fitted[seed].double()[place] for seed in checkpoint.answering]
+        return torch.stack(each).mean(0)[:1]
+    names = head.task.class_names
+    known = checkpoint.config.get("commonest", {}).get(commonest_key(head))
+    return torch.tensor([names.index(known)]) if known in names else None
 
 
 def _truth(head: Head, graphs: Graphs) -> Array | None:
@@ -180,10 +213,9 @@ def _metrics(head: Head, coverage: float) -> tuple[Metric, ...]:
     )
 
 
-def _measured(
-    head: Head, own: ClassAnswers | NumberAnswers, truth: Array, which: Array, resamples: int
-) -> Measured:
+def _measured(asked: _Asked, which: Array, resamples: int) -> Measured:
     """The metrics of the graphs among these whose truth is known."""
+    head, own, truth, _ = asked
     rows = np.flatnonzero(which & ~np.isnan(truth))
     if not len(rows):
         return Measured(0, {}, {})
@@ -191,19 +223,20 @@ def _measured(
     draws: dict[str, list[float]] = {}
     for _ in range(resamples):
         drawn = rows[generator.integers(len(rows), size=len(rows))]
-        for name, value in _values(head, own, truth, drawn).items():
+        for name, value in _values(asked, drawn).items():
             draws.setdefault(name, []).append(np.nan if value is None else value)
     # A redrawn set repeats graphs, and repeats look badly calibrated.
     draws.pop("ece_after", None)
     intervals = {name: interval(np.array(values)) for name, values in draws.items()}
-    values, too_few = _values(head, own, truth, rows), _too_few(own, truth[rows])
+    values, too_few = _values(asked, rows), _too_few(own, truth[rows])
     for metric in head.task.metrics:
-        name, ends = metric.name, intervals.get(metric.name)
-        same = ends is not None and ends[0] == ends[1] and (metric.share or metric.over_classes)
-        if same and name in COUNTED and (share := values[name]) is not None:
-            intervals[name] = exact_interval(share, len(rows))
-        elif same or (metric.over_classes and too_few):
+        name = metric.name
+        if metric.over_classes and too_few:
             intervals[name] = None
+        elif (
+            name in COUNTED and not intervals.get(name) and (share := values.get(name)) is not None
+        ):
+            intervals[name] = exact_interval(share, len(rows))
     return Measured(len(rows), values, intervals, too_few)
 
 
@@ -216,15 +249,14 @@ def _too_few(own: ClassAnswers | NumberAnswers, truth: Array) -> dict[str, int]:
     return {name: count for name, count in each if 0 < count < LEAST_OF_CLASS}
 
 
-def _values(
-    head: Head, own: ClassAnswers | NumberAnswers, truth: Array, rows: Array
-) -> dict[str, float | None]:
+def _values(asked: _Asked, rows: Array) -> dict[str, float | None]:
     """The metrics of some rows."""
+    head, own, truth, naive = asked
     y = head.task.as_target(torch.from_numpy(truth[rows]))
+    found = dict.fromkeys(head.task.naive(y, y)) if naive is None else head.task.naive(naive, y)
     if isinstance(own, ClassAnswers):
-        return _of_classes(head, own, y, rows)
-    output = torch.from_numpy(own.values[rows, None])
-    found = {**head.task.evaluate(output, y), **head.task.naive(y, y)}
+        return found | _of_classes(head, own, y, rows)
+    found |= head.task.evaluate(torch.from_numpy(own.values[rows, None]), y)
     if own.intervals is not None:
         low, high = own.intervals[rows].T
         found["coverage"] = float(((low <= truth[rows]) & (truth[rows] <= high)).mean())
@@ -237,7 +269,7 @@ def _of_classes(head: Head, own: ClassAnswers, y: Tensor, rows: Array) -> dict[s
     p = own.probabilities[rows]
     # Answers as outputs: their softmax is what they are.
     output = torch.from_numpy(np.log(np.maximum(p, 1e-300)))
-    found = head.task.rates_of(own.numbers[rows], output, y) | head.task.naive(y, y)
+    found = head.task.rates_of(own.numbers[rows], output, y)
     found["ece_after"] = calibration_error(p, y.numpy())
     if own.sets is not None:
         sets = own.sets[rows]

@@ -29,13 +29,14 @@ from lookhops.models.folder import (
     REFERENCE,
     WEIGHTS,
     calibration_of,
+    commonest_key,
     with_totals,
 )
 from lookhops.models.graph_counts import graph_counts
 from lookhops.models.provenance import UNKNOWN, Provenance
 from lookhops.models.records import Machine, about_training, versions
 from lookhops.models.reference import Reference
-from lookhops.tasks import Calibration, Task
+from lookhops.tasks import Calibration, Classification, Task
 from lookhops.tensor_files import pack_tensors
 from lookhops.training.runs import NotFinite, Run
 
@@ -99,6 +100,7 @@ def save_model(
         "members": {str(run.seed): len(run.networks) for run in runs},
         **({"final_model": _about_final(final)} if final else {}),
         "metrics": metrics,
+        **_commonest([final] if final else runs, graphs, task),
         "facts": graph_counts(graphs),
         **({"stopped": str(trained.stopped)} if trained.stopped else {}),
         **({"command": provenance.command} if provenance.command else {}),
@@ -131,6 +133,18 @@ def _about_final(run: Run) -> dict[str, Any]:
     """What is said of the networks that were trained on all graphs."""
     counts = {"epochs": len(run.history), "graphs": len(run.split.train)}
     return {**counts, "members": len(run.networks)}
+
+
+def _commonest(runs: Sequence[Run], graphs: Graphs, task: Task) -> dict[str, dict[str, str]]:
+    """Of each target of classes, the one that is commonest in the training parts of these runs."""
+    target = task.targets(graphs).cpu()
+    trained = torch.cat([target[run.split.train] for run in runs])
+    found = {
+        commonest_key(head): head.task.class_names[head.task.commonest(head.target(trained))]
+        for head in task.heads
+        if isinstance(head.task, Classification)
+    }
+    return {"commonest": found} if found else {}
 
 
 def _nonconformity(

@@ -20,6 +20,7 @@ SPLITS = {
     "stratified": False,
     "scaffold": False,
     "group": True,
+    "time": True,
     "column": True,
     "auto": False,
     "file": False,
@@ -40,8 +41,9 @@ class Protocol:
         fractions: Of all graphs, for training, validation and test.
         split: How graphs are split: ``random``; ``stratified`` (each part has the classes in
             proportion); ``scaffold`` (molecules with the same rings stay together);
-            ``group:COLUMN`` (graphs with the same value stay together); ``column:COLUMN`` (it says
-            train, val or test); ``auto``: stratified for classes, else random.
+            ``group:COLUMN`` (graphs with the same value stay together); ``time:COLUMN`` (numbers or
+            ISO dates: the latest are tested on); ``column:COLUMN`` (it says train, val or test);
+            ``auto``: stratified for classes, else random.
         folds: Test on each of so many folds in turn; by default every seed draws a test part of its
             own. Twice as many seeds as folds repeat them with others.
         members: Networks for each split, with other initial weights each, whose answers are
@@ -117,6 +119,7 @@ def splits_in_words(split: str, folds: int | None) -> str:
         "stratified": "stratified by class",
         "scaffold": "by scaffold",
         "group": f"by {name}",
+        "time": f"in time, by {name}",
         "column": f"as {name} says",
         "auto": "chosen by the target",
         "file": "from a file",
@@ -128,7 +131,11 @@ def parse_split(text: str) -> tuple[str, str]:
     """The kind of a split, and the column that it names: ``group:site`` is (group, site)."""
     kind, colon, name = text.partition(":")
     if kind not in SPLITS or bool(colon) != SPLITS[kind] or bool(name) != SPLITS[kind]:
-        known = ", ".join(f"{kind}:COLUMN" if named else kind for kind, named in SPLITS.items())
+        known = ", ".join(
+            f"{kind}:COLUMN" if named else kind
+            for kind, named in SPLITS.items()
+            if kind != "file"  # which is what --splits makes of it
+        )
         raise LookHopsError(f"There is no split {text!r}; known are {known}.")
     return kind, name
 

@@ -9,13 +9,12 @@ import numpy as np
 
 from lookhops.experiments.results import Results, shared_seeds
 from lookhops.experiments.statistics import holm, over_datasets
-from lookhops.paired import Estimate, corrected_t
+from lookhops.paired import ALPHA, Estimate, corrected_t
 from lookhops.paper.reference import DATASETS, ROWS, rows_of
 
 REPRODUCED, NOT_REPRODUCED = "reproduced", "not reproduced"
 #: Percentage points within which two models count as equally good.
 MARGIN = 1.0
-ALPHA = 0.05
 
 
 @dataclass(frozen=True)

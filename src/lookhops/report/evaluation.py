@@ -8,13 +8,14 @@ import numpy as np
 
 from lookhops.models.answers import ClassAnswers
 from lookhops.models.labelled import Evaluation, TargetEvaluation
+from lookhops.paired import CONFIDENCE
 from lookhops.report.content import Block, Chart, Lines, Report, Section, Subheading, Tile
 from lookhops.report.sections.class_charts import confusion, ranking_curves
 from lookhops.report.sections.number_charts import number_charts
 from lookhops.report.sections.reproduce import reproduce_section
 from lookhops.tables import Table
-from lookhops.tasks.metrics import COVERAGE, LEAST_OF_CLASS, RESAMPLES, confusion_matrix
-from lookhops.words import counted
+from lookhops.tasks.metrics import LEAST_OF_CLASS, RESAMPLES, confusion_matrix
+from lookhops.words import agreeing, counted
 
 
 def evaluation_report(found: Evaluation, model: str, again: Lines = ()) -> Report:
@@ -52,7 +53,7 @@ def metrics_table(target: TargetEvaluation) -> Table:
             row.append(metric.written(measured.values.get(metric.name)))
             row.append(metric.written(*ends, joint=" to "))
         rows.append(row)
-    level = f"{100 * COVERAGE:g}%"
+    level = f"{100 * CONFIDENCE:g}%"
     head = ["metric", counted(target.all.graphs, "graph"), level]
     head += [f"{target.new.graphs:,} new", level] if target.new else []
     note = f"{level}: the middle {level} of {RESAMPLES:,} redrawn sets of the graphs."
@@ -79,7 +80,7 @@ def seen_sentence(found: Evaluation) -> str:
     if trained is None or validated is None:
         return "Whether the model has seen the graphs is not known: it is of an earlier version."
     total = counted(len(found.graphs), "graph")
-    verb = "was" if trained == 1 else "were"
+    verb = agreeing(trained, "was", "were")
     return (
         f"Of {total}, {trained:,} {verb} in the training part and {validated:,} in the validation "
         "part alone, by what they are."

@@ -26,6 +26,7 @@ from lookhops.models.folder import (
     read_config,
     task_in,
 )
+from lookhops.options import AS_USUAL, Reading
 from lookhops.schema import located
 from lookhops.tables import with_formula
 from lookhops.tasks import Classification, Metric, Task
@@ -126,6 +127,17 @@ def model_folders(path: Path) -> list[Path]:
         return sorted(one for one in path.iterdir() if current(one / CONFIG).is_file())
     except OSError as error:
         raise LookHopsError(f"{path}: cannot be read ({error.strerror}).") from error
+
+
+def reading_of(path: Path) -> Reading:
+    """How the graphs were read that the model of a folder, or the first of several, was trained on.
+
+    As usual where there is no model.
+    """
+    if not path.is_dir():
+        return AS_USUAL
+    folders = [path] if current(path / CONFIG).is_file() else model_folders(path)
+    return Reading.from_dict(read_config(folders[0]).get("reading", {})) if folders else AS_USUAL
 
 
 def _history(folder: Path, config: Mapping[str, Any]) -> dict[tuple[int, int], Columns]:

@@ -250,9 +250,13 @@ class Classification(Task):
 
     def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
         """``majority``: the share of the class that is commonest in the training part."""
-        commonest = train_target[self.known(train_target)].mode().values
+        commonest = self.commonest(train_target)
         known = target[self.known(target)]
         return {"majority": float((known == commonest).double().mean()) if len(known) else None}
+
+    def commonest(self, target: Tensor) -> int:
+        """The number of the class that most of these graphs have."""
+        return int(target[self.known(target)].mode().values)
 
     def _conformal(self, p: Array, y: Array, quantile: float) -> dict[str, float]:
         """How many conformal sets hold the true class, and how large they are."""

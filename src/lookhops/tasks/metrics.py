@@ -5,9 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from lookhops.arrays import Array
+from lookhops.paired import CONFIDENCE, ROUNDING
 
-#: Resamples of a bootstrap interval, and the share of them that it holds.
-RESAMPLES, COVERAGE = 1000, 0.95
+#: Resamples of a bootstrap interval.
+RESAMPLES = 1000
+#: Metrics that are the share of the graphs of which something is true.
+COUNTED = ("accuracy", "coverage")
 #: Graphs of a class below which redrawn sets are too alike: metrics over classes have no interval.
 LEAST_OF_CLASS = 10
 #: Bins of the expected calibration error.
@@ -120,12 +123,17 @@ def bootstrap_auroc(p: Array, y: Array, resamples: int = RESAMPLES, seed: int = 
 
 
 def interval(draws: Array) -> list[float] | None:
-    """The middle 95% of the draws that are numbers."""
+    """The middle 95% of the draws that are numbers; none where it has no width.
+
+    What is the same in all redrawn sets, as of one graph or where all answers are right, would look
+    certain: redrawing cannot tell how sure it is.
+    """
     known = draws[np.isfinite(draws)]
     if not known.size:
         return None
-    rest = (1 - COVERAGE) / 2
-    return [float(value) for value in np.quantile(known, (rest, 1 - rest))]
+    rest = (1 - CONFIDENCE) / 2
+    low, high = (float(value) for value in np.quantile(known, (rest, 1 - rest)))
+    return [low, high] if high - low > ROUNDING * max(abs(low), abs(high)) else None
 
 
 def exact_interval(share: float, count: int) -> list[float]:
@@ -135,7 +143,7 @@ def exact_interval(share: float, count: int) -> list[float]:
     """
     from scipy.stats import binomtest  # takes its time to import
 
-    found = binomtest(round(share * count), count).proportion_ci(COVERAGE)
+    found = binomtest(round(share * count), count).proportion_ci(CONFIDENCE)
     return [float(found.low), float(found.high)]
 
 

@@ -9,8 +9,8 @@ from lookhops.datasets.splits import Split, SplitPlan
 from lookhops.graphs import Graphs
 from lookhops.options import parse_split
 
-#: Kinds of splits whose validation part was given by the user: no other is drawn.
-GIVEN = ("column", "file")
+#: Kinds of splits whose validation part is given by the user or by time: no other is drawn.
+GIVEN = ("column", "time", "file")
 
 
 def inner_splits(graphs: Graphs, plan: SplitPlan, seed: int, count: int) -> dict[int, Split]:
@@ -18,7 +18,7 @@ def inner_splits(graphs: Graphs, plan: SplitPlan, seed: int, count: int) -> dict
 
     The first is the outer split's own training and validation part; the others part the same
     graphs anew, by the same rule (classes in proportion, scaffolds together, ...). Where the parts
-    were given by a column or a file, the first is the only one.
+    were given by a column, by time or by a file, the first is the only one.
 
     Args:
         graphs: The graphs.

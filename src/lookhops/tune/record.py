@@ -9,7 +9,7 @@ from typing import Any
 
 from lookhops.errors import LookHopsError
 from lookhops.files import current, read_json, write_json
-from lookhops.paired import Estimate, corrected_t
+from lookhops.paired import ALPHA, Estimate, corrected_t
 from lookhops.schema import located, read
 from lookhops.tasks import TASKS, Metric
 from lookhops.words import counted, p_said, signed
@@ -127,6 +127,15 @@ class Tuning:
         """Digits after the point of a gain."""
         return self.main.digits(self.recommended[0])
 
+    @property
+    def test_said(self) -> str:
+        """The interval of the gain and its test; nothing of a single outer split."""
+        if self.gain is None:
+            return ""
+        ends = [signed(end, self.gain_digits) for end in self.gain.interval or ()]
+        spread = f"95% interval {' to '.join(ends)}" if ends else "the same on every split"
+        return f"{spread}, {p_said(self.gain.p)}"
+
     def said(self) -> str:
         """What tuning gained, in a sentence."""
         main, unit = self.main, " points" if self.main.share else ""
@@ -137,25 +146,21 @@ class Tuning:
                 f"{main.written(self.recommended[0])} with the recommended model: one split says "
                 "nothing about a gain; it takes two or more."
             )
-        mean, low, high = (
-            signed(value, self.gain_digits)
-            for value in (self.gain.mean, self.gain.low, self.gain.high)
-        )
-        test = f"95% interval {low} to {high}, {p_said(self.gain.p)}"
-        over = f"over {counted(len(self.gains), 'outer split')}"
-        if self.gain.low > 0:
+        mean = signed(self.gain.mean, self.gain_digits)
+        over = f"over {counted(len(self.gains), 'outer split')} ({self.test_said})."
+        if self.gain.p >= ALPHA:
+            return (
+                f"Tuning gained nothing that can be told from chance: {mean}{unit} of {what} {over}"
+            )
+        if self.gain.mean > 0:
             verb = "raised" if main.higher_is_better else "lowered"
-            return f"Tuning {verb} {what} by {mean.lstrip('+')}{unit} {over} ({test})."
-        if self.gain.high < 0:
-            return f"Tuning made {what} worse by {mean[1:]}{unit} {over} ({test})."
-        return (
-            f"Tuning gained nothing that can be told from chance: {mean}{unit} of {what} {over} "
-            f"({test})."
-        )
+            return f"Tuning {verb} {what} by {mean[1:]}{unit} {over}"
+        return f"Tuning made {what} worse by {mean[1:]}{unit} {over}"
 
     def to_dict(self) -> dict[str, Any]:
         """The record as JSON can hold it, with what follows from it."""
-        gain = None if self.gain is None else asdict(self.gain)
+        low, high = (self.gain and self.gain.interval) or (None, None)
+        gain = self.gain and {**asdict(self.gain), "low": low, "high": high}
         return {"format": FORMAT, **asdict(self), "gain": gain, "said": self.said()}
 
     def write(self, folder: Path) -> None:

@@ -85,8 +85,8 @@ def _metrics(
         each = (metric.written(metrics["seeds"][seed][metric.name]) for seed in own)
         each = (text.removesuffix(" %") for text in each)
         yield title, metric.written(found["mean"], *spread), *each
-        if found.get("interval"):
-            ends = metric.written(*found["interval"], joint=" to ")
+        if "interval" in found:
+            ends = metric.written(*found["interval"] or (), joint=" to ")
             yield "  95% interval", f"[not bold]{ends}[/]"
 
 

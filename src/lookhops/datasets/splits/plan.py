@@ -22,6 +22,7 @@ from lookhops.datasets.splits.groups import (
     scaffolds,
     smiles_of,
 )
+from lookhops.datasets.splits.remarks import rare_classes, shared_graphs
 from lookhops.datasets.splits.split import (
     PARTS,
     Split,
@@ -29,23 +30,23 @@ from lookhops.datasets.splits.split import (
     divide,
     has_classes,
     interleaved,
+    labelled,
     seeded_order,
 )
+from lookhops.datasets.splits.times import times_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.targets import known_targets, one_target_each
 from lookhops.options import Protocol, parse_split
 from lookhops.words import counted
 
+#: Kinds of splits that a column decides.
+NAMED = ("group", "time", "column")
 #: What a column may call the parts.
 WORDS = {
     **dict.fromkeys(("train", "training"), "train"),
     **dict.fromkeys(("val", "valid", "validation", "dev"), "val"),
     **dict.fromkeys(("test", "testing"), "test"),
 }
-PART_NAMES = {"train": "training", "val": "validation", "test": "test"}
-#: A class with fewer graphs than this in a part is worth a warning, which names so many classes.
-FEW, SHOWN = 5, 5
 
 
 class Kept(NamedTuple):
@@ -96,7 +97,7 @@ class SplitPlan:
         partition = cache(partial(_partition, graphs, protocol.folds or 0, kept))
         drawn = {seed: _draw(graphs, protocol, kept, seed, partition) for seed in protocol.seeds}
         source = source_of(graphs, protocol, test)
-        left_out = len(_labelled(graphs)) - len(kept.labelled) - (0 if test is None else len(test))
+        left_out = len(labelled(graphs)) - len(kept.labelled) - (0 if test is None else len(test))
         return cls(protocol, drawn, source, max(left_out, 0))
 
     @classmethod
@@ -119,53 +120,12 @@ class SplitPlan:
 
     def remarks(self, graphs: Graphs) -> list[str]:
         """In words, what is worth a warning."""
-        said = self._few(graphs)
+        splits = list(self.splits.values())
+        said = [*shared_graphs(graphs, splits), *rare_classes(graphs, splits)]
         if self.tested:
             graph = counted(self.tested, "graph is", "graphs are")
             said = [f"{graph} left out of training: the test set has the same", *said]
         return said
-
-    def _few(self, graphs: Graphs) -> list[str]:
-        """Classes of which a part has none, or fewer than five graphs; the fewest."""
-        several = len(graphs.targets) > 1
-        said = [
-            f"{one.targets[0].name} {few}" if several else few
-            for one in one_target_each(graphs)
-            for few in self._few_of_target(one)
-        ]
-        if not said:
-            return []
-        more = (
-            f" and {counted(len(said) - SHOWN, 'class', 'classes')} more"
-            if len(said) > SHOWN
-            else ""
-        )
-        least = ", the least of all splits" if len(self.splits) > 1 else ""
-        what = f"fewer than five graphs of a class in a part{least}: "
-        return [what + ", ".join(said[:SHOWN]) + more]
-
-    def _few_of_target(self, graphs: Graphs) -> list[str]:
-        """Classes of the one target of these graphs that a part has few of, with how many."""
-        if not has_classes(graphs):
-            return []
-        counts = {
-            name: torch.stack(
-                [_class_counts(graphs, getattr(one, part)) for one in self.splits.values()]
-            ).amin(0)
-            for part, name in PART_NAMES.items()
-        }
-        said = []
-        for number, name in enumerate(graphs.class_names):
-            few = [f"{part} {n}" for part, each in counts.items() if (n := int(each[number])) < FEW]
-            said += [f"{name!r} ({', '.join(few)})"] if few else []
-        return said
-
-
-def _class_counts(graphs: Graphs, part: Tensor) -> Tensor:
-    """How many graphs of each class a part has; those without a class are not counted."""
-    assert graphs.y is not None
-    y = graphs.y.cpu()[part]
-    return y[y >= 0].bincount(minlength=len(graphs.class_names))
 
 
 def resolved(graphs: Graphs, protocol: Protocol) -> Protocol:
@@ -181,7 +141,7 @@ def source_of(graphs: Graphs, protocol: Protocol, test: Tensor | None = None) ->
     parts = []
     if kind == "scaffold":
         parts.append(smiles_of(graphs))
-    elif kind in ("group", "column"):
+    elif kind in NAMED:
         parts.append(column_of(graphs, name, f"--split {protocol.split}"))
     if (same := same_graphs(graphs)) is not None:
         parts.append(same.numpy())
@@ -208,24 +168,19 @@ def _kept(graphs: Graphs, protocol: Protocol, test: Tensor | None) -> Kept:
         own = scaffolds(graphs)
     elif kind == "group":
         own = codes_of(column_of(graphs, name, f"--split {protocol.split}"))
-    elif kind == "column":
+    elif kind in ("column", "time"):
         if fixed:
             raise LookHopsError(f"{protocol.split} names the test part already: leave out --test.")
-        fixed, stratify = _named_parts(graphs, name), has_classes(graphs)
+        if kind == "time":
+            fixed = _parts_in_time(graphs, name, protocol.fractions)
+        else:
+            fixed, stratify = _named_parts(graphs, name), has_classes(graphs)
     if fixed and protocol.folds:
         raise LookHopsError("Folds are all tested on in turn: leave out --folds or the test part.")
-    same, labelled = same_graphs(graphs), _labelled(graphs)
+    same, known = same_graphs(graphs), labelled(graphs)
     if same is not None and test is not None:  # what is tested on is not trained on
-        labelled = labelled[~torch.isin(same, same[test])[labelled]]
-    return Kept(labelled, stratify, joined(own, same), fixed)
-
-
-def _labelled(graphs: Graphs) -> Tensor:
-    """Numbers of the graphs that have a target; all of them where none are known."""
-    if graphs.y is None:
-        return torch.arange(len(graphs))
-    known = known_targets(graphs.y.cpu())
-    return (known if known.dim() == 1 else known.any(1)).nonzero().flatten()
+        known = known[~torch.isin(same, same[test])[known]]
+    return Kept(known, stratify, joined(own, same), fixed)
 
 
 def _named_parts(graphs: Graphs, name: str) -> dict[str, Tensor]:
@@ -247,6 +202,16 @@ def _named_parts(graphs: Graphs, name: str) -> dict[str, Tensor]:
     if "val" not in parts:
         del parts["train"]
     return parts
+
+
+def _parts_in_time(graphs: Graphs, name: str, fractions: Sequence[float]) -> dict[str, Tensor]:
+    """The earliest graphs to train on, the latest to test on; those of one time stay together."""
+    known = labelled(graphs)
+    times = times_of(graphs, name, known)
+    groups = torch.zeros(len(graphs), dtype=torch.long)
+    groups[known] = times.unique(return_inverse=True)[1]
+    order = known[times.argsort(stable=True)]
+    return dict(zip(PARTS, divide(order, fractions, PARTS, groups, in_order=True), strict=True))
 
 
 def _draw(

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.targets import known_targets
 from lookhops.words import counted
 
 PARTS = ("train", "val", "test")
@@ -62,6 +63,14 @@ def seeded_order(count: int, seed: int) -> Tensor:
     return torch.randperm(count, generator=torch.Generator().manual_seed(seed))
 
 
+def labelled(graphs: Graphs) -> Tensor:
+    """Numbers of the graphs that have a target; all of them where none are known."""
+    if graphs.y is None:
+        return torch.arange(len(graphs))
+    known = known_targets(graphs.y.cpu())
+    return (known if known.dim() == 1 else known.any(1)).nonzero().flatten()
+
+
 def has_classes(graphs: Graphs) -> bool:
     """Whether the graphs have one target, and it is a class."""
     return graphs.y is not None and graphs.y.dim() == 1 and not graphs.y.is_floating_point()
@@ -92,6 +101,7 @@ def divide(
     fractions: Sequence[float],
     names: Sequence[str] = PARTS,
     groups: Tensor | None = None,
+    in_order: bool = False,
 ) -> list[Tensor]:
     """Cut an order of graphs into consecutive parts, the last of which takes the rest.
 
@@ -104,6 +114,7 @@ def divide(
         fractions: Of each part, together 1.
         names: Of the parts, for errors.
         groups: The group of each graph of the set, not of the order alone.
+        in_order: Whether large groups too stay where they stand.
     """
     count = len(order)
     # Without the small number, 0.1 * 30 and the like could fall just below a whole number.
@@ -111,7 +122,7 @@ def divide(
     sizes.append(count - sum(sizes))
     ends = np.cumsum(sizes[:-1])
     if groups is not None:
-        order, ends = _with_whole_groups(order, sizes, groups[order].numpy())
+        order, ends = _with_whole_groups(order, sizes, groups[order].numpy(), in_order)
     parts = list(order.tensor_split(torch.from_numpy(ends)))
     for part, name, fraction in zip(parts, names, fractions, strict=True):
         if fraction > 0 and not part.numel():
@@ -124,14 +135,14 @@ def divide(
 
 
 def _with_whole_groups(
-    order: Tensor, sizes: Sequence[int], codes: np.ndarray
+    order: Tensor, sizes: Sequence[int], codes: np.ndarray, in_order: bool
 ) -> tuple[Tensor, np.ndarray]:
     """The order with groups side by side, and where parts of about these sizes end in it."""
     _, first, unit, members = np.unique(
         codes, return_index=True, return_inverse=True, return_counts=True
     )
     later = [size for size in sizes[1:] if size]
-    large = members > min(later, default=0) / 2
+    large = (members > min(later, default=0) / 2) & (not in_order)
     rank = np.lexsort((first, ~large)).argsort()  # of each group in the new order
     sequence = members[rank.argsort()]
     stop = sequence.cumsum()

@@ -7,12 +7,12 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from lookhops.experiments.compare import ALPHA
 from lookhops.experiments.keys import Model
 from lookhops.experiments.results import CellResult
 from lookhops.experiments.statistics import Pair
 from lookhops.nn import Architecture
 from lookhops.nn.registry import network_name
+from lookhops.paired import ALPHA
 from lookhops.paper.side_by_side import ROW_NAMES
 from lookhops.report.charts import (
     Figure,
@@ -32,6 +32,7 @@ from lookhops.tasks import Classification, Metric
 from lookhops.words import (
     MINUS,
     NONE,
+    agreeing,
     ahead,
     between,
     counted,
@@ -82,7 +83,7 @@ def verdict(group: Group) -> str:
         others = list(group.left_out)
         if not others:
             return f"Only {names[0]} has finished runs."
-        have = "has" if len(others) == 1 else "have"
+        have = agreeing(len(others), "has", "have")
         return (
             f"Only {names[0]} is shown: {joined(others)} {have} finished too few of the same "
             "splits to be compared."
@@ -106,7 +107,7 @@ def verdict(group: Group) -> str:
     rest = f" Of all {len(pairs)} pairs, {said}." if len(pairs) > 1 else ""
     return (
         f"{first} comes first with {_score(group, means[0])}, {_ahead(group, means, second)} "
-        f"(95% interval {_interval(leaders, _digits(group))}, Holm's "
+        f"({_range(leaders, _digits(group))}, Holm's "
         f"{p_said(leaders.adjusted_p)}): {sure}.{rest}"
     )
 
@@ -224,7 +225,7 @@ def pairs_table(pairs: Sequence[Pair], digits: int = 1) -> Table:
         (
             f"{short(pair.first)} {MINUS} {short(pair.second)}",
             signed(pair.difference.mean, digits),
-            _interval(pair, digits),
+            between(pair.difference.interval, digits),
             p_value(pair.adjusted_p),
         )
         for pair in pairs
@@ -232,8 +233,10 @@ def pairs_table(pairs: Sequence[Pair], digits: int = 1) -> Table:
     return Table(("pair", "difference", "95% interval", "Holm's p"), rows)
 
 
-def _interval(pair: Pair, digits: int) -> str:
-    return between((pair.difference.low, pair.difference.high), digits)
+def _range(pair: Pair, digits: int) -> str:
+    """The interval of a difference in words, where there is one."""
+    ends = pair.difference.interval
+    return f"95% interval {between(ends, digits)}" if ends else "the same on every split"
 
 
 # -------------------------------------------------------------------- charts
@@ -301,7 +304,7 @@ def differences(group: Group, pairs: Sequence[Pair], caption: str, height: int) 
         labels = [f"{short(p.first, 16)} {MINUS} {short(p.second, 16)}" for p in pairs]
     zero = {"zeroline": True, "zerolinecolor": "var(--ink)", "zerolinewidth": 1}
     table = pairs_table(pairs, _digits(group))
-    said = "; ".join(f"{row[0]}: {row[1]}, from {row[2]}" for row in table.rows[:8])
+    said = "; ".join(f"{row[0]}: {row[1]}, interval {row[2]}" for row in table.rows[:8])
     return Chart(
         figure(traces, axis(title, **zero), _rows_axis(labels, 36), showlegend=True),
         f"Paired differences of test {group.found.main.title}, in {_points(group)}: {said}.",

@@ -14,13 +14,12 @@ from lookhops.report.sections.class_charts import calibration, confusion, rankin
 from lookhops.report.sections.number_charts import number_charts
 from lookhops.tables import Table
 from lookhops.tasks import Classification
-from lookhops.tasks.metrics import confusion_matrix, interval, rates
+from lookhops.tasks.metrics import RESAMPLES, confusion_matrix, interval, rates
 from lookhops.tasks.task import Head, Metric
 from lookhops.words import counted, percent, span
 
 #: More seeds than this have no columns of their own.
 SHOWN_SEEDS = 5
-RESAMPLES = 1000
 
 
 def performance_section(model: ModelFolder) -> Section | None:

@@ -46,8 +46,7 @@ def tuning_tile(found: Tuning) -> Tile:
     mean = sum(found.gains) / len(found.gains)
     note = "one split says nothing"
     if found.gain is not None:
-        ends = between((found.gain.low, found.gain.high), found.gain_digits)
-        note = f"95% interval {ends}, {p_said(found.gain.p)}"
+        note = found.test_said
     return Tile("gain by tuning", f"{signed(mean, found.gain_digits)}{unit}", note)
 
 
@@ -111,14 +110,15 @@ def _gain_chart(found: Tuning) -> Iterator[Chart]:
         name="an outer split",
         marker={"color": "var(--muted)", "symbol": "circle", "size": 9},
     )
+    bars = {"error_x": interval([gain.low], [gain.mean], [gain.high])} if gain.interval else {}
     mean = series(
         "markers",
         rounded([gain.mean]),
         [len(gains)],
         f"%{{x:+.{digits}f}} {unit}",
-        name="mean, 95% interval",
+        name="mean, 95% interval" if bars else "mean",
         marker={"color": "var(--blue)", "symbol": "diamond", "size": 12},
-        error_x=interval([gain.low], [gain.mean], [gain.high]),
+        **bars,
     )
     zero = {"zeroline": True, "zerolinecolor": "var(--ink)", "zerolinewidth": 1}
     of = f"gain in test {found.main.title}"
@@ -128,7 +128,7 @@ def _gain_chart(found: Tuning) -> Iterator[Chart]:
         ("split", f"gain, {unit}"),
         [
             *zip(seeds, (signed(one, digits) for one in gains), strict=True),
-            ("mean", f"{signed(gain.mean, digits)} ({between((gain.low, gain.high), digits)})"),
+            ("mean", f"{signed(gain.mean, digits)} ({between(gain.interval, digits)})"),
         ],
     )
     yield Chart(
