@@ -1,11 +1,14 @@
 """`Packer`: what an estimator is given, packed the same at `predict` as at `fit`."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 import torch
 
 from lookhops import LookHopsError
 from lookhops.datasets.hop_tasks import hop_task
-from lookhops.encoding.inputs import Packer, classes_in, kind_of
+from lookhops.encoding.inputs import Packer, kind_of, own_targets
 
 nx = pytest.importorskip("networkx", reason="needs networkx (in the extra `dev`)")
 
@@ -32,12 +35,30 @@ def test_a_list_of_sets_is_one_set():
         Packer("graphs").pack(tasks.to_pyg())
 
 
-def test_kinds_and_the_classes_that_they_carry():
+def test_kinds_and_what_they_carry():
     tasks = hop_task(1, size=4)
     names = [tasks.class_names[c] for c in tasks.y.tolist()]
-    assert classes_in(tasks, tasks).tolist() == names
-    assert classes_in(tasks.to_pyg(), tasks).tolist() == tasks.y.tolist()
-    assert classes_in([coloured("red")], tasks) is None
+    [own] = own_targets(tasks)
+    assert (own.name, own.cells, own.kind) == ("class", names, "classes")
+    [own] = own_targets(tasks.to_pyg())
+    assert (own.name, own.cells, own.kind) == ("y", tasks.y.tolist(), "auto")
+    assert own_targets([coloured("red")]) == []
+    assert own_targets(["CCO"]) == []
     assert kind_of(["CCO"]) == "smiles"
     with pytest.raises(LookHopsError, match="the first of these is int"):
         kind_of([1, 2])
+
+
+def test_blanks_and_rows_that_graphs_carry():
+    tasks = hop_task(1, size=3)
+    [own] = own_targets(replace(tasks, y=torch.tensor([1, -1, 0])))
+    assert own.cells == ["same", None, "different"]
+    several = [coloured("red") for _ in range(3)]
+    for graph, y in zip(several, ([0.5, 1], None, np.array([2.0, 3])), strict=True):
+        graph.graph["y"] = y
+    first, second = own_targets(several)
+    assert (first.name, first.cells, first.kind) == ("target 0", [0.5, None, 2.0], "numbers")
+    assert (second.name, second.cells, second.kind) == ("target 1", [1, None, 3.0], "auto")
+    several[0].graph["y"] = [1, 2, 3]
+    with pytest.raises(LookHopsError, match="more targets than others"):
+        own_targets(several)

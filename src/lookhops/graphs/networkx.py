@@ -156,21 +156,39 @@ def _targets(
         y = [graph.graph["y"] for graph in graphs]
     if y is None:
         return {"y": None, "class_names": names}
-    rows = [value if isinstance(value, list | tuple) else [value] for value in _plain(y)]
-    if len(rows) != len(graphs):
-        raise LookHopsError(f"There are {len(graphs)} graphs but {len(rows)} classes in y.")
-    if len({len(row) for row in rows}) > 1:
-        raise LookHopsError("Some of y has more targets than others: give each graph as many.")
-    width = len(rows[0]) if rows else 1
-    if not rows:
+    values = _plain(y)
+    if len(values) != len(graphs):
+        raise LookHopsError(f"There are {len(graphs)} graphs but {len(values)} classes in y.")
+    if not values:
         return {"y": torch.zeros(0, dtype=torch.long), "class_names": names}
-    columns = [[row[j] for row in rows] for j in range(width)]
-    if width > 1:
+    columns = _columns(values)
+    if len(columns) > 1:
         return pack_targets([read_target(f"target {j}", c) for j, c in enumerate(columns)])
     if names is not None:
         columns[0] = [_class_name(value, names) for value in columns[0]]
-    target, values = read_target("class", columns[0], classes=names)
-    return pack_targets([(target if target.classes else replace(target, name="value"), values)])
+    target, found = read_target("class", columns[0], classes=names)
+    return pack_targets([(target if target.classes else replace(target, name="value"), found)])
+
+
+def target_cells(graphs: Iterable[nx.Graph]) -> list[list[Any]]:
+    """What the graphs carry as ``y``: a column for each target, one cell a graph, None if blank."""
+    values = [graph.graph.get("y") for graph in graphs]
+    return [] if all(value is None for value in values) else _columns(values)
+
+
+def _columns(values: list[Any]) -> list[list[Any]]:
+    """A column for each target, of one value or a row of several a graph; None is a blank row."""
+    rows = [_row(value) for value in values]
+    widths = {len(row) for row in rows if row != [None]}
+    if len(widths) > 1:
+        raise LookHopsError("Some of y has more targets than others: give each graph as many.")
+    width = widths.pop() if widths else 1
+    return [[row[j] if row != [None] else None for row in rows] for j in range(width)]
+
+
+def _row(value: Any) -> list[Any]:
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    return list(plain) if isinstance(plain, list | tuple) else [plain]
 
 
 def _plain(values: Any) -> list[Any]:

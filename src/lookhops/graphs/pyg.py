@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 def edges_of(data: Iterable[Data], **rest: Any) -> dict[str, Any]:
     """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_pyg`."""
-    from torch_geometric.data import Batch, Data
-
-    collated = _collated(data)
-    if collated is None:
-        data = data.to_data_list() if isinstance(data, Batch) else data
-        collated = _collate([data] if isinstance(data, Data) else list(data))
-    nodes, edges, edge_index, x, edge_attr, edge_weight, y = collated
+    nodes, edges, edge_index, x, edge_attr, edge_weight, y = _in_one_piece(data)
     rest.setdefault("name", str(getattr(data, "name", "graphs")))
     if "y" not in rest:
         rest |= _targets(y, len(nodes))
@@ -55,7 +49,24 @@ def _with_weight(fields: dict[str, Any], weight: Tensor | None) -> dict[str, Any
     return fields | {"edge_attributes": both, "edge_attribute_names": (*names, "edge_weight")}
 
 
+def target_cells(data: Iterable[Data]) -> list[list[Any]]:
+    """What the graphs carry as ``y``: a column for each target, one cell a graph, None if blank."""
+    nodes, *_, y = _in_one_piece(data)
+    return [] if y is None else _cells(y, len(nodes))
+
+
 _Collated = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, Any]
+
+
+def _in_one_piece(data: Any) -> _Collated:
+    """Sizes, edges, features and targets of all graphs."""
+    from torch_geometric.data import Batch, Data
+
+    collated = _collated(data)
+    if collated is None:
+        data = data.to_data_list() if isinstance(data, Batch) else data
+        collated = _collate([data] if isinstance(data, Data) else list(data))
+    return collated
 
 
 def _collated(dataset: Any) -> _Collated | None:
@@ -119,8 +130,22 @@ def _targets(y: Any, count: int) -> dict[str, Any]:
     Whole numbers are classes as they are; floats are numbers, or classes where they are few and
     whole.
     """
-    if y is None:
+    cells = [] if y is None else _cells(y, count)
+    if not cells:
         return {"y": None}
+    known = [value for value in (cells[0] if len(cells) == 1 else ()) if value is not None]
+    if known and all(isinstance(value, int) for value in known):
+        if min(known) < 0:
+            number = cells[0].index(min(known))
+            raise LookHopsError(f"Graph {number}: y must be one class, a whole number from 0.")
+        classes = torch.tensor([-1 if value is None else int(value) for value in cells[0]])
+        return {"y": classes}
+    names = ["value"] if len(cells) == 1 else [f"target {j}" for j in range(len(cells))]
+    return pack_targets([_column(*column) for column in zip(names, cells, strict=True)])
+
+
+def _cells(y: Any, count: int) -> list[list[Any]]:
+    """A column for each target of PyG's ``y``, one cell a graph."""
     if isinstance(y, Tensor) and y.numel() == count:
         y = y.flatten()
     rows = [[] if one is None else torch.as_tensor(one).flatten().tolist() for one in y]
@@ -131,16 +156,7 @@ def _targets(y: Any, count: int) -> dict[str, Any]:
                 f"Graph {number}: y must be one class, one number, or a row of {width} as in the "
                 f"other graphs (found {row}); pass y=None to leave it out, or another as y=..."
             )
-    cells = [[row[j] if row else None for row in rows] for j in range(width)]
-    known = [value for value in (cells[0] if width == 1 else ()) if value is not None]
-    if known and all(isinstance(value, int) for value in known):
-        if min(known) < 0:
-            number = cells[0].index(min(known))
-            raise LookHopsError(f"Graph {number}: y must be one class, a whole number from 0.")
-        classes = torch.tensor([-1 if value is None else int(value) for value in cells[0]])
-        return {"y": classes}
-    names = ["value"] if width == 1 else [f"target {j}" for j in range(width)]
-    return pack_targets([_column(*column) for column in zip(names, cells, strict=True)])
+    return [[row[j] if row else None for row in rows] for j in range(width)]
 
 
 def _column(name: str, values: list[Any]) -> Any:
