@@ -199,6 +199,21 @@ def test_what_pyg_graphs_carry(tasks):
         quick().fit(data)
 
 
+def test_rows_of_pyg_that_are_not_one_hot_have_an_answer(tasks):
+    data = tasks.to_pyg()
+    model = quick().fit(data)
+    data[0].x[0], data[1].x[0] = 0, 1
+    with pytest.warns(ReadOtherwise, match=r"2 nodes .* no value \(1\), several at once \(1\)"):
+        assert np.isfinite(model.predict_proba(data)).all()
+    with pytest.warns(ReadOtherwise):  # the other part has one-hot rows alone
+        scores = cross_val_score(quick(), data, tasks.y.numpy(), cv=2, error_score="raise")
+    assert np.isfinite(scores).all()
+    for d in data:
+        d.edge_attr = torch.rand(d.num_edges, 2)
+    with pytest.warns(ReadOtherwise, match="not know 'attribute 0', 'attribute 1' of the edges"):
+        assert model.predict(data[2:]).shape == (78,)
+
+
 def test_what_is_not_graphs_is_refused(tasks):
     for wrong in ("CCO", 5, [1, 2], np.ones((3, 2))):
         with pytest.raises(LookHopsError, match="Graphs are given as"):
