@@ -3,8 +3,11 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import torch
+from rdkit.Chem import MolFromSmiles
 
 from lookhops import LookHopsError
 from lookhops.datasets.hop_tasks import hop_task
@@ -31,8 +34,32 @@ def test_a_list_of_sets_is_one_set():
     packed = Packer.learn(list(tasks)).pack([tasks[:2], tasks[2:]])
     assert torch.equal(packed.x, tasks.x)
     assert torch.equal(packed.edge_index, tasks.edge_index)
-    with pytest.raises(LookHopsError, match="fitted on graphs, and this is pyg"):
-        Packer("graphs").pack(tasks.to_pyg())
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_a_table_with_one_column_is_that_column(frame):
+    smiles = ["CCO", "CCN", "c1ccccc1"]
+    expected = Packer("smiles").pack(smiles)
+    mols = [MolFromSmiles(text) for text in smiles]
+    array = np.array(smiles)
+    for given in (frame({"smiles": smiles}), array[:, None], array, pd.Series(smiles), mols):
+        packed = Packer.learn(given).pack(given)
+        assert torch.equal(packed.x, expected.x)
+        assert torch.equal(packed.edge_index, expected.edge_index)
+        assert own_targets(given) == []
+    with pytest.raises(LookHopsError, match="this has 2 columns: choose that of the SMILES"):
+        kind_of(frame({"smiles": smiles, "y": [1, 2, 3]}))
+
+
+@pytest.mark.parametrize("bad", ["C1CC", None, float("nan"), ""])
+def test_molecules_that_do_not_parse_are_to_be_left_out_of_x_and_y(bad):
+    given = ["CCO", bad, "CC", bad]
+    with pytest.raises(
+        LookHopsError, match=r"molecule 2: .* mend it, or leave it out of X and of y, and so for 4"
+    ):
+        Packer("smiles").pack(given)
+    with pytest.raises(LookHopsError, match=r"molecule 1: '' does not parse"):
+        Packer("smiles").pack([None, MolFromSmiles("CCO")])
 
 
 def test_kinds_and_what_they_carry():

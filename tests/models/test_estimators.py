@@ -140,6 +140,21 @@ def test_smiles_and_any_labels():
     assert np.allclose(p.sum(1), 1)
 
 
+def test_what_was_fitted_on_one_kind_reads_another(tasks):
+    model = quick().fit(tasks)
+    np.testing.assert_allclose(model.predict_proba(tasks.to_pyg()), model.predict_proba(tasks))
+    graphs, y = networkx_graphs()
+    packed = Graphs.from_networkx(graphs)
+    model = quick().fit(packed, y)
+    np.testing.assert_allclose(model.predict_proba(graphs), model.predict_proba(packed))
+    molecules = load("solubility")[:24]
+    model = quick().fit(molecules)
+    frame = pd.DataFrame({"smiles": molecules.columns["smiles"]})
+    np.testing.assert_allclose(model.predict_proba(frame), model.predict_proba(molecules))
+    scores = cross_val_score(quick(), frame, molecules.y.numpy(), cv=2, error_score="raise")
+    assert np.isfinite(scores).all()
+
+
 def test_labels_that_the_graphs_carry(tasks):
     model = quick().fit(tasks)
     assert model.classes_.tolist() == ["different", "same"]
@@ -223,8 +238,10 @@ def test_what_is_not_graphs_is_refused(tasks):
     with pytest.raises(LookHopsError, match="one class"):
         quick().fit(tasks, np.zeros(80, dtype=int))
     model = quick().fit(tasks)
-    with pytest.raises(LookHopsError, match="fitted on graphs, and this is smiles"):
+    with pytest.raises(LookHopsError, match="made by 'molecules-2'"):
         model.predict(["CCO"])
+    with pytest.raises(LookHopsError, match="fitted on graphs of PyG, and these are SMILES"):
+        quick().fit(tasks.to_pyg()).predict(["CCO"])
     with pytest.raises(LookHopsError, match="made by 'molecules-2'"):
         model.predict(load("solubility")[:3])
     with pytest.raises(NotFittedError):

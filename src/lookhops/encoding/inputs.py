@@ -1,9 +1,12 @@
-"""What a user has as graphs, packed: Graphs, PyG lists, NetworkX lists or SMILES."""
+"""What a user has as graphs, packed: Graphs, PyG lists, NetworkX lists or molecules."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, concatenate, networkx, pyg
@@ -18,7 +21,7 @@ class Packer:
     :func:`own_targets` does.
 
     Args:
-        kind: ``graphs``, ``pyg``, ``networkx`` or ``smiles``.
+        kind: What ``fit`` was given: ``graphs``, ``pyg``, ``networkx`` or ``smiles``.
     """
 
     kind: str
@@ -29,33 +32,36 @@ class Packer:
         return cls(kind_of(given))
 
     def pack(self, given: Any) -> Graphs:
-        """The packed graphs."""
+        """The packed graphs; of other kinds than at ``fit`` too, where their features are known."""
+        given = _plain(given)
         kind = kind_of(given)
-        if kind != self.kind:
-            raise LookHopsError(f"The model was fitted on {self.kind}, and this is {kind}.")
         if kind == "graphs":
             return _one_set(given)
         if kind == "pyg":
             return Graphs.from_pyg(given, y=None)
         if kind == "networkx":
             return Graphs.from_networkx(given, [0] * len(given))
-        from lookhops.datasets.molecules import from_smiles
-
-        return from_smiles([str(smiles) for smiles in given])
+        if self.kind in ("pyg", "networkx"):
+            raise LookHopsError(
+                f"The model was fitted on graphs of {LIBRARIES[self.kind]}, and these are SMILES: "
+                "give it graphs with the features that it knows."
+            )
+        return _molecules(list(given))
 
 
 def kind_of(given: Any) -> str:
     """What was given: ``graphs``, ``pyg``, ``networkx`` or ``smiles``."""
+    given = _plain(given)
     if isinstance(given, Graphs):
         return "graphs"
     if isinstance(given, str) or not hasattr(given, "__len__") or not hasattr(given, "__getitem__"):
         raise LookHopsError(f"{_WANTED}; this is {type(given).__name__}.")
     if len(given) == 0:
         raise LookHopsError("There are no graphs (Found array with 0 sample(s)).")
-    first = next(iter(given))
+    first = next((one for one in given if one is not None), None)
     if isinstance(first, Graphs):
         return "graphs"
-    if isinstance(first, str):
+    if isinstance(first, str) or hasattr(first, "GetAtoms"):
         return "smiles"
     if hasattr(first, "edge_index"):
         return "pyg"
@@ -64,7 +70,53 @@ def kind_of(given: Any) -> str:
     raise LookHopsError(f"{_WANTED}; the first of these is {type(first).__name__}.")
 
 
-_WANTED = "Graphs are given as Graphs, or a list of PyG Data, of NetworkX graphs or of SMILES"
+_WANTED = (
+    "Graphs are given as Graphs, or a list of PyG Data, of NetworkX graphs, of SMILES or of "
+    "molecules of RDKit"
+)
+LIBRARIES = {"pyg": "PyG", "networkx": "NetworkX"}
+
+
+def _plain(given: Any) -> Any:
+    """The only column of a frame or an array; anything else as it is."""
+    shape: tuple[int, ...] = getattr(given, "shape", ())
+    if len(shape) != 2:
+        return given
+    if shape[1] != 1:
+        raise LookHopsError(f"{_WANTED}; this has {shape[1]} columns: choose that of the SMILES.")
+    return np.asarray(given)[:, 0].tolist()
+
+
+def _one_set(given: Any) -> Graphs:
+    return given if isinstance(given, Graphs) else concatenate(list(given))
+
+
+def _molecules(given: list[Any]) -> Graphs:
+    """The graphs of molecules; the first that does not parse is refused."""
+    from lookhops.datasets.molecules import SkippedMolecules, from_smiles
+
+    texts = [_smiles(one) for one in given]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkippedMolecules)
+        graphs = from_smiles(texts, invalid="skip")
+    if graphs.skipped:
+        (row, _, reason), *more = graphs.skipped
+        others = ", ".join(f"{one.row + 1}" for one in more[:10])
+        others += f" and {len(more) - 10} more" if len(more) > 10 else ""
+        raise LookHopsError(
+            f"molecule {row + 1}: {texts[row][:60]!r} does not parse ({reason}); mend it, or leave "
+            f"it out of X and of y{f', and so for {others}' if more else ''}."
+        )
+    return graphs
+
+
+def _smiles(molecule: Any) -> str:
+    """The SMILES of a molecule of RDKit, or what was given; nothing where that is blank."""
+    if hasattr(molecule, "GetAtoms"):
+        from rdkit.Chem import MolToSmiles
+
+        return str(MolToSmiles(molecule))
+    return "" if is_blank(molecule) else str(molecule)
 
 
 @dataclass(frozen=True)
@@ -90,7 +142,7 @@ class OwnTarget:
 def own_targets(given: Any) -> list[OwnTarget]:
     """The targets that graphs carry themselves; none where they carry nothing."""
     kind = kind_of(given)
-    if kind in ("pyg", "networkx"):
+    if kind in LIBRARIES:
         cells = (pyg if kind == "pyg" else networkx).target_cells(given)
         names = ["y"] if len(cells) == 1 else [f"target {j}" for j in range(len(cells))]
         return [
@@ -107,10 +159,6 @@ def own_targets(given: Any) -> list[OwnTarget]:
             values = [None if one != one else target.classes[int(one)] for one in values]
         found.append(OwnTarget(target.name, values, "classes" if target.classes else "numbers"))
     return found
-
-
-def _one_set(given: Any) -> Graphs:
-    return given if isinstance(given, Graphs) else concatenate(list(given))
 
 
 def _is_number(cell: Any) -> bool:

@@ -31,10 +31,10 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
     """Classify whole graphs, as scikit-learn's classifiers do.
 
     ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
-    SMILES; ``y`` any labels, numbers or text, or a table of them with a column for each of several
-    targets. None, NaN and the like are blanks: such a graph is left out of training on that target,
-    and of :meth:`score`. Where ``y`` is left out, the graphs' own classes are used. Works in
-    ``cross_val_score``, ``GridSearchCV`` and pipelines.
+    SMILES, or a frame with one column of them; ``y`` any labels, numbers or text, or a table with a
+    column for each of several targets. None, NaN and the like are blanks: such a graph is left out
+    of training on that target, and of :meth:`score`. Where ``y`` is left out, the graphs' own
+    classes are used. Works in ``cross_val_score``, ``GridSearchCV`` and pipelines.
 
     A part of the training graphs is held out to stop by and to calibrate the probabilities.
 

@@ -28,11 +28,11 @@ class LookHopsMultitask(GraphEstimator):
     """Tell several things of whole graphs with one network: classes and numbers, with blanks.
 
     ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
-    SMILES; ``y`` a pandas frame, a mapping of names to columns, or an array with a column for each
-    target. None, NaN and the like are blanks: such a graph is left out of training on that target,
-    and of :meth:`score`. Where ``y`` is left out, the graphs' own targets are used. Targets of one
-    kind go to :class:`~lookhops.LookHopsClassifier` or :class:`~lookhops.LookHopsRegressor` as
-    well, which answer as scikit-learn's own do.
+    SMILES, or a frame with one column of them; ``y`` a pandas frame, a mapping of names to columns,
+    or an array with a column for each target. None, NaN and the like are blanks: such a graph is
+    left out of training on that target, and of :meth:`score`. Where ``y`` is left out, the graphs'
+    own targets are used. Targets of one kind go to :class:`~lookhops.LookHopsClassifier` or
+    :class:`~lookhops.LookHopsRegressor` as well, which answer as scikit-learn's own do.
 
     Args:
         task: Whether targets are ``classes`` or ``numbers``; ``auto``: few different values are

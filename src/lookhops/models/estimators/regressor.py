@@ -26,10 +26,10 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
     """Tell a number, or several, of whole graphs, as scikit-learn's regressors do.
 
     ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
-    SMILES; ``y`` one number a graph, or a row of several. None, NaN and the like are blanks: such a
-    graph is left out of training on that number, and of :meth:`score`. Where ``y`` is left out, the
-    graphs' own numbers are used, whole ones among them. Works in ``cross_val_score``,
-    ``GridSearchCV`` and pipelines.
+    SMILES, or a frame with one column of them; ``y`` one number a graph, or a row of several. None,
+    NaN and the like are blanks: such a graph is left out of training on that number, and of
+    :meth:`score`. Where ``y`` is left out, the graphs' own numbers are used, whole ones among them.
+    Works in ``cross_val_score``, ``GridSearchCV`` and pipelines.
 
     A part of the training graphs is held out to stop by. Targets are standardised by the others.
 
