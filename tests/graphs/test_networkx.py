@@ -12,7 +12,7 @@ from strategies import graph_sets, unpacked
 nx = pytest.importorskip("networkx", reason="needs networkx (in the extra `dev`)")
 
 
-@given(graph_sets())
+@given(graph_sets(min_nodes=1))
 def test_there_and_back(graphs: Graphs):
     again = Graphs.from_networkx(graphs.to_networkx(), class_names=graphs.class_names or None)
     before = unpacked(graphs, columns=False)
@@ -29,14 +29,21 @@ def test_kinds_of_graphs():
     one = nx.Graph([("a", "b"), ("b", "b")])
     two = nx.DiGraph([(5, 3)])
     three = nx.MultiGraph([(0, 1), (0, 1)])
-    packed = Graphs.from_networkx([one, two, three, nx.Graph()])
+    packed = Graphs.from_networkx([one, two, three])
     assert [graph["edges"] for graph in unpacked(packed)] == [
         [(1, 0, None), (0, 1, None), (1, 1, None)],
         [(0, 1, None)],
         [(1, 0, None), (1, 0, None), (0, 1, None), (0, 1, None)],
-        [],
     ]
     assert packed.y is None
+    assert unpacked(Graphs.from_networkx(one)) == unpacked(packed[:1])
+
+
+def test_what_is_no_graph_or_has_no_nodes_is_said():
+    with pytest.raises(LookHopsError, match="Graph 1 is no NetworkX graph, but str: 'a'"):
+        Graphs.from_networkx([nx.path_graph(2), "a"])
+    with pytest.raises(LookHopsError, match="Graph 1 has no nodes, nor have 1 more: leave such"):
+        Graphs.from_networkx([nx.path_graph(2), nx.Graph(), nx.Graph()])
 
 
 def test_numbers_text_and_lists_as_features():

@@ -13,7 +13,7 @@ from torch import Tensor
 from lookhops.errors import LookHopsError
 from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import BLANK, are_one_hot, default_names, default_values
-from lookhops.graphs.indexing import pair_keys
+from lookhops.graphs.indexing import pair_keys, refuse_empty
 from lookhops.graphs.targets import is_blank, pack_targets, read_target, target_columns
 
 if TYPE_CHECKING:
@@ -28,14 +28,14 @@ _Places = list[tuple[str, dict[Any, Any]]]
 
 
 def edges_of(
-    graphs: Iterable[nx.Graph],
+    graphs: Iterable[nx.Graph] | nx.Graph,
     y: Sequence[Any] | Tensor | None = None,
     node_features: Vocabulary | Sequence[str] | None = None,
     edge_features: Sequence[str] | None = None,
     **rest: Any,
 ) -> dict[str, Any]:
     """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_networkx`."""
-    graphs = list(graphs)
+    graphs = _listed(graphs)
     node_data: _Places = []
     edge_data: _Places = []
     sources, targets, nodes = [], [], []
@@ -52,9 +52,20 @@ def edges_of(
     asked = _targets(graphs, y, rest.pop("class_names", None))
     counts = {"source": sources, "target": targets, "nodes_per_graph": nodes}
     ends = {key: torch.tensor(values, dtype=torch.long) for key, values in counts.items()}
+    refuse_empty(ends["nodes_per_graph"])
     features = _features("", node_data, node_features)
     features |= _features("edge_", edge_data, edge_features)
     return ends | features | asked | rest
+
+
+def _listed(graphs: Any) -> list[nx.Graph]:
+    """A list of graphs, or of the only one; what is none is refused."""
+    found = [graphs] if hasattr(graphs, "adj") else list(graphs)
+    for number, graph in enumerate(found):
+        if not hasattr(graph, "adj"):
+            kind = type(graph).__name__
+            raise LookHopsError(f"Graph {number} is no NetworkX graph, but {kind}: {graph!r}.")
+    return found
 
 
 def _shared(of: str, places: _Places) -> list[str]:
