@@ -247,6 +247,9 @@ class Graphs(PackedGraphs):
     def to_networkx(self) -> list[nx.Graph]:
         """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.
 
-        Nodes carry ``x`` (a list of numbers), edges ``edge_attr``, the graph ``y``.
+        Nodes and edges carry their features by name, a label as the text that it stands for, so
+        that :meth:`from_networkx` reads them again. Features without names of their own (PyG's, the
+        TU collection's) are a list of numbers, ``x`` of nodes and ``edge_attr`` of edges. The graph
+        carries ``y``.
         """
         return networkx.to_networkx(self)

@@ -12,7 +12,13 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs.edges import by_source
-from lookhops.graphs.features import BLANK, are_one_hot, default_names, default_values
+from lookhops.graphs.features import (
+    BLANK,
+    are_one_hot,
+    default_names,
+    default_values,
+    feature_columns,
+)
 from lookhops.graphs.indexing import pair_keys, refuse_empty
 from lookhops.graphs.targets import is_blank, pack_targets, read_target, target_columns
 
@@ -242,18 +248,45 @@ def to_networkx(graphs: Graphs) -> list[nx.Graph]:
         edge_attr is None or torch.equal(edge_attr, graphs.edge_attr)  # type: ignore[arg-type]
     )
     kind = nx.MultiDiGraph if repeated else nx.Graph if both_ways else nx.DiGraph
-    x = graphs.x.tolist() if graphs.num_features else None
     pairs = edge_index.t().tolist()
-    attrs = None if edge_attr is None else edge_attr.tolist()
+    of_nodes, of_edges = _told(graphs, "", "x"), _told(graphs, "edge_", "edge_attr", order)
     node_ptr, edge_ptr = graphs.node_ptr.tolist(), graphs.edge_ptr.tolist()
     y = None if graphs.y is None else _values(graphs)
     out = []
     for number in range(len(graphs)):
         graph = kind() if y is None else kind(y=y[number])
-        first = node_ptr[number]
-        for node in range(first, node_ptr[number + 1]):
-            graph.add_node(node - first, **({} if x is None else {"x": x[node]}))
-        for edge in range(edge_ptr[number], edge_ptr[number + 1]):
-            graph.add_edge(*pairs[edge], **({} if attrs is None else {"edge_attr": attrs[edge]}))
+        nodes = of_nodes[node_ptr[number] : node_ptr[number + 1]]
+        graph.add_nodes_from(enumerate(nodes))
+        edges = slice(edge_ptr[number], edge_ptr[number + 1])
+        told = zip(pairs[edges], of_edges[edges], strict=True)
+        graph.add_edges_from((*pair, own) for pair, own in told)
         out.append(graph)
     return out
+
+
+def _told(graphs: Graphs, of: str, unnamed: str, order: Tensor | None = None) -> list[Any]:
+    """What each node, or each edge in an order, is given: its features by name.
+
+    Labels are their texts. Features that have no names of their own are one list of numbers.
+
+    Args:
+        graphs: The graphs.
+        of: ``""`` for nodes, ``"edge_"`` for edges.
+        unnamed: What to call that list.
+        order: Of the edges.
+    """
+    names, label_names = (getattr(graphs, f"{of}{kind}_names") for kind in ("attribute", "label"))
+    given = (getattr(graphs, f"{of}{kind}") for kind in ("attributes", "labels"))
+    attributes, labels = (own if own is None or order is None else own[order] for own in given)
+    if attributes is None and labels is None:
+        return [{} for _ in range(graphs.num_edges if of else graphs.num_nodes)]
+    values = getattr(graphs, f"{of}label_values")
+    defaults = default_names("attribute", len(names)), default_names("label", len(label_names))
+    if (names, label_names) == defaults:
+        rows = feature_columns(attributes, labels, [len(known) for known in values])
+        return [{unnamed: row} for row in rows.tolist()]
+    columns = [] if attributes is None else attributes.t().tolist()
+    for known, codes in zip(values, [] if labels is None else labels.t().tolist(), strict=True):
+        columns.append([known[code] for code in codes])
+    every = (*names, *label_names)
+    return [dict(zip(every, row, strict=True)) for row in zip(*columns, strict=True)]
