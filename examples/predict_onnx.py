@@ -8,6 +8,7 @@ python examples/predict_onnx.py model.onnx transfers/
 import csv
 import json
 import sys
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -17,16 +18,24 @@ session = onnxruntime.InferenceSession(sys.argv[1])
 about = json.loads(session.get_modelmeta().custom_metadata_map["lookhops.json"])
 files = (Path(sys.argv[2], f"{kind}.csv").read_text("utf-8") for kind in ("edges", "nodes"))
 edges, nodes = (list(csv.DictReader(text.splitlines())) for text in files)
-graphs = list(dict.fromkeys(row["graph"] for row in nodes))
-nodes.sort(key=lambda row: graphs.index(row["graph"]))  # the nodes of a graph stand together
+sizes = Counter(row["graph"] for row in nodes)
+number = {name: number for number, name in enumerate(sizes)}
+nodes.sort(key=lambda row: number[row["graph"]])  # the nodes of a graph stand together
 place = {(row["graph"], row["node"]): number for number, row in enumerate(nodes)}
-ends = [[place[row["graph"], row[end]] for row in edges] for end in ("source", "target")]
+ends = [tuple(place[row["graph"], row[end]] for end in ("source", "target")) for row in edges]
+# Edges go both ways: one that the table has in one direction is turned, but no self-loop. Edges of
+# a model of directed graphs, and those of a table that has both directions, stay as they are.
+if not about.get("directed") and Counter(ends) != Counter((b, a) for a, b in ends):
+    turned = [i for i, (a, b) in enumerate(ends) if a != b]
+    ends += [ends[i][::-1] for i in turned]
+    edges += [edges[i] for i in turned]
 
 
 def columns(kind, rows):
     labels, numbers = about[f"{kind}_labels"], about[f"{kind}_numbers"]
     code = {name: {value: i for i, value in enumerate(values)} for name, values in labels.items()}
-    codes = [[code[name].get(row[name], -1) for name in labels] for row in rows]  # -1: not seen
+    # -1: a value that the model has not seen
+    codes = [[code[name].get(row[name] or "(blank)", -1) for name in labels] for row in rows]
     values = [[float(row[name] or "nan") for name in numbers] for row in rows]
     return {
         f"{kind}_labels": np.array(codes, np.int64).reshape(len(rows), len(labels)),
@@ -34,10 +43,13 @@ def columns(kind, rows):
     }
 
 
-given = columns("node", nodes) | columns("edge", edges * 2)  # edges go both ways
-given["edge_index"] = np.array([ends[0] + ends[1], ends[1] + ends[0]])
-given["graph_sizes"] = np.array([sum(row["graph"] == name for row in nodes) for name in graphs])
+given = columns("node", nodes) | columns("edge", edges)
+given["edge_index"] = np.array(ends, np.int64).reshape(-1, 2).T
+given["graph_sizes"] = np.array(list(sizes.values()))
 [answers] = session.run(None, {name: given[name] for name in about["inputs"]})
-classes = about["answers"][0]["classes"]
-for name, p in zip(graphs, answers, strict=True):
-    print(name, classes[p.argmax()], f"{p.max():.3f}")
+for name, row in zip(sizes, answers, strict=True):
+    print(name, end="")
+    for target in about["answers"]:
+        p, classes = row[slice(*target["channels"])], target.get("classes")
+        print(f" {classes[p.argmax()]} {p.max():.3f}" if classes else f" {p[0]:.4g}", end="")
+    print()

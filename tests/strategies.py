@@ -12,9 +12,11 @@ KINDS = st.sampled_from(["none", "labels", "attributes", "both"])
 
 
 @st.composite
-def graph_sets(draw: st.DrawFn, repeats: bool = True, min_graphs: int = 0) -> Graphs:
+def graph_sets(
+    draw: st.DrawFn, repeats: bool = True, min_graphs: int = 0, min_nodes: int = 0
+) -> Graphs:
     """Sets with empty graphs, graphs without edges, self-loops and (maybe) repeated edges."""
-    sizes = draw(st.lists(st.integers(0, 4), min_size=min_graphs, max_size=5))
+    sizes = draw(st.lists(st.integers(min_nodes, 4), min_size=min_graphs, max_size=5))
     edges = []
     first = 0
     for size in sizes:

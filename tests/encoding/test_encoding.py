@@ -158,10 +158,45 @@ def test_features_without_names_are_read_by_their_places():
     assert encoding.read(numbers).labels.tolist() == [[1, 0], [0, 0]]
     with pytest.raises(LookHopsError, match=r"^yours: its nodes have 5 features; .* mine.* have 4"):
         encoding.read(unnamed(5, name="yours"))
-    with pytest.raises(LookHopsError, match="'label 0', one-hot, and here they are other numbers"):
+    with pytest.raises(LookHopsError, match=r"other numbers than 0 and 1 .* 'label 0'.* float64"):
         encoding.read(replace(numbers, attributes=rows / 2))
     with pytest.raises(LookHopsError, match=r"made by 'molecules-1'; .* made by 'tu'"):
         encoding.read(unnamed(3, 1, featuriser="molecules-1"))
+
+
+def test_rows_that_are_not_one_hot_are_a_value_that_was_not_seen():
+    encoding = Encoding.fit(unnamed(3))
+    rows = torch.tensor([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    said = (
+        r"mine: 1 node with a 'label 0' that the model has not seen: no value \(1\). It is read as"
+    )
+    with pytest.warns(ReadOtherwise, match=said):
+        read = encoding.read(replace(unnamed(), attributes=rows))
+    assert encoding.columns(read).tolist() == rows.tolist()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(encoding.read(read).labels, read.labels)
+    rows[0, 1:] = 1
+    with pytest.warns(ReadOtherwise, match=r"several at once \(1\).* train it on .* float64"):
+        read = encoding.read(replace(unnamed(), attributes=rows))
+    assert encoding.columns(read).tolist() == [[0, 0, 0], [0, 1, 0]]
+
+
+def test_lists_that_were_one_hot_are_read_so_by_name():
+    label = {"label_names": ("x",), "label_values": (("0", "1", "2"),)}
+    encoding = Encoding.fit(replace(unnamed(3), **label))
+    rows, names = torch.tensor([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), ("x 0", "x 1", "x 2")
+    with pytest.warns(ReadOtherwise, match=r"'x' that the model has not seen: no value \(1\)"):
+        read = encoding.read(replace(unnamed(), attributes=rows, attribute_names=names))
+    assert encoding.columns(read).tolist() == rows.tolist()
+
+
+def test_features_without_names_are_left_out_where_the_model_reads_none():
+    graphs = replace(unnamed(3), edge_attributes=torch.ones(unnamed().num_edges, 2))
+    graphs = replace(graphs, edge_attribute_names=("attribute 0", "attribute 1"))
+    with pytest.warns(ReadOtherwise, match="not know 'attribute 0', 'attribute 1' of the edges"):
+        read = Encoding.fit(unnamed(3)).read(graphs)
+    assert read.edge_attributes is None
 
 
 def test_a_model_of_an_earlier_version_reads_by_place():

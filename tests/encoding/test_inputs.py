@@ -1,11 +1,17 @@
 """`Packer`: what an estimator is given, packed the same at `predict` as at `fit`."""
 
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import torch
+from rdkit.Chem import MolFromSmiles
 
 from lookhops import LookHopsError
 from lookhops.datasets.hop_tasks import hop_task
-from lookhops.encoding.inputs import Packer, classes_in, kind_of
+from lookhops.encoding.inputs import Packer, kind_of, own_targets
 
 nx = pytest.importorskip("networkx", reason="needs networkx (in the extra `dev`)")
 
@@ -28,16 +34,58 @@ def test_a_list_of_sets_is_one_set():
     packed = Packer.learn(list(tasks)).pack([tasks[:2], tasks[2:]])
     assert torch.equal(packed.x, tasks.x)
     assert torch.equal(packed.edge_index, tasks.edge_index)
-    with pytest.raises(LookHopsError, match="fitted on graphs, and this is pyg"):
-        Packer("graphs").pack(tasks.to_pyg())
 
 
-def test_kinds_and_the_classes_that_they_carry():
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
+def test_a_table_with_one_column_is_that_column(frame):
+    smiles = ["CCO", "CCN", "c1ccccc1"]
+    expected = Packer("smiles").pack(smiles)
+    mols = [MolFromSmiles(text) for text in smiles]
+    array = np.array(smiles)
+    for given in (frame({"smiles": smiles}), array[:, None], array, pd.Series(smiles), mols):
+        packed = Packer.learn(given).pack(given)
+        assert torch.equal(packed.x, expected.x)
+        assert torch.equal(packed.edge_index, expected.edge_index)
+        assert own_targets(given) == []
+    with pytest.raises(LookHopsError, match="this has 2 columns: choose that of the SMILES"):
+        kind_of(frame({"smiles": smiles, "y": [1, 2, 3]}))
+
+
+@pytest.mark.parametrize("bad", ["C1CC", None, float("nan"), ""])
+def test_molecules_that_do_not_parse_are_to_be_left_out_of_x_and_y(bad):
+    given = ["CCO", bad, "CC", bad]
+    with pytest.raises(
+        LookHopsError, match=r"molecule 2: .* mend it, or leave it out of X and of y, and so for 4"
+    ):
+        Packer("smiles").pack(given)
+    with pytest.raises(LookHopsError, match=r"molecule 1: '' does not parse"):
+        Packer("smiles").pack([None, MolFromSmiles("CCO")])
+
+
+def test_kinds_and_what_they_carry():
     tasks = hop_task(1, size=4)
     names = [tasks.class_names[c] for c in tasks.y.tolist()]
-    assert classes_in(tasks, tasks).tolist() == names
-    assert classes_in(tasks.to_pyg(), tasks).tolist() == tasks.y.tolist()
-    assert classes_in([coloured("red")], tasks) is None
+    [own] = own_targets(tasks)
+    assert (own.name, own.cells, own.kind) == ("class", names, "classes")
+    [own] = own_targets(tasks.to_pyg())
+    assert (own.name, own.cells, own.kind) == ("y", tasks.y.tolist(), "auto")
+    assert own_targets([coloured("red")]) == []
+    assert own_targets(["CCO"]) == []
     assert kind_of(["CCO"]) == "smiles"
     with pytest.raises(LookHopsError, match="the first of these is int"):
         kind_of([1, 2])
+
+
+def test_blanks_and_rows_that_graphs_carry():
+    tasks = hop_task(1, size=3)
+    [own] = own_targets(replace(tasks, y=torch.tensor([1, -1, 0])))
+    assert own.cells == ["same", None, "different"]
+    several = [coloured("red") for _ in range(3)]
+    for graph, y in zip(several, ([0.5, 1], None, np.array([2.0, 3])), strict=True):
+        graph.graph["y"] = y
+    first, second = own_targets(several)
+    assert (first.name, first.cells, first.kind) == ("target 0", [0.5, None, 2.0], "numbers")
+    assert (second.name, second.cells, second.kind) == ("target 1", [1, None, 3.0], "auto")
+    several[0].graph["y"] = [1, 2, 3]
+    with pytest.raises(LookHopsError, match="more targets than others"):
+        own_targets(several)

@@ -3,7 +3,9 @@
 import json
 import runpy
 import sys
+from contextlib import redirect_stdout
 from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
@@ -133,6 +135,45 @@ def test_onnx_and_the_example_that_needs_nothing_else(tmp_path, monkeypatch, cap
     assert [name for name, *_ in said] == answers.ids
     p = [float(number) for *_, number in said]
     assert np.sort(np.abs(p - answers.probabilities.max(1)))[:-1].max() < 1e-3
+
+
+def write_flows(folder: Path, rows: str) -> None:
+    """Tables of small graphs with kinds of nodes, some blank, and amounts on the edges."""
+    folder.mkdir()
+    edges, nodes, graphs = ["graph,source,target,amount"], ["graph,node,kind"], ["graph,label"]
+    for graph in range(24):
+        edges += [f"g{graph},{row},{(graph + i) % 5 + 0.5}" for i, row in enumerate(rows.split())]
+        nodes += [
+            f"g{graph},{node},{kind}" for node, kind in zip("abc", ("x", "y", ""), strict=True)
+        ]
+        graphs.append(f"g{graph},{('odd', 'even')[graph % 2]}")
+    for name, lines in (("edges", edges), ("nodes", nodes), ("graphs", graphs)):
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("directed", [False, True])
+def test_the_example_puts_edges_in_as_predict_does(lookhops, tmp_path, monkeypatch, directed):
+    for name in ("onnx", "onnxscript", "onnxruntime"):
+        pytest.importorskip(name, reason='needs ONNX: pip install "lookhops[export]"')
+    tables = {"one way": "a,b b,c b,b", "both ways": "a,b b,a b,c c,b b,b", "apart": "a,b"}
+    for name, rows in tables.items():
+        write_flows(tmp_path / name, rows)
+    options = "--epochs 1 --hidden 4 --layers 2 --k 1 --conv gcn --pool none --edges use --seeds 1,"
+    options += " --totals --device cpu" + (" --directed" if directed else "")
+    model, file = tmp_path / "model", tmp_path / "model.onnx"
+    code, _, err = lookhops("train", tmp_path / "one way", "-o", model, *options.split())
+    assert code == 0, err
+    predictor = Predictor(model, "cpu")
+    export_model(predictor.checkpoint, file, predictor.read(load(tmp_path / "one way"))[:5])
+    for name in tables:
+        code, out, err = lookhops("predict", model, tmp_path / name, "--json")
+        assert code == 0, err
+        expected = [max(row["probabilities"].values()) for row in json.loads(out)]
+        monkeypatch.setattr(sys, "argv", ["predict_onnx.py", str(file), str(tmp_path / name)])
+        with redirect_stdout(StringIO()) as said:
+            runpy.run_path(str(EXAMPLE))
+        found = [float(line.split()[-1]) for line in said.getvalue().splitlines()]
+        assert found == pytest.approx(expected, abs=6e-4)
 
 
 @pytest.fixture

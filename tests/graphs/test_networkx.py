@@ -1,42 +1,93 @@
 """From and to NetworkX."""
 
 import sys
+from dataclasses import replace
 
+import pandas as pd
 import pytest
 import torch
 from hypothesis import given
 
 from lookhops import Graphs, LookHopsError
+from lookhops.graphs.features import column_names
 from strategies import graph_sets, unpacked
 
 nx = pytest.importorskip("networkx", reason="needs networkx (in the extra `dev`)")
 
 
-@given(graph_sets())
+def by_name(graphs: Graphs) -> list[dict]:
+    """Each graph in plain Python, its features by name, labels as texts."""
+    found = unpacked(graphs, columns=False)
+    for graph in found:
+        graph["x"] = [told(graphs, "", row) for row in graph["x"]]
+        edges = [(u, v, told(graphs, "edge_", row)) for u, v, row in graph["edges"]]
+        graph["edges"] = sorted(edges, key=str)  # parallel edges have no order of their own
+    return found
+
+
+def told(graphs: Graphs, of: str, row: list[float] | None) -> dict:
+    """A row of columns, by the names of those that are not zero."""
+    names = column_names(graphs, of)  # nodes without features have a column of ones, without one
+    return {name: one for name, one in zip(names, row or (), strict=False) if one}
+
+
+@given(graph_sets(min_nodes=1))
 def test_there_and_back(graphs: Graphs):
     again = Graphs.from_networkx(graphs.to_networkx(), class_names=graphs.class_names or None)
-    before = unpacked(graphs, columns=False)
-    for graph in before:  # parallel edges have no order of their own
-        graph["edges"].sort(key=str)
-    after = unpacked(again)
-    for graph in after:
+    assert by_name(again) == by_name(graphs)
+    assert again.class_names == graphs.class_names
+    for of in ("", "edge_") if graphs.num_edges else ("",) if graphs.num_nodes else ():
+        assert getattr(again, f"{of}label_names") == getattr(graphs, f"{of}label_names")
+
+
+@given(graph_sets(min_nodes=1))
+def test_there_and_back_without_names(graphs: Graphs):
+    none = {f"{of}{kind}_names": () for of in ("", "edge_") for kind in ("attribute", "label")}
+    graphs = replace(graphs, **none)
+    again = Graphs.from_networkx(graphs.to_networkx(), class_names=graphs.class_names or None)
+    before, after = unpacked(graphs, columns=False), unpacked(again)
+    for graph in (*before, *after):
         graph["edges"].sort(key=str)
     assert after == before
-    assert again.class_names == graphs.class_names
+
+
+def test_what_tables_brought_has_its_names():
+    columns = ["graph", "source", "target", "key", "kind"]
+    edges = pd.DataFrame([(1, "a", "b", 2.5, "card"), (1, "b", "b", 0.5, None)], columns=columns)
+    columns = ["graph", "node", "self", "role"]
+    nodes = pd.DataFrame([(1, "a", 1700.25, "shop"), (1, "b", None, "bank")], columns=columns)
+    graphs = Graphs.from_tables(edges, nodes)
+    [graph] = graphs.to_networkx()
+    assert graph.nodes[0] == {"self": 1700.25, "role": "shop"}
+    assert graph.nodes[1]["role"] == "bank"
+    assert graph.edges[0, 1] == {"key": 2.5, "kind": "card"}
+    assert graph.edges[1, 1] == {"key": 0.5, "kind": "(blank)"}
+    again = Graphs.from_networkx(graph)
+    assert (again.attribute_names, again.label_names) == (("self",), ("role",))
+    assert again.label_values == graphs.label_values == (("bank", "shop"),)
+    assert torch.equal(again.attributes.isnan(), graphs.attributes.isnan())
+    assert again.edge_label_names == ("kind",)
 
 
 def test_kinds_of_graphs():
     one = nx.Graph([("a", "b"), ("b", "b")])
     two = nx.DiGraph([(5, 3)])
     three = nx.MultiGraph([(0, 1), (0, 1)])
-    packed = Graphs.from_networkx([one, two, three, nx.Graph()])
+    packed = Graphs.from_networkx([one, two, three])
     assert [graph["edges"] for graph in unpacked(packed)] == [
         [(1, 0, None), (0, 1, None), (1, 1, None)],
         [(0, 1, None)],
         [(1, 0, None), (1, 0, None), (0, 1, None), (0, 1, None)],
-        [],
     ]
     assert packed.y is None
+    assert unpacked(Graphs.from_networkx(one)) == unpacked(packed[:1])
+
+
+def test_what_is_no_graph_or_has_no_nodes_is_said():
+    with pytest.raises(LookHopsError, match="Graph 1 is no NetworkX graph, but str: 'a'"):
+        Graphs.from_networkx([nx.path_graph(2), "a"])
+    with pytest.raises(LookHopsError, match="Graph 1 has no nodes, nor have 1 more: leave such"):
+        Graphs.from_networkx([nx.path_graph(2), nx.Graph(), nx.Graph()])
 
 
 def test_numbers_text_and_lists_as_features():

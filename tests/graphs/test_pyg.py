@@ -3,14 +3,14 @@
 import pytest
 import torch
 from hypothesis import given
-from torch_geometric.data import Batch, Data, InMemoryDataset
+from torch_geometric.data import Batch, Data, HeteroData, InMemoryDataset
 from torch_geometric.utils import coalesce
 
 from lookhops import Graphs, LookHopsError
 from strategies import graph_sets, unpacked
 
 
-@given(graph_sets(repeats=False))
+@given(graph_sets(repeats=False, min_nodes=1))
 def test_there_and_back(graphs: Graphs):
     again = Graphs.from_pyg(graphs.to_pyg())
     assert unpacked(again) == unpacked(graphs, columns=False)
@@ -52,7 +52,7 @@ class InMemory(InMemoryDataset):
         self.data, self.slices = self.collate(data)
 
 
-@given(graph_sets(repeats=False, min_graphs=1))
+@given(graph_sets(repeats=False, min_graphs=1, min_nodes=1))
 def test_a_dataset_is_packed_from_its_storage(graphs: Graphs):
     dataset = InMemory(graphs.to_pyg())
     expected = unpacked(graphs, columns=False)
@@ -81,6 +81,9 @@ EDGE = torch.tensor([[0], [1]])
         (Data(x=X, y=torch.tensor([-1])), "Graph 1: y must be one class"),
         (Data(x=X[:, :2], y=torch.tensor([0])), "Graph 1: x must be a row of 3"),
         (Data(num_nodes=2, y=torch.tensor([0])), "Graph 1: x must be a row of 3"),
+        (Data(num_nodes=0), "Graph 1 has no nodes: leave such graphs out"),
+        (HeteroData(), r"Graph 1 is a HeteroData.* to_homogeneous\(\)"),
+        ("CCO", "Graph 1 is no PyG Data, but str"),
         (Data(x=X / 0, y=torch.tensor([0])), "Graph 1 has a node feature that is not"),
         (Data(x=X, edge_index=EDGE + 1, y=torch.tensor([0])), "Graph 1 has an edge to no node"),
         (Data(x=X, edge_index=EDGE - 1, y=torch.tensor([0])), "Graph 1 has an edge to no node"),
@@ -90,6 +93,15 @@ def test_what_cannot_be_packed_is_said(bad: Data, sentence: str):
     good = Data(x=X, edge_index=EDGE, y=torch.tensor([0]))
     with pytest.raises(LookHopsError, match=sentence):
         Graphs.from_pyg([good, bad])
+
+
+def test_a_dataset_of_several_types_of_nodes_is_said():
+    data = HeteroData()
+    data["a"].x = data["b"].x = X
+    data["a", "to", "b"].edge_index = EDGE
+    for one in (data, [data], InMemory([data, data])):
+        with pytest.raises(LookHopsError, match="Graph 0 is a HeteroData"):
+            Graphs.from_pyg(one)
 
 
 def test_one_graph_or_a_batch_is_a_set_too():

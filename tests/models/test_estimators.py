@@ -140,6 +140,21 @@ def test_smiles_and_any_labels():
     assert np.allclose(p.sum(1), 1)
 
 
+def test_what_was_fitted_on_one_kind_reads_another(tasks):
+    model = quick().fit(tasks)
+    np.testing.assert_allclose(model.predict_proba(tasks.to_pyg()), model.predict_proba(tasks))
+    graphs, y = networkx_graphs()
+    packed = Graphs.from_networkx(graphs)
+    model = quick().fit(packed, y)
+    np.testing.assert_allclose(model.predict_proba(graphs), model.predict_proba(packed))
+    molecules = load("solubility")[:24]
+    model = quick().fit(molecules)
+    frame = pd.DataFrame({"smiles": molecules.columns["smiles"]})
+    np.testing.assert_allclose(model.predict_proba(frame), model.predict_proba(molecules))
+    scores = cross_val_score(quick(), frame, molecules.y.numpy(), cv=2, error_score="raise")
+    assert np.isfinite(scores).all()
+
+
 def test_labels_that_the_graphs_carry(tasks):
     model = quick().fit(tasks)
     assert model.classes_.tolist() == ["different", "same"]
@@ -154,6 +169,66 @@ def test_labels_that_the_graphs_carry(tasks):
     assert quick().fit(graphs).classes_.tolist() == ["path", "ring"]
 
 
+def test_what_the_graphs_carry_goes_to_the_estimator_that_learns_it(mixed):
+    graphs, y = mixed
+    size, large = y["size"].to_numpy().copy(), y["large"].to_numpy(dtype=float)
+    number = replace(graphs, y=torch.from_numpy(size), targets=(Target("size"),))
+    both = (Target("size"), Target("large", ("no", "yes")))
+    both = replace(graphs, y=torch.from_numpy(np.stack([size, large], 1)), targets=both)
+    for own, estimator in ((number, "LookHopsRegressor"), (both, "LookHopsMultitask")):
+        with pytest.raises(LookHopsError, match=f"'size'.*: use {estimator}, or pass classes as y"):
+            quick().fit(own)
+    with pytest.raises(
+        LookHopsError, match="classes in 'large', beside numbers: use LookHopsMulti"
+    ):
+        LookHopsRegressor(**QUICK).fit(both)
+    model = LookHopsMultitask(**QUICK).fit(both)
+    assert model.classes_["size"] is None
+    assert model.classes_["large"].tolist() == ["no", "yes"]
+    assert model.score(both) == model.score(
+        both, {"size": size, "large": model.classes_["large"][large.astype(int)]}
+    )
+    with pytest.raises(LookHopsError, match="requires y to be passed: the graphs carry no targets"):
+        LookHopsMultitask(**QUICK).fit(replace(graphs, y=None))
+    two = (Target("a", ("x", "y")), Target("large", ("no", "yes")))
+    two = replace(graphs, y=torch.from_numpy(np.stack([large, large], 1)), targets=two)
+    assert [own.tolist() for own in quick().fit(two).classes_] == [["x", "y"], ["no", "yes"]]
+
+
+def test_what_pyg_graphs_carry(tasks):
+    data = tasks[:40].to_pyg()
+    sizes = np.array([d.num_nodes for d in data])
+    for y in (sizes, sizes.astype(np.float32), -sizes):  # whole numbers, as a regressor reads them
+        for d, value in zip(data, y, strict=True):
+            d.y = torch.tensor([value])
+        model = LookHopsRegressor(**QUICK).fit(data)
+        expected = LookHopsRegressor(**QUICK).fit(data, y.astype(float))
+        np.testing.assert_array_equal(model.predict(data), expected.predict(data))
+    for d, value in zip(data, sizes, strict=True):
+        d.y = torch.tensor([[value + 0.5, float(value > np.median(sizes))]])
+    model = LookHopsMultitask(**QUICK).fit(data)
+    assert model.classes_["target 0"] is None
+    assert model.classes_["target 1"].tolist() == [0, 1]
+    assert np.isfinite(model.score(data))
+    with pytest.raises(LookHopsError, match="numbers in 'target 0', beside classes: use LookHopsM"):
+        quick().fit(data)
+
+
+def test_rows_of_pyg_that_are_not_one_hot_have_an_answer(tasks):
+    data = tasks.to_pyg()
+    model = quick().fit(data)
+    data[0].x[0], data[1].x[0] = 0, 1
+    with pytest.warns(ReadOtherwise, match=r"2 nodes .* no value \(1\), several at once \(1\)"):
+        assert np.isfinite(model.predict_proba(data)).all()
+    with pytest.warns(ReadOtherwise):  # the other part has one-hot rows alone
+        scores = cross_val_score(quick(), data, tasks.y.numpy(), cv=2, error_score="raise")
+    assert np.isfinite(scores).all()
+    for d in data:
+        d.edge_attr = torch.rand(d.num_edges, 2)
+    with pytest.warns(ReadOtherwise, match="not know 'attribute 0', 'attribute 1' of the edges"):
+        assert model.predict(data[2:]).shape == (78,)
+
+
 def test_what_is_not_graphs_is_refused(tasks):
     for wrong in ("CCO", 5, [1, 2], np.ones((3, 2))):
         with pytest.raises(LookHopsError, match="Graphs are given as"):
@@ -163,8 +238,10 @@ def test_what_is_not_graphs_is_refused(tasks):
     with pytest.raises(LookHopsError, match="one class"):
         quick().fit(tasks, np.zeros(80, dtype=int))
     model = quick().fit(tasks)
-    with pytest.raises(LookHopsError, match="fitted on graphs, and this is smiles"):
+    with pytest.raises(LookHopsError, match="made by 'molecules-2'"):
         model.predict(["CCO"])
+    with pytest.raises(LookHopsError, match="fitted on graphs of PyG, and these are SMILES"):
+        quick().fit(tasks.to_pyg()).predict(["CCO"])
     with pytest.raises(LookHopsError, match="made by 'molecules-2'"):
         model.predict(load("solubility")[:3])
     with pytest.raises(NotFittedError):
@@ -284,8 +361,12 @@ def test_numbers_with_blanks_alone_and_side_by_side(tasks):
 
 def test_what_are_no_numbers_is_said(tasks):
     model = LookHopsRegressor(**QUICK)
-    with pytest.raises(LookHopsError, match="carry no numbers"):
+    with pytest.raises(
+        LookHopsError, match="no numbers, but classes in 'class': use LookHopsClassif"
+    ):
         model.fit(tasks)
+    with pytest.raises(LookHopsError, match="requires y to be passed: the graphs carry no numbers"):
+        model.fit(replace(tasks, y=None))
     with pytest.raises(LookHopsError, match="is not a finite number"):
         model.fit(tasks, ["a"] * 80)
     with pytest.raises(LookHopsError, match="80 graphs but 2 labels"):

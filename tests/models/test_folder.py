@@ -5,6 +5,7 @@ import errno
 import json
 import pickle
 import shutil
+from dataclasses import asdict
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ import safetensors.torch
 import torch
 
 from lookhops import files
+from lookhops.datasets import load
 from lookhops.errors import LookHopsError
 from lookhops.models.checkpoint import load_model
 from lookhops.models.folder import FORMAT, run_records, with_totals
+from lookhops.models.predictor import Predictor
 from lookhops.models.records import RunRecord
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
@@ -67,6 +70,43 @@ def test_weights_come_back_as_they_were(tmp_path, tasks):
     model = loaded.model(11)
     with torch.no_grad():
         assert torch.equal(model(tasks[run.split.test]), run.predictions["test"])
+
+
+def check_comes_back(folder, graphs, **network):
+    """A network that trains is loaded again, and answers as it did."""
+    architecture = Architecture(hidden=24, **network)
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=32)
+    [run] = train(graphs, architecture, protocol, device="cpu")
+    train_into(folder, graphs, architecture, protocol, device="cpu")
+    with torch.no_grad():
+        torch.testing.assert_close(
+            load_model(folder).model(11)(graphs[run.split.test]), run.predictions["test"]
+        )
+    assert len(Predictor(folder, device="cpu").predict(graphs).ids) == len(graphs)
+
+
+@pytest.mark.parametrize(
+    ("conv", "pool", "edges"),
+    [
+        ("pyg:GCNConv", "none", "ignore"),
+        ("pyg:ChebConv/K=3", "pyg:SAGPooling", "ignore"),
+        ("pyg:GATv2Conv/heads=4", "none", "ignore"),
+        ("pyg:GATv2Conv", "none", "use"),
+        ("pyg:GENConv", "pyg:ASAPooling", "ignore"),  # counts batches: a whole number
+    ],
+)
+def test_layers_of_pyg_come_back(tmp_path, conv, pool, edges):
+    graphs = load("solubility")[:24]
+    check_comes_back(tmp_path / "m", graphs, conv=conv, pool=pool, layers=2, edges=edges)
+
+
+def test_a_layer_of_pyg_that_is_too_large_for_memory_is_not_tried(tmp_path, tasks):
+    architecture = Architecture(conv="pyg:GCNConv", pool="none", hidden=8, layers=2)
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=32)
+    train_into(tmp_path / "m", tasks[:24], architecture, protocol, device="cpu")
+    edit(tmp_path / "m", architecture={**asdict(architecture), "hidden": 65536})
+    with pytest.raises(LookHopsError, match=r"does not fit config\.json"):
+        load_model(tmp_path / "m")
 
 
 def test_a_folder_that_says_stratify_is_read_and_resumed(tmp_path, tasks):

@@ -14,6 +14,7 @@ from lookhops.datasets import load
 from lookhops.datasets.molecules import from_smiles
 from lookhops.encoding import ReadOtherwise
 from lookhops.errors import LookHopsError
+from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
 from lookhops.options import RECOMMENDED, Protocol
@@ -209,3 +210,17 @@ def test_a_model_that_uses_edges_reads_them_by_name(tasks, tmp_path):
         assert not np.allclose(predictor.predict(replace(told, **change)).probabilities, answers)
     with pytest.raises(LookHopsError, match="its edges have no"):
         predictor.predict(tasks)
+
+
+def test_an_answer_of_another_kind_is_said():
+    zeros = np.zeros(2)
+    number = NumberAnswers("logS", zeros, zeros, 1)
+    classes = ClassAnswers("", ("no", "yes"), np.eye(2), np.arange(2), zeros, zeros, 1)
+    with pytest.raises(LookHopsError, match="The model answers a number; it is in `values`"):
+        _ = Predictions(["a", "b"], (number,)).numbers
+    with pytest.raises(LookHopsError, match="The model answers a class; it is in `classes`"):
+        _ = Predictions(["a", "b"], (classes,)).values
+    with pytest.raises(
+        LookHopsError, match="The model answers 2 targets; look at each of `targets`"
+    ):
+        _ = Predictions(["a", "b"], (number, classes)).values

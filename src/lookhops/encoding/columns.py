@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
+from lookhops.encoding.one_hot import one_hot_codes
 from lookhops.encoding.scale import Scale
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -65,6 +66,18 @@ class Columns:
     def are_unnamed(self) -> bool:
         """Whether nothing but places tells one column from another."""
         return self == Columns.unnamed(len(self.attributes), self.sizes)
+
+    @property
+    def known(self) -> Columns:
+        """The same without :data:`NOT_SEEN` at the end of labels' values."""
+        values = (own[:-1] if own[-1:] == (NOT_SEEN,) else own for own in self.values)
+        return replace(self, values=tuple(values))
+
+    def with_not_seen(self, labels: Collection[str]) -> Columns:
+        """The same with :data:`NOT_SEEN` as one more value of these labels."""
+        pairs = zip(self.labels, self.values, strict=True)
+        values = ((*own, NOT_SEEN) if label in labels else own for label, own in pairs)
+        return replace(self, values=tuple(values))
 
     def told(
         self,
@@ -128,11 +141,11 @@ class ByName:
             self.fields = columns.fields(side, attributes, labels)
             return
         numbers = self._numbers(columns, given, attributes, labels)
-        codes, values = self._codes(columns, given, labels)
-        used = {*columns.attributes, *columns.labels, *self._expanded(columns, given)}
+        codes = self._codes(columns, given, graphs, side)
+        used = {*_names(columns), *columns.labels, *self._expanded(columns, given)}
         self.extra = [name for name in (*given.attributes, *given.labels) if name not in used]
         if not self.missing:
-            found = replace(columns, values=tuple(values))
+            found = columns.with_not_seen(self.not_seen)
             rows = compact(torch.stack(codes, 1)) if codes else None
             self.fields = found.fields(side, torch.stack(numbers, 1) if numbers else None, rows)
 
@@ -158,26 +171,38 @@ class ByName:
         self.missing += [name for name in columns.attributes if name not in found]
         return [found[name] for name in columns.attributes if name in found]
 
-    def _codes(
-        self, columns: Columns, given: Columns, labels: Tensor | None
-    ) -> tuple[list[Tensor], list[tuple[str, ...]]]:
-        """The columns of labels in the model's numbers, and what these stand for."""
-        codes, values = [], []
+    def _codes(self, columns: Columns, given: Columns, graphs: Graphs, side: str) -> list[Tensor]:
+        """The columns of labels in the model's numbers."""
+        codes = []
         for name, known in zip(columns.labels, columns.values, strict=True):
-            if labels is None or name not in given.labels:
+            names = [f"{name} {value}" for value in known]
+            if name in given.labels:
+                own, unknown = self._renumbered(
+                    known, given, name, getattr(graphs, f"{side}labels")
+                )
+            elif set(names) <= set(given.attributes):  # lists that were all one-hot in training
+                places = [given.attributes.index(own) for own in names]
+                block = getattr(graphs, f"{side}attributes")[:, places]
+                own, unknown = one_hot_codes(block, name, f"{graphs.name}: its {OWNERS[side]}")
+            else:
                 self.missing.append(name)
                 continue
-            j = given.labels.index(name)
-            own, number = labels[:, j].long(), {value: i for i, value in enumerate(known)}
-            counts = own.bincount(minlength=len(given.values[j])).tolist()
-            pairs = zip(given.values[j], counts, strict=True)
-            unknown = {value: count for value, count in pairs if count and value not in number}
+            codes.append(own)
             if unknown:
                 self.not_seen[name] = unknown
-            table = [number.get(value, len(known)) for value in given.values[j]]
-            codes.append(torch.tensor(table, device=own.device)[own])
-            values.append((*known, NOT_SEEN) if unknown else known)
-        return codes, values
+        return codes
+
+    def _renumbered(
+        self, known: Sequence[str], given: Columns, name: str, labels: Tensor
+    ) -> tuple[Tensor, dict[str, int]]:
+        """A label in the model's numbers, and how many have which value that it does not know."""
+        j = given.labels.index(name)
+        own, number = labels[:, j].long(), {value: i for i, value in enumerate(known)}
+        counts = own.bincount(minlength=len(given.values[j])).tolist()
+        pairs = zip(given.values[j], counts, strict=True)
+        unknown = {value: count for value, count in pairs if count and value not in number}
+        table = [number.get(value, len(known)) for value in given.values[j]]
+        return torch.tensor(table, device=own.device)[own], unknown
 
 
 def told_numbers(
@@ -201,11 +226,20 @@ def told_numbers(
     return torch.cat((told, *blank), 1) if blank else told
 
 
-def by_place(columns: Columns, graphs: Graphs, side: str, name: str) -> dict[str, Any]:
-    """Features put into the columns of a model one after another, as fields of ``Graphs``.
+class Placed(NamedTuple):
+    """Features that were read by their places; arguments as the attributes of :class:`ByName`."""
 
-    For features without names: there must be as many columns. Where the model has labels and the
-    graphs have numbers, the numbers must be one-hot.
+    fields: dict[str, Any]
+    extra: tuple[str, ...] = ()
+    not_seen: Mapping[str, dict[str, int]] = {}
+
+
+def by_place(columns: Columns, graphs: Graphs, side: str, name: str) -> Placed:
+    """Features put into the columns of a model one after another.
+
+    For features without names: there must be as many columns, or none that the model reads. Where
+    the model has labels and the graphs have numbers, these are read by
+    :func:`~lookhops.encoding.one_hot.one_hot_codes`.
 
     Args:
         columns: Those of the model.
@@ -215,24 +249,28 @@ def by_place(columns: Columns, graphs: Graphs, side: str, name: str) -> dict[str
     """
     given, owner = Columns.of(graphs, side), OWNERS[side]
     attributes, labels = getattr(graphs, f"{side}attributes"), getattr(graphs, f"{side}labels")
+    if given.known == columns:  # read before
+        return Placed(given.fields(side, attributes, labels))
+    if not columns.width:
+        return Placed(columns.fields(side, None, None), (*given.attributes, *given.labels))
     if given.width != columns.width:
         raise LookHopsError(
             f"{graphs.name}: its {owner} have {given.width} features; the model was trained on "
             f"{name}, where they have {columns.width}: {listed(_names(columns))}."
         )
     if len(given.attributes) == len(columns.attributes) and given.sizes == columns.sizes:
-        return columns.fields(side, attributes, labels)
+        return Placed(columns.fields(side, attributes, labels))
     x = feature_columns(attributes, labels, given.sizes)
     first, *blocks = x.split([len(columns.attributes), *columns.sizes], 1)
-    codes = []
+    codes, not_seen = [], {}
     for label, block in zip(columns.labels, blocks, strict=True):
-        if not bool((((block == 0) | (block == 1)).all(1) & (block.sum(1) == 1)).all()):
-            raise LookHopsError(
-                f"{graphs.name}: the model reads {block.shape[1]} features of the {owner} as "
-                f"{label!r}, one-hot, and here they are other numbers."
-            )
-        codes.append(block.argmax(1))
-    return columns.fields(side, first, compact(torch.stack(codes, 1)) if codes else None)
+        own, strange = one_hot_codes(block, label, f"{graphs.name}: its {owner}")
+        codes.append(own)
+        if strange:
+            not_seen[label] = strange
+    found = columns.with_not_seen(not_seen)
+    rows = compact(torch.stack(codes, 1)) if codes else None
+    return Placed(found.fields(side, first, rows), (), not_seen)
 
 
 def _names(columns: Columns) -> tuple[str, ...]:

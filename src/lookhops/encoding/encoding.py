@@ -17,11 +17,13 @@ from lookhops.encoding.columns import (
     OWNERS,
     ByName,
     Columns,
+    Placed,
     by_place,
     listed,
     told_numbers,
 )
 from lookhops.encoding.edges import edge_columns, edge_weight, number_columns
+from lookhops.encoding.one_hot import AS_NUMBERS, SEVERAL
 from lookhops.encoding.scale import Scale
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
@@ -113,15 +115,17 @@ class Encoding:
         sides = {"": self.nodes} | ({} if self.edges is None else {"edge_": self.edges})
         fields: dict[str, Any] = {}
         if self.by_name and not _are_unnamed(graphs):
-            found = {side: ByName(columns, graphs, side) for side, columns in sides.items()}
-            self._refuse_missing(graphs, found)
-            for side, own in found.items():
-                for note in _notes(graphs.name, OWNERS[side], own):
-                    warnings.warn(note, ReadOtherwise, stacklevel=3)
-                fields |= own.fields
+            named = {side: ByName(columns, graphs, side) for side, columns in sides.items()}
+            self._refuse_missing(graphs, named)
+            found: dict[str, Any] = dict(named)
         else:
-            for side, columns in sides.items():
-                fields |= by_place(columns, graphs, side, self.name)
+            found = {
+                side: by_place(columns, graphs, side, self.name) for side, columns in sides.items()
+            }
+        for side, own in found.items():
+            for note in _notes(graphs.name, OWNERS[side], own):
+                warnings.warn(note, ReadOtherwise, stacklevel=3)
+            fields |= own.fields
         read = replace(graphs, **fields)
         for side in sides:
             for name, count in _blanks(read, side).items():
@@ -239,7 +243,7 @@ def _are_unnamed(graphs: Graphs) -> bool:
     return not graphs.featuriser and all(columns.are_unnamed for columns in sides)
 
 
-def _notes(name: str, owner: str, found: ByName) -> list[str]:
+def _notes(name: str, owner: str, found: ByName | Placed) -> list[str]:
     """What is read otherwise than it is given, in sentences."""
     notes = []
     if found.extra:
@@ -253,5 +257,6 @@ def _notes(name: str, owner: str, found: ByName) -> list[str]:
         notes.append(
             f"{name}: {several} with a {label!r} that the model has not seen: {said}{more}. It is "
             "read as none of those that it knows."
+            + (f" {AS_NUMBERS}" if SEVERAL in unknown else "")
         )
     return notes

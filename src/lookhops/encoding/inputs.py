@@ -1,22 +1,27 @@
-"""What a user has as graphs, packed: Graphs, PyG lists, NetworkX lists or SMILES."""
+"""What a user has as graphs, packed: Graphs, PyG lists, NetworkX lists or molecules."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs, concatenate
+from lookhops.graphs import Graphs, concatenate, networkx, pyg
+from lookhops.graphs.targets import is_blank, target_columns
 
 
 @dataclass
 class Packer:
     """Turns what an estimator is given into ``Graphs``, at ``predict`` as it did at ``fit``.
 
+    What graphs of other libraries carry as ``y`` may be anything, and is not looked at here:
+    :func:`own_targets` does.
+
     Args:
-        kind: ``graphs``, ``pyg``, ``networkx`` or ``smiles``.
+        kind: What ``fit`` was given: ``graphs``, ``pyg``, ``networkx`` or ``smiles``.
     """
 
     kind: str
@@ -27,34 +32,36 @@ class Packer:
         return cls(kind_of(given))
 
     def pack(self, given: Any) -> Graphs:
-        """The packed graphs."""
+        """The packed graphs; of other kinds than at ``fit`` too, where their features are known."""
+        given = _plain(given)
         kind = kind_of(given)
-        if kind != self.kind:
-            raise LookHopsError(f"The model was fitted on {self.kind}, and this is {kind}.")
         if kind == "graphs":
-            return given if isinstance(given, Graphs) else concatenate(list(given))
+            return _one_set(given)
         if kind == "pyg":
-            return Graphs.from_pyg(given)
+            return Graphs.from_pyg(given, y=None)
         if kind == "networkx":
-            no_class = [0] * len(given)  # what the graphs call their class may be anything
-            return Graphs.from_networkx(given, no_class)
-        from lookhops.datasets.molecules import from_smiles
-
-        return from_smiles([str(smiles) for smiles in given])
+            return Graphs.from_networkx(given, [0] * len(given))
+        if self.kind in ("pyg", "networkx"):
+            raise LookHopsError(
+                f"The model was fitted on graphs of {LIBRARIES[self.kind]}, and these are SMILES: "
+                "give it graphs with the features that it knows."
+            )
+        return _molecules(list(given))
 
 
 def kind_of(given: Any) -> str:
     """What was given: ``graphs``, ``pyg``, ``networkx`` or ``smiles``."""
+    given = _plain(given)
     if isinstance(given, Graphs):
         return "graphs"
     if isinstance(given, str) or not hasattr(given, "__len__") or not hasattr(given, "__getitem__"):
         raise LookHopsError(f"{_WANTED}; this is {type(given).__name__}.")
     if len(given) == 0:
         raise LookHopsError("There are no graphs (Found array with 0 sample(s)).")
-    first = next(iter(given))
+    first = next((one for one in given if one is not None), None)
     if isinstance(first, Graphs):
         return "graphs"
-    if isinstance(first, str):
+    if isinstance(first, str) or hasattr(first, "GetAtoms"):
         return "smiles"
     if hasattr(first, "edge_index"):
         return "pyg"
@@ -63,16 +70,104 @@ def kind_of(given: Any) -> str:
     raise LookHopsError(f"{_WANTED}; the first of these is {type(first).__name__}.")
 
 
-_WANTED = "Graphs are given as Graphs, or a list of PyG Data, of NetworkX graphs or of SMILES"
+_WANTED = (
+    "Graphs are given as Graphs, or a list of PyG Data, of NetworkX graphs, of SMILES or of "
+    "molecules of RDKit"
+)
+LIBRARIES = {"pyg": "PyG", "networkx": "NetworkX"}
 
 
-def classes_in(given: Any, graphs: Graphs) -> np.ndarray | None:
-    """The classes that the graphs carry themselves: names where they have any, else numbers."""
+def _plain(given: Any) -> Any:
+    """The only column of a frame or an array; anything else as it is."""
+    shape: tuple[int, ...] = getattr(given, "shape", ())
+    if len(shape) != 2:
+        return given
+    if shape[1] != 1:
+        raise LookHopsError(f"{_WANTED}; this has {shape[1]} columns: choose that of the SMILES.")
+    return np.asarray(given)[:, 0].tolist()
+
+
+def _one_set(given: Any) -> Graphs:
+    return given if isinstance(given, Graphs) else concatenate(list(given))
+
+
+def _molecules(given: list[Any]) -> Graphs:
+    """The graphs of molecules; the first that does not parse is refused."""
+    from lookhops.datasets.molecules import SkippedMolecules, from_smiles
+
+    texts = [_smiles(one) for one in given]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SkippedMolecules)
+        graphs = from_smiles(texts, invalid="skip")
+    if graphs.skipped:
+        (row, _, reason), *more = graphs.skipped
+        others = ", ".join(f"{one.row + 1}" for one in more[:10])
+        others += f" and {len(more) - 10} more" if len(more) > 10 else ""
+        raise LookHopsError(
+            f"molecule {row + 1}: {texts[row][:60]!r} does not parse ({reason}); mend it, or leave "
+            f"it out of X and of y{f', and so for {others}' if more else ''}."
+        )
+    return graphs
+
+
+def _smiles(molecule: Any) -> str:
+    """The SMILES of a molecule of RDKit, or what was given; nothing where that is blank."""
+    if hasattr(molecule, "GetAtoms"):
+        from rdkit.Chem import MolToSmiles
+
+        return str(MolToSmiles(molecule))
+    return "" if is_blank(molecule) else str(molecule)
+
+
+@dataclass(frozen=True)
+class OwnTarget:
+    """What graphs carry themselves, to be learnt.
+
+    Args:
+        name: What to call it.
+        cells: One value a graph; None or NaN where it is blank.
+        kind: ``classes``, ``numbers``, or ``auto`` where the source does not say.
+    """
+
+    name: str
+    cells: list[Any]
+    kind: str = "auto"
+
+    @property
+    def are_numbers(self) -> bool:
+        """Whether the values can be read as numbers."""
+        return all(is_blank(cell) or _is_number(cell) for cell in self.cells)
+
+
+def own_targets(given: Any) -> list[OwnTarget]:
+    """The targets that graphs carry themselves; none where they carry nothing."""
     kind = kind_of(given)
-    if kind == "networkx":
-        own = [graph.graph.get("y") for graph in given]
-        return None if any(y is None for y in own) else np.asarray(own)
-    if graphs.y is None:
-        return None
-    numbers = graphs.y.cpu().numpy()
-    return np.asarray(graphs.class_names)[numbers] if kind == "graphs" else numbers
+    if kind in LIBRARIES:
+        cells = (pyg if kind == "pyg" else networkx).target_cells(given)
+        names = ["y"] if len(cells) == 1 else [f"target {j}" for j in range(len(cells))]
+        return [
+            OwnTarget(name, column, "numbers" if any(map(_is_fraction, column)) else "auto")
+            for name, column in zip(names, cells, strict=True)
+        ]
+    graphs = _one_set(given) if kind == "graphs" else None
+    if graphs is None or graphs.y is None:
+        return []
+    found = []
+    for target, column in target_columns(graphs.y, graphs.targets):
+        values: list[Any] = column.tolist()
+        if target.classes:
+            values = [None if one != one else target.classes[int(one)] for one in values]
+        found.append(OwnTarget(target.name, values, "classes" if target.classes else "numbers"))
+    return found
+
+
+def _is_number(cell: Any) -> bool:
+    try:
+        float(cell)
+    except (TypeError, ValueError):
+        return False
+    return not isinstance(cell, bool)
+
+
+def _is_fraction(cell: Any) -> bool:
+    return isinstance(cell, float) and cell == cell and cell % 1 != 0

@@ -80,6 +80,7 @@ def describe(checkpoint: Checkpoint, model: ExportedModel) -> dict[str, Any]:
         "lookhops": __version__,
         "trained_on": checkpoint.config["data"]["name"],
         "featuriser": checkpoint.encoding.featuriser,
+        "directed": checkpoint.reading.directed,
         "inputs": list(model.inputs.names),
         **model.inputs.about(),
         "answers": answers,

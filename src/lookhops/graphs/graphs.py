@@ -159,8 +159,8 @@ class Graphs(PackedGraphs):
         return storage.load(cls, path)
 
     @classmethod
-    def from_pyg(cls, data: Iterable[Data], **rest: Any) -> Graphs:
-        """Pack a list of PyG ``Data`` or a PyG dataset.
+    def from_pyg(cls, data: Iterable[Data] | Data, **rest: Any) -> Graphs:
+        """Pack a list of PyG ``Data``, a PyG dataset, or one ``Data``.
 
         Uses ``x``, ``edge_index``, ``edge_attr``, ``edge_weight``, ``y`` and ``num_nodes``.
         Features that are one-hot rows are kept as integer labels. ``y`` is one class number, one
@@ -178,13 +178,13 @@ class Graphs(PackedGraphs):
     @classmethod
     def from_networkx(
         cls,
-        graphs: Iterable[nx.Graph],
+        graphs: Iterable[nx.Graph] | nx.Graph,
         y: Sequence[Any] | Tensor | None = None,
         node_features: Mapping[str, Sequence[str] | None] | Sequence[str] | None = None,
         edge_features: Sequence[str] | None = None,
         **rest: Any,
     ) -> Graphs:
-        """Pack a list of NetworkX graphs; an undirected one gets both directions of each edge.
+        """Pack NetworkX graphs, or one; an undirected one gets both directions of each edge.
 
         Args:
             graphs: ``Graph``, ``DiGraph`` or multigraphs; nodes are taken in their own order.
@@ -247,6 +247,9 @@ class Graphs(PackedGraphs):
     def to_networkx(self) -> list[nx.Graph]:
         """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.
 
-        Nodes carry ``x`` (a list of numbers), edges ``edge_attr``, the graph ``y``.
+        Nodes and edges carry their features by name, a label as the text that it stands for, so
+        that :meth:`from_networkx` reads them again. Features without names of their own (PyG's, the
+        TU collection's) are a list of numbers, ``x`` of nodes and ``edge_attr`` of edges. The graph
+        carries ``y``.
         """
         return networkx.to_networkx(self)

@@ -133,3 +133,11 @@ def row_offsets(target: Tensor, num_nodes: int) -> Tensor:
     if max(num_nodes, target.numel()) >= 2**31:
         raise LookHopsError("More than 2,147,483,647 nodes or edges do not fit one set.")
     return to_offsets(target.bincount(minlength=num_nodes)).int()
+
+
+def refuse_empty(nodes_per_graph: Tensor) -> None:
+    """Refuse graphs without nodes, of which nothing can be said."""
+    empty = (nodes_per_graph == 0).nonzero().flatten().tolist()
+    if empty:
+        more = f", nor have {len(empty) - 1} more" if len(empty) > 1 else ""
+        raise LookHopsError(f"Graph {empty[0]} has no nodes{more}: leave such graphs out.")

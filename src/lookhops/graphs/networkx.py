@@ -12,8 +12,14 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs.edges import by_source
-from lookhops.graphs.features import BLANK, are_one_hot, default_names, default_values
-from lookhops.graphs.indexing import pair_keys
+from lookhops.graphs.features import (
+    BLANK,
+    are_one_hot,
+    default_names,
+    default_values,
+    feature_columns,
+)
+from lookhops.graphs.indexing import pair_keys, refuse_empty
 from lookhops.graphs.targets import is_blank, pack_targets, read_target, target_columns
 
 if TYPE_CHECKING:
@@ -28,14 +34,14 @@ _Places = list[tuple[str, dict[Any, Any]]]
 
 
 def edges_of(
-    graphs: Iterable[nx.Graph],
+    graphs: Iterable[nx.Graph] | nx.Graph,
     y: Sequence[Any] | Tensor | None = None,
     node_features: Vocabulary | Sequence[str] | None = None,
     edge_features: Sequence[str] | None = None,
     **rest: Any,
 ) -> dict[str, Any]:
     """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_networkx`."""
-    graphs = list(graphs)
+    graphs = _listed(graphs)
     node_data: _Places = []
     edge_data: _Places = []
     sources, targets, nodes = [], [], []
@@ -52,9 +58,20 @@ def edges_of(
     asked = _targets(graphs, y, rest.pop("class_names", None))
     counts = {"source": sources, "target": targets, "nodes_per_graph": nodes}
     ends = {key: torch.tensor(values, dtype=torch.long) for key, values in counts.items()}
+    refuse_empty(ends["nodes_per_graph"])
     features = _features("", node_data, node_features)
     features |= _features("edge_", edge_data, edge_features)
     return ends | features | asked | rest
+
+
+def _listed(graphs: Any) -> list[nx.Graph]:
+    """A list of graphs, or of the only one; what is none is refused."""
+    found = [graphs] if hasattr(graphs, "adj") else list(graphs)
+    for number, graph in enumerate(found):
+        if not hasattr(graph, "adj"):
+            kind = type(graph).__name__
+            raise LookHopsError(f"Graph {number} is no NetworkX graph, but {kind}: {graph!r}.")
+    return found
 
 
 def _shared(of: str, places: _Places) -> list[str]:
@@ -156,21 +173,39 @@ def _targets(
         y = [graph.graph["y"] for graph in graphs]
     if y is None:
         return {"y": None, "class_names": names}
-    rows = [value if isinstance(value, list | tuple) else [value] for value in _plain(y)]
-    if len(rows) != len(graphs):
-        raise LookHopsError(f"There are {len(graphs)} graphs but {len(rows)} classes in y.")
-    if len({len(row) for row in rows}) > 1:
-        raise LookHopsError("Some of y has more targets than others: give each graph as many.")
-    width = len(rows[0]) if rows else 1
-    if not rows:
+    values = _plain(y)
+    if len(values) != len(graphs):
+        raise LookHopsError(f"There are {len(graphs)} graphs but {len(values)} classes in y.")
+    if not values:
         return {"y": torch.zeros(0, dtype=torch.long), "class_names": names}
-    columns = [[row[j] for row in rows] for j in range(width)]
-    if width > 1:
+    columns = _columns(values)
+    if len(columns) > 1:
         return pack_targets([read_target(f"target {j}", c) for j, c in enumerate(columns)])
     if names is not None:
         columns[0] = [_class_name(value, names) for value in columns[0]]
-    target, values = read_target("class", columns[0], classes=names)
-    return pack_targets([(target if target.classes else replace(target, name="value"), values)])
+    target, found = read_target("class", columns[0], classes=names)
+    return pack_targets([(target if target.classes else replace(target, name="value"), found)])
+
+
+def target_cells(graphs: Iterable[nx.Graph]) -> list[list[Any]]:
+    """What the graphs carry as ``y``: a column for each target, one cell a graph, None if blank."""
+    values = [graph.graph.get("y") for graph in graphs]
+    return [] if all(value is None for value in values) else _columns(values)
+
+
+def _columns(values: list[Any]) -> list[list[Any]]:
+    """A column for each target, of one value or a row of several a graph; None is a blank row."""
+    rows = [_row(value) for value in values]
+    widths = {len(row) for row in rows if row != [None]}
+    if len(widths) > 1:
+        raise LookHopsError("Some of y has more targets than others: give each graph as many.")
+    width = widths.pop() if widths else 1
+    return [[row[j] if row != [None] else None for row in rows] for j in range(width)]
+
+
+def _row(value: Any) -> list[Any]:
+    plain = value.tolist() if hasattr(value, "tolist") else value
+    return list(plain) if isinstance(plain, list | tuple) else [plain]
 
 
 def _plain(values: Any) -> list[Any]:
@@ -213,18 +248,45 @@ def to_networkx(graphs: Graphs) -> list[nx.Graph]:
         edge_attr is None or torch.equal(edge_attr, graphs.edge_attr)  # type: ignore[arg-type]
     )
     kind = nx.MultiDiGraph if repeated else nx.Graph if both_ways else nx.DiGraph
-    x = graphs.x.tolist() if graphs.num_features else None
     pairs = edge_index.t().tolist()
-    attrs = None if edge_attr is None else edge_attr.tolist()
+    of_nodes, of_edges = _told(graphs, "", "x"), _told(graphs, "edge_", "edge_attr", order)
     node_ptr, edge_ptr = graphs.node_ptr.tolist(), graphs.edge_ptr.tolist()
     y = None if graphs.y is None else _values(graphs)
     out = []
     for number in range(len(graphs)):
         graph = kind() if y is None else kind(y=y[number])
-        first = node_ptr[number]
-        for node in range(first, node_ptr[number + 1]):
-            graph.add_node(node - first, **({} if x is None else {"x": x[node]}))
-        for edge in range(edge_ptr[number], edge_ptr[number + 1]):
-            graph.add_edge(*pairs[edge], **({} if attrs is None else {"edge_attr": attrs[edge]}))
+        nodes = of_nodes[node_ptr[number] : node_ptr[number + 1]]
+        graph.add_nodes_from(enumerate(nodes))
+        edges = slice(edge_ptr[number], edge_ptr[number + 1])
+        told = zip(pairs[edges], of_edges[edges], strict=True)
+        graph.add_edges_from((*pair, own) for pair, own in told)
         out.append(graph)
     return out
+
+
+def _told(graphs: Graphs, of: str, unnamed: str, order: Tensor | None = None) -> list[Any]:
+    """What each node, or each edge in an order, is given: its features by name.
+
+    Labels are their texts. Features that have no names of their own are one list of numbers.
+
+    Args:
+        graphs: The graphs.
+        of: ``""`` for nodes, ``"edge_"`` for edges.
+        unnamed: What to call that list.
+        order: Of the edges.
+    """
+    names, label_names = (getattr(graphs, f"{of}{kind}_names") for kind in ("attribute", "label"))
+    given = (getattr(graphs, f"{of}{kind}") for kind in ("attributes", "labels"))
+    attributes, labels = (own if own is None or order is None else own[order] for own in given)
+    if attributes is None and labels is None:
+        return [{} for _ in range(graphs.num_edges if of else graphs.num_nodes)]
+    values = getattr(graphs, f"{of}label_values")
+    defaults = default_names("attribute", len(names)), default_names("label", len(label_names))
+    if (names, label_names) == defaults:
+        rows = feature_columns(attributes, labels, [len(known) for known in values])
+        return [{unnamed: row} for row in rows.tolist()]
+    columns = [] if attributes is None else attributes.t().tolist()
+    for known, codes in zip(values, [] if labels is None else labels.t().tolist(), strict=True):
+        columns.append([known[code] for code in codes])
+    every = (*names, *label_names)
+    return [dict(zip(every, row, strict=True)) for row in zip(*columns, strict=True)]

@@ -11,7 +11,7 @@ from torch import Tensor
 from lookhops.errors import LookHopsError
 from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import default_names, feature_fields
-from lookhops.graphs.indexing import spread, to_offsets
+from lookhops.graphs.indexing import refuse_empty, spread, to_offsets
 from lookhops.graphs.targets import pack_targets, read_target
 
 if TYPE_CHECKING:
@@ -20,15 +20,9 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
 
-def edges_of(data: Iterable[Data], **rest: Any) -> dict[str, Any]:
+def edges_of(data: Iterable[Data] | Data, **rest: Any) -> dict[str, Any]:
     """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_pyg`."""
-    from torch_geometric.data import Batch, Data
-
-    collated = _collated(data)
-    if collated is None:
-        data = data.to_data_list() if isinstance(data, Batch) else data
-        collated = _collate([data] if isinstance(data, Data) else list(data))
-    nodes, edges, edge_index, x, edge_attr, edge_weight, y = collated
+    nodes, edges, edge_index, x, edge_attr, edge_weight, y = _in_one_piece(data)
     rest.setdefault("name", str(getattr(data, "name", "graphs")))
     if "y" not in rest:
         rest |= _targets(y, len(nodes))
@@ -55,17 +49,38 @@ def _with_weight(fields: dict[str, Any], weight: Tensor | None) -> dict[str, Any
     return fields | {"edge_attributes": both, "edge_attribute_names": (*names, "edge_weight")}
 
 
+def target_cells(data: Iterable[Data]) -> list[list[Any]]:
+    """What the graphs carry as ``y``: a column for each target, one cell a graph, None if blank."""
+    nodes, *_, y = _in_one_piece(data)
+    return [] if y is None else _cells(y, len(nodes))
+
+
 _Collated = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, Any]
+
+
+def _in_one_piece(data: Any) -> _Collated:
+    """Sizes, edges, features and targets of all graphs."""
+    from torch_geometric.data import Batch
+    from torch_geometric.data.data import BaseData
+
+    collated = _collated(data)
+    if collated is None:
+        data = data.to_data_list() if isinstance(data, Batch) else data
+        collated = _collate([data] if isinstance(data, BaseData) else list(data))
+    refuse_empty(collated[0])
+    return collated
 
 
 def _collated(dataset: Any) -> _Collated | None:
     """What an in-memory dataset holds in one piece, where it can be used as it is."""
-    from torch_geometric.data import InMemoryDataset
+    from torch_geometric.data import Data, InMemoryDataset
 
     whole = isinstance(dataset, InMemoryDataset) and dataset.transform is None
     if not whole or dataset._indices is not None or dataset.slices is None:
         return None
     stored, slices, length = dataset._data, dataset.slices, len(dataset)
+    if not isinstance(stored, Data):
+        return None
     used = {"x", "edge_index", "edge_attr", "edge_weight", "y"} & set(stored.keys())
     if not {"x", "edge_index"} <= used or any(len(slices[k]) != length + 1 for k in used):
         return None
@@ -76,6 +91,7 @@ def _collated(dataset: Any) -> _Collated | None:
 
 
 def _collate(data: list[Data]) -> _Collated:
+    _check_kind(data)
     if any(d.edge_index is None and "adj_t" in d for d in data):
         raise LookHopsError("PyG graphs with adj_t alone cannot be packed: give them edge_index.")
     none = torch.zeros(2, 0, dtype=torch.long)
@@ -91,6 +107,20 @@ def _collate(data: list[Data]) -> _Collated:
         _cat([d.get("edge_weight") for d in data], "edge_weight", edges),
         None if all(d.y is None for d in data) else [d.y for d in data],
     )
+
+
+def _check_kind(data: list[Any]) -> None:
+    """Refuse what is no graph of PyG, or has nodes of several types."""
+    from torch_geometric.data import Data, HeteroData
+
+    for number, one in enumerate(data):
+        if isinstance(one, HeteroData):
+            raise LookHopsError(
+                f"Graph {number} is a HeteroData, with nodes of several types: give one Data, as "
+                "its to_homogeneous() makes it, with the type as a feature."
+            )
+        if not isinstance(one, Data):
+            raise LookHopsError(f"Graph {number} is no PyG Data, but {type(one).__name__}.")
 
 
 def _two_axes(features: Tensor | None) -> Tensor | None:
@@ -119,8 +149,22 @@ def _targets(y: Any, count: int) -> dict[str, Any]:
     Whole numbers are classes as they are; floats are numbers, or classes where they are few and
     whole.
     """
-    if y is None:
+    cells = [] if y is None else _cells(y, count)
+    if not cells:
         return {"y": None}
+    known = [value for value in (cells[0] if len(cells) == 1 else ()) if value is not None]
+    if known and all(isinstance(value, int) for value in known):
+        if min(known) < 0:
+            number = cells[0].index(min(known))
+            raise LookHopsError(f"Graph {number}: y must be one class, a whole number from 0.")
+        classes = torch.tensor([-1 if value is None else int(value) for value in cells[0]])
+        return {"y": classes}
+    names = ["value"] if len(cells) == 1 else [f"target {j}" for j in range(len(cells))]
+    return pack_targets([_column(*column) for column in zip(names, cells, strict=True)])
+
+
+def _cells(y: Any, count: int) -> list[list[Any]]:
+    """A column for each target of PyG's ``y``, one cell a graph."""
     if isinstance(y, Tensor) and y.numel() == count:
         y = y.flatten()
     rows = [[] if one is None else torch.as_tensor(one).flatten().tolist() for one in y]
@@ -131,16 +175,7 @@ def _targets(y: Any, count: int) -> dict[str, Any]:
                 f"Graph {number}: y must be one class, one number, or a row of {width} as in the "
                 f"other graphs (found {row}); pass y=None to leave it out, or another as y=..."
             )
-    cells = [[row[j] if row else None for row in rows] for j in range(width)]
-    known = [value for value in (cells[0] if width == 1 else ()) if value is not None]
-    if known and all(isinstance(value, int) for value in known):
-        if min(known) < 0:
-            number = cells[0].index(min(known))
-            raise LookHopsError(f"Graph {number}: y must be one class, a whole number from 0.")
-        classes = torch.tensor([-1 if value is None else int(value) for value in cells[0]])
-        return {"y": classes}
-    names = ["value"] if width == 1 else [f"target {j}" for j in range(width)]
-    return pack_targets([_column(*column) for column in zip(names, cells, strict=True)])
+    return [[row[j] if row else None for row in rows] for j in range(width)]
 
 
 def _column(name: str, values: list[Any]) -> Any:

@@ -117,10 +117,12 @@ class OfOnlyTarget(Generic[Own, Value]):
 
     def __get__(self, answers: Predictions, owner: type[Predictions] | None = None) -> Value:
         first = answers.targets[0]
-        if len(answers.targets) > 1 or not isinstance(first, self.kind):
-            of_classes = issubclass(self.kind, ClassAnswers)
-            found = "more than one question of classes" if of_classes else "no single number"
-            raise LookHopsError(f"The model answers {found}; look at each of `targets`.")
+        if (count := len(answers.targets)) > 1:
+            raise LookHopsError(f"The model answers {count} targets; look at each of `targets`.")
+        if not isinstance(first, self.kind):
+            number = isinstance(first, NumberAnswers)
+            found = "a number; it is in `values`" if number else "a class; it is in `classes`"
+            raise LookHopsError(f"The model answers {found}.")
         return self.read(first)
 
 

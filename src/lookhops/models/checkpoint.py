@@ -95,7 +95,8 @@ class Checkpoint:
     def model(self, seed: int, member: int = 0) -> GraphNetwork:
         """A trained network of a seed, ready to predict."""
         model, weights = self.network(seed), self.weights[seed][member]
-        model.to(next(iter(weights.values())).dtype).load_state_dict(weights)
+        dtype = next(own.dtype for own in weights.values() if own.is_floating_point())
+        model.to(dtype).load_state_dict(weights)
         return model.eval()
 
     def models(self, seed: int) -> list[GraphNetwork]:
@@ -190,7 +191,8 @@ def _check_names(path: Path, found: Mapping[str, Tensor], expected: Mapping[str,
                 f"{path}: does not fit {CONFIG}: it {what} the parameter {names[0]!r}{more}."
             )
     for key, value in expected.items():
-        if found[key].shape != value.shape or not found[key].is_floating_point():
+        of_one_kind = found[key].is_floating_point() == value.is_floating_point()
+        if found[key].shape != value.shape or not of_one_kind:
             raise LookHopsError(
                 f"{path}: does not fit {CONFIG}: {key!r} has shape {tuple(found[key].shape)}, "
                 f"expected {tuple(value.shape)}."

@@ -80,6 +80,20 @@ def test_what_works_trains_in_a_network():
         assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in model.convs.parameters())
 
 
+@pytest.mark.parametrize("edge_channels", [None, 3])
+def test_what_works_has_its_shapes_where_nothing_is_in_memory(edge_channels):
+    """As a model folder is looked at: most layers cannot run on that device."""
+    options = {"edges": "use", "num_edge_numbers": edge_channels or 0, "hidden": 24, "layers": 2}
+    for name, why in survey(edge_channels):
+        if not why:
+            there = GraphNetwork(5, 2, conv=name, **options).state_dict()
+            with torch.device("meta"):
+                found = GraphNetwork(5, 2, conv=name, **options).state_dict()
+            assert {key: own.shape for key, own in found.items()} == {
+                key: own.shape for key, own in there.items()
+            }, name
+
+
 def test_options_go_to_the_class_and_heads_share_the_width():
     layer = find_convolution("pyg:GATv2Conv/heads=4")(5, 24, 2)
     assert isinstance(layer, GATv2Conv)
@@ -119,6 +133,7 @@ def test_edge_features_are_handed_to_those_that_take_them():
         ("pyg:GATv2Conv/heads", "options are written name=value"),
         ("pyg:GCNConv/cached=true", "leave out cached"),
         ("pyg:GINEConv", "needs graphs with edge features"),
+        ("pyg:GATv2Conv/heads=0", "does not work so: "),
         ("tgp:kmis", "is no convolution"),
     ],
 )

@@ -37,6 +37,17 @@ def test_a_pooling_of_pyg_pools_each_graph_alone(name):
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in model.pools.parameters())
 
 
+@pytest.mark.parametrize("name", [*(f"pyg:{name}" for name in WORKING), "tgp:two/k=2"])
+@pytest.mark.usefixtures("tgp")
+def test_a_pooling_has_its_shapes_where_nothing_is_in_memory(name):
+    there = find_pooling(name)(5, k=2, ratio=0.5).state_dict()
+    with torch.device("meta"):
+        found = find_pooling(name)(5, k=2, ratio=0.5).state_dict()
+    assert {key: own.shape for key, own in found.items()} == {
+        key: own.shape for key, own in there.items()
+    }
+
+
 def test_of_edges_that_pyg_made_nothing_is_told():
     batch = make_batch(3, (6, 1, 8), 5)
     data = Data(batch.x, batch.edge_index, torch.rand(batch.edge_index.shape[1], 2))

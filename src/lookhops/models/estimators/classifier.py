@@ -11,12 +11,17 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from lookhops.arrays import Array
-from lookhops.encoding.inputs import Packer, classes_in
-from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs, Target
+from lookhops.encoding.inputs import Packer, own_targets
+from lookhops.graphs import Target
 from lookhops.graphs.targets import pack_targets
 from lookhops.models.estimators.base import GraphEstimator, with_options
-from lookhops.models.estimators.columns import classes_of, columns_of, mean_score, names_of
+from lookhops.models.estimators.columns import (
+    classes_of,
+    columns_of,
+    mean_score,
+    names_of,
+    own_classes,
+)
 from lookhops.tasks.conformal import COVERAGE
 
 
@@ -26,10 +31,10 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
     """Classify whole graphs, as scikit-learn's classifiers do.
 
     ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
-    SMILES; ``y`` any labels, numbers or text, or a table of them with a column for each of several
-    targets. None, NaN and the like are blanks: such a graph is left out of training on that target,
-    and of :meth:`score`. Where ``y`` is left out, the graphs' own classes are used. Works in
-    ``cross_val_score``, ``GridSearchCV`` and pipelines.
+    SMILES, or a frame with one column of them; ``y`` any labels, numbers or text, or a table with a
+    column for each of several targets. None, NaN and the like are blanks: such a graph is left out
+    of training on that target, and of :meth:`score`. Where ``y`` is left out, the graphs' own
+    classes are used. Works in ``cross_val_score``, ``GridSearchCV`` and pipelines.
 
     A part of the training graphs is held out to stop by and to calibrate the probabilities.
 
@@ -60,7 +65,7 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
         """Train on graphs ``X`` with labels ``y``, shape (graphs) or (graphs, targets)."""
         packer = Packer.learn(X)
         graphs = packer.pack(X)
-        columns = self._labels(X, y, graphs)
+        columns = self._labels(X, y, len(graphs))
         found = [classes_of(column) for column in columns]
         targets = [
             (Target(name, tuple(str(one) for one in classes)), codes)
@@ -114,17 +119,9 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
         Graphs without a label are left out.
         """
         check_is_fitted(self)
-        true = self._labels(X, y, self._packer.pack(X) if y is None else None)
+        true = self._labels(X, y)
         return mean_score(accuracy_score, true, self.predict(X), sample_weight)
 
-    def _labels(self, X: Any, y: Any, graphs: Graphs | None) -> list[Array]:
+    def _labels(self, X: Any, y: Any, count: int | None = None) -> list[Array]:
         """The labels as given, a column for each target; by default those of the graphs."""
-        if y is None:
-            assert graphs is not None
-            own = classes_in(X, graphs)
-            if own is None:
-                raise LookHopsError(
-                    "requires y to be passed: the graphs carry no classes themselves."
-                )
-            return [own]
-        return columns_of(y, None if graphs is None else len(graphs))
+        return own_classes(own_targets(X)) if y is None else columns_of(y, count)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from lookhops.arrays import Array
+from lookhops.encoding.inputs import OwnTarget
 from lookhops.errors import LookHopsError
-from lookhops.graphs.targets import is_blank
+from lookhops.graphs.targets import is_blank, read_target
+from lookhops.words import joined
 
 #: What the only target is called inside.
 ONE = "y"
@@ -34,6 +36,45 @@ def columns_of(y: Any, count: int | None) -> list[Array]:
     if count is not None and len(table) != count:
         raise LookHopsError(f"There are {count} graphs but {len(table)} labels in y.")
     return list(table.T)
+
+
+def own_classes(targets: Sequence[OwnTarget]) -> list[Array]:
+    """The classes that graphs carry themselves, a column for each target."""
+    if not targets:
+        raise LookHopsError("requires y to be passed: the graphs carry no classes themselves.")
+    of_numbers = [own for own in targets if own.kind == "numbers"]
+    if of_numbers:
+        _refuse_own(targets, of_numbers, "LookHopsRegressor", "classes")
+    return [own_column(own) for own in targets]
+
+
+def own_numbers(targets: Sequence[OwnTarget]) -> list[Array]:
+    """The numbers that graphs carry themselves, NaN where blank, a column for each target."""
+    if not targets:
+        raise LookHopsError("requires y to be passed: the graphs carry no numbers themselves.")
+    of_classes = [own for own in targets if not own.are_numbers]
+    if of_classes:
+        _refuse_own(targets, of_classes, "LookHopsClassifier", "numbers")
+    return [read_target(own.name, own.cells, "numbers")[1] for own in targets]
+
+
+def own_column(own: OwnTarget) -> Array:
+    """The values of a target as an array of whatever they are."""
+    column = np.empty(len(own.cells), dtype=object)
+    column[:] = own.cells
+    return column
+
+
+def _refuse_own(
+    targets: Sequence[OwnTarget], others: Sequence[OwnTarget], estimator: str, wanted: str
+) -> NoReturn:
+    """Say what graphs carry in place of what is wanted, and which estimator learns it."""
+    kind = "numbers" if wanted == "classes" else "classes"
+    names = joined([repr(own.name) for own in others])
+    carried = f"no {wanted}, but {kind} in {names}"
+    if len(others) < len(targets):
+        estimator, carried = "LookHopsMultitask", f"{kind} in {names}, beside {wanted}"
+    raise LookHopsError(f"The graphs carry {carried}: use {estimator}, or pass {wanted} as y.")
 
 
 def classes_of(column: Array) -> tuple[Array, Array]:

@@ -13,12 +13,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from lookhops.arrays import Array
 from lookhops.datasets.targets import parse_task
-from lookhops.encoding.inputs import Packer
+from lookhops.encoding.inputs import Packer, own_targets
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Target
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.models.estimators.base import GraphEstimator, with_options
-from lookhops.models.estimators.columns import ONE, classes_of, columns_of, score_of
+from lookhops.models.estimators.columns import ONE, classes_of, columns_of, own_column, score_of
 from lookhops.tasks.conformal import COVERAGE
 
 
@@ -28,9 +28,10 @@ class LookHopsMultitask(GraphEstimator):
     """Tell several things of whole graphs with one network: classes and numbers, with blanks.
 
     ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
-    SMILES; ``y`` a pandas frame, a mapping of names to columns, or an array with a column for each
-    target. None, NaN and the like are blanks: such a graph is left out of training on that target,
-    and of :meth:`score`. Targets of one kind go to :class:`~lookhops.LookHopsClassifier` or
+    SMILES, or a frame with one column of them; ``y`` a pandas frame, a mapping of names to columns,
+    or an array with a column for each target. None, NaN and the like are blanks: such a graph is
+    left out of training on that target, and of :meth:`score`. Where ``y`` is left out, the graphs'
+    own targets are used. Targets of one kind go to :class:`~lookhops.LookHopsClassifier` or
     :class:`~lookhops.LookHopsRegressor` as well, which answer as scikit-learn's own do.
 
     Args:
@@ -60,17 +61,20 @@ class LookHopsMultitask(GraphEstimator):
     loss: str = "mse"
     task: str = "auto"
 
-    def fit(self, X: Any, y: Any) -> LookHopsMultitask:
+    def fit(self, X: Any, y: Any = None) -> LookHopsMultitask:
         """Train on graphs ``X`` with a table ``y`` of targets."""
         packer = Packer.learn(X)
         graphs = packer.pack(X)
-        table, kinds = named_columns(y, len(graphs)), parse_task(self.task)
+        table, own = _table(X, y, len(graphs))
+        kinds = parse_task(self.task)
         if strange := [name for name in kinds if name and name not in table]:
             raise LookHopsError(f"task names {strange[0]!r}, which is no column of y.")
         self.classes_: dict[str, Array | None] = {}
         targets = []
         for name, column in table.items():
-            target, values = read_target(name, column.tolist(), kinds.get(name, kinds[""]))
+            kind = kinds.get(name, kinds[""])
+            kind = own.get(name, kind) if kind == "auto" else kind
+            target, values = read_target(name, column.tolist(), kind)
             classes = None
             if target.classes:
                 classes, values = classes_of(column)
@@ -111,10 +115,13 @@ class LookHopsMultitask(GraphEstimator):
         found = self._by_target(X, coverage)
         return {name: own for name, own in found.items() if self.classes_[name] is None}
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The mean over targets of accuracy or R², on the graphs that have them."""
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+        """The mean over targets of accuracy or R², on the graphs that have them.
+
+        By default on the targets that the graphs carry.
+        """
         answers = self.predict(X)
-        true = named_columns(y, len(answers))
+        true, _ = _table(X, y, len(answers))
         if missing := [name for name in self.classes_ if name not in true]:
             raise LookHopsError(f"y has no column {missing[0]!r}, which was learnt.")
         scores = [
@@ -133,6 +140,16 @@ class LookHopsMultitask(GraphEstimator):
         check_is_fitted(self)
         found = self._answers(X) if coverage is None else self._regions(X, coverage)
         return {name: found[ONE if len(found) == 1 else name] for name in self.classes_}
+
+
+def _table(X: Any, y: Any, count: int) -> tuple[dict[str, Array], dict[str, str]]:
+    """The targets by name, by default those of the graphs, and the kinds that are known of them."""
+    if y is not None:
+        return named_columns(y, count), {}
+    own = own_targets(X)
+    if not own:
+        raise LookHopsError("requires y to be passed: the graphs carry no targets themselves.")
+    return {one.name: own_column(one) for one in own}, {one.name: one.kind for one in own}
 
 
 def named_columns(y: Any, count: int) -> dict[str, Array]:

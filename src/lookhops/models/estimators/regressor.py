@@ -11,12 +11,12 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from lookhops.arrays import Array
-from lookhops.encoding.inputs import Packer
+from lookhops.encoding.inputs import Packer, own_targets
 from lookhops.errors import LookHopsError
-from lookhops.graphs import Graphs, Target
-from lookhops.graphs.targets import pack_targets, read_target, target_columns
+from lookhops.graphs import Target
+from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.models.estimators.base import GraphEstimator, with_options
-from lookhops.models.estimators.columns import columns_of, mean_score, names_of
+from lookhops.models.estimators.columns import columns_of, mean_score, names_of, own_numbers
 from lookhops.tasks.conformal import COVERAGE
 
 
@@ -26,9 +26,10 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
     """Tell a number, or several, of whole graphs, as scikit-learn's regressors do.
 
     ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
-    SMILES; ``y`` one number a graph, or a row of several. None, NaN and the like are blanks: such a
-    graph is left out of training on that number, and of :meth:`score`. Where ``y`` is left out, the
-    graphs' own numbers are used. Works in ``cross_val_score``, ``GridSearchCV`` and pipelines.
+    SMILES, or a frame with one column of them; ``y`` one number a graph, or a row of several. None,
+    NaN and the like are blanks: such a graph is left out of training on that number, and of
+    :meth:`score`. Where ``y`` is left out, the graphs' own numbers are used, whole ones among them.
+    Works in ``cross_val_score``, ``GridSearchCV`` and pipelines.
 
     A part of the training graphs is held out to stop by. Targets are standardised by the others.
 
@@ -56,7 +57,7 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
         """Train on graphs ``X`` with numbers ``y``, shape (graphs) or (graphs, targets)."""
         packer = Packer.learn(X)
         graphs = packer.pack(X)
-        columns = self._numbers(y, graphs)
+        columns = self._numbers(X, y, len(graphs))
         targets = [(Target(n), own) for n, own in zip(names_of(columns), columns, strict=True)]
         graphs = replace(graphs, **pack_targets(targets)).to(graphs.device)
         known = ~np.isnan(np.stack(columns)).all(0)
@@ -90,17 +91,11 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
         Graphs without a number are left out.
         """
         check_is_fitted(self)
-        true = self._numbers(y, self._packer.pack(X) if y is None else None)
+        true = self._numbers(X, y)
         return mean_score(r2_score, true, self.predict(X), sample_weight)
 
-    def _numbers(self, y: Any, graphs: Graphs | None) -> list[Array]:
+    def _numbers(self, X: Any, y: Any, count: int | None = None) -> list[Array]:
         """The numbers, NaN where they are blank, a column for each target."""
         if y is None:
-            assert graphs is not None
-            if graphs.y is None or any(target.classes for target in graphs.targets):
-                raise LookHopsError(
-                    "requires y to be passed: the graphs carry no numbers themselves."
-                )
-            return [values for _, values in target_columns(graphs.y, graphs.targets)]
-        columns = columns_of(y, None if graphs is None else len(graphs))
-        return [read_target("y", column.tolist(), "numbers")[1] for column in columns]
+            return own_numbers(own_targets(X))
+        return [read_target("y", own.tolist(), "numbers")[1] for own in columns_of(y, count)]

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from lookhops.errors import LookHopsError
-from lookhops.nn.others.names import OtherName, arguments, is_plain
+from lookhops.nn.others.names import OtherName, arguments, is_plain, tried
 from lookhops.words import joined
 
 #: Arguments that say how wide a layer is; the network gives them.
@@ -42,7 +42,12 @@ class OtherConvolution:
         return self.make(in_channels, out_channels, None)
 
     def make(self, in_channels: int, out_channels: int, edge_channels: int | None) -> nn.Module:
-        """The layer for so many channels of nodes and edges, or a sentence that says why not.
+        """The layer for so many channels of nodes and edges, or a sentence that says why not."""
+        widths = in_channels, out_channels, edge_channels
+        return tried(lambda: self._tried(*widths), lambda: self._made(*widths))
+
+    def _tried(self, in_channels: int, out_channels: int, edge_channels: int | None) -> nn.Module:
+        """The layer, of whose width a trial is asked.
 
         A class without ``in_channels`` and ``out_channels`` gives as many channels as it takes: a
         dense layer stands before it. One whose heads stand side by side gets as many channels a
@@ -98,16 +103,27 @@ class OtherConvolution:
         if edge_channels is not None:
             told["edge_attr"] = torch.ones(6, edge_channels)
         layer.eval()
-        with torch.no_grad():
-            found = self.name.attempt(
-                lambda: layer(x, torch.stack((source, target)), **told),
-                NEEDS_EDGES if self.reads_edges and edge_channels is None else None,
-            )
+        try:
+            with torch.no_grad():
+                found = self.name.attempt(lambda: layer(x, torch.stack((source, target)), **told))
+        except LookHopsError:
+            if edge_channels is None and self._works_with_edges(in_channels):
+                self.name.refuse(NEEDS_EDGES)
+            raise
         layer.train()
         is_features = isinstance(found, Tensor) and found.dim() == 2 and len(found) == 4
         if not is_features or not found.is_floating_point():
             self.name.refuse("does not give a row of features for each node.")
         return found.shape[1]
+
+    def _works_with_edges(self, in_channels: int) -> bool:
+        """Whether the layer works where edges have features."""
+        try:
+            return (
+                self.reads_edges and self._try(self._made(in_channels, 24, 1), in_channels, 1) > 0
+            )
+        except LookHopsError:
+            return False
 
 
 class OtherEdgeConvolution(OtherConvolution):

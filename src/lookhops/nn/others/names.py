@@ -11,14 +11,20 @@ from difflib import get_close_matches
 from inspect import Parameter
 from typing import Any, NoReturn, TypeVar
 
+import torch
+from torch import nn
+
 from lookhops.errors import LookHopsError
 
 T = TypeVar("T")
+Layer = TypeVar("Layer", bound=nn.Module)
 
 #: Prefixes of names, and what they stand for.
 PACKAGES = {"pyg": "PyTorch Geometric", "tgp": "torch-geometric-pool"}
 #: Texts of options that are neither numbers nor words.
 WORDS = {"true": True, "false": False, "none": None}
+#: Elements of the largest layer that is tried while a model folder is looked at: 1 GiB.
+MOST_TRIED = 2**28
 
 
 def is_other(name: str) -> bool:
@@ -110,6 +116,25 @@ class OtherName:
                 self.refuse(
                     f"needs {name}, which a name cannot give; register the layer from Python."
                 )
+
+
+def tried(make: Callable[[], Layer], untried: Callable[[], nn.Module]) -> Layer | nn.Module:
+    """A layer that is tried when it is made: in main memory where the device is ``meta``.
+
+    There most layers of other libraries cannot run, and a model folder is looked at there, since
+    what it says may be far larger than what it holds.
+
+    Args:
+        make: Makes the layer and tries it.
+        untried: Makes the same, or a larger one, without a trial.
+    """
+    if torch.empty(0).device.type != "meta":
+        return make()
+    large = untried()
+    if sum(own.numel() for own in (*large.parameters(), *large.buffers())) > MOST_TRIED:
+        return large
+    with torch.random.fork_rng(devices=[]), torch.device("cpu"):
+        return make()
 
 
 def with_own_options(kind: type, name: str, options: Sequence[str]) -> tuple[str, list[str]]:

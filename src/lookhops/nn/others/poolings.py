@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from lookhops.errors import LookHopsError
 from lookhops.hops import Adjacency, Anchors
 from lookhops.nn.level import Level, Pooled
-from lookhops.nn.others.names import OtherName, arguments
+from lookhops.nn.others.names import OtherName, arguments, tried
 from lookhops.nn.pool.base import Pooling
 from lookhops.nn.segments import places_in_graphs
 
@@ -140,15 +140,21 @@ class MakeOtherPooling:
     fixed: tuple[tuple[str, Any], ...] = ()
     uses_anchors = False
 
-    def __call__(self, channels: int, k: int, ratio: float, **options: Any) -> OtherPooling:
+    def __call__(self, channels: int, k: int, ratio: float, **options: Any) -> nn.Module:
         """The layer, tried on a small graph."""
+        return tried(lambda: self._tried(channels, ratio), lambda: self._made(channels, ratio))
+
+    def _made(self, channels: int, ratio: float) -> OtherPooling:
         known, given = arguments(self.kind), self.name.values(self.kind)
         for argument, value in (("in_channels", channels), ("ratio", ratio), *self.fixed):
             if argument in known:
                 given.setdefault(argument, value)
         self.name.check_needed(self.kind, given)
         layer = self.name.attempt(lambda: self.kind(**given))
-        made = OtherPooling(channels, ratio, layer, self.call).eval()
+        return OtherPooling(channels, ratio, layer, self.call)
+
+    def _tried(self, channels: int, ratio: float) -> OtherPooling:
+        made = self._made(channels, ratio).eval()
         with torch.no_grad():
             self.name.attempt(lambda: made.pool(_small_level(channels)))
         return made.train()
