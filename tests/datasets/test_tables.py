@@ -71,6 +71,14 @@ def test_files_of_all_kinds_are_the_same(folder: Path, tmp_path: Path):
     assert lookhops.load(semicolons).columns["id"].tolist() == ["x", "y"]
 
 
+def test_what_excel_writes_for_errors_is_blank(folder: Path):
+    text = NODES.replace("20,new", "#DIV/0!,new").replace("41,old", "41,#N/A").replace("vip", "Na")
+    (folder / "nodes.csv").write_text(text)
+    graphs = lookhops.load(folder)
+    assert graphs.attributes[:, 0].isnan().tolist() == [False, True, True, False, False]
+    assert graphs.label_values == (("Na", "new", "old", "(blank)"),)
+
+
 def test_an_edge_list(folder: Path):
     graphs = lookhops.load(folder / "edges.csv")
     assert graphs.name == "edges"

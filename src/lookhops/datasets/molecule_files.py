@@ -160,7 +160,6 @@ def _table(
         where=where,
         structures=cells[structure],
         ids=[given or str(number) for given, number in zip(ids, numbers, strict=True)],
-        labels=cells[label] if label else None,
-        label_column=label or "",
-        columns={key: cells[key] for key in cells if key not in (structure, label, name)},
+        label_column=label,
+        columns={key: cells[key] for key in cells if key == label or key not in (structure, name)},
     )

@@ -1,15 +1,14 @@
-"""What a source says about its molecules, as text, and what targets and numbers that text means."""
+"""What a source says about its molecules, as text, and what numbers that text means."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from lookhops.graphs.targets import is_blank, pack_targets, read_target
+from lookhops.graphs.targets import is_blank
 
 
 @dataclass(frozen=True)
@@ -21,8 +20,7 @@ class MoleculeTable:
         where: The place of each molecule (``"line 12"``).
         structures: SMILES, or mol blocks.
         ids: A name for each molecule.
-        labels: The class of each molecule as given, or none.
-        label_column: Where the classes were found, for messages.
+        label_column: The column that is learnt where nobody names another, or none.
         columns: The other columns, one text a molecule.
     """
 
@@ -30,8 +28,7 @@ class MoleculeTable:
     where: list[str]
     structures: list[str]
     ids: list[str]
-    labels: list[str] | None = None
-    label_column: str = ""
+    label_column: str | None = None
     columns: dict[str, list[str]] = field(default_factory=dict)
 
     def place(self, index: int) -> str:
@@ -50,23 +47,6 @@ def as_column(cells: Sequence[str]) -> np.ndarray:
     if all(cell.lstrip("+-").isdecimal() and len(cell) < 18 for cell in cells):
         return text.astype(np.int64)
     return np.array(values, dtype=np.float64)
-
-
-def target_fields(
-    table: MoleculeTable, kept: Sequence[int], class_names: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """The fields ``y`` and ``targets`` of the molecules at ``kept``: what the label column holds.
-
-    Classes are ``class_names`` where given, else those found: numbers in order, or text sorted.
-    """
-    if table.labels is None:
-        return {}
-    name = table.label_column or "class"
-    cells = [table.labels[index] for index in kept]
-    places = [table.place(index) for index in kept]
-    if all(is_blank(cell) for cell in cells):
-        return {}
-    return pack_targets([read_target(name, cells, classes=class_names, place=places.__getitem__)])
 
 
 def _number(text: str) -> float | None:

@@ -15,10 +15,11 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs.column_finder import ColumnFinder
 from lookhops.graphs.tables.columns import ID_NAMES
 from lookhops.graphs.tables.table import Table
+from lookhops.graphs.targets import BLANK_TEXTS
 from lookhops.options import AS_USUAL, Reading
 
-#: Cells that are empty, save in columns of ids, where only an empty text is.
-BLANKS = ["", "nan", "NaN", "NAN", "na", "NA", "n/a", "N/A", "null", "NULL", "None", "<NA>"]
+#: Cells that are empty, save in columns of ids, where only an empty text is. "Na" is sodium.
+BLANKS = ["NaN", "None", *BLANK_TEXTS, *map(str.upper, BLANK_TEXTS)]
 
 
 def read_table(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +12,24 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
+from lookhops.words import joined
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
-#: Texts that stand for no value, in any case; and how Python's own absent values print.
-BLANK_TEXTS = ("", "nan", "na", "n/a", "null", "<na>")
+#: Texts that stand for no value, in any case; the last are Excel's for what it cannot compute.
+BLANK_TEXTS = (
+    *("", "nan", "na", "n/a", "null", "<na>", "#n/a", "#na"),
+    *("#value!", "#div/0!", "#ref!", "#name?", "#num!", "#null!"),
+)
+#: How Python's own absent values print.
 _ABSENT = ("None", "nan", "<NA>", "NaT")
 #: A column with more different numbers than this is not one of classes.
 MANY_CLASSES = 20
 #: What a column may be said to be; ``auto`` looks at its values.
 KINDS = ("auto", "classes", "numbers")
+#: No more cells than this are named in a sentence.
+SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,8 @@ def read_target(
     """A target from the cells of a column: numbers, or text, with blanks.
 
     Numbers are classes where they are few: at most 20 different ones, and of fractions no more than
-    half as many as there are graphs. Text is always classes.
+    half as many as there are graphs. Text is classes, but among a majority of numbers that would be
+    numbers by themselves it is taken for a mistake.
 
     Args:
         name: Of the column.
@@ -83,7 +91,7 @@ def read_target(
                 "leave it blank."
             )
     if kind == "auto" and classes is None:
-        kind = "numbers" if _are_many(numbers) else "classes"
+        kind = _kind_of(name, {i: cells[i] for i in known}, numbers, place)
     if kind == "numbers":
         found[known] = np.array(numbers, dtype=float)
         return Target(name), found
@@ -98,6 +106,28 @@ def read_target(
             )
         found[i] = number_of[text]
     return Target(name, order), found
+
+
+def _kind_of(
+    name: str,
+    cells: Mapping[int, Any],
+    numbers: Sequence[float | None],
+    place: Callable[[int], str],
+) -> str:
+    """Whether cells are numbers or classes; refuses a column of numbers in which some are text."""
+    values = [number for number in numbers if number is not None]
+    if 2 * len(values) <= len(cells) or not _are_many(values):
+        return "classes"
+    if strays := [i for i, number in zip(cells, numbers, strict=True) if number is None]:
+        named = [f"{str(cells[i])!r} ({place(i)})" for i in strays[:SHOWN]]
+        if len(strays) > SHOWN:
+            named.append(f"{len(strays) - SHOWN:,} more")
+        raise LookHopsError(
+            f"{name!r}: {len(values):,} of {len(cells):,} values are numbers, but not "
+            f"{joined(named)}; mend them, leave them blank, or learn all as classes "
+            "(--task classes)."
+        )
+    return "numbers"
 
 
 def _found_classes(name: str, texts: Sequence[str]) -> tuple[str, ...]:
@@ -187,11 +217,8 @@ def _number(cell: Any) -> float | None:
         return None
 
 
-def _are_many(numbers: Sequence[float | None]) -> bool:
-    """Whether all are numbers, and more different ones than classes have."""
-    values = [number for number in numbers if number is not None]
-    if len(values) < len(numbers):
-        return False
+def _are_many(values: Sequence[float]) -> bool:
+    """Whether there are more different numbers than classes have."""
     different = np.unique(values)
     whole = bool(np.all(different == np.round(different)))
     return len(different) > (MANY_CLASSES if whole else min(MANY_CLASSES, len(values) // 2))

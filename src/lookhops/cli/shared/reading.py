@@ -95,11 +95,10 @@ class GraphReader(options.Reading):
     ) -> Graphs:
         """The graphs of tables in files, with warnings as plain lines on stderr."""
         from lookhops.datasets.tables import read_tables
-        from lookhops.datasets.targets import choose_targets
 
         self.check(edges, options.TABLES)
         with warnings_as_lines():
-            found = choose_targets(read_tables(edges, nodes, graphs, self, name=name), self)
+            found = read_tables(edges, nodes, graphs, self, name=name)
         self._tell_targets(found, inferred=True)
         return found
 
