@@ -55,20 +55,32 @@ class GraphReader(options.Reading):
 
     data_dir: DataDir = None
 
-    def load(self, source: str, remembered: options.Reading = options.AS_USUAL) -> Graphs:
+    def load(
+        self,
+        source: str,
+        remembered: options.Reading = options.AS_USUAL,
+        need_targets: bool = True,
+    ) -> Graphs:
         """The graphs of a source, with warnings as plain lines on stderr.
 
         Args:
             source: As the user named it.
             remembered: How the graphs of a model were read: taken over where nothing was chosen.
+            need_targets: Whether a target that cannot be read is an error.
         """
         from lookhops.datasets import load
 
         if not source.strip():
             raise LookHopsError("Name the graphs: a file, a folder or a data set.")
         with warnings_as_lines():
-            folder = self.data_dir
-            return load(source, self, remembered=remembered, data_dir=folder, processes=None)
+            return load(
+                source,
+                self,
+                remembered=remembered,
+                data_dir=self.data_dir,
+                processes=None,
+                need_targets=need_targets,
+            )
 
     def load_to_learn(self, source: str) -> Graphs:
         """The graphs of a source; what their targets were taken for is said on stderr."""
@@ -102,14 +114,17 @@ class GraphReader(options.Reading):
         self._tell_targets(found, inferred=True)
         return found
 
-    def load_input(self, source: str, remembered: options.Reading = options.AS_USUAL) -> Graphs:
+    def load_input(
+        self, source: str, remembered: options.Reading, need_targets: bool = False
+    ) -> Graphs:
         """The graphs of a source, or of SMILES on standard input, for a model to answer.
 
         Rows that give no graph are left out with their reason, unless an error is asked for.
+        Arguments are those of :meth:`load`; who does not compare needs no targets.
         """
         remembered = replace(remembered, invalid="skip")
         if source != "-":
-            return self.load(source, remembered)
+            return self.load(source, remembered, need_targets)
         from lookhops.datasets.molecule_table import MoleculeTable
         from lookhops.datasets.molecules import featurise
 

@@ -126,7 +126,7 @@ def _open_stream(
     kind, place = kind_of_source(source, reading, remembered, reading.data_dir)
     if kind == MOLECULES and can_stream(place) and reading.duplicates != "merge":
         return stream_file(place, chosen, remembered, pool)
-    stream = GraphStream(reading.load(source, remembered), source)
+    stream = GraphStream(reading.load(source, remembered, need_targets=False), source)
     stream.graphs = predictor.read(stream.graphs)
     return stream
 
