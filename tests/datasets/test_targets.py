@@ -73,6 +73,31 @@ def test_a_few_texts_among_many_numbers_are_named(tmp_path):
     assert load(few).class_names == ("1", "2", "3", "unknown")
 
 
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_decimal_commas_are_points_where_they_separate_no_fields(tmp_path, mark):
+    rows = "".join(f"C{mark}4,{i % 50:02d}{mark}a,b\n" for i in range(120))
+    path = written(tmp_path, "set.csv", f"smiles{mark}pIC50{mark}note\n{rows}C{mark}#NV{mark}")
+    said = message(load, path, target="pIC50")
+    assert "120 of 121 values look like numbers, but cannot all be read: '#NV' (" in said
+    path = written(tmp_path, "set.csv", f"smiles{mark}pIC50{mark}note\n{rows}C{mark}{mark}")
+    with pytest.warns(UserWarning, match=r"set.csv: decimal commas .* in the column pIC50\.$"):
+        graphs = load(path, target="pIC50")
+    assert graphs.targets == (Target("pIC50"),)
+    assert graphs.y[1].item() == 4.01
+    assert graphs.columns["note"][0] == "a,b"
+
+
+def test_numbers_that_are_not_written_plainly_are_named(tmp_path):
+    rows = "".join(f'C,"{i % 50},4"\n' for i in range(120))
+    path = written(tmp_path, "set.csv", f"smiles,y\n{rows}")
+    said = message(load, path)
+    assert "120 of 120 values look like numbers, but cannot all be read: '0,4' (" in said
+    assert "8.4 for 8,4" in said
+    assert message(load, written(tmp_path, "s.csv", f"smiles,y\n{rows.replace(',4', '%')}"))
+    few = written(tmp_path, "few.csv", "smiles,y\n" + "C,10%\nC,50%\n" * 9)
+    assert load(few).class_names == ("10%", "50%")
+
+
 def test_a_column_that_is_not_learnt_may_hold_anything(table, tmp_path):
     text = TABLE.replace(",class,", ",y,").replace(",a,", ",alpha beta,")
     names = "".join(f"C,{i / 7:.2f},name {i}\n" for i in range(30))

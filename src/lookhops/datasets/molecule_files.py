@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lookhops.datasets.molecule_table import MoleculeTable
-from lookhops.datasets.text_tables import PARQUET, TextTable, suffix_of
+from lookhops.datasets.text_tables import (
+    PARQUET,
+    TextTable,
+    say_points,
+    suffix_of,
+    with_points,
+)
 from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes
 from lookhops.graphs.column_finder import ColumnFinder, listed
@@ -81,7 +88,13 @@ def read_csv(path: Path, finder: ColumnFinder) -> MoleculeTable:
         )
     cells = {column: [row[j].strip() for row in rows] for j, column in enumerate(header) if column}
     where = [f"line {line}" for line in lines]
-    return _table(path, where, cells, smiles, lines, finder)
+    table = _table(path, where, cells, smiles, lines, finder)
+    if suffix_of(path) == PARQUET or TextTable(path).separator == ",":
+        return table
+    pointed = {name: with_points(own) for name, own in table.columns.items()}
+    numbers = {name: own for name, own in pointed.items() if own is not None}
+    say_points(path, list(numbers))
+    return replace(table, columns=table.columns | numbers)
 
 
 def table_cells(path: Path) -> tuple[list[str], list[Sequence[str]], list[int]]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lookhops.graphs.targets import is_blank
+from lookhops.graphs.targets import as_number, is_blank
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,10 @@ def as_column(cells: Sequence[str]) -> np.ndarray:
     """Whole numbers or numbers where all cells are (an empty one is NaN), else the text."""
     text = np.array(list(cells), dtype=object)
     missing = [is_blank(cell) for cell in cells]
-    values = [math.nan if none else _number(c) for c, none in zip(cells, missing, strict=True)]
+    values = [math.nan if none else as_number(c) for c, none in zip(cells, missing, strict=True)]
     if all(missing) or None in values:
         return text
     # Beyond 17 digits a whole number may not fit: it stays a float.
     if all(cell.lstrip("+-").isdecimal() and len(cell) < 18 for cell in cells):
         return text.astype(np.int64)
     return np.array(values, dtype=np.float64)
-
-
-def _number(text: str) -> float | None:
-    try:
-        return None if "_" in text else float(text)  # Python alone reads 1_000 as a number
-    except ValueError:
-        return None

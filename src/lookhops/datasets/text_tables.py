@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import warnings
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
@@ -15,6 +16,9 @@ from typing import Any, BinaryIO, TextIO
 
 from lookhops.errors import LookHopsError
 from lookhops.files import check_regular, explained
+from lookhops.graphs.column_finder import listed
+from lookhops.graphs.targets import as_number, is_blank
+from lookhops.words import agreeing
 
 PARQUET, NODE_LINK = ".parquet", ".jsonl"
 #: A packed file may hold so many bytes, or so many times its own size: columns that say the same in
@@ -85,6 +89,29 @@ class TextFile:
                     break
         return LookHopsError(
             f"{self.path}, line {line}: not UTF-8 text; save the file with that encoding."
+        )
+
+
+def with_points(cells: Sequence[str]) -> list[str] | None:
+    """Cells whose decimal commas are points, if all are numbers then; else, or without any, none.
+
+    Tables that are not separated by commas may have such numbers: where people write them so, a
+    spreadsheet separates by semicolons or tabs.
+    """
+    pointed = [cell.replace(",", ".") for cell in cells]
+    if pointed == list(cells):
+        return None
+    known = (cell for cell in pointed if not is_blank(cell))
+    return pointed if all(as_number(cell) is not None for cell in known) else None
+
+
+def say_points(origin: object, columns: Sequence[str]) -> None:
+    """Say in which columns decimal commas were read as points."""
+    if columns:
+        warnings.warn(
+            f"{origin}: decimal commas are read as points, in the "
+            f"{agreeing(len(columns), 'column', 'columns')} {listed(columns)}.",
+            stacklevel=3,
         )
 
 

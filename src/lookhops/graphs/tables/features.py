@@ -13,6 +13,7 @@ import torch
 from lookhops.errors import LookHopsError
 from lookhops.graphs.features import BLANK
 from lookhops.graphs.tables.table import Table
+from lookhops.graphs.targets import PLAINLY, meant_as_number
 from lookhops.options import Reading, names_in
 
 #: A column of whole numbers with at most so many different ones is one of categories.
@@ -133,13 +134,19 @@ def _check_texts(table: Table, name: str, codes: np.ndarray, texts: list[str]) -
     known = codes[codes >= 0]
     is_number = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna()
     numbers = is_number.to_numpy()[known]
-    if len(known) and numbers.mean() >= MOSTLY and not numbers.all():
+    if not numbers.all():
         row = int(np.flatnonzero(codes >= 0)[numbers.argmin()])
-        raise LookHopsError(
-            f"{table.place(row)}: {texts[codes[row]]!r} in the column {name!r}, where "
-            f"{numbers.mean():.1%} are numbers; mend it, or read the column as text with "
-            f"categories (--categories {name!r})."
-        )
+        first = f"{table.place(row)}: {texts[codes[row]]!r} in the column {name!r}"
+        if numbers.mean() >= MOSTLY:
+            raise LookHopsError(
+                f"{first}, where {numbers.mean():.1%} are numbers; mend it, or read the column as "
+                f"text with categories (--categories {name!r})."
+            )
+        strays = (text for text, plain in zip(texts, is_number, strict=True) if not plain)
+        if all(meant_as_number(text) is not None for text in strays):
+            warnings.warn(
+                f"{first}, which looks like numbers, is read as text; {PLAINLY}.", stacklevel=4
+            )
     if len(texts) > MANY_TEXTS:
         raise _NoCategories(f"{len(texts):,} different texts")
     if len(texts) == len(codes) > 2 * FEW_NUMBERS:
