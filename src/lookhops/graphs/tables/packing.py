@@ -17,7 +17,7 @@ from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.tables.columns import IdColumns, Tables
 from lookhops.graphs.tables.features import table_features
 from lookhops.graphs.tables.ids import GraphNumbers, Nodes
-from lookhops.graphs.tables.table import Table
+from lookhops.graphs.tables.table import Table, holds_decimals
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
 from lookhops.options import names_in
 from lookhops.words import agreeing, counted
@@ -267,7 +267,7 @@ def _plain(column: pd.Series) -> np.ndarray:
         whole = bool if types.is_bool_dtype(column) else np.int64
         blank = bool(column.isna().any())
         return column.to_numpy(np.float64 if blank else whole, na_value=np.nan)
-    if types.is_float_dtype(column):
+    if types.is_float_dtype(column) or holds_decimals(column):
         return column.to_numpy(np.float64, na_value=np.nan)
     texts = ["" if is_blank(cell) else str(cell) for cell in column.tolist()]
     return np.array(texts, dtype=object)
