@@ -59,6 +59,17 @@ def test_a_csv_of_molecules(lookhops, model, tmp_path):
     assert rows((tmp_path / "out.csv").read_text()) == found
 
 
+@pytest.mark.parametrize("options", [(), ("--duplicates", "merge"), ("--invalid", "raise")])
+def test_a_row_of_separators_is_a_row(lookhops, model, tmp_path, options):
+    """A line without any is none, as for other readers of CSV."""
+    (tmp_path / "mine.csv").write_text("name,smiles\nethanol,CCO\n,\n\nmethane,C\n , \n")
+    code, out, err = lookhops("predict", model, tmp_path / "mine.csv", *options)
+    assert code == 0, err
+    assert [row["name"].strip() for row in rows(out)] == ["ethanol", "", "methane", ""]
+    assert [row["warning"] for row in rows(out)][1::2] == ["skipped: it is empty"] * 2
+    assert "2 of 4 molecules do not parse and are left out: line 3 (it is empty), line 6" in err
+
+
 def test_json(lookhops, model, tmp_path):
     (tmp_path / "mine.smi").write_text("CCO ethanol\n")
     code, out, _ = lookhops("predict", model, tmp_path / "mine.smi", "--json")

@@ -82,6 +82,17 @@ def test_csv_line_numbers_count_lines_not_rows(tmp_path):
     assert message(read_molecules, path).startswith(f"{path}, line 6: 'foo'")
 
 
+def test_rows_that_say_nothing_are_passed_over_with_a_word(tmp_path):
+    """Spreadsheets write them below the last row."""
+    path = written(tmp_path, "set.csv", "smiles,y,name\nC,1,a\n,,\nN,2,b\n , ,\n")
+    with pytest.warns(SkippedMolecules, match=r"2 of 4 .*: line 3 \(it is empty\), line 5"):
+        graphs = read_molecules(path)
+    assert graphs.y.tolist() == [0, 1]
+    assert [one.row for one in graphs.skipped] == [1, 3]
+    path = written(tmp_path, "set.csv", "smiles,y,name\nC,1,a\n,2,b\n")
+    assert "line 3: '' does not parse (it is empty)" in message(read_molecules, path)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

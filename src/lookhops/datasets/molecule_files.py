@@ -89,6 +89,8 @@ def read_csv(path: Path, finder: ColumnFinder) -> MoleculeTable:
     cells = {column: [row[j].strip() for row in rows] for j, column in enumerate(header) if column}
     where = [f"line {line}" for line in lines]
     table = _table(path, where, cells, smiles, lines, finder)
+    blank = frozenset(i for i, row in enumerate(rows) if not any(map(str.strip, row)))
+    table = replace(table, blank=blank)
     if suffix_of(path) == PARQUET or TextTable(path).separator == ",":
         return table
     pointed = {name: with_points(own) for name, own in table.columns.items()}
@@ -109,8 +111,7 @@ def table_cells(path: Path) -> tuple[list[str], list[Sequence[str]], list[int]]:
     table = TextTable(path)
     table.check_lengths()
     _, *found = table.rows()
-    kept = [(line, row) for line, row in found if any(cell.strip() for cell in row)]
-    return table.header, [row for _, row in kept], [line for line, _ in kept]
+    return table.header, [row for _, row in found], [line for line, _ in found]
 
 
 # -------------------------------------------------------------------- .sdf

@@ -105,7 +105,8 @@ class MoleculeStream(Stream):
     def _part(self, rows: list[MoleculeRow], parsed: Parsed) -> Part:
         where, ids = [row.where for row in rows], [row.id for row in rows]
         smiles = [row.smiles for row in rows]
-        table = MoleculeTable(self.origin, where, smiles, ids)
+        said_nothing = (i for i, _ in parsed.failures if not any(map(str.strip, rows[i].cells)))
+        table = MoleculeTable(self.origin, where, smiles, ids, blank=frozenset(said_nothing))
         skipped = skipped_rows(table, parsed, self.reading)
         self.total += len(rows)
         self.lost += len(skipped)
@@ -203,9 +204,8 @@ def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
         rows = table.rows()
         next(rows)
         for line, row in rows:
-            if any(map(str.strip, row)):
-                table.check_length(line, row)
-                yield line, row
+            table.check_length(line, row)
+            yield line, row
 
     return table.header, cells(), lambda: table.share
 

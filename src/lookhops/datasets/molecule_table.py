@@ -22,6 +22,8 @@ class MoleculeTable:
         ids: A name for each molecule.
         label_column: The column that is learnt where nobody names another, or none.
         columns: The other columns, one text a molecule.
+        blank: Rows that say nothing at all, as a spreadsheet writes below its last: they are left
+            out even where a molecule that does not parse is an error.
     """
 
     origin: str
@@ -30,6 +32,7 @@ class MoleculeTable:
     ids: list[str]
     label_column: str | None = None
     columns: dict[str, list[str]] = field(default_factory=dict)
+    blank: frozenset[int] = frozenset()
 
     def place(self, index: int) -> str:
         """Where a molecule stands: ``"set.csv, line 12"``."""

@@ -215,6 +215,8 @@ def skipped_rows(
         mol_blocks: Whether the texts are mol blocks.
     """
     for row, reason in parsed.failures if reading.invalid != "skip" else ():
+        if row in table.blank:
+            continue
         shown = table.ids[row] if mol_blocks else table.structures[row]
         shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
         raise LookHopsError(
