@@ -133,6 +133,8 @@ def test_what_cannot_be_learnt_can_be_explained_and_not_evaluated(lookhops, tmp_
     new.write_text("smiles,LOGS\n" + "".join(f"{'C' * (i + 1)}N,see {i}\n" for i in range(30)))
     code, out, err = lookhops("explain", folder, new, "--json")
     assert (code, len(json.loads(out)["graphs"])) == (0, 30), err
+    code, _, err = lookhops("predict", folder, train, "--target", "LOGS")
+    assert "30 graphs with a measured logS" in err
     code, _, err = lookhops("evaluate", folder, new)
     assert code == 2
     assert "'LOGS' has 30 different values for 30 graphs" in err

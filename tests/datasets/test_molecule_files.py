@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
-from lookhops.datasets.molecules import (
-    SkippedMolecules,
-    read_molecules,
-)
+from lookhops.datasets import load
+from lookhops.datasets.molecules import SkippedMolecules, read_molecules
 from lookhops.errors import LookHopsError
+from lookhops.options import Reading
 from molecule_sets import VARIED, assert_drawable, message, written
 
 # -------------------------------------------------------------------- .smi
@@ -67,6 +66,14 @@ def test_csv_options_choose_columns(tmp_path):
     assert graphs.class_names == ("a", "b")
     assert graphs.columns["id"].tolist() == ["k", "l"]
     assert graphs.columns["class"].tolist() == [1, 2]
+
+
+def test_a_remembered_column_may_be_in_another_case(tmp_path):
+    path = written(tmp_path, "set.csv", "Smiles String,Key,LOGS\nC,a,1\nN,b,2\n")
+    before = Reading(smiles_column="smiles string", id_column="key", target="logS")
+    graphs = load(path, remembered=before)
+    assert graphs.columns["id"].tolist() == ["a", "b"]
+    assert graphs.targets[0].name == "LOGS"
 
 
 @pytest.mark.parametrize("mark", [";", "\t"])

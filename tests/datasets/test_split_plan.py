@@ -204,6 +204,8 @@ def test_a_test_set_that_came_apart():
     assert {tuple(part.test.tolist()) for part in found.splits.values()} == {(40, 41, 42)}
     assert len({tuple(part.val.tolist()) for part in found.splits.values()}) == 2
     assert all(len(part.val) == 5 for part in found.splits.values())
+    other = replace(test, targets=(Target("CLASS", ("1", "0")),))
+    assert with_test_set(graphs, other)[0].y[numbers].tolist() == [1, 1, 0]
     with pytest.raises(LookHopsError, match="graph 2: '2' of 'class' is not a class"):
         with_test_set(graphs, nodes_alone([0, 0, 1], ("1", "2")))
     with pytest.raises(LookHopsError, match="has graphs with the targets of made"):

@@ -18,7 +18,7 @@ from lookhops.datasets.parquet_files import open_parquet
 from lookhops.datasets.parts import Part, Stream
 from lookhops.datasets.text_tables import PARQUET, TextFile, TextTable, suffix_of
 from lookhops.errors import LookHopsError
-from lookhops.graphs.column_finder import ColumnFinder, listed
+from lookhops.graphs.column_finder import ColumnFinder, called, listed
 from lookhops.graphs.targets import is_blank
 from lookhops.molecules.guess import SMILES_NAMES
 from lookhops.molecules.parsing import Parsed
@@ -249,19 +249,18 @@ def _table_rows(
 
 def _label(head: Sequence[str], finder: ColumnFinder) -> str | None:
     """The column of the one target, where there is one."""
-    wanted = finder.reading.target
-    if wanted is None and finder.remembered.target in head:
-        wanted = finder.remembered.target
-    if wanted is None:
+    wanted = finder.reading.target or finder.remembered.target
+    found = None if wanted is None else called(wanted, head)
+    if found is not None:
+        return found
+    if finder.reading.target is None:
         return finder.find(head, "label_column", LABEL_NAMES)
-    if "," in wanted and wanted not in head:  # several, which are not compared
+    if "," in finder.reading.target:  # several, which are not compared
         return None
-    if wanted not in head:
-        raise LookHopsError(
-            f"{finder.origin}: no column is called {wanted!r}; the columns are {listed(head)}. "
-            "Choose some of them (--target)."
-        )
-    return wanted
+    raise LookHopsError(
+        f"{finder.origin}: no column is called {wanted!r}; the columns are {listed(head)}. "
+        "Choose some of them (--target)."
+    )
 
 
 def utf8_lines(file: TextIO) -> Iterator[str]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Target
-from lookhops.graphs.column_finder import listed
+from lookhops.graphs.column_finder import called, listed
 from lookhops.graphs.edges import as_known
 from lookhops.graphs.targets import (
     KINDS,
@@ -164,9 +164,8 @@ def _names(text: str, graphs: Graphs) -> list[str]:
 
 def _found(graphs: Graphs, name: str) -> str | None:
     """The column or target of this name, else of the same in another case."""
-    known = [*(target.name for target in graphs.targets if graphs.y is not None), *graphs.columns]
-    lower = {column.lower(): column for column in reversed(known)}
-    return name if name in known else lower.get(name.strip().lower())
+    own = [target.name for target in graphs.targets if graphs.y is not None]
+    return called(name, [*own, *graphs.columns])
 
 
 def _cells(target: Target, values: NDArray[Any]) -> NDArray[Any]:

@@ -292,7 +292,7 @@ def test_dates_and_decimals_of_arrow(tmp_path):
 
 def test_what_is_to_be_learnt_may_stand_in_any_table():
     edges = {**EDGES, "risk": ["low", "low", "high", "high"]}
-    for option in ({"label_column": "risk"}, {"target": "risk"}):
+    for option in ({"label_column": "risk"}, {"target": "risk"}, {"target": "RISK"}):
         graphs = Graphs.from_tables(edges, NODES, **option)
         assert graphs.targets[0].name == "risk"
         assert graphs.class_names == ("high", "low")

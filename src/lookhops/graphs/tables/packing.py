@@ -12,7 +12,7 @@ import pandas as pd
 import torch
 
 from lookhops.errors import LookHopsError
-from lookhops.graphs.column_finder import listed
+from lookhops.graphs.column_finder import called, listed
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.tables.columns import IdColumns, Tables
 from lookhops.graphs.tables.features import table_features
@@ -177,8 +177,8 @@ class Label:
         for table, graph in ((tables.nodes, graphs.of_node), (tables.edges, graphs.of_edge)):
             if table is None or graph is None or (tables.graphs is not None and told is None):
                 continue
-            name = told if told in table.names else None
-            name = name or tables.find(table, "label_column", ROW_LABEL_NAMES)
+            named = called(told, table.names) if told else None
+            name = named or tables.find(table, "label_column", ROW_LABEL_NAMES)
             if name is None:
                 continue
             row = np.full(len(graphs.ids), -1)
@@ -186,9 +186,9 @@ class Label:
             value = pd.factorize(table.frame[name])[0]
             differs = value != value[row[graph]]
             # A label of the only graph may be one of its nodes or edges, which are all alike.
-            if not differs.any() and (len(row) > 1 or name != "label" or name == told):
+            if not differs.any() and (len(row) > 1 or name != "label" or name == named):
                 return cls(table, name, row)
-            if name == told:
+            if name == named:
                 _refuse_several(table, name, graphs, graph, row, differs)
         return None
 
