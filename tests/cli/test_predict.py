@@ -1,6 +1,7 @@
 """``lookhops predict`` by running it."""
 
 import csv
+import gzip
 import io
 import json
 import pickle
@@ -68,6 +69,15 @@ def test_a_row_of_separators_is_a_row(lookhops, model, tmp_path, options):
     assert [row["name"].strip() for row in rows(out)] == ["ethanol", "", "methane", ""]
     assert [row["warning"] for row in rows(out)][1::2] == ["skipped: it is empty"] * 2
     assert "2 of 4 molecules do not parse and are left out: line 3 (it is empty), line 6" in err
+
+
+def test_a_packed_file_of_smiles(lookhops, model, tmp_path):
+    text = "smiles name\nCCO ethanol\nC methane\n"
+    (tmp_path / "few.smi").write_text(text)
+    (tmp_path / "few.smi.gz").write_bytes(gzip.compress(text.encode()))
+    _, plain, _ = lookhops("predict", model, tmp_path / "few.smi")
+    code, out, _ = lookhops("predict", model, tmp_path / "few.smi.gz")
+    assert (code, out) == (0, plain)
 
 
 def test_json(lookhops, model, tmp_path):

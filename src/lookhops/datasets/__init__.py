@@ -10,7 +10,7 @@ from typing import Any
 from lookhops.datasets.collection import data_folder, fetch, find, read_tu_cached
 from lookhops.datasets.duplicates import merge
 from lookhops.datasets.hop_tasks import MAX_HOPS, hop_task
-from lookhops.datasets.molecules import read_molecules
+from lookhops.datasets.molecules import SUFFIXES, read_molecules
 from lookhops.datasets.solubility import load_solubility
 from lookhops.datasets.splits import Split, SplitPlan, read_splits, split, write_splits
 from lookhops.datasets.table_kinds import kind_of_table, table_in
@@ -29,7 +29,7 @@ GENERATED = tuple(f"hops-{k}" for k in range(1, MAX_HOPS + 1))
 BUNDLED = ("solubility", "transfers")
 OWN_NAMES = (*BUNDLED, *GENERATED)
 #: How the names of files with graphs end.
-ENDINGS = (SUFFIX, ".zip", ".smi", ".sdf", *TABLE_SUFFIXES, NODE_LINK)
+ENDINGS = (SUFFIX, ".zip", *SUFFIXES, NODE_LINK, f"{NODE_LINK}.gz")
 
 
 def load(
@@ -148,8 +148,8 @@ def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:
         return "packed", path
     if suffix in TABLE_SUFFIXES:
         return "table", path
-    if suffix in (".smi", ".sdf", NODE_LINK):
-        return TABLES if suffix == NODE_LINK else MOLECULES, path
+    if suffix in ENDINGS:
+        return TABLES if suffix.startswith(NODE_LINK) else MOLECULES, path
     raise LookHopsError(
         f"{path}: not a kind of file that holds graphs; those end in {', '.join(ENDINGS)}."
     )

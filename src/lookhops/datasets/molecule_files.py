@@ -10,12 +10,12 @@ from lookhops.datasets.molecule_table import MoleculeTable
 from lookhops.datasets.text_tables import (
     PARQUET,
     TextTable,
+    read_whole,
     say_points,
     suffix_of,
     with_points,
 )
 from lookhops.errors import LookHopsError
-from lookhops.files import read_bytes
 from lookhops.graphs.column_finder import ColumnFinder, listed
 from lookhops.graphs.targets import is_blank
 from lookhops.molecules.guess import SMILES_NAMES
@@ -27,8 +27,8 @@ ID_NAMES = ("id", "name", "title", "identifier", "compound", "molecule_id", "com
 
 
 def read_text(path: Path) -> str:
-    """A whole UTF-8 file, with every line end made ``\\n``."""
-    data = read_bytes(path)
+    """A whole UTF-8 file, perhaps packed by gzip, with every line end made ``\\n``."""
+    data = read_whole(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -16,7 +16,13 @@ from lookhops.datasets.molecule_table import MoleculeTable
 from lookhops.datasets.molecules import SHOWN, skipped_rows, skipped_sentence
 from lookhops.datasets.parquet_files import open_parquet
 from lookhops.datasets.parts import Part, Stream
-from lookhops.datasets.text_tables import PARQUET, TextFile, TextTable, suffix_of
+from lookhops.datasets.text_tables import (
+    PARQUET,
+    TextFile,
+    TextTable,
+    suffix_of,
+    unpacked_suffix,
+)
 from lookhops.errors import LookHopsError
 from lookhops.graphs.column_finder import ColumnFinder, called, listed
 from lookhops.graphs.targets import is_blank
@@ -135,7 +141,7 @@ class MoleculeStream(Stream):
 
 def can_stream(path: Path) -> bool:
     """Whether molecules of a file can be read as it goes: all but SDF files, as they are."""
-    return suffix_of(path) != ".sdf"
+    return unpacked_suffix(path) != ".sdf"
 
 
 def stream_lines(
@@ -164,9 +170,8 @@ def stream_file(
         remembered: Where ``reading`` names no column, these are looked for before the usual ones.
         pool: Parses molecules.
     """
-    kind = suffix_of(path)
-    name = path.name.removesuffix(kind)
-    if kind == ".smi":
+    name = path.name.removesuffix(suffix_of(path))
+    if unpacked_suffix(path) == ".smi":
         if reading.smiles_column or reading.label_column or reading.id_column:
             raise LookHopsError(
                 f"{path}: a .smi file has no named columns; use a .csv file to name them."
@@ -175,7 +180,7 @@ def stream_file(
         rows = _smi_rows(file)
         share: Callable[[], float] = lambda: file.share  # noqa: E731
         return MoleculeStream(str(path), name, ["id", "smiles"], rows, reading, pool, share, False)
-    head, cells, share = _parquet(path) if kind == PARQUET else _text(path)
+    head, cells, share = _parquet(path) if suffix_of(path) == PARQUET else _text(path)
     rows = _table_rows(path, head, cells, ColumnFinder(path, reading, remembered))
     return MoleculeStream(str(path), name, head, rows, reading, pool, share, True)
 

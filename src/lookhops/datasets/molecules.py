@@ -20,7 +20,7 @@ from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
 from lookhops.datasets.molecule_table import MoleculeTable, as_column
 from lookhops.datasets.splits.groups import SAME
 from lookhops.datasets.targets import Offer, choose_targets
-from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
+from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of, unpacked_suffix
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Skipped
 from lookhops.graphs.column_finder import ColumnFinder
@@ -32,7 +32,7 @@ from lookhops.options import AS_USUAL, Reading
 from lookhops.words import agreeing, counted
 
 __all__ = ["SUFFIXES", "SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
-SUFFIXES = (".smi", ".sdf", *TABLE_SUFFIXES)
+SUFFIXES = (".smi", ".sdf", *TABLE_SUFFIXES, ".smi.gz", ".sdf.gz")
 SHOWN = 10  # places named in a warning
 
 
@@ -120,8 +120,8 @@ def read_molecules(
     path = Path(path)
     reading = replace(reading, **options)
     finder = ColumnFinder(path, reading, remembered)
-    kind = suffix_of(path)
-    if kind in TABLE_SUFFIXES:
+    kind = unpacked_suffix(path)
+    if suffix_of(path) in TABLE_SUFFIXES:
         table = read_csv(path, finder)
     elif kind == ".sdf" and reading.smiles_column is None:
         table = read_sdf(path, finder)
@@ -129,7 +129,7 @@ def read_molecules(
         reading.smiles_column or reading.label_column or reading.id_column
     ):
         table = read_smi(path)
-    elif kind in SUFFIXES:
+    elif suffix_of(path) in SUFFIXES:
         raise LookHopsError(
             f"{path}: an SDF file has structures, not a column of SMILES; leave out smiles_column."
             if kind == ".sdf"
@@ -138,7 +138,7 @@ def read_molecules(
     else:
         raise LookHopsError(f"{path}: molecules are read from {', '.join(SUFFIXES)} files.")
     rest: dict[str, Any] = {"mol_blocks": kind == ".sdf", "processes": processes}
-    graphs = featurise(table, reading, name=path.name.removesuffix(kind), **rest)
+    graphs = featurise(table, reading, name=path.name.removesuffix(suffix_of(path)), **rest)
     kept = kept_rows(graphs)
     offer = Offer(table.label_column, lambda number: table.place(kept[number]), need_targets)
     return choose_targets(graphs, reading, remembered, offer)

@@ -9,7 +9,7 @@ from lookhops.datasets.node_link import read_node_link
 from lookhops.datasets.table_files import read_table
 from lookhops.datasets.table_kinds import table_in
 from lookhops.datasets.targets import Offer, choose_targets
-from lookhops.datasets.text_tables import NODE_LINK, suffix_of
+from lookhops.datasets.text_tables import NODE_LINK, suffix_of, unpacked_suffix
 from lookhops.graphs import Graphs
 from lookhops.graphs.tables import packed
 from lookhops.graphs.tables.columns import Tables
@@ -39,7 +39,7 @@ def read_tables(
         need_targets: Whether a target that cannot be read is an error; else it stays a column.
     """
     path = Path(edges)
-    if suffix_of(path) == NODE_LINK:
+    if unpacked_suffix(path) == NODE_LINK:
         tables = read_node_link(path, reading, remembered)
     else:
         files = {"edges": path, "nodes": nodes, "graphs": graphs}

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from lookhops.errors import LookHopsError
-from lookhops.files import check_regular, explained
+from lookhops.files import check_regular, explained, read_bytes
 from lookhops.graphs.column_finder import listed
 from lookhops.graphs.targets import as_number, is_blank
 from lookhops.words import agreeing
@@ -31,6 +31,11 @@ def suffix_of(path: Path) -> str:
     """The end of a file's name that says what it is; of a packed file both ends."""
     ends = [suffix.lower() for suffix in path.suffixes[-2:]]
     return "".join(ends) if ends[-1:] == [".gz"] else (ends or [""])[-1]
+
+
+def unpacked_suffix(path: Path) -> str:
+    """The same of what is in a packed file: ``.smi`` of ``.smi.gz``."""
+    return suffix_of(path).removesuffix(".gz")
 
 
 class TextFile:
@@ -90,6 +95,14 @@ class TextFile:
         return LookHopsError(
             f"{self.path}, line {line}: not UTF-8 text; save the file with that encoding."
         )
+
+
+def read_whole(path: Path) -> bytes:
+    """A whole file, unpacked."""
+    if not suffix_of(path).endswith(".gz"):
+        return read_bytes(path)
+    with TextFile(path).bytes() as file:
+        return file.read()
 
 
 def with_points(cells: Sequence[str]) -> list[str] | None:
