@@ -161,6 +161,24 @@ def test_bad_smiles_on_standard_input(lookhops, model, monkeypatch):
     assert "not UTF-8" in err
 
 
+@pytest.mark.parametrize("command", ["predict", "explain"])
+def test_a_header_on_standard_input(lookhops, model, monkeypatch, command):
+    def asked(text: bytes):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        return lookhops(command, model, "-", "--json")
+
+    code, out, err = asked(b"SMILES name\nCCO ethanol\nC\n")
+    assert code == 0, err
+    found = json.loads(out)
+    graphs = found if command == "predict" else found["graphs"]
+    assert [graph["id"] for graph in graphs] == ["ethanol", "C"]
+    for text in (b"smiles,name\nCCO,a\n", b'name;"Smiles"\na;CCO\n', b"name\tsmiles\na\tCCO\n"):
+        code, _, err = asked(text)
+        assert code == 2
+        assert "standard input, line 1: the header of a table, where each line is a SMILES" in err
+        assert "write the table to a .csv file" in err
+
+
 def test_labels_are_compared(lookhops, model):
     code, out, err = lookhops("predict", model, "solubility")
     assert code == 0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -49,29 +50,36 @@ def read_smi(path: Path) -> MoleculeTable:
     where: list[str] = []
     structures: list[str] = []
     ids: list[str] = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        row = smi_row(line, number, first=not structures)
-        if row is not None:
-            where.append(f"line {number}")
-            structures.append(row[0])
-            ids.append(row[1])
+    for number, smiles, name in smi_rows(read_text(path).split("\n"), path):
+        where.append(f"line {number}")
+        structures.append(smiles)
+        ids.append(name or str(number))
     return MoleculeTable(str(path), where, structures, ids)
 
 
-def smi_row(line: str, number: int, first: bool) -> tuple[str, str] | None:
-    """The SMILES and the name in a line of a ``.smi`` file; none where it holds no molecule.
+def smi_rows(lines: Iterable[str], origin: object) -> Iterator[tuple[int, str, str]]:
+    """The number from 1, the SMILES and the name, empty where there is none, of each line with one.
 
     Args:
-        line: The line.
-        number: Which, from 1: its name where it gives none.
-        first: Whether no molecule came before it: it may be a header.
+        lines: The lines of a ``.smi`` file, or of standard input.
+        origin: The source, for messages.
     """
-    parts = line.split(maxsplit=1)
-    if not parts or line.startswith("#"):
-        return None
-    if first and parts[0].strip('"').lower() in SMILES_NAMES:
-        return None
-    return parts[0], parts[1].split("\t")[0].strip() if len(parts) > 1 else str(number)
+    first = True
+    for number, line in enumerate(lines, 1):
+        parts = line.split(maxsplit=1)
+        if not parts or line.startswith("#"):
+            continue
+        if first:
+            first = False
+            if parts[0].strip('"').lower() in SMILES_NAMES:
+                continue
+            fields = [field.strip('" \n').lower() for field in re.split("[,;\t]", line)]
+            if len(fields) > 1 and not set(fields).isdisjoint(SMILES_NAMES):
+                raise LookHopsError(
+                    f"{origin}, line {number}: the header of a table, where each line is a SMILES "
+                    "and, after a space, a name; write the table to a .csv file."
+                )
+        yield number, parts[0], parts[1].split("\t")[0].strip() if len(parts) > 1 else ""
 
 
 # -------------------------------------------------------------------- tables

@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 import numpy as np
 
 from lookhops.datasets.molecule_features import pack
-from lookhops.datasets.molecule_files import ID_NAMES, LABEL_NAMES, smi_row
+from lookhops.datasets.molecule_files import ID_NAMES, LABEL_NAMES, smi_rows
 from lookhops.datasets.molecule_table import MoleculeTable
 from lookhops.datasets.molecules import SHOWN, skipped_rows, skipped_sentence
 from lookhops.datasets.parquet_files import open_parquet
@@ -149,14 +149,15 @@ def stream_lines(
 ) -> MoleculeStream:
     """Molecules from lines of text, such as those of standard input: SMILES, then a name."""
 
-    def rows() -> Iterator[MoleculeRow]:
-        for number, line in enumerate(lines, 1):
-            words = line.split(maxsplit=1)
-            if words and not line.startswith("#"):
-                smiles, name = words[0], words[-1].strip()
-                yield MoleculeRow(f"line {number}", smiles, name, (name, smiles))
+    rows = line_rows(lines, origin)
+    return MoleculeStream(origin, origin, ["id", "smiles"], rows, reading, pool, None, False)
 
-    return MoleculeStream(origin, origin, ["id", "smiles"], rows(), reading, pool, None, False)
+
+def line_rows(lines: Iterable[str], origin: str) -> Iterator[MoleculeRow]:
+    """Rows of lines of text; a molecule without a name is called by its SMILES."""
+    for number, smiles, name in smi_rows(lines, origin):
+        called_so = name or smiles
+        yield MoleculeRow(f"line {number}", smiles, called_so, (called_so, smiles))
 
 
 def stream_file(
@@ -188,12 +189,9 @@ def stream_file(
 def _smi_rows(file: TextFile) -> Iterator[MoleculeRow]:
     with file.text(newline=None) as text:
         found = False
-        for number, line in enumerate(text, 1):
-            row = smi_row(line, number, first=not found)
-            if row is not None:
-                found = True
-                smiles, name = row
-                yield MoleculeRow(f"line {number}", smiles, name, (name, smiles))
+        for number, smiles, given in smi_rows(text, file.path):
+            found, name = True, given or str(number)
+            yield MoleculeRow(f"line {number}", smiles, name, (name, smiles))
     if not found:
         raise LookHopsError(f"{file.path}: the file is empty.")
 
@@ -266,11 +264,3 @@ def _label(head: Sequence[str], finder: ColumnFinder) -> str | None:
         f"{finder.origin}: no column is called {wanted!r}; the columns are {listed(head)}. "
         "Choose some of them (--target)."
     )
-
-
-def utf8_lines(file: TextIO) -> Iterator[str]:
-    """The lines of standard input, or a sentence where they are no text."""
-    try:
-        yield from file
-    except UnicodeDecodeError as error:
-        raise LookHopsError("standard input: not UTF-8 text.") from error

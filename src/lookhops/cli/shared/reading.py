@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from lookhops.errors import LookHopsError
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
+#: What standard input is called.
+STDIN = "standard input"
 Source = Annotated[
     str,
     typer.Argument(
@@ -125,26 +128,26 @@ class GraphReader(options.Reading):
         remembered = replace(remembered, invalid="skip")
         if source != "-":
             return self.load(source, remembered, need_targets)
+        from lookhops.datasets.molecule_streams import line_rows
         from lookhops.datasets.molecule_table import MoleculeTable
         from lookhops.datasets.molecules import featurise
 
-        try:
-            lines = sys.stdin.buffer.read().decode("utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise LookHopsError("standard input: not UTF-8 text.") from error
-        rows = [
-            (f"line {number}", words[0], words[-1].strip())
-            for number, line in enumerate(lines, 1)
-            if (words := line.split(maxsplit=1)) and not line.startswith("#")
-        ]
-        where, smiles, ids = ([row[i] for row in rows] for i in range(3))
-        reading = self.or_remembered(remembered)
+        rows = list(line_rows(stdin_lines(), STDIN))
+        where, ids = [row.where for row in rows], [row.id for row in rows]
         with warnings_as_lines():
-            table = MoleculeTable("standard input", where, smiles, ids)
-            return featurise(table, reading, name="standard input")
+            table = MoleculeTable(STDIN, where, [row.smiles for row in rows], ids)
+            return featurise(table, self.or_remembered(remembered), name=STDIN)
 
 
 Reading = Annotated[GraphReader, "How graphs are read"]
+
+
+def stdin_lines() -> Iterator[str]:
+    """The lines of standard input, or a sentence where they are no text."""
+    try:
+        yield from io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LookHopsError(f"{STDIN}: not UTF-8 text.") from error
 
 
 @contextmanager
