@@ -84,6 +84,21 @@ def test_csv_of_other_separators_and_a_byte_order_mark(tmp_path, mark):
     assert graphs.class_names == ("1",)
 
 
+@pytest.mark.parametrize("mark", [";", "\t", ",", "|"])
+def test_the_line_in_which_excel_names_the_separator(tmp_path, mark):
+    text = f"\ufeffsep={mark}\r\nid{mark}smiles{mark}y\r\na{mark}C{mark}1\r\nb{mark}foo{mark}1\r\n"
+    path = written(tmp_path, "set.csv", text.encode())
+    with pytest.warns(SkippedMolecules, match=r"line 4 \(not SMILES\)"):
+        graphs = load(path, invalid="skip")
+    assert graphs.columns["id"].tolist() == ["a"]
+    edges = f"sep={mark}\ngraph{mark}source{mark}target\nx{mark}a{mark}b\n"
+    assert load(written(tmp_path, "edges.csv", edges)).num_edges == 2
+    wrong = written(tmp_path, "edges.csv", f"{edges}x{mark}a\n")
+    assert f"{wrong}, line 4: 2 fields" in message(load, wrong)
+    assert "the file is empty" not in message(load, written(tmp_path, "no.csv", f"sep={mark}\na\n"))
+    assert "the file is empty" in message(load, written(tmp_path, "no.csv", f"sep={mark}\n"))
+
+
 def test_csv_line_numbers_count_lines_not_rows(tmp_path):
     path = written(tmp_path, "set.csv", 'smiles,note\n\nC,"two\nlines"\n\nfoo,x\n')
     assert message(read_molecules, path).startswith(f"{path}, line 6: 'foo'")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 import warnings
 import zlib
 from codecs import BOM_UTF8
@@ -24,6 +25,8 @@ PARQUET, NODE_LINK = ".parquet", ".jsonl"
 #: A packed file may hold so many bytes, or so many times its own size: columns that say the same in
 #: every row take next to nothing.
 MOST_BYTES, MOST_TIMES = 32 << 20, 100
+#: The line in which Excel says what separates fields.
+SEPARATOR_LINE = re.compile(rb'"?sep=([,;\t|])"?', re.IGNORECASE)
 TABLE_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", PARQUET)
 
 
@@ -150,7 +153,10 @@ class _Bounded(io.RawIOBase):
 
 
 class TextTable(TextFile):
-    """A text file with a header, fields apart by commas, semicolons or tabs, whichever it uses."""
+    """A text file with a header, fields apart by commas, semicolons or tabs, whichever it uses.
+
+    A line before the header may say it, as Excel has it: ``sep=;``.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -161,7 +167,11 @@ class TextTable(TextFile):
         with self.bytes() as file:
             lines = (line.removeprefix(BOM_UTF8).lstrip() for line in file)
             head = next(line for line in lines if line)
-        self.separator = max(",;\t", key=lambda sign: head.count(sign.encode()))
+        told = SEPARATOR_LINE.fullmatch(head.rstrip(b"\r\n"))
+        self.told = told is not None
+        self.separator = (
+            told[1].decode() if told else max(",;\t", key=lambda sign: head.count(sign.encode()))
+        )
         first = next(self.rows(), None)
         if first is None:  # spaces of other alphabets
             raise LookHopsError(f"{path}: the file is empty.")
@@ -186,13 +196,15 @@ class TextTable(TextFile):
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """The rows that are not blank, the header's first, and the line on which each begins."""
-        begins = 1
+        begins, told = 1, self.told
         with self.text() as text:
             reader = csv.reader(text, delimiter=self.separator, strict=True)
             try:
                 for row in reader:
                     if len(row) > 1 or "".join(row).strip():
-                        yield begins, row
+                        if not told:
+                            yield begins, row
+                        told = False
                     begins = reader.line_num + 1
             except csv.Error as error:
                 raise LookHopsError(
