@@ -175,9 +175,10 @@ def test_a_column_names_the_parts():
     [
         ({"split": "alphabetical"}, "no split 'alphabetical'; known are random, "),
         ({"split": "group"}, "no split 'group'"),
-        ({"split": "group:site"}, "asks for the column 'site'; the columns are: where, few"),
+        ({"split": "group:site"}, "asks for the column 'site'; the columns are: where, few, year"),
         ({"split": "scaffold"}, "these graphs have no SMILES"),
         ({"split": "column:few"}, "'0' in the column 'few' is no part"),
+        ({"split": "column:year"}, ": '2022' in the column 'year' is no part"),
         (
             {"split": "group:few"},
             "2 groups of 30 graphs that stay together: too few, the train part",
@@ -188,7 +189,8 @@ def test_a_column_names_the_parts():
     ],
 )
 def test_what_cannot_be_split_so(options, sentence):
-    graphs = nodes_alone([0, 1] * 15, where=["x"] * 30, few=[str(i % 2) for i in range(30)])
+    few = [str(i % 2) for i in range(30)]
+    graphs = nodes_alone([0, 1] * 15, where=["x"] * 30, few=few, year=[2022] * 30)
     with pytest.raises(LookHopsError, match=sentence):
         plan(graphs, **options)
 

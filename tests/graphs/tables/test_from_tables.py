@@ -201,6 +201,7 @@ def test_graphs_without_nodes():
         ),
         ({"edges": {**EDGES, "graph": ["x", "x", "z", "y"]}}, "graph 'z' is in no row of graphs"),
         ({"edges": {**EDGES, "amount": [1, np.inf, 2, 3]}}, "'inf' in the column 'amount' is not"),
+        ({"edges": {**EDGES, "amount": [1, 1e300, 2, 3.5]}}, "in the column 'amount' is too large"),
         ({"edges": {k: [] for k in EDGES}, "nodes": None}, "edges: there are no rows"),
         (
             {"nodes": {**NODES, "node": list("accadce")}},

@@ -105,9 +105,10 @@ def _numbers(table: Table, name: str) -> np.ndarray:
         wrong |= np.isnan(numbers) & column.notna().to_numpy()
     if wrong.any():
         row = int(wrong.argmax())
+        why = "is too large" if np.isfinite(numbers[row]) else "is not a finite number"
         raise LookHopsError(
-            f"{table.place(row)}: {str(column.iloc[row])!r} in the column {name!r} is not a finite "
-            "number; mend it, or leave it empty."
+            f"{table.place(row)}: {str(column.iloc[row])!r} in the column {name!r} {why}; mend it, "
+            "or leave it empty."
         )
     return numbers
 
