@@ -123,3 +123,18 @@ def test_sentences(lookhops, model, tmp_path):
     code, _, err = lookhops("explain", model, *few, "--of", "colour", "--json")
     assert code == 2
     assert "no target 'colour'" in err
+
+
+def test_what_cannot_be_learnt_can_be_explained_and_not_evaluated(lookhops, tmp_path):
+    train, new = tmp_path / "train.csv", tmp_path / "new.csv"
+    train.write_text("smiles,logS\n" + "".join(f"{'C' * (i + 1)}O,{i / 7}\n" for i in range(30)))
+    folder = tmp_path / "model"
+    assert lookhops("train", train, "--target", "logS", *SMALL, "-o", folder)[0] == 0
+    new.write_text("smiles,LOGS\n" + "".join(f"{'C' * (i + 1)}N,see {i}\n" for i in range(30)))
+    code, out, err = lookhops("explain", folder, new, "--json")
+    assert (code, len(json.loads(out)["graphs"])) == (0, 30), err
+    code, _, err = lookhops("predict", folder, train, "--target", "LOGS")
+    assert "30 graphs with a measured logS" in err
+    code, _, err = lookhops("evaluate", folder, new)
+    assert code == 2
+    assert "'LOGS' has 30 different values for 30 graphs" in err

@@ -1,6 +1,7 @@
 """``lookhops predict`` by running it."""
 
 import csv
+import gzip
 import io
 import json
 import pickle
@@ -57,6 +58,26 @@ def test_a_csv_of_molecules(lookhops, model, tmp_path):
     assert (code, out) == (0, "")
     assert "out.csv: 2 rows" in err
     assert rows((tmp_path / "out.csv").read_text()) == found
+
+
+@pytest.mark.parametrize("options", [(), ("--duplicates", "merge"), ("--invalid", "raise")])
+def test_a_row_of_separators_is_a_row(lookhops, model, tmp_path, options):
+    """A line without any is none, as for other readers of CSV."""
+    (tmp_path / "mine.csv").write_text("name,smiles\nethanol,CCO\n,\n\nmethane,C\n , \n")
+    code, out, err = lookhops("predict", model, tmp_path / "mine.csv", *options)
+    assert code == 0, err
+    assert [row["name"].strip() for row in rows(out)] == ["ethanol", "", "methane", ""]
+    assert [row["warning"] for row in rows(out)][1::2] == ["skipped: it is empty"] * 2
+    assert "2 of 4 molecules do not parse and are left out: line 3 (it is empty), line 6" in err
+
+
+def test_a_packed_file_of_smiles(lookhops, model, tmp_path):
+    text = "smiles name\nCCO ethanol\nC methane\n"
+    (tmp_path / "few.smi").write_text(text)
+    (tmp_path / "few.smi.gz").write_bytes(gzip.compress(text.encode()))
+    _, plain, _ = lookhops("predict", model, tmp_path / "few.smi")
+    code, out, _ = lookhops("predict", model, tmp_path / "few.smi.gz")
+    assert (code, out) == (0, plain)
 
 
 def test_json(lookhops, model, tmp_path):
@@ -138,6 +159,24 @@ def test_bad_smiles_on_standard_input(lookhops, model, monkeypatch):
     code, _, err = lookhops("predict", model, "-")
     assert code == 2
     assert "not UTF-8" in err
+
+
+@pytest.mark.parametrize("command", ["predict", "explain"])
+def test_a_header_on_standard_input(lookhops, model, monkeypatch, command):
+    def asked(text: bytes):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text)))
+        return lookhops(command, model, "-", "--json")
+
+    code, out, err = asked(b"SMILES name\nCCO ethanol\nC\n")
+    assert code == 0, err
+    found = json.loads(out)
+    graphs = found if command == "predict" else found["graphs"]
+    assert [graph["id"] for graph in graphs] == ["ethanol", "C"]
+    for text in (b"smiles,name\nCCO,a\n", b'name;"Smiles"\na;CCO\n', b"name\tsmiles\na\tCCO\n"):
+        code, _, err = asked(text)
+        assert code == 2
+        assert "standard input, line 1: the header of a table, where each line is a SMILES" in err
+        assert "write the table to a .csv file" in err
 
 
 def test_labels_are_compared(lookhops, model):

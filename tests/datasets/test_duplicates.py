@@ -39,7 +39,7 @@ def test_counts(path: Path):
     assert counts == {
         "duplicates": 3, "contradicting": 2, "salts": 1, "mixtures": 1, "skipped": 1,
     }  # fmt: skip
-    said = "3 duplicates, 2 that contradict another row, 1 salt, 1 mixture, 1 skipped"
+    said = "3 duplicates, 2 rows that contradict each other, 1 salt, 1 mixture, 1 skipped"
     assert in_words(counts) == said
     assert molecule_counts(lookhops.load("hops-1", size=4)) is None
     graphs.save(path.with_suffix(".graphs"))

@@ -1,6 +1,7 @@
 """`lookhops.load`: which source is meant, downloads, the packed cache."""
 
 import functools
+import gzip
 import http.server
 import json
 import threading
@@ -8,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from rdkit import Chem
 
 import lookhops
 from lookhops import Graphs, LookHopsError
@@ -65,6 +67,24 @@ def test_hop_tasks_with_their_options(folder: Path):
     assert graphs.fingerprint != lookhops.load("hops-2", size=20, seed=4).fingerprint
     with pytest.raises(LookHopsError, match="hop tasks from hops-1 to hops-6"):
         lookhops.load("hops-99")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("few.smi", "CCO a\nC b\n"),
+        ("few.sdf", "".join(f"{Chem.MolToMolBlock(Chem.MolFromSmiles(s))}$$$$\n" for s in "CN")),
+        ("few.jsonl", '{"nodes": [{"id": 1}, {"id": 2}], "edges": [{"source": 1, "target": 2}]}\n'),
+    ],
+)
+def test_packed_files(tmp_path: Path, name: str, text: str):
+    (tmp_path / name).write_text(text)
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode()))
+    plain, unpacked = (lookhops.load(tmp_path / n) for n in (name, f"{name}.gz"))
+    assert (unpacked.name, unpacked.fingerprint) == (plain.name, plain.fingerprint)
+    (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode())[:-9])
+    with pytest.raises(LookHopsError, match="not a whole gzip file"):
+        lookhops.load(tmp_path / f"{name}.gz")
 
 
 def test_the_bundled_set(folder: Path):

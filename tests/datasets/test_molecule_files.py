@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rdkit import Chem
 
-from lookhops.datasets.molecules import (
-    SkippedMolecules,
-    read_molecules,
-)
+from lookhops.datasets import load
+from lookhops.datasets.molecules import SkippedMolecules, read_molecules
 from lookhops.errors import LookHopsError
+from lookhops.options import Reading
 from molecule_sets import VARIED, assert_drawable, message, written
 
 # -------------------------------------------------------------------- .smi
@@ -69,6 +68,14 @@ def test_csv_options_choose_columns(tmp_path):
     assert graphs.columns["class"].tolist() == [1, 2]
 
 
+def test_a_remembered_column_may_be_in_another_case(tmp_path):
+    path = written(tmp_path, "set.csv", "Smiles String,Key,LOGS\nC,a,1\nN,b,2\n")
+    before = Reading(smiles_column="smiles string", id_column="key", target="logS")
+    graphs = load(path, remembered=before)
+    assert graphs.columns["id"].tolist() == ["a", "b"]
+    assert graphs.targets[0].name == "LOGS"
+
+
 @pytest.mark.parametrize("mark", [";", "\t"])
 def test_csv_of_other_separators_and_a_byte_order_mark(tmp_path, mark):
     text = f"\ufeffid{mark}smiles{mark}y\r\na{mark}C{mark}1\r\n".encode()
@@ -77,9 +84,35 @@ def test_csv_of_other_separators_and_a_byte_order_mark(tmp_path, mark):
     assert graphs.class_names == ("1",)
 
 
+@pytest.mark.parametrize("mark", [";", "\t", ",", "|"])
+def test_the_line_in_which_excel_names_the_separator(tmp_path, mark):
+    text = f"\ufeffsep={mark}\r\nid{mark}smiles{mark}y\r\na{mark}C{mark}1\r\nb{mark}foo{mark}1\r\n"
+    path = written(tmp_path, "set.csv", text.encode())
+    with pytest.warns(SkippedMolecules, match=r"line 4 \(not SMILES\)"):
+        graphs = load(path, invalid="skip")
+    assert graphs.columns["id"].tolist() == ["a"]
+    edges = f"sep={mark}\ngraph{mark}source{mark}target\nx{mark}a{mark}b\n"
+    assert load(written(tmp_path, "edges.csv", edges)).num_edges == 2
+    wrong = written(tmp_path, "edges.csv", f"{edges}x{mark}a\n")
+    assert f"{wrong}, line 4: 2 fields" in message(load, wrong)
+    assert "the file is empty" not in message(load, written(tmp_path, "no.csv", f"sep={mark}\na\n"))
+    assert "the file is empty" in message(load, written(tmp_path, "no.csv", f"sep={mark}\n"))
+
+
 def test_csv_line_numbers_count_lines_not_rows(tmp_path):
     path = written(tmp_path, "set.csv", 'smiles,note\n\nC,"two\nlines"\n\nfoo,x\n')
     assert message(read_molecules, path).startswith(f"{path}, line 6: 'foo'")
+
+
+def test_rows_that_say_nothing_are_passed_over_with_a_word(tmp_path):
+    """Spreadsheets write them below the last row."""
+    path = written(tmp_path, "set.csv", "smiles,y,name\nC,1,a\n,,\nN,2,b\n , ,\n")
+    with pytest.warns(SkippedMolecules, match=r"2 of 4 .*: line 3 \(it is empty\), line 5"):
+        graphs = read_molecules(path)
+    assert graphs.y.tolist() == [0, 1]
+    assert [one.row for one in graphs.skipped] == [1, 3]
+    path = written(tmp_path, "set.csv", "smiles,y,name\nC,1,a\n,2,b\n")
+    assert "line 3: '' does not parse (it is empty)" in message(read_molecules, path)
 
 
 @pytest.mark.parametrize(

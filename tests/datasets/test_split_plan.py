@@ -230,9 +230,10 @@ def test_a_split_by_time_has_one_test_part():
             "time:COLUMN, column:COLUMN, auto.$",
         ),
         ({"split": "group"}, "no split 'group'"),
-        ({"split": "group:site"}, "asks for the column 'site'; the columns are: where, few"),
+        ({"split": "group:site"}, "asks for the column 'site'; the columns are: where, few, year"),
         ({"split": "scaffold"}, "these graphs have no SMILES"),
         ({"split": "column:few"}, "'0' in the column 'few' is no part"),
+        ({"split": "column:year"}, ": '2022' in the column 'year' is no part"),
         (
             {"split": "group:few"},
             "2 groups of 30 graphs that stay together: too few, the train part",
@@ -243,7 +244,8 @@ def test_a_split_by_time_has_one_test_part():
     ],
 )
 def test_what_cannot_be_split_so(options, sentence):
-    graphs = nodes_alone([0, 1] * 15, where=["x"] * 30, few=[str(i % 2) for i in range(30)])
+    few = [str(i % 2) for i in range(30)]
+    graphs = nodes_alone([0, 1] * 15, where=["x"] * 30, few=few, year=[2022] * 30)
     with pytest.raises(LookHopsError, match=sentence):
         plan(graphs, **options)
 
@@ -259,6 +261,8 @@ def test_a_test_set_that_came_apart():
     assert {tuple(part.test.tolist()) for part in found.splits.values()} == {(40, 41, 42)}
     assert len({tuple(part.val.tolist()) for part in found.splits.values()}) == 2
     assert all(len(part.val) == 5 for part in found.splits.values())
+    other = replace(test, targets=(Target("CLASS", ("1", "0")),))
+    assert with_test_set(graphs, other)[0].y[numbers].tolist() == [1, 1, 0]
     with pytest.raises(LookHopsError, match="graph 2: '2' of 'class' is not a class"):
         with_test_set(graphs, nodes_alone([0, 0, 1], ("1", "2")))
     with pytest.raises(LookHopsError, match="has graphs with the targets of made"):

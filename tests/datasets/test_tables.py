@@ -71,6 +71,35 @@ def test_files_of_all_kinds_are_the_same(folder: Path, tmp_path: Path):
     assert lookhops.load(semicolons).columns["id"].tolist() == ["x", "y"]
 
 
+def test_what_excel_writes_for_errors_is_blank(folder: Path):
+    text = NODES.replace("20,new", "#DIV/0!,new").replace("41,old", "41,#N/A").replace("vip", "Na")
+    (folder / "nodes.csv").write_text(text)
+    graphs = lookhops.load(folder)
+    assert graphs.attributes[:, 0].isnan().tolist() == [False, True, True, False, False]
+    assert graphs.label_values == (("Na", "new", "old", "(blank)"),)
+
+
+def test_decimal_commas_are_points_where_they_separate_no_fields(folder: Path):
+    text = (folder / "nodes.csv").read_text().replace(",", ";").replace("30.5", "30,5")
+    (folder / "nodes.csv").write_text(text)
+    with pytest.warns(UserWarning, match=r"nodes.csv: decimal commas .* in the column age\.$"):
+        graphs = lookhops.load(folder)
+    assert graphs.attribute_names == ("age",)
+    assert graphs.attributes[[0, 1, 3], 0].tolist() == [30.5, 20, 41]
+    told = lookhops.load(folder, categories="age")
+    assert told.label_values[0] == ("20", "22", "30,5", "41", "(blank)")
+
+
+@pytest.mark.parametrize("cells", [("1,200.50", "900"), ("12%", "7.5%"), ("8,4", "9")])
+def test_what_looks_like_numbers_is_said(tmp_path: Path, cells: tuple[str, str]):
+    rows = "".join(f'x,{i},{i + 1},"{cells[i % 2]}"\n' for i in range(30))
+    (tmp_path / "edges.csv").write_text(f"graph,source,target,amount\n{rows}")
+    said = f"line 2: '{cells[0]}' in the column 'amount', which looks like numbers, is read as text"
+    with pytest.warns(UserWarning, match=said):
+        graphs = lookhops.load(tmp_path)
+    assert graphs.edge_label_names == ("amount",)
+
+
 def test_an_edge_list(folder: Path):
     graphs = lookhops.load(folder / "edges.csv")
     assert graphs.name == "edges"

@@ -66,8 +66,11 @@ def test_kinds_that_were_not_seen_are_told_as_none():
 
 def test_weights_below_zero_are_refused_where_they_are_used():
     graphs = roads([1.0, 1.0, 1.0], [1.0, -2.0, 1.0], ["lane", "lane", "lane"])
-    with pytest.raises(LookHopsError, match="roads: an edge has the weight -2; a weight is"):
+    with pytest.raises(LookHopsError, match="an edge of graph '0' has the weight -2; a weight is"):
         WholeGraphs.of(graphs, replace(WHOLE, edges="use"), Encoding.fit(graphs))
+    blank = roads([1.0, 1.0, 1.0], [1.0, float("nan"), 1.0], ["lane", "lane", "lane"])
+    with pytest.raises(LookHopsError, match="an edge of graph '0' has no weight; a weight is"):
+        WholeGraphs.of(blank, replace(WHOLE, edges="use"), Encoding.fit(blank))
     WholeGraphs.of(graphs, WHOLE, Encoding.fit(graphs))
     WholeGraphs.of(graphs, replace(WHOLE, edges="ignore"), Encoding.fit(graphs, edges=False))
 

@@ -31,6 +31,7 @@ def values(*arguments, **options) -> list:
         ["b", None, "a", NAN],
         pd.Series(["b", None, "a", pd.NA]),
         pd.Series(["b", "", "a", " n/a "], dtype="string"),
+        ["b", "#DIV/0!", "a", "#N/A"],
         np.array(["b", None, "a", np.nan], dtype=object),
     ],
 )

@@ -83,6 +83,13 @@ def test_the_same_records_and_rows_as_the_command(service, molecule_model, lookh
     )
 
 
+def test_a_truth_that_cannot_be_read_is_not_needed(service):
+    rows = "".join(f"{'C' * (i + 1)},see {i}\n" for i in range(30))
+    asked = service.post("/v1/predict", f"smiles,class\n{rows}", content_type="text/csv")
+    assert asked.status == 200
+    assert asked.content.decode().splitlines()[1].startswith("C,see 0,")
+
+
 def test_every_form_gives_the_same_answers(service, tasks):
     graphs = node_link(tasks)
     name = tasks.label_names[0]

@@ -181,7 +181,8 @@ def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
         *_target_rows(about["targets"]),
     ]
     if found := about["molecules"]:
-        other = f"{found['contradicting']:,} contradict another row" if found["duplicates"] else ""
+        other = f"{found['contradicting']:,} rows contradict each other"
+        other = other if found["contradicting"] else ""
         rows += [("duplicates", f"{found['duplicates']:,}", other)]
         rows += [(key, f"{found[key]:,}") for key in ("salts", "mixtures")]
     if about["skipped_rows"]:

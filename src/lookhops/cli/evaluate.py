@@ -58,7 +58,7 @@ def evaluate(
     stored = predictor.checkpoint.reading
     if reading.target is None:
         reading = replace(reading, target=stored.target, task=stored.task)
-    graphs = reading.load_input(source, stored)
+    graphs = reading.load_input(source, stored, need_targets=True)
     with warnings_as_lines():
         found = evaluate_graphs(predictor, graphs, coverage)
     if as_json:

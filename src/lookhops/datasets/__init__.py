@@ -10,11 +10,11 @@ from typing import Any
 from lookhops.datasets.collection import data_folder, fetch, find, read_tu_cached
 from lookhops.datasets.duplicates import merge
 from lookhops.datasets.hop_tasks import MAX_HOPS, hop_task
-from lookhops.datasets.molecules import read_molecules
+from lookhops.datasets.molecules import SUFFIXES, read_molecules
 from lookhops.datasets.solubility import load_solubility
 from lookhops.datasets.splits import Split, SplitPlan, read_splits, split, write_splits
 from lookhops.datasets.table_kinds import kind_of_table, table_in
-from lookhops.datasets.targets import choose_targets
+from lookhops.datasets.targets import Offer, choose_targets
 from lookhops.datasets.text_tables import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.datasets.transfers import load_transfers
 from lookhops.datasets.tu import read_tu
@@ -29,7 +29,7 @@ GENERATED = tuple(f"hops-{k}" for k in range(1, MAX_HOPS + 1))
 BUNDLED = ("solubility", "transfers")
 OWN_NAMES = (*BUNDLED, *GENERATED)
 #: How the names of files with graphs end.
-ENDINGS = (SUFFIX, ".zip", ".smi", ".sdf", *TABLE_SUFFIXES, NODE_LINK)
+ENDINGS = (SUFFIX, ".zip", *SUFFIXES, NODE_LINK, f"{NODE_LINK}.gz")
 
 
 def load(
@@ -42,6 +42,7 @@ def load(
     size: int | None = None,
     seed: int | None = None,
     processes: ParsingPool | int | None = 0,
+    need_targets: bool = True,
     **options: Any,
 ) -> Graphs:
     """Load a set of graphs from wherever it is.
@@ -70,6 +71,8 @@ def load(
             this process does. A script that asks for some keeps what it runs below
             ``if __name__ == "__main__"``, as for all of Python's processes. A pool of them is used
             and left as it is.
+        need_targets: Whether a target that cannot be read is an error. Who only asks a model needs
+            none: what cannot be read stays a column.
         options: Fields of ``reading`` to choose by their names: ``label_column="toxic"``.
     """
     if isinstance(source, Graphs):
@@ -78,12 +81,18 @@ def load(
     options |= {name: value for name, value in made.items() if value is not None}
     reading = replace(reading, **options)
     kind, place = kind_of_source(source, reading, remembered, data_dir)
+    chosen = reading.or_remembered(remembered)
+    rest: dict[str, Any] = {"remembered": remembered, "need_targets": need_targets}
     if kind == MOLECULES:
-        chosen = reading.or_remembered(remembered)
-        graphs = read_molecules(place, chosen, remembered=remembered, processes=processes)
+        graphs = read_molecules(place, chosen, processes=processes, **rest)
+    elif kind == TABLES:
+        from lookhops.datasets.tables import read_folder, read_tables
+
+        read = read_folder if place.is_dir() else read_tables
+        graphs = read(place, reading=chosen, **rest)
     else:
-        graphs = _read(kind, place, reading, remembered, cache)
-    graphs = choose_targets(graphs, reading, remembered)
+        offer = Offer(needed=need_targets)
+        graphs = choose_targets(_read(kind, place, reading, cache), reading, remembered, offer)
     return merge(graphs) if reading.duplicates == "merge" else graphs
 
 
@@ -104,14 +113,8 @@ def kind_of_source(
     return kind, place
 
 
-def _read(kind: str, place: Path, reading: Reading, remembered: Reading, cache: bool) -> Graphs:
-    """The graphs of a source without molecules, with the targets that it has itself."""
-    if kind == TABLES:
-        from lookhops.datasets.tables import read_folder, read_tables
-
-        reading = reading.or_remembered(remembered)
-        read = read_folder if place.is_dir() else read_tables
-        return read(place, reading=reading, remembered=remembered)
+def _read(kind: str, place: Path, reading: Reading, cache: bool) -> Graphs:
+    """The graphs of a source that is no table, with the targets that it has itself."""
     if kind == HOP_TASKS:
         chosen = {"size": reading.task_size, "seed": reading.task_seed}
         return hop_task(int(place.name[5:]), **{k: v for k, v in chosen.items() if v is not None})
@@ -145,8 +148,8 @@ def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:
         return "packed", path
     if suffix in TABLE_SUFFIXES:
         return "table", path
-    if suffix in (".smi", ".sdf", NODE_LINK):
-        return TABLES if suffix == NODE_LINK else MOLECULES, path
+    if suffix in ENDINGS:
+        return TABLES if suffix.startswith(NODE_LINK) else MOLECULES, path
     raise LookHopsError(
         f"{path}: not a kind of file that holds graphs; those end in {', '.join(ENDINGS)}."
     )

@@ -11,6 +11,7 @@ import numpy as np
 
 from lookhops.datasets.splits.groups import SAME
 from lookhops.graphs import Graphs, Skipped
+from lookhops.graphs.skipped import kept_rows
 from lookhops.graphs.targets import pack_targets, target_columns
 from lookhops.words import agreeing, counted
 
@@ -43,8 +44,7 @@ def merge(graphs: Graphs) -> Graphs:
         return graphs
     _, first, group = np.unique(graphs.columns[SAME], return_index=True, return_inverse=True)
     columns = {key: column[first] for key, column in graphs.columns.items() if key != SAME}
-    ids, before = graphs.columns["id"], {one.row for one in graphs.skipped}
-    rows = [row for row in range(len(graphs) + len(before)) if row not in before]
+    ids, rows = graphs.columns["id"], kept_rows(graphs)
     gone = [
         Skipped(rows[number], str(ids[number]), f"the same molecule as {ids[same]}")
         for number, same in enumerate(first[group].tolist())

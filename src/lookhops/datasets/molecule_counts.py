@@ -68,7 +68,7 @@ def in_words(counts: dict[str, Any]) -> str:
         if counts[key]
     ]
     if counts["contradicting"]:
-        said.insert(1, f"{counts['contradicting']:,} that contradict another row")
+        said.insert(1, f"{counted(counts['contradicting'], 'row')} that contradict each other")
     if counts["skipped"]:
         said.append(f"{counts['skipped']:,} skipped")
     return ", ".join(said)

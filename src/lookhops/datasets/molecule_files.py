@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from lookhops.datasets.molecule_table import MoleculeTable
-from lookhops.datasets.text_tables import PARQUET, TextTable, suffix_of
+from lookhops.datasets.text_tables import (
+    PARQUET,
+    TextTable,
+    read_whole,
+    say_points,
+    suffix_of,
+    with_points,
+)
 from lookhops.errors import LookHopsError
-from lookhops.files import read_bytes
 from lookhops.graphs.column_finder import ColumnFinder, listed
 from lookhops.graphs.targets import is_blank
 from lookhops.molecules.guess import SMILES_NAMES
@@ -20,8 +28,8 @@ ID_NAMES = ("id", "name", "title", "identifier", "compound", "molecule_id", "com
 
 
 def read_text(path: Path) -> str:
-    """A whole UTF-8 file, with every line end made ``\\n``."""
-    data = read_bytes(path)
+    """A whole UTF-8 file, perhaps packed by gzip, with every line end made ``\\n``."""
+    data = read_whole(path)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -42,29 +50,36 @@ def read_smi(path: Path) -> MoleculeTable:
     where: list[str] = []
     structures: list[str] = []
     ids: list[str] = []
-    for number, line in enumerate(read_text(path).split("\n"), start=1):
-        row = smi_row(line, number, first=not structures)
-        if row is not None:
-            where.append(f"line {number}")
-            structures.append(row[0])
-            ids.append(row[1])
+    for number, smiles, name in smi_rows(read_text(path).split("\n"), path):
+        where.append(f"line {number}")
+        structures.append(smiles)
+        ids.append(name or str(number))
     return MoleculeTable(str(path), where, structures, ids)
 
 
-def smi_row(line: str, number: int, first: bool) -> tuple[str, str] | None:
-    """The SMILES and the name in a line of a ``.smi`` file; none where it holds no molecule.
+def smi_rows(lines: Iterable[str], origin: object) -> Iterator[tuple[int, str, str]]:
+    """The number from 1, the SMILES and the name, empty where there is none, of each line with one.
 
     Args:
-        line: The line.
-        number: Which, from 1: its name where it gives none.
-        first: Whether no molecule came before it: it may be a header.
+        lines: The lines of a ``.smi`` file, or of standard input.
+        origin: The source, for messages.
     """
-    parts = line.split(maxsplit=1)
-    if not parts or line.startswith("#"):
-        return None
-    if first and parts[0].strip('"').lower() in SMILES_NAMES:
-        return None
-    return parts[0], parts[1].split("\t")[0].strip() if len(parts) > 1 else str(number)
+    first = True
+    for number, line in enumerate(lines, 1):
+        parts = line.split(maxsplit=1)
+        if not parts or line.startswith("#"):
+            continue
+        if first:
+            first = False
+            if parts[0].strip('"').lower() in SMILES_NAMES:
+                continue
+            fields = [field.strip('" \n').lower() for field in re.split("[,;\t]", line)]
+            if len(fields) > 1 and not set(fields).isdisjoint(SMILES_NAMES):
+                raise LookHopsError(
+                    f"{origin}, line {number}: the header of a table, where each line is a SMILES "
+                    "and, after a space, a name; write the table to a .csv file."
+                )
+        yield number, parts[0], parts[1].split("\t")[0].strip() if len(parts) > 1 else ""
 
 
 # -------------------------------------------------------------------- tables
@@ -81,7 +96,15 @@ def read_csv(path: Path, finder: ColumnFinder) -> MoleculeTable:
         )
     cells = {column: [row[j].strip() for row in rows] for j, column in enumerate(header) if column}
     where = [f"line {line}" for line in lines]
-    return _table(path, where, cells, smiles, lines, finder)
+    table = _table(path, where, cells, smiles, lines, finder)
+    blank = frozenset(i for i, row in enumerate(rows) if not any(map(str.strip, row)))
+    table = replace(table, blank=blank)
+    if suffix_of(path) == PARQUET or TextTable(path).separator == ",":
+        return table
+    pointed = {name: with_points(own) for name, own in table.columns.items()}
+    numbers = {name: own for name, own in pointed.items() if own is not None}
+    say_points(path, list(numbers))
+    return replace(table, columns=table.columns | numbers)
 
 
 def table_cells(path: Path) -> tuple[list[str], list[Sequence[str]], list[int]]:
@@ -96,8 +119,7 @@ def table_cells(path: Path) -> tuple[list[str], list[Sequence[str]], list[int]]:
     table = TextTable(path)
     table.check_lengths()
     _, *found = table.rows()
-    kept = [(line, row) for line, row in found if any(cell.strip() for cell in row)]
-    return table.header, [row for _, row in kept], [line for line, _ in kept]
+    return table.header, [row for _, row in found], [line for line, _ in found]
 
 
 # -------------------------------------------------------------------- .sdf
@@ -160,7 +182,6 @@ def _table(
         where=where,
         structures=cells[structure],
         ids=[given or str(number) for given, number in zip(ids, numbers, strict=True)],
-        labels=cells[label] if label else None,
-        label_column=label or "",
-        columns={key: cells[key] for key in cells if key not in (structure, label, name)},
+        label_column=label,
+        columns={key: cells[key] for key in cells if key == label or key not in (structure, name)},
     )

@@ -6,19 +6,25 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import NamedTuple
 
 import numpy as np
 
 from lookhops.datasets.molecule_features import pack
-from lookhops.datasets.molecule_files import ID_NAMES, LABEL_NAMES, smi_row
+from lookhops.datasets.molecule_files import ID_NAMES, LABEL_NAMES, smi_rows
 from lookhops.datasets.molecule_table import MoleculeTable
 from lookhops.datasets.molecules import SHOWN, skipped_rows, skipped_sentence
 from lookhops.datasets.parquet_files import open_parquet
 from lookhops.datasets.parts import Part, Stream
-from lookhops.datasets.text_tables import PARQUET, TextFile, TextTable, suffix_of
+from lookhops.datasets.text_tables import (
+    PARQUET,
+    TextFile,
+    TextTable,
+    suffix_of,
+    unpacked_suffix,
+)
 from lookhops.errors import LookHopsError
-from lookhops.graphs.column_finder import ColumnFinder, listed
+from lookhops.graphs.column_finder import ColumnFinder, called, listed
 from lookhops.graphs.targets import is_blank
 from lookhops.molecules.guess import SMILES_NAMES
 from lookhops.molecules.parsing import Parsed
@@ -105,7 +111,8 @@ class MoleculeStream(Stream):
     def _part(self, rows: list[MoleculeRow], parsed: Parsed) -> Part:
         where, ids = [row.where for row in rows], [row.id for row in rows]
         smiles = [row.smiles for row in rows]
-        table = MoleculeTable(self.origin, where, smiles, ids)
+        said_nothing = (i for i, _ in parsed.failures if not any(map(str.strip, rows[i].cells)))
+        table = MoleculeTable(self.origin, where, smiles, ids, blank=frozenset(said_nothing))
         skipped = skipped_rows(table, parsed, self.reading)
         self.total += len(rows)
         self.lost += len(skipped)
@@ -134,7 +141,7 @@ class MoleculeStream(Stream):
 
 def can_stream(path: Path) -> bool:
     """Whether molecules of a file can be read as it goes: all but SDF files, as they are."""
-    return suffix_of(path) != ".sdf"
+    return unpacked_suffix(path) != ".sdf"
 
 
 def stream_lines(
@@ -142,14 +149,15 @@ def stream_lines(
 ) -> MoleculeStream:
     """Molecules from lines of text, such as those of standard input: SMILES, then a name."""
 
-    def rows() -> Iterator[MoleculeRow]:
-        for number, line in enumerate(lines, 1):
-            words = line.split(maxsplit=1)
-            if words and not line.startswith("#"):
-                smiles, name = words[0], words[-1].strip()
-                yield MoleculeRow(f"line {number}", smiles, name, (name, smiles))
+    rows = line_rows(lines, origin)
+    return MoleculeStream(origin, origin, ["id", "smiles"], rows, reading, pool, None, False)
 
-    return MoleculeStream(origin, origin, ["id", "smiles"], rows(), reading, pool, None, False)
+
+def line_rows(lines: Iterable[str], origin: str) -> Iterator[MoleculeRow]:
+    """Rows of lines of text; a molecule without a name is called by its SMILES."""
+    for number, smiles, name in smi_rows(lines, origin):
+        called_so = name or smiles
+        yield MoleculeRow(f"line {number}", smiles, called_so, (called_so, smiles))
 
 
 def stream_file(
@@ -163,9 +171,8 @@ def stream_file(
         remembered: Where ``reading`` names no column, these are looked for before the usual ones.
         pool: Parses molecules.
     """
-    kind = suffix_of(path)
-    name = path.name.removesuffix(kind)
-    if kind == ".smi":
+    name = path.name.removesuffix(suffix_of(path))
+    if unpacked_suffix(path) == ".smi":
         if reading.smiles_column or reading.label_column or reading.id_column:
             raise LookHopsError(
                 f"{path}: a .smi file has no named columns; use a .csv file to name them."
@@ -174,7 +181,7 @@ def stream_file(
         rows = _smi_rows(file)
         share: Callable[[], float] = lambda: file.share  # noqa: E731
         return MoleculeStream(str(path), name, ["id", "smiles"], rows, reading, pool, share, False)
-    head, cells, share = _parquet(path) if kind == PARQUET else _text(path)
+    head, cells, share = _parquet(path) if suffix_of(path) == PARQUET else _text(path)
     rows = _table_rows(path, head, cells, ColumnFinder(path, reading, remembered))
     return MoleculeStream(str(path), name, head, rows, reading, pool, share, True)
 
@@ -182,12 +189,9 @@ def stream_file(
 def _smi_rows(file: TextFile) -> Iterator[MoleculeRow]:
     with file.text(newline=None) as text:
         found = False
-        for number, line in enumerate(text, 1):
-            row = smi_row(line, number, first=not found)
-            if row is not None:
-                found = True
-                smiles, name = row
-                yield MoleculeRow(f"line {number}", smiles, name, (name, smiles))
+        for number, smiles, given in smi_rows(text, file.path):
+            found, name = True, given or str(number)
+            yield MoleculeRow(f"line {number}", smiles, name, (name, smiles))
     if not found:
         raise LookHopsError(f"{file.path}: the file is empty.")
 
@@ -203,9 +207,8 @@ def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
         rows = table.rows()
         next(rows)
         for line, row in rows:
-            if any(map(str.strip, row)):
-                table.check_length(line, row)
-                yield line, row
+            table.check_length(line, row)
+            yield line, row
 
     return table.header, cells(), lambda: table.share
 
@@ -249,24 +252,15 @@ def _table_rows(
 
 def _label(head: Sequence[str], finder: ColumnFinder) -> str | None:
     """The column of the one target, where there is one."""
-    wanted = finder.reading.target
-    if wanted is None and finder.remembered.target in head:
-        wanted = finder.remembered.target
-    if wanted is None:
+    wanted = finder.reading.target or finder.remembered.target
+    found = None if wanted is None else called(wanted, head)
+    if found is not None:
+        return found
+    if finder.reading.target is None:
         return finder.find(head, "label_column", LABEL_NAMES)
-    if "," in wanted and wanted not in head:  # several, which are not compared
+    if "," in finder.reading.target:  # several, which are not compared
         return None
-    if wanted not in head:
-        raise LookHopsError(
-            f"{finder.origin}: no column is called {wanted!r}; the columns are {listed(head)}. "
-            "Choose some of them (--target)."
-        )
-    return wanted
-
-
-def utf8_lines(file: TextIO) -> Iterator[str]:
-    """The lines of standard input, or a sentence where they are no text."""
-    try:
-        yield from file
-    except UnicodeDecodeError as error:
-        raise LookHopsError("standard input: not UTF-8 text.") from error
+    raise LookHopsError(
+        f"{finder.origin}: no column is called {wanted!r}; the columns are {listed(head)}. "
+        "Choose some of them (--target)."
+    )

@@ -1,15 +1,14 @@
-"""What a source says about its molecules, as text, and what targets and numbers that text means."""
+"""What a source says about its molecules, as text, and what numbers that text means."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
-from lookhops.graphs.targets import is_blank, pack_targets, read_target
+from lookhops.graphs.targets import as_number, is_blank
 
 
 @dataclass(frozen=True)
@@ -21,18 +20,19 @@ class MoleculeTable:
         where: The place of each molecule (``"line 12"``).
         structures: SMILES, or mol blocks.
         ids: A name for each molecule.
-        labels: The class of each molecule as given, or none.
-        label_column: Where the classes were found, for messages.
+        label_column: The column that is learnt where nobody names another, or none.
         columns: The other columns, one text a molecule.
+        blank: Rows that say nothing at all, as a spreadsheet writes below its last: they are left
+            out even where a molecule that does not parse is an error.
     """
 
     origin: str
     where: list[str]
     structures: list[str]
     ids: list[str]
-    labels: list[str] | None = None
-    label_column: str = ""
+    label_column: str | None = None
     columns: dict[str, list[str]] = field(default_factory=dict)
+    blank: frozenset[int] = frozenset()
 
     def place(self, index: int) -> str:
         """Where a molecule stands: ``"set.csv, line 12"``."""
@@ -43,34 +43,10 @@ def as_column(cells: Sequence[str]) -> np.ndarray:
     """Whole numbers or numbers where all cells are (an empty one is NaN), else the text."""
     text = np.array(list(cells), dtype=object)
     missing = [is_blank(cell) for cell in cells]
-    values = [math.nan if none else _number(c) for c, none in zip(cells, missing, strict=True)]
+    values = [math.nan if none else as_number(c) for c, none in zip(cells, missing, strict=True)]
     if all(missing) or None in values:
         return text
     # Beyond 17 digits a whole number may not fit: it stays a float.
     if all(cell.lstrip("+-").isdecimal() and len(cell) < 18 for cell in cells):
         return text.astype(np.int64)
     return np.array(values, dtype=np.float64)
-
-
-def target_fields(
-    table: MoleculeTable, kept: Sequence[int], class_names: Sequence[str] | None = None
-) -> dict[str, Any]:
-    """The fields ``y`` and ``targets`` of the molecules at ``kept``: what the label column holds.
-
-    Classes are ``class_names`` where given, else those found: numbers in order, or text sorted.
-    """
-    if table.labels is None:
-        return {}
-    name = table.label_column or "class"
-    cells = [table.labels[index] for index in kept]
-    places = [table.place(index) for index in kept]
-    if all(is_blank(cell) for cell in cells):
-        return {}
-    return pack_targets([read_target(name, cells, classes=class_names, place=places.__getitem__)])
-
-
-def _number(text: str) -> float | None:
-    try:
-        return None if "_" in text else float(text)  # Python alone reads 1_000 as a number
-    except ValueError:
-        return None

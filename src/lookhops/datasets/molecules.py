@@ -17,20 +17,22 @@ import numpy as np
 from lookhops.datasets.duplicates import first_of_each
 from lookhops.datasets.molecule_features import feature_names, pack
 from lookhops.datasets.molecule_files import read_csv, read_sdf, read_smi
-from lookhops.datasets.molecule_table import MoleculeTable, as_column, target_fields
+from lookhops.datasets.molecule_table import MoleculeTable, as_column
 from lookhops.datasets.splits.groups import SAME
-from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
+from lookhops.datasets.targets import Offer, choose_targets
+from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of, unpacked_suffix
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Skipped
 from lookhops.graphs.column_finder import ColumnFinder
-from lookhops.graphs.targets import is_blank
+from lookhops.graphs.skipped import kept_rows
+from lookhops.graphs.targets import is_blank, pack_targets, read_target
 from lookhops.molecules.parsing import Parsed, Parsing
 from lookhops.molecules.workers import ParsingPool
 from lookhops.options import AS_USUAL, Reading
 from lookhops.words import agreeing, counted
 
 __all__ = ["SUFFIXES", "SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
-SUFFIXES = (".smi", ".sdf", *TABLE_SUFFIXES)
+SUFFIXES = (".smi", ".sdf", *TABLE_SUFFIXES, ".smi.gz", ".sdf.gz")
 SHOWN = 10  # places named in a warning
 
 
@@ -73,8 +75,16 @@ def from_smiles(
         if values is not None and len(values) != len(structures):
             raise LookHopsError(f"There are {len(structures)} SMILES but {len(values)} {what}.")
     where = [f"molecule {number}" for number in numbers]
-    table = MoleculeTable("", where, structures, names, labels)
-    return featurise(table, Reading(invalid=invalid), class_names=class_names, name=name)
+    table = MoleculeTable("", where, structures, names)
+    graphs = featurise(table, Reading(invalid=invalid), name=name)
+    if labels is None or all(map(is_blank, labels)):
+        return graphs
+    kept = kept_rows(graphs)
+    cells = [labels[row] for row in kept]
+    place = lambda number: where[kept[number]]  # noqa: E731
+    return replace(
+        graphs, **pack_targets([read_target("class", cells, classes=class_names, place=place)])
+    )
 
 
 def read_molecules(
@@ -83,6 +93,7 @@ def read_molecules(
     *,
     remembered: Reading = AS_USUAL,
     processes: ParsingPool | int | None = 0,
+    need_targets: bool = True,
     **options: Any,
 ) -> Graphs:
     """Graphs of the molecules in a ``.smi``, ``.csv`` or ``.sdf`` file.
@@ -100,6 +111,7 @@ def read_molecules(
             this process does. A script that asks for some keeps what it runs below
             ``if __name__ == "__main__"``, as for all of Python's processes. A pool of them is used
             and left as it is.
+        need_targets: Whether a target that cannot be read is an error; else it stays a column.
         options: Fields of ``reading`` to choose by their names.
 
     Returns:
@@ -108,8 +120,8 @@ def read_molecules(
     path = Path(path)
     reading = replace(reading, **options)
     finder = ColumnFinder(path, reading, remembered)
-    kind = suffix_of(path)
-    if kind in TABLE_SUFFIXES:
+    kind = unpacked_suffix(path)
+    if suffix_of(path) in TABLE_SUFFIXES:
         table = read_csv(path, finder)
     elif kind == ".sdf" and reading.smiles_column is None:
         table = read_sdf(path, finder)
@@ -117,7 +129,7 @@ def read_molecules(
         reading.smiles_column or reading.label_column or reading.id_column
     ):
         table = read_smi(path)
-    elif kind in SUFFIXES:
+    elif suffix_of(path) in SUFFIXES:
         raise LookHopsError(
             f"{path}: an SDF file has structures, not a column of SMILES; leave out smiles_column."
             if kind == ".sdf"
@@ -126,24 +138,25 @@ def read_molecules(
     else:
         raise LookHopsError(f"{path}: molecules are read from {', '.join(SUFFIXES)} files.")
     rest: dict[str, Any] = {"mol_blocks": kind == ".sdf", "processes": processes}
-    return featurise(table, reading, name=path.name.removesuffix(kind), **rest)
+    graphs = featurise(table, reading, name=path.name.removesuffix(suffix_of(path)), **rest)
+    kept = kept_rows(graphs)
+    offer = Offer(table.label_column, lambda number: table.place(kept[number]), need_targets)
+    return choose_targets(graphs, reading, remembered, offer)
 
 
 def featurise(
     table: MoleculeTable,
     reading: Reading = AS_USUAL,
     *,
-    class_names: Sequence[str] | None = None,
     name: str = "molecules",
     mol_blocks: bool = False,
     processes: ParsingPool | int | None = 0,
 ) -> Graphs:
-    """Graphs of the molecules in a table, as SMILES or as mol blocks.
+    """Graphs of the molecules in a table, as SMILES or as mol blocks, without targets.
 
     Args:
         table: The molecules as texts.
         reading: What to do with them.
-        class_names: The classes' order.
         name: What to call the set.
         mol_blocks: Whether the texts are mol blocks.
         processes: As for :func:`read_molecules`.
@@ -167,7 +180,7 @@ def featurise(
     for key, cells in table.columns.items():
         columns.setdefault(key, as_column([cells[index] for index in kept]))
     rest: dict[str, Any] = {"columns": columns, "name": name, "skipped": skipped}
-    return pack(parsed, **target_fields(table, kept, class_names), **rest)
+    return pack(parsed, **rest)
 
 
 def _class_name(value: Any, class_names: Sequence[str] | None) -> str:
@@ -202,6 +215,8 @@ def skipped_rows(
         mol_blocks: Whether the texts are mol blocks.
     """
     for row, reason in parsed.failures if reading.invalid != "skip" else ():
+        if row in table.blank:
+            continue
         shown = table.ids[row] if mol_blocks else table.structures[row]
         shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
         raise LookHopsError(

@@ -15,8 +15,8 @@ from typing import Any
 
 import pandas as pd
 
+from lookhops.datasets.text_tables import read_whole
 from lookhops.errors import LookHopsError
-from lookhops.files import read_bytes
 from lookhops.graphs.tables.columns import Tables
 from lookhops.graphs.tables.table import Table
 from lookhops.options import Reading
@@ -77,7 +77,7 @@ def _names(graphs: list[dict[str, Any]]) -> dict[int, str]:
 
 def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The objects of a file, and the line of each."""
-    content = read_bytes(path)
+    content = read_whole(path)
     if not content.strip():
         raise LookHopsError(f"{path}: the file is empty.")
     for number, text in enumerate(content.splitlines(), 1):

@@ -13,12 +13,15 @@ molecule in each part.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import resources
 
 from lookhops.datasets.molecule_files import read_csv
 from lookhops.datasets.molecules import featurise
 from lookhops.graphs import Graphs
 from lookhops.graphs.column_finder import ColumnFinder
+from lookhops.graphs.edges import as_known
+from lookhops.graphs.targets import pack_targets, read_target
 
 CLASS_NAMES = ("low", "medium", "high")
 
@@ -31,4 +34,7 @@ def load_solubility() -> Graphs:
     """
     with resources.as_file(resources.files("lookhops.datasets") / "solubility.csv") as path:
         table = read_csv(path, ColumnFinder(path))
-    return featurise(table, class_names=CLASS_NAMES, name="solubility")
+    graphs = featurise(table, name="solubility")
+    columns = dict(graphs.columns)
+    target = read_target("class", columns.pop("class"), classes=CLASS_NAMES)
+    return as_known(graphs, replace(graphs, columns=columns, **pack_targets([target])))

@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import io
 import warnings
+from collections.abc import Set
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from lookhops.datasets.parquet_files import explained_parquet, open_parquet
-from lookhops.datasets.text_tables import PARQUET, TABLE_SUFFIXES, TextTable, suffix_of
+from lookhops.datasets.text_tables import (
+    PARQUET,
+    TABLE_SUFFIXES,
+    TextTable,
+    say_points,
+    suffix_of,
+    with_points,
+)
 from lookhops.errors import LookHopsError
 from lookhops.graphs.column_finder import ColumnFinder
 from lookhops.graphs.tables.columns import ID_NAMES
 from lookhops.graphs.tables.table import Table
-from lookhops.options import AS_USUAL, Reading
+from lookhops.graphs.targets import BLANK_TEXTS, as_number
+from lookhops.options import AS_USUAL, Reading, names_in
 
-#: Cells that are empty, save in columns of ids, where only an empty text is.
-BLANKS = ["", "nan", "NaN", "NAN", "na", "NA", "n/a", "N/A", "null", "NULL", "None", "<NA>"]
+#: Cells that are empty, save in columns of ids, where only an empty text is. "Na" is sodium.
+BLANKS = ["NaN", "None", *BLANK_TEXTS, *map(str.upper, BLANK_TEXTS)]
 
 
 def read_table(
@@ -40,7 +50,11 @@ def read_table(
     text = TextTable(path)
     finder = ColumnFinder(path, reading, remembered)
     found = (finder.find(text.header, *names, strict=False) for names in ID_NAMES[what].items())
-    return Table(str(path), _frame(text, [name for name in found if name]), text.where)
+    ids = [name for name in found if name]
+    frame = _frame(text, ids)
+    if text.separator != ",":
+        frame = _with_points(frame, path, {*ids, *names_in(reading.categories)})
+    return Table(str(path), frame, text.where)
 
 
 def read_parquet(path: Path) -> Any:
@@ -48,6 +62,19 @@ def read_parquet(path: Path) -> Any:
     with explained_parquet(path):
         # Without what pandas noted for itself, which may be damaged.
         return open_parquet(path).read().replace_schema_metadata().to_pandas()
+
+
+def _with_points(frame: pd.DataFrame, path: Path, kept: Set[str]) -> pd.DataFrame:
+    """The columns but those that are kept with decimal commas as points."""
+    numbers = {}
+    for name in frame.columns:
+        if name not in kept and pd.api.types.is_string_dtype(frame[name]):
+            different = frame[name].dropna().unique().tolist()
+            if (pointed := with_points(different)) is not None:
+                values = dict(zip(different, map(as_number, pointed), strict=True))
+                numbers[name] = frame[name].map(values).astype(np.float64)
+    say_points(path, list(numbers))
+    return frame.assign(**numbers)
 
 
 def _frame(table: TextTable, ids: list[str]) -> pd.DataFrame:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from lookhops.datasets.node_link import read_node_link
 from lookhops.datasets.table_files import read_table
 from lookhops.datasets.table_kinds import table_in
-from lookhops.datasets.text_tables import NODE_LINK, suffix_of
+from lookhops.datasets.targets import Offer, choose_targets
+from lookhops.datasets.text_tables import NODE_LINK, suffix_of, unpacked_suffix
 from lookhops.graphs import Graphs
-from lookhops.graphs.tables import edges_of
+from lookhops.graphs.tables import packed
 from lookhops.graphs.tables.columns import Tables
 from lookhops.options import AS_USUAL, Reading
 
@@ -22,6 +24,7 @@ def read_tables(
     *,
     remembered: Reading = AS_USUAL,
     name: str | None = None,
+    need_targets: bool = True,
 ) -> Graphs:
     """Graphs of tables in files.
 
@@ -33,9 +36,10 @@ def read_tables(
         reading: What the columns are, and how they are read.
         remembered: How an earlier set was read: its columns are looked for first.
         name: What to call the set; by default as the file of edges.
+        need_targets: Whether a target that cannot be read is an error; else it stays a column.
     """
     path = Path(edges)
-    if suffix_of(path) == NODE_LINK:
+    if unpacked_suffix(path) == NODE_LINK:
         tables = read_node_link(path, reading, remembered)
     else:
         files = {"edges": path, "nodes": nodes, "graphs": graphs}
@@ -46,12 +50,17 @@ def read_tables(
         }
         tables = Tables(**read, reading=reading, remembered=remembered)
     stem = path.name.removesuffix(suffix_of(path))
-    return Graphs.from_edges(**edges_of(tables), name=name or stem)
+    found = packed(tables)
+    read_graphs = Graphs.from_edges(**found.fields, name=name or stem)
+    offer = Offer(found.label, found.place, need_targets)
+    return choose_targets(read_graphs, reading, remembered, offer)
 
 
-def read_folder(folder: Path, reading: Reading, remembered: Reading) -> Graphs:
-    """Graphs of a folder with ``edges.csv`` (or another kind), ``nodes.*`` and ``graphs.*``."""
+def read_folder(folder: Path, **options: Any) -> Graphs:
+    """Graphs of a folder with ``edges.csv`` (or another kind), ``nodes.*`` and ``graphs.*``.
+
+    Options are those of :func:`read_tables`.
+    """
     files = {what: table_in(folder, what) for what in ("edges", "nodes", "graphs")}
     assert files["edges"] is not None
-    name = folder.resolve().name
-    return read_tables(**files, reading=reading, remembered=remembered, name=name)  # type: ignore[arg-type]
+    return read_tables(**files, name=folder.resolve().name, **options)  # type: ignore[arg-type]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs, Target
-from lookhops.graphs.column_finder import listed
-from lookhops.graphs.targets import KINDS, known_targets, pack_targets, read_target, target_columns
+from lookhops.graphs.column_finder import called, listed
+from lookhops.graphs.edges import as_known
+from lookhops.graphs.targets import (
+    KINDS,
+    is_blank,
+    known_targets,
+    pack_targets,
+    read_target,
+    target_columns,
+)
 from lookhops.options import AS_USUAL, Reading
 from lookhops.words import counted
 
@@ -20,7 +28,24 @@ from lookhops.words import counted
 SHOWN = 5
 
 
-def choose_targets(graphs: Graphs, reading: Reading, remembered: Reading = AS_USUAL) -> Graphs:
+@dataclass(frozen=True)
+class Offer:
+    """What a source says of targets, before any is chosen.
+
+    Args:
+        label: The column that is learnt where nobody names another, or none.
+        place: Where a graph stands in the source, for messages; none where nobody knows.
+        needed: Whether a target that cannot be read is an error; else it stays a column.
+    """
+
+    label: str | None = None
+    place: Callable[[int], str] | None = None
+    needed: bool = True
+
+
+def choose_targets(
+    graphs: Graphs, reading: Reading, remembered: Reading = AS_USUAL, offer: Offer | None = None
+) -> Graphs:
     """The graphs with the targets that are asked for.
 
     Args:
@@ -28,17 +53,24 @@ def choose_targets(graphs: Graphs, reading: Reading, remembered: Reading = AS_US
         reading: Names the targets, with commas between, and says what they are; by default they are
             those that the source had.
         remembered: Where ``reading`` names none, its targets are taken if all of them are there.
+        offer: What the source says of them.
     """
-    wanted, kinds = reading.target, parse_task(reading.task)
-    if wanted is None and remembered.target is not None:
+    offer = offer or Offer()
+    kinds = parse_task(reading.task)
+    if reading.target is not None:
+        return _with_targets(graphs, _names(reading.target, graphs), kinds, offer)
+    if remembered.target is not None:
         names = _names(remembered.target, graphs)
-        if any(_found(graphs, name) is None for name in names):
-            return graphs
-        wanted, kinds = remembered.target, parse_task(remembered.task)
-    if wanted is None and set(kinds.values()) == {"auto"}:
+        if all(_found(graphs, name) is not None for name in names):
+            return _with_targets(graphs, names, parse_task(remembered.task), offer)
+    if offer.label is not None:
+        if all(map(is_blank, graphs.columns[offer.label])):  # nothing is known, or yet
+            others = {name: own for name, own in graphs.columns.items() if name != offer.label}
+            return as_known(graphs, replace(graphs, columns=others))
+        return _with_targets(graphs, [offer.label], kinds, offer)
+    if set(kinds.values()) == {"auto"}:
         return graphs
-    names = _names(wanted, graphs) if wanted is not None else [t.name for t in graphs.targets]
-    return _with_targets(graphs, names, kinds)
+    return _with_targets(graphs, [target.name for target in graphs.targets], kinds, offer)
 
 
 def parse_task(text: str) -> dict[str, str]:
@@ -82,7 +114,9 @@ def target_sentences(graphs: Graphs) -> list[str]:
     return said
 
 
-def _with_targets(graphs: Graphs, names: Sequence[str], kinds: Mapping[str, str]) -> Graphs:
+def _with_targets(
+    graphs: Graphs, names: Sequence[str], kinds: Mapping[str, str], offer: Offer
+) -> Graphs:
     """The graphs with these targets; those that they had before become columns."""
     if strange := [name for name in kinds if name and name not in names]:
         raise LookHopsError(
@@ -106,10 +140,16 @@ def _with_targets(graphs: Graphs, names: Sequence[str], kinds: Mapping[str, str]
         if own is not None and kind in ("auto", "classes" if own[0].classes else "numbers"):
             chosen.append(own)
         else:
-            places = [f"{graphs.name}, graph {number}" for number in range(len(graphs))]
-            chosen.append(read_target(found, columns[found], kind, place=places.__getitem__))
+            place = offer.place or f"{graphs.name}, graph {{}}".format
+            try:
+                chosen.append(read_target(found, columns[found], kind, place=place))
+            except LookHopsError:
+                if offer.needed:
+                    raise
+                continue
         columns.pop(found)
-    return replace(graphs, columns=columns, **pack_targets(chosen))
+    packed = pack_targets(chosen) if chosen else {"y": None, "targets": ()}
+    return as_known(graphs, replace(graphs, columns=columns, **packed))
 
 
 def _names(text: str, graphs: Graphs) -> list[str]:
@@ -124,9 +164,8 @@ def _names(text: str, graphs: Graphs) -> list[str]:
 
 def _found(graphs: Graphs, name: str) -> str | None:
     """The column or target of this name, else of the same in another case."""
-    known = [*(target.name for target in graphs.targets if graphs.y is not None), *graphs.columns]
-    lower = {column.lower(): column for column in reversed(known)}
-    return name if name in known else lower.get(name.strip().lower())
+    own = [target.name for target in graphs.targets if graphs.y is not None]
+    return called(name, [*own, *graphs.columns])
 
 
 def _cells(target: Target, values: NDArray[Any]) -> NDArray[Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
+import warnings
 import zlib
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
@@ -14,12 +16,17 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from lookhops.errors import LookHopsError
-from lookhops.files import check_regular, explained
+from lookhops.files import check_regular, explained, read_bytes
+from lookhops.graphs.column_finder import listed
+from lookhops.graphs.targets import as_number, is_blank
+from lookhops.words import agreeing
 
 PARQUET, NODE_LINK = ".parquet", ".jsonl"
 #: A packed file may hold so many bytes, or so many times its own size: columns that say the same in
 #: every row take next to nothing.
 MOST_BYTES, MOST_TIMES = 32 << 20, 100
+#: The line in which Excel says what separates fields.
+SEPARATOR_LINE = re.compile(rb'"?sep=([,;\t|])"?', re.IGNORECASE)
 TABLE_SUFFIXES = (".csv", ".tsv", ".csv.gz", ".tsv.gz", PARQUET)
 
 
@@ -27,6 +34,11 @@ def suffix_of(path: Path) -> str:
     """The end of a file's name that says what it is; of a packed file both ends."""
     ends = [suffix.lower() for suffix in path.suffixes[-2:]]
     return "".join(ends) if ends[-1:] == [".gz"] else (ends or [""])[-1]
+
+
+def unpacked_suffix(path: Path) -> str:
+    """The same of what is in a packed file: ``.smi`` of ``.smi.gz``."""
+    return suffix_of(path).removesuffix(".gz")
 
 
 class TextFile:
@@ -88,6 +100,37 @@ class TextFile:
         )
 
 
+def read_whole(path: Path) -> bytes:
+    """A whole file, unpacked."""
+    if not suffix_of(path).endswith(".gz"):
+        return read_bytes(path)
+    with TextFile(path).bytes() as file:
+        return file.read()
+
+
+def with_points(cells: Sequence[str]) -> list[str] | None:
+    """Cells whose decimal commas are points, if all are numbers then; else, or without any, none.
+
+    Tables that are not separated by commas may have such numbers: where people write them so, a
+    spreadsheet separates by semicolons or tabs.
+    """
+    pointed = [cell.replace(",", ".") for cell in cells]
+    if pointed == list(cells):
+        return None
+    known = (cell for cell in pointed if not is_blank(cell))
+    return pointed if all(as_number(cell) is not None for cell in known) else None
+
+
+def say_points(origin: object, columns: Sequence[str]) -> None:
+    """Say in which columns decimal commas were read as points."""
+    if columns:
+        warnings.warn(
+            f"{origin}: decimal commas are read as points, in the "
+            f"{agreeing(len(columns), 'column', 'columns')} {listed(columns)}.",
+            stacklevel=3,
+        )
+
+
 class _Bounded(io.RawIOBase):
     """What a packed file holds, up to a number of bytes: a small file may unpack to any size."""
 
@@ -110,7 +153,10 @@ class _Bounded(io.RawIOBase):
 
 
 class TextTable(TextFile):
-    """A text file with a header, fields apart by commas, semicolons or tabs, whichever it uses."""
+    """A text file with a header, fields apart by commas, semicolons or tabs, whichever it uses.
+
+    A line before the header may say it, as Excel has it: ``sep=;``.
+    """
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -121,7 +167,11 @@ class TextTable(TextFile):
         with self.bytes() as file:
             lines = (line.removeprefix(BOM_UTF8).lstrip() for line in file)
             head = next(line for line in lines if line)
-        self.separator = max(",;\t", key=lambda sign: head.count(sign.encode()))
+        told = SEPARATOR_LINE.fullmatch(head.rstrip(b"\r\n"))
+        self.told = told is not None
+        self.separator = (
+            told[1].decode() if told else max(",;\t", key=lambda sign: head.count(sign.encode()))
+        )
         first = next(self.rows(), None)
         if first is None:  # spaces of other alphabets
             raise LookHopsError(f"{path}: the file is empty.")
@@ -146,13 +196,15 @@ class TextTable(TextFile):
 
     def rows(self) -> Iterator[tuple[int, list[str]]]:
         """The rows that are not blank, the header's first, and the line on which each begins."""
-        begins = 1
+        begins, told = 1, self.told
         with self.text() as text:
             reader = csv.reader(text, delimiter=self.separator, strict=True)
             try:
                 for row in reader:
                     if len(row) > 1 or "".join(row).strip():
-                        yield begins, row
+                        if not told:
+                            yield begins, row
+                        told = False
                     begins = reader.line_num + 1
             except csv.Error as error:
                 raise LookHopsError(

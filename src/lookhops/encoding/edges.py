@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 
 import torch
 from torch import Tensor
@@ -75,8 +76,11 @@ def check_weights(columns: Columns, graphs: Graphs) -> None:
     weight = edge_weight(columns, graphs, None, torch.float64)
     if weight is not None and not bool((weight >= 0).all()):
         name = columns.attributes[weight_column(columns) or 0]
-        wrong = float(weight[~(weight >= 0)][0])
+        edge = int((~(weight >= 0)).nonzero()[0])
+        graph, wrong = int(graphs.batch[graphs.target[edge]]), float(weight[edge])
+        called = graphs.columns["id"][graph] if "id" in graphs.columns else graph
         raise LookHopsError(
-            f"{graphs.name}: an edge has the {name} {wrong:g}; a weight is a number from 0 up. "
-            "Rename the column to have it read as a feature, or use --edges ignore."
+            f"{graphs.name}: an edge of graph {str(called)!r} has "
+            f"{f'no {name}' if isnan(wrong) else f'the {name} {wrong:g}'}; a weight is a number "
+            "from 0 up. Rename the column to have it read as a feature, or use --edges ignore."
         )

@@ -43,21 +43,28 @@ class ColumnFinder:
             strict: Refuse a table without the column that ``reading`` names.
         """
         named = [column for column in header if column]
-        lower = {column.lower(): column for column in reversed(named)}
         wanted, before = getattr(self.reading, option), getattr(self.remembered, option)
         if wanted is not None:
-            found = wanted if wanted in named else lower.get(wanted.strip().lower())
+            found = called(wanted, named)
             if found or strict:
                 return found or self._refuse(named, option, wanted)
-        if before in named:
-            return before
-        return next((lower[name] for name in usual if name in lower), None)
+        names = usual if before is None else (before, *usual)
+        return next((found for name in names if (found := called(name, named))), None)
 
     def _refuse(self, named: Sequence[str], option: str, wanted: str) -> NoReturn:
         raise LookHopsError(
             f"{self.origin}: no column is called {wanted!r}; the columns are {listed(named)}. "
             f"Choose one of them for {option} (--{option.replace('_', '-')})."
         )
+
+
+def called(name: str, names: Iterable[str]) -> str | None:
+    """The one among these names that is called so, else so in another case, or none."""
+    known = list(names)
+    if name in known:
+        return name
+    lower = name.strip().lower()
+    return next((one for one in known if one.lower() == lower), None)
 
 
 def listed(header: Sequence[str]) -> str:

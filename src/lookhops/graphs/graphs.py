@@ -242,7 +242,8 @@ class Graphs(PackedGraphs):
             replace(reading, **options),
             remembered,
         )
-        return cls.from_edges(**tables.edges_of(given), name=name)
+        found = tables.packed(given)
+        return cls.from_edges(**found.targets(), **found.fields, name=name)
 
     def to_networkx(self) -> list[nx.Graph]:
         """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.

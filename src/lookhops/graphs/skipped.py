@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
 
 T = TypeVar("T")
 
@@ -42,3 +45,9 @@ def in_input_order(
     rest = iter(of_graphs)
     total = len(of_graphs) + len(of_skipped)
     return [found[row] if row in found else next(rest) for row in range(total)]
+
+
+def kept_rows(graphs: Graphs) -> list[int]:
+    """The row of each graph in its source."""
+    gone = {one.row for one in graphs.skipped}
+    return [row for row in range(len(graphs) + len(gone)) if row not in gone]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,17 +13,28 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.errors import LookHopsError
+from lookhops.words import joined
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
-#: Texts that stand for no value, in any case; and how Python's own absent values print.
-BLANK_TEXTS = ("", "nan", "na", "n/a", "null", "<na>")
+#: Texts that stand for no value, in any case; the last are Excel's for what it cannot compute.
+BLANK_TEXTS = (
+    *("", "nan", "na", "n/a", "null", "<na>", "#n/a", "#na"),
+    *("#value!", "#div/0!", "#ref!", "#name?", "#num!", "#null!"),
+)
+#: How Python's own absent values print.
 _ABSENT = ("None", "nan", "<NA>", "NaT")
 #: A column with more different numbers than this is not one of classes.
 MANY_CLASSES = 20
 #: What a column may be said to be; ``auto`` looks at its values.
 KINDS = ("auto", "classes", "numbers")
+#: No more cells than this are named in a sentence.
+SHOWN = 3
+#: Digits with separators, perhaps of a share.
+_GROUPED = re.compile(r"[+-]?\d[\d.,' \u00a0\u202f]*%?")
+#: How to write what :func:`meant_as_number` knows.
+PLAINLY = "write 1200.5 for 1,200.50, 8.4 for 8,4 and 12 for 12%"
 
 
 @dataclass(frozen=True)
@@ -45,6 +57,24 @@ def is_blank(value: Any) -> bool:
     return str(value) in _ABSENT
 
 
+def as_number(cell: Any) -> float | None:
+    """A cell as a number, if it is one."""
+    if isinstance(cell, bool | np.bool_) or (isinstance(cell, str) and "_" in cell):
+        return None  # Python alone reads 1_000 as a number
+    try:
+        return float(cell)
+    except (TypeError, ValueError):
+        return None
+
+
+def meant_as_number(cell: Any) -> float | None:
+    """The digits of what people write for a number and Python does not read: 1,200.50, 8,4, 12%."""
+    text = str(cell)
+    if not _GROUPED.fullmatch(text) or not ("," in text or "%" in text):
+        return None
+    return as_number(re.sub(r"[^\d+-]", "", text))
+
+
 def read_target(
     name: str,
     values: Iterable[Any],
@@ -55,7 +85,8 @@ def read_target(
     """A target from the cells of a column: numbers, or text, with blanks.
 
     Numbers are classes where they are few: at most 20 different ones, and of fractions no more than
-    half as many as there are graphs. Text is always classes.
+    half as many as there are graphs. Text is classes, but among a majority of numbers that would be
+    numbers by themselves it is taken for a mistake.
 
     Args:
         name: Of the column.
@@ -75,7 +106,7 @@ def read_target(
     if not known:
         raise LookHopsError(f"{name}: no graph has a value; choose another column.")
     found = np.full(len(cells), np.nan)
-    numbers = [_number(cells[i]) for i in known]
+    numbers = [as_number(cells[i]) for i in known]
     for i, number in zip(known, numbers, strict=True):
         if kind == "numbers" if number is None else not np.isfinite(number):
             raise LookHopsError(
@@ -83,7 +114,7 @@ def read_target(
                 "leave it blank."
             )
     if kind == "auto" and classes is None:
-        kind = "numbers" if _are_many(numbers) else "classes"
+        kind = _kind_of(name, {i: cells[i] for i in known}, numbers, place)
     if kind == "numbers":
         found[known] = np.array(numbers, dtype=float)
         return Target(name), found
@@ -98,6 +129,32 @@ def read_target(
             )
         found[i] = number_of[text]
     return Target(name, order), found
+
+
+def _kind_of(
+    name: str,
+    cells: Mapping[int, Any],
+    numbers: Sequence[float | None],
+    place: Callable[[int], str],
+) -> str:
+    """Whether cells are numbers or classes; refuses a column of numbers in which some are text."""
+    strays = [i for i, number in zip(cells, numbers, strict=True) if number is None]
+    meant = {i: found for i in strays if (found := meant_as_number(cells[i])) is not None}
+    values = [*(number for number in numbers if number is not None), *meant.values()]
+    if 2 * len(values) <= len(cells) or not _are_many(values):
+        return "classes"
+    if strays:
+        strays.sort(key=meant.__contains__)  # what is furthest from a number is named first
+        named = [f"{str(cells[i])!r} ({place(i)})" for i in strays[:SHOWN]]
+        if len(strays) > SHOWN:
+            named.append(f"{len(strays) - SHOWN:,} more")
+        but = "look like numbers, but cannot all be read:" if meant else "are numbers, but not"
+        how = f" ({PLAINLY})" if meant else ""
+        raise LookHopsError(
+            f"{name!r}: {len(values):,} of {len(cells):,} values {but} {joined(named)}; mend "
+            f"them{how}, leave them blank, or learn all as classes (--task classes)."
+        )
+    return "numbers"
 
 
 def _found_classes(name: str, texts: Sequence[str]) -> tuple[str, ...]:
@@ -178,20 +235,8 @@ def _packed(values: Tensor, targets: Sequence[Target]) -> Tensor:
     return one.nan_to_num(-1).long() if targets[0].classes else one.double()
 
 
-def _number(cell: Any) -> float | None:
-    if isinstance(cell, bool | np.bool_) or (isinstance(cell, str) and "_" in cell):
-        return None  # Python alone reads 1_000 as a number
-    try:
-        return float(cell)
-    except (TypeError, ValueError):
-        return None
-
-
-def _are_many(numbers: Sequence[float | None]) -> bool:
-    """Whether all are numbers, and more different ones than classes have."""
-    values = [number for number in numbers if number is not None]
-    if len(values) < len(numbers):
-        return False
+def _are_many(values: Sequence[float]) -> bool:
+    """Whether there are more different numbers than classes have."""
     different = np.unique(values)
     whole = bool(np.all(different == np.round(different)))
     return len(different) > (MANY_CLASSES if whole else min(MANY_CLASSES, len(values) // 2))
@@ -209,7 +254,7 @@ def _class_texts(cells: Sequence[Any], numbers: Sequence[float | None]) -> list[
 def _sorted(texts: Sequence[str]) -> tuple[str, ...]:
     """Different names in order: numbers by size, text by letter."""
     different = set(texts)
-    numbers = {text: _number(text) for text in different}
+    numbers = {text: as_number(text) for text in different}
     if None not in numbers.values():
         return tuple(sorted(different, key=lambda text: numbers[text] or 0.0))
     return tuple(sorted(different))

@@ -13,6 +13,7 @@ from lookhops.arrays import Array
 from lookhops.datasets.splits.fixed_test import target_in
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.column_finder import called
 from lookhops.graphs.targets import Target
 from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.checkpoint import Checkpoint
@@ -193,7 +194,7 @@ def _truth(head: Head, graphs: Graphs) -> Array | None:
         own = graphs.targets[0]
         return target_in(Target(own.name, classes), graphs)[1]
     name = head.name or getattr(head.task, "name", "class")
-    if all(target.name != name for target in graphs.targets):
+    if called(name, [target.name for target in graphs.targets]) is None:
         return None
     return target_in(Target(name, classes), graphs)[1]
 

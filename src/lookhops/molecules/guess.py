@@ -49,7 +49,7 @@ def _cells(file: Iterator[str], column: str | None) -> Iterator[str]:
     usual = next((name for name in SMILES_NAMES if name in lower), "")
     at = names.index(column) if column in names else lower.index(usual) if usual else len(names)
     for row in csv.reader(file, delimiter=separator):
-        if any(map(str.strip, row)):
+        if len(row) > 1 or "".join(row).strip():
             if len(row) <= at:
                 return
             yield row[at].strip()

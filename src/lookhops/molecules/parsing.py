@@ -34,7 +34,7 @@ class Parsing:
         salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
         max_atoms: Molecules with more are not parsed.
         canonical: Whether canonical SMILES are wanted.
-        only_first_failure: Whether to stop at the first molecule that does not parse.
+        only_first_failure: Whether to stop at the first text that is none; an empty one may pass.
     """
 
     mol_blocks: bool = False
@@ -130,7 +130,7 @@ def parse(
                 failure = REFUSED
             if failure:
                 failures.append((number, failure))
-                if how.only_first_failure:
+                if how.only_first_failure and structure:  # an empty one may be let pass
                     break
                 continue
             rows.append(number)

@@ -88,7 +88,8 @@ def read_smiles(
 def read_file(pool: ParsingPool, predictor: Predictor, path: Path) -> Asked:
     """The graphs of a file, or of a folder of tables, read as the command reads them."""
     with notes() as said, without_folder(path.parent):
-        given = load(path, remembered=_remembered(predictor), processes=pool)
+        rest: dict[str, Any] = {"processes": pool, "need_targets": False}
+        given = load(path, remembered=_remembered(predictor), **rest)
         if not len(given):
             raise LookHopsError(f"{path}: there are no graphs.")
         asked = Asked(predictor, given, predictor.read(given), said, path)

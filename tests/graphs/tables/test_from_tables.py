@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from datetime import date, time
+from decimal import Decimal
 
 import networkx as nx
 import numpy as np
@@ -12,7 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lookhops import Graphs, LookHopsError
+from lookhops import Graphs, LookHopsError, load
 
 EDGES = {
     "graph": ["x", "x", "y", "y"],
@@ -199,6 +201,7 @@ def test_graphs_without_nodes():
         ),
         ({"edges": {**EDGES, "graph": ["x", "x", "z", "y"]}}, "graph 'z' is in no row of graphs"),
         ({"edges": {**EDGES, "amount": [1, np.inf, 2, 3]}}, "'inf' in the column 'amount' is not"),
+        ({"edges": {**EDGES, "amount": [1, 1e300, 2, 3.5]}}, "in the column 'amount' is too large"),
         ({"edges": {k: [] for k in EDGES}, "nodes": None}, "edges: there are no rows"),
         (
             {"nodes": {**NODES, "node": list("accadce")}},
@@ -244,9 +247,53 @@ def test_columns_that_are_no_features_are_said():
         Graphs.from_tables(edges, ignore="when,remark,path")
 
 
+def dated(cells) -> Graphs:
+    return Graphs.from_tables({**EDGES, "when": cells})
+
+
+def test_dates_of_every_kind_are_left_out():
+    days = [date(2024, 1, 5), date(2024, 1, 5), None, date(2024, 2, 5)]
+    times = ["2024-01-05 10:00", "2024-01-05 10:00:00.5", "2024-02-05T10:00:00Z", ""]
+    kinds = [days, [time(10), time(11), time(11), time(10)], times]
+    kinds += [["2024-01-05", "2024-01-05", "2024-02-05", None]]
+    for cells in kinds:
+        with pytest.warns(UserWarning, match=r"nothing of them: when \(dates\)"):
+            assert dated([cell or None for cell in cells]).edge_label_names == ("kind",)
+    assert dated(["2024-01", "2024-02", "10", "2024-02"]).edge_label_names == ("kind", "when")
+    told = Graphs.from_tables({**EDGES, "when": kinds[-1]}, categories="when")
+    assert told.edge_label_values[1] == ("2024-01-05", "2024-02-05", "(blank)")
+
+
+def test_dates_and_decimals_of_arrow(tmp_path):
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    cells = [Decimal("1.50"), Decimal("2.25"), None, Decimal("3.00")]
+    days = [date(2024, 1, 5), date(2024, 1, 5), None, date(2024, 2, 5)]
+    edges = pa.table(
+        {**EDGES, "price": pa.array(cells, pa.decimal128(10, 2)), "day": pa.array(days)}
+    )
+    parquet.write_table(edges, tmp_path / "edges.parquet")
+    mapping = {**EDGES, "price": cells, "day": days}
+    for read, table in (
+        (Graphs.from_tables, edges),
+        (Graphs.from_tables, mapping),
+        (Graphs.from_tables, edges.to_pandas(types_mapper=pd.ArrowDtype)),
+        (load, tmp_path / "edges.parquet"),
+    ):
+        with pytest.warns(UserWarning, match=r"nothing of them: day \(dates\)"):
+            graphs = read(table)
+        assert graphs.edge_attribute_names == ("amount", "price")
+        assert graphs.edge_attributes[:, 1].nan_to_num(-1).tolist().count(2.25) == 2
+    known = {**GRAPHS, "class": [Decimal("0.5"), Decimal("1.25")], "size": cells[:2]}
+    graphs = Graphs.from_tables(EDGES, NODES, known)
+    assert graphs.y.tolist() == [0.5, 1.25]
+    assert graphs.columns["size"].tolist() == [1.5, 2.25]
+
+
 def test_what_is_to_be_learnt_may_stand_in_any_table():
     edges = {**EDGES, "risk": ["low", "low", "high", "high"]}
-    for option in ({"label_column": "risk"}, {"target": "risk"}):
+    for option in ({"label_column": "risk"}, {"target": "risk"}, {"target": "RISK"}):
         graphs = Graphs.from_tables(edges, NODES, **option)
         assert graphs.targets[0].name == "risk"
         assert graphs.class_names == ("high", "low")

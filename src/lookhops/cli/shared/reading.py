@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import warnings
 from collections.abc import Iterator
@@ -19,6 +20,8 @@ from lookhops.errors import LookHopsError
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
+#: What standard input is called.
+STDIN = "standard input"
 Source = Annotated[
     str,
     typer.Argument(
@@ -55,20 +58,32 @@ class GraphReader(options.Reading):
 
     data_dir: DataDir = None
 
-    def load(self, source: str, remembered: options.Reading = options.AS_USUAL) -> Graphs:
+    def load(
+        self,
+        source: str,
+        remembered: options.Reading = options.AS_USUAL,
+        need_targets: bool = True,
+    ) -> Graphs:
         """The graphs of a source, with warnings as plain lines on stderr.
 
         Args:
             source: As the user named it.
             remembered: How the graphs of a model were read: taken over where nothing was chosen.
+            need_targets: Whether a target that cannot be read is an error.
         """
         from lookhops.datasets import load
 
         if not source.strip():
             raise LookHopsError("Name the graphs: a file, a folder or a data set.")
         with warnings_as_lines():
-            folder = self.data_dir
-            return load(source, self, remembered=remembered, data_dir=folder, processes=None)
+            return load(
+                source,
+                self,
+                remembered=remembered,
+                data_dir=self.data_dir,
+                processes=None,
+                need_targets=need_targets,
+            )
 
     def load_to_learn(self, source: str) -> Graphs:
         """The graphs of a source; what their targets were taken for is said on stderr."""
@@ -95,42 +110,44 @@ class GraphReader(options.Reading):
     ) -> Graphs:
         """The graphs of tables in files, with warnings as plain lines on stderr."""
         from lookhops.datasets.tables import read_tables
-        from lookhops.datasets.targets import choose_targets
 
         self.check(edges, options.TABLES)
         with warnings_as_lines():
-            found = choose_targets(read_tables(edges, nodes, graphs, self, name=name), self)
+            found = read_tables(edges, nodes, graphs, self, name=name)
         self._tell_targets(found, inferred=True)
         return found
 
-    def load_input(self, source: str, remembered: options.Reading = options.AS_USUAL) -> Graphs:
+    def load_input(
+        self, source: str, remembered: options.Reading, need_targets: bool = False
+    ) -> Graphs:
         """The graphs of a source, or of SMILES on standard input, for a model to answer.
 
         Rows that give no graph are left out with their reason, unless an error is asked for.
+        Arguments are those of :meth:`load`; who does not compare needs no targets.
         """
         remembered = replace(remembered, invalid="skip")
         if source != "-":
-            return self.load(source, remembered)
+            return self.load(source, remembered, need_targets)
+        from lookhops.datasets.molecule_streams import line_rows
         from lookhops.datasets.molecule_table import MoleculeTable
         from lookhops.datasets.molecules import featurise
 
-        try:
-            lines = sys.stdin.buffer.read().decode("utf-8-sig").splitlines()
-        except UnicodeDecodeError as error:
-            raise LookHopsError("standard input: not UTF-8 text.") from error
-        rows = [
-            (f"line {number}", words[0], words[-1].strip())
-            for number, line in enumerate(lines, 1)
-            if (words := line.split(maxsplit=1)) and not line.startswith("#")
-        ]
-        where, smiles, ids = ([row[i] for row in rows] for i in range(3))
-        reading = self.or_remembered(remembered)
+        rows = list(line_rows(stdin_lines(), STDIN))
+        where, ids = [row.where for row in rows], [row.id for row in rows]
         with warnings_as_lines():
-            table = MoleculeTable("standard input", where, smiles, ids)
-            return featurise(table, reading, name="standard input")
+            table = MoleculeTable(STDIN, where, [row.smiles for row in rows], ids)
+            return featurise(table, self.or_remembered(remembered), name=STDIN)
 
 
 Reading = Annotated[GraphReader, "How graphs are read"]
+
+
+def stdin_lines() -> Iterator[str]:
+    """The lines of standard input, or a sentence where they are no text."""
+    try:
+        yield from io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise LookHopsError(f"{STDIN}: not UTF-8 text.") from error
 
 
 @contextmanager

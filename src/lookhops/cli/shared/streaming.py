@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import time
 from collections import deque
@@ -18,7 +17,7 @@ from rich.progress import TextColumn, TimeRemainingColumn
 from lookhops.cli.shared.loading import load
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.progress import QUIET, progress_bar
-from lookhops.cli.shared.reading import warnings_as_lines
+from lookhops.cli.shared.reading import STDIN, stdin_lines, warnings_as_lines
 from lookhops.errors import LookHopsError
 from lookhops.options import AS_USUAL, MOLECULES
 from lookhops.words import counted
@@ -111,7 +110,7 @@ def _open_stream(
     How the model's graphs were read is how these are, where nothing is chosen.
     """
     from lookhops.datasets import kind_of_source
-    from lookhops.datasets.molecule_streams import can_stream, stream_file, stream_lines, utf8_lines
+    from lookhops.datasets.molecule_streams import can_stream, stream_file, stream_lines
     from lookhops.datasets.parts import GraphStream
     from lookhops.molecules.parsing import Parsing
 
@@ -119,14 +118,13 @@ def _open_stream(
     chosen = reading.or_remembered(remembered)
     pool.how = Parsing.of(chosen, canonical=False)
     if source == "-":
-        lines = utf8_lines(io.TextIOWrapper(sys.stdin.buffer, "utf-8-sig"))
-        return stream_lines(lines, "standard input", chosen, pool)
+        return stream_lines(stdin_lines(), STDIN, chosen, pool)
     if not source.strip():
         raise LookHopsError("Name the graphs: a file, a folder or a data set.")
     kind, place = kind_of_source(source, reading, remembered, reading.data_dir)
     if kind == MOLECULES and can_stream(place) and reading.duplicates != "merge":
         return stream_file(place, chosen, remembered, pool)
-    stream = GraphStream(reading.load(source, remembered), source)
+    stream = GraphStream(reading.load(source, remembered, need_targets=False), source)
     stream.graphs = predictor.read(stream.graphs)
     return stream
 

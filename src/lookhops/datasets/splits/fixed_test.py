@@ -13,6 +13,7 @@ from lookhops.datasets.splits.groups import SAME, canonical, codes_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import concatenate
+from lookhops.graphs.column_finder import called
 from lookhops.graphs.targets import Target, pack_targets, read_target, target_columns
 
 
@@ -45,11 +46,12 @@ def target_in(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]
     """A target, and its values in other graphs: classes by their names, numbers as they are."""
     assert test.y is not None
     found = {own.name: (own, values) for own, values in target_columns(test.y, test.targets)}
-    if target.name not in found:
+    name = called(target.name, found)
+    if name is None:
         known = ", ".join(found)
         raise LookHopsError(f"{test.name}: there is no target {target.name!r}; it has {known}.")
-    own, values = found[target.name]
-    if own == target:
+    own, values = found[name]
+    if own.classes == target.classes:
         return target, values
     names = {float(number): name for number, name in enumerate(own.classes)}
     cells = [None if np.isnan(value) else names.get(value, value) for value in values]

@@ -191,8 +191,8 @@ def _named_parts(graphs: Graphs, name: str) -> dict[str, Tensor]:
         word = WORDS.get(str(value).strip().lower())
         if word is None:
             raise LookHopsError(
-                f"{graphs.name}: {value!r} in the column {name!r} is no part; a part is called "
-                "train, val or test."
+                f"{graphs.name}: {str(value)!r} in the column {name!r} is no part; a part is "
+                "called train, val or test."
             )
         found[word].append(number)
     for part in ("train", "test"):

@@ -4,6 +4,6 @@ Nothing loops over rows or graphs: ids of all tables become numbers by one hash 
 pair (graph, node id) as one number, and the ends of all edges are looked up at once.
 """
 
-from lookhops.graphs.tables.packing import edges_of
+from lookhops.graphs.tables.packing import packed
 
-__all__ = ["edges_of"]
+__all__ = ["packed"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date, time, timedelta
 from typing import Any
 
 import numpy as np
@@ -12,7 +15,8 @@ import torch
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs.features import BLANK
-from lookhops.graphs.tables.table import Table
+from lookhops.graphs.tables.table import Table, holds_decimals
+from lookhops.graphs.targets import PLAINLY, meant_as_number
 from lookhops.options import Reading, names_in
 
 #: A column of whole numbers with at most so many different ones is one of categories.
@@ -21,6 +25,10 @@ FEW_NUMBERS = 10
 MANY_TEXTS = 1000
 #: Of a column of text, the share that must be numbers for the others to look like mistakes.
 MOSTLY = 0.9
+#: A day, perhaps with a time: the form that sorts.
+ISO_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d+)?)?( ?(Z|UTC|[+-]\d\d(:?\d\d)?))?)?"
+)
 
 
 def table_features(
@@ -39,6 +47,11 @@ def table_features(
     labels: dict[str, np.ndarray] = {}
     values: list[tuple[str, ...]] = []
     left_out: list[str] = []
+    columns = list(columns)
+    decimals = [name for name in columns if holds_decimals(table.frame[name])]
+    if decimals:
+        plain = {name: table.frame[name].astype(np.float64) for name in decimals}
+        table = replace(table, frame=table.frame.assign(**plain))
     for name in columns:
         if _is_number(table.frame[name], name, reading):
             numbers[name] = _numbers(table, name)
@@ -92,9 +105,10 @@ def _numbers(table: Table, name: str) -> np.ndarray:
         wrong |= np.isnan(numbers) & column.notna().to_numpy()
     if wrong.any():
         row = int(wrong.argmax())
+        why = "is too large" if np.isfinite(numbers[row]) else "is not a finite number"
         raise LookHopsError(
-            f"{table.place(row)}: {str(column.iloc[row])!r} in the column {name!r} is not a finite "
-            "number; mend it, or leave it empty."
+            f"{table.place(row)}: {str(column.iloc[row])!r} in the column {name!r} {why}; mend it, "
+            "or leave it empty."
         )
     return numbers
 
@@ -112,6 +126,8 @@ def _categories(table: Table, name: str, told: bool) -> tuple[np.ndarray, tuple[
         codes, known = pd.factorize(column)
     except TypeError as error:
         raise _NoCategories("lists") from error
+    if len(known) and all(isinstance(value, date | time | timedelta) for value in known):
+        raise _NoCategories("dates")
     if types.is_numeric_dtype(column) and not types.is_bool_dtype(column):
         values = np.asarray(known, dtype=np.float64)
         whole = bool(np.all(values == np.round(values)))
@@ -131,15 +147,23 @@ def _categories(table: Table, name: str, told: bool) -> tuple[np.ndarray, tuple[
 def _check_texts(table: Table, name: str, codes: np.ndarray, texts: list[str]) -> None:
     """Refuse texts that are no categories, and a column of numbers in which a few are text."""
     known = codes[codes >= 0]
+    if len(known) and all(map(ISO_DATE.fullmatch, texts)):
+        raise _NoCategories("dates")
     is_number = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").notna()
     numbers = is_number.to_numpy()[known]
-    if len(known) and numbers.mean() >= MOSTLY and not numbers.all():
+    if not numbers.all():
         row = int(np.flatnonzero(codes >= 0)[numbers.argmin()])
-        raise LookHopsError(
-            f"{table.place(row)}: {texts[codes[row]]!r} in the column {name!r}, where "
-            f"{numbers.mean():.1%} are numbers; mend it, or read the column as text with "
-            f"categories (--categories {name!r})."
-        )
+        first = f"{table.place(row)}: {texts[codes[row]]!r} in the column {name!r}"
+        if numbers.mean() >= MOSTLY:
+            raise LookHopsError(
+                f"{first}, where {numbers.mean():.1%} are numbers; mend it, or read the column as "
+                f"text with categories (--categories {name!r})."
+            )
+        strays = (text for text, plain in zip(texts, is_number, strict=True) if not plain)
+        if all(meant_as_number(text) is not None for text in strays):
+            warnings.warn(
+                f"{first}, which looks like numbers, is read as text; {PLAINLY}.", stacklevel=4
+            )
     if len(texts) > MANY_TEXTS:
         raise _NoCategories(f"{len(texts):,} different texts")
     if len(texts) == len(codes) > 2 * FEW_NUMBERS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
@@ -11,12 +12,12 @@ import pandas as pd
 import torch
 
 from lookhops.errors import LookHopsError
-from lookhops.graphs.column_finder import listed
+from lookhops.graphs.column_finder import called, listed
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.tables.columns import IdColumns, Tables
 from lookhops.graphs.tables.features import table_features
 from lookhops.graphs.tables.ids import GraphNumbers, Nodes
-from lookhops.graphs.tables.table import Table
+from lookhops.graphs.tables.table import Table, holds_decimals
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
 from lookhops.options import names_in
 from lookhops.words import agreeing, counted
@@ -26,8 +27,30 @@ LABEL_NAMES = ("class", "label", "y", "target")
 ROW_LABEL_NAMES = ("class", "label", "y")
 
 
-def edges_of(tables: Tables) -> dict[str, Any]:
-    """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_tables`."""
+@dataclass(frozen=True)
+class Packed:
+    """Graphs of tables.
+
+    Args:
+        fields: Arguments of :meth:`Graphs.from_edges`, without targets.
+        label: The column that says what is to be learnt, or none.
+        place: Where what is known of a graph stands: ``graphs.csv, line 12``.
+    """
+
+    fields: dict[str, Any]
+    label: str | None
+    place: Callable[[int], str]
+
+    def targets(self) -> dict[str, Any]:
+        """Fields of ``Graphs``: what the column of the label says; none if it is blank."""
+        if self.label is None or all(map(is_blank, self.fields["columns"][self.label])):
+            return {}
+        cells = self.fields["columns"].pop(self.label)
+        return pack_targets([read_target(self.label, cells, place=self.place)])
+
+
+def packed(tables: Tables) -> Packed:
+    """The graphs of tables; see :meth:`Graphs.from_tables`."""
     tables.check()
     columns = IdColumns.of(tables)
     graphs = GraphNumbers.of(tables, columns)
@@ -47,17 +70,28 @@ def edges_of(tables: Tables) -> dict[str, Any]:
     known: dict[str, Any] = {"id": np.asarray(graphs.ids[kept].astype(str), dtype=object)}
     if tables.graphs is not None:
         unused = {columns.graph, "id", label.name if label else None}
-        known |= _plain_columns(tables.graphs, kept, unused)
-    return {
+        known |= {
+            name: _plain(tables.graphs.frame[name].iloc[kept])
+            for name in tables.graphs.names
+            if name not in unused
+        }
+    if label is not None:
+        known[label.name] = label.cells(kept)
+    fields = {
         "source": torch.from_numpy(source),
         "target": torch.from_numpy(target),
         "nodes_per_graph": torch.from_numpy(counts[kept]),
         **_node_features(tables, columns, label, nodes.row),
         **_edge_features(tables, columns, label, row),
-        **({} if label is None else label.targets(kept)),
         "columns": known,
         "skipped": skipped,
     }
+    where = label or Label(tables.graphs or tables.edges, "", np.arange(len(graphs.ids)))
+    return Packed(
+        fields,
+        None if label is None else label.name,
+        lambda number: where.table.place(where.row[kept[number]]),
+    )
 
 
 def _both_ways(source: np.ndarray, target: np.ndarray, count: int) -> bool:
@@ -143,8 +177,8 @@ class Label:
         for table, graph in ((tables.nodes, graphs.of_node), (tables.edges, graphs.of_edge)):
             if table is None or graph is None or (tables.graphs is not None and told is None):
                 continue
-            name = told if told in table.names else None
-            name = name or tables.find(table, "label_column", ROW_LABEL_NAMES)
+            named = called(told, table.names) if told else None
+            name = named or tables.find(table, "label_column", ROW_LABEL_NAMES)
             if name is None:
                 continue
             row = np.full(len(graphs.ids), -1)
@@ -152,9 +186,9 @@ class Label:
             value = pd.factorize(table.frame[name])[0]
             differs = value != value[row[graph]]
             # A label of the only graph may be one of its nodes or edges, which are all alike.
-            if not differs.any() and (len(row) > 1 or name != "label" or name == told):
+            if not differs.any() and (len(row) > 1 or name != "label" or name == named):
                 return cls(table, name, row)
-            if name == told:
+            if name == named:
                 _refuse_several(table, name, graphs, graph, row, differs)
         return None
 
@@ -162,15 +196,12 @@ class Label:
         """Whether it is this column of this table."""
         return table is self.table and name == self.name
 
-    def targets(self, kept: np.ndarray) -> dict[str, Any]:
-        """Fields of ``Graphs``: the targets of the graphs with these numbers; none if all blank."""
-        column, rows = self.table.frame[self.name].tolist(), self.row[kept].tolist()
-        cells = [column[row] if row >= 0 else None for row in rows]
-        if all(is_blank(cell) for cell in cells):
-            return {}
-        return pack_targets(
-            [read_target(self.name, cells, place=lambda i: self.table.place(rows[i]))]
-        )
+    def cells(self, kept: np.ndarray) -> np.ndarray:
+        """What it says of the graphs with these numbers."""
+        rows = self.row[kept]
+        column = self.table.frame[self.name].iloc[rows].where(rows >= 0)
+        yes_or_no = pd.api.types.is_bool_dtype(column)  # are words, not numbers
+        return _plain(column.astype(object) if yes_or_no else column)
 
 
 def _refuse_several(
@@ -229,20 +260,14 @@ def _edge_features(
     return table_features("edge_", table, names, row, tables.reading)
 
 
-def _plain_columns(table: Table, rows: np.ndarray, unused: set[str | None]) -> dict[str, Any]:
-    """The other columns of a table of graphs: numbers as they are, all else as text."""
-    found = {}
-    for name in table.names:
-        column = table.frame[name].iloc[rows]
-        if name in unused:
-            continue
-        if pd.api.types.is_bool_dtype(column) or pd.api.types.is_integer_dtype(column):
-            whole = bool if pd.api.types.is_bool_dtype(column) else np.int64
-            blank = bool(column.isna().any())
-            found[name] = column.to_numpy(np.float64 if blank else whole, na_value=np.nan)
-        elif pd.api.types.is_float_dtype(column):
-            found[name] = column.to_numpy(np.float64, na_value=np.nan)
-        else:
-            texts = ["" if is_blank(cell) else str(cell) for cell in column.tolist()]
-            found[name] = np.array(texts, dtype=object)
-    return found
+def _plain(column: pd.Series) -> np.ndarray:
+    """A column of what is known of graphs: numbers as they are, all else as text."""
+    types = pd.api.types
+    if types.is_bool_dtype(column) or types.is_integer_dtype(column):
+        whole = bool if types.is_bool_dtype(column) else np.int64
+        blank = bool(column.isna().any())
+        return column.to_numpy(np.float64 if blank else whole, na_value=np.nan)
+    if types.is_float_dtype(column) or holds_decimals(column):
+        return column.to_numpy(np.float64, na_value=np.nan)
+    texts = ["" if is_blank(cell) else str(cell) for cell in column.tolist()]
+    return np.array(texts, dtype=object)

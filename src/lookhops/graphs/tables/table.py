@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,18 @@ class Table:
         ):
             ids = ids.astype(np.int64)  # whole numbers that a blank once made floats
         return ids if pd.api.types.is_integer_dtype(ids) else ids.astype(str)
+
+
+def holds_decimals(column: pd.Series) -> bool:
+    """Whether a column holds Python's ``Decimal`` numbers, as Parquet's become, and blanks."""
+    if column.dtype.kind != "O":
+        return False
+    known = column.dropna()
+    return (
+        len(known) > 0
+        and isinstance(known.iloc[0], Decimal)
+        and all(isinstance(cell, Decimal) for cell in known)
+    )
 
 
 def as_table(given: Any, what: str) -> Table:
