@@ -189,10 +189,11 @@ def keep_top(
     """Which nodes are among the best of their graph by :func:`top_of_each`, shape (n)."""
     score = score.detach()
     if can_run_on(score):
-        where = level.graph, *level.bounds, level.alive
+        start, end = level.bounds
+        where = level.graph, start, end, level.alive
         return kernels.keep_top(score, size, *where, ratio, nearness(score.dtype), exact)
-    where = level.graph, level.num_graphs
-    order, kept = top_of_each(score, *where, ratio, level.alive, size, exact)
+    graphs = level.graph, level.num_graphs
+    order, kept = top_of_each(score, *graphs, ratio, level.alive, size, exact)
     return torch.zeros_like(kept).scatter(0, order, kept)
 
 
