@@ -6,6 +6,7 @@ from dataclasses import replace
 import networkx as nx
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 import torch
 from sklearn.base import clone
@@ -432,8 +433,9 @@ def test_classes_and_numbers_in_one_estimator(mixed):
     assert model.predict_set(graphs)["large"].shape == (120, 2)
     assert model.predict_interval(graphs)["size"].shape == (120, 2)
     columns = {name: y[name].tolist() for name in y}
-    again = clone(model).fit(graphs, columns)
-    pd.testing.assert_frame_equal(again.predict(graphs), answers)
+    for given in (columns, pl.DataFrame(columns)):
+        again = clone(model).fit(graphs, given)
+        pd.testing.assert_frame_equal(again.predict(graphs), answers)
     pd.testing.assert_frame_equal(pickle.loads(pickle.dumps(model)).predict(graphs), answers)
     numbers = LookHopsMultitask(**QUICK, task="y0=numbers").fit(graphs, y.to_numpy(dtype=float))
     assert numbers.classes_["y0"] is None

@@ -28,8 +28,8 @@ class LookHopsMultitask(GraphEstimator):
     """Tell several things of whole graphs with one network: classes and numbers, with blanks.
 
     ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
-    SMILES, or a frame with one column of them; ``y`` a pandas frame, a mapping of names to columns,
-    or an array with a column for each target. None, NaN and the like are blanks: such a graph is
+    SMILES, or a frame with one column of them; ``y`` a frame, a mapping of names to columns, or an
+    array with a column for each target. None, NaN and the like are blanks: such a graph is
     left out of training on that target, and of :meth:`score`. Where ``y`` is left out, the graphs'
     own targets are used. Targets of one kind go to :class:`~lookhops.LookHopsClassifier` or
     :class:`~lookhops.LookHopsRegressor` as well, which answer as scikit-learn's own do.
@@ -154,8 +154,9 @@ def _table(X: Any, y: Any, count: int) -> tuple[dict[str, Array], dict[str, str]
 
 def named_columns(y: Any, count: int) -> dict[str, Array]:
     """The columns of a frame, a mapping or an array, by name; of an array ``y0``, ``y1``, ..."""
-    if isinstance(y, pd.DataFrame | Mapping):
-        named = {str(name): np.asarray(y[name], dtype=object) for name in y}
+    if hasattr(y, "columns") or isinstance(y, Mapping):  # a frame of pandas or polars
+        names = getattr(y, "columns", y)
+        named = {str(name): np.asarray(y[name], dtype=object) for name in names}
         if strange := [name for name, column in named.items() if len(column) != count]:
             length = len(named[strange[0]])
             raise LookHopsError(f"There are {count} graphs but {length} values of {strange[0]!r}.")
