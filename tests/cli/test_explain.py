@@ -135,6 +135,11 @@ def test_what_cannot_be_learnt_can_be_explained_and_not_evaluated(lookhops, tmp_
     assert (code, len(json.loads(out)["graphs"])) == (0, 30), err
     code, _, err = lookhops("predict", folder, train, "--target", "LOGS")
     assert "30 graphs with a measured logS" in err
+    european = tmp_path / "european.csv"
+    european.write_text("smiles;logS\nCO;0,5\nCN;1,25\n")
+    code, out, err = lookhops("predict", folder, european)
+    assert "2 graphs with a measured logS" in err
+    assert 'CO,"0,5",' in out
     code, _, err = lookhops("evaluate", folder, new)
     assert code == 2
     assert "'LOGS' has 30 different values for 30 graphs" in err

@@ -22,6 +22,7 @@ from lookhops.datasets.text_tables import (
     TextTable,
     suffix_of,
     unpacked_suffix,
+    with_points,
 )
 from lookhops.errors import LookHopsError
 from lookhops.graphs.column_finder import ColumnFinder, called, listed
@@ -181,8 +182,9 @@ def stream_file(
         rows = _smi_rows(file)
         share: Callable[[], float] = lambda: file.share  # noqa: E731
         return MoleculeStream(str(path), name, ["id", "smiles"], rows, reading, pool, share, False)
-    head, cells, share = _parquet(path) if suffix_of(path) == PARQUET else _text(path)
-    rows = _table_rows(path, head, cells, ColumnFinder(path, reading, remembered))
+    read = _parquet if suffix_of(path) == PARQUET else _text
+    head, cells, share, commas = read(path)
+    rows = _table_rows(path, head, cells, ColumnFinder(path, reading, remembered), commas)
     return MoleculeStream(str(path), name, head, rows, reading, pool, share, True)
 
 
@@ -200,7 +202,7 @@ def _smi_rows(file: TextFile) -> Iterator[MoleculeRow]:
 _Cells = Iterator[tuple[int, Sequence[str]]]
 
 
-def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
+def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float], bool]:
     table = TextTable(path)
 
     def cells() -> _Cells:
@@ -210,10 +212,10 @@ def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
             table.check_length(line, row)
             yield line, row
 
-    return table.header, cells(), lambda: table.share
+    return table.header, cells(), lambda: table.share, table.separator != ","
 
 
-def _parquet(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
+def _parquet(path: Path) -> tuple[list[str], _Cells, Callable[[], float], bool]:
     file = open_parquet(path)
     head, done = [str(name) for name in file.schema_arrow.names], 0
 
@@ -225,13 +227,16 @@ def _parquet(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
                 done += 1
                 yield done, ["" if is_blank(cell) else str(cell) for cell in row]
 
-    return head, cells(), lambda: done / max(file.metadata.num_rows, 1)
+    return head, cells(), lambda: done / max(file.metadata.num_rows, 1), False
 
 
 def _table_rows(
-    path: Path, head: Sequence[str], cells: _Cells, finder: ColumnFinder
+    path: Path, head: Sequence[str], cells: _Cells, finder: ColumnFinder, commas: bool
 ) -> Iterator[MoleculeRow]:
-    """The rows of a table, with the columns that matter found by their names."""
+    """The rows of a table, with the columns that matter found by their names.
+
+    What is known of a target may have a decimal comma where ``commas`` separate no fields.
+    """
     smiles = finder.find(head, "smiles_column", SMILES_NAMES)
     if smiles is None:
         raise LookHopsError(
@@ -247,6 +252,8 @@ def _table_rows(
     for line, row in cells:
         called = "" if of_id is None else row[of_id].strip()
         known = "" if of_label is None else row[of_label].strip()
+        if commas and "," in known:
+            known = (with_points([known]) or [known])[0]
         yield MoleculeRow(f"line {line}", row[at].strip(), called or str(line), row, known)
 
 
