@@ -182,6 +182,34 @@ def test_an_output_that_cannot_be_written(lookhops, model, tmp_path):
     assert "cannot be written" in err
 
 
+@pytest.mark.parametrize("name", ["x.json", "x.xlsx", "x.csv.gz", "x.tsv"])
+def test_a_file_of_another_kind_is_refused(lookhops, model, tmp_path, name):
+    code, _, err = lookhops("predict", model, "solubility", "-o", tmp_path / name)
+    assert code == 2
+    said = "add --json > FILE" if name == "x.json" else "is written as .csv or .parquet"
+    assert said in err
+    assert not list(tmp_path.glob("x.*"))
+
+
+def test_the_input_is_not_overwritten(lookhops, model, tmp_path, monkeypatch):
+    text = "smiles\nCCO\n"
+    (tmp_path / "mine.csv").write_text(text)
+    (tmp_path / "link.csv").symlink_to("mine.csv")
+    monkeypatch.chdir(tmp_path)
+    for command in ("predict", "embed"):
+        for name in ("mine.csv", "./model/../mine.csv", "link.csv"):
+            code, _, err = lookhops(command, model, "mine.csv", "-o", name)
+            assert code == 2
+            assert f"{name.removeprefix('./')}: is the input itself; write to another file" in err
+    assert (tmp_path / "mine.csv").read_text() == text
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "edges.csv").write_text("graph,source,target\n1,a,b\n")
+    (tmp_path / "cases" / "graphs.csv").write_text("graph,class\n1,a\n")
+    code, _, err = lookhops("predict", model, "cases", "-o", "cases/graphs.csv")
+    assert code == 2
+    assert "cases/graphs.csv: is the input itself" in err
+
+
 def test_tables_are_read_as_they_were_for_training(lookhops, tmp_path):
     folder = tmp_path / "cases"
     folder.mkdir()
