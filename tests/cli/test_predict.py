@@ -231,6 +231,44 @@ def test_tables_are_read_as_they_were_for_training(lookhops, tmp_path):
     assert [line.split(",")[0] for line in out.splitlines()] == ["id", "x", "y"]
 
 
+def test_the_data_fields_of_an_sdf_file_come_back(lookhops, model, tmp_path):
+    from rdkit import Chem
+
+    fields = "> <logS>\n-1.50\n\n> <Long Name>\nthe {}\n\n$$$$\n"
+    blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(s)) for s in ("CCO", "CCN")]
+    records = [f"m{i}{b}{fields.format(i)}" for i, b in enumerate([*blocks, "\nbroken\n\n\n"])]
+    (tmp_path / "mine.sdf").write_text("".join(records))
+    code, out, err = lookhops("predict", model, tmp_path / "mine.sdf", "--target", "logS")
+    assert code == 0, err
+    assert [list(row.values())[:4] for row in rows(out)] == [
+        ["m0", "CCO", "-1.50", "the 0"],
+        ["m1", "CCN", "-1.50", "the 1"],
+        ["m2", "", "-1.50", "the 2"],
+    ]
+    assert list(rows(out)[0])[:5] == ["id", "smiles", "logS", "Long Name", "predicted"]
+
+
+@pytest.mark.parametrize("blank", [False, True])
+def test_all_columns_of_a_table_of_graphs_come_back(lookhops, tmp_path, blank):
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    edges = "\n".join(f"{g},{a},{b}" for g in range(30) for a, b in ((0, 1), (1, 2)))
+    (folder / "edges.csv").write_text(f"graph,source,target\n{edges}\n")
+    table = [f"{g},{'ab'[g % 2]},{'' if g == 2 else g / 4}" for g in range(30)]
+    (folder / "graphs.csv").write_text("\n".join(["graph,class,size", *table]))
+    small = ("--epochs", 1, "--hidden", 4, "--layers", 1)
+    code, _, err = lookhops("train", folder, "-o", tmp_path / "m", *small)
+    assert code == 0, err
+    if blank:
+        table = [row.replace(",a,", ",,").replace(",b,", ",,") for row in table]
+        (folder / "graphs.csv").write_text("\n".join(["graph,class,size", *table]))
+    code, out, err = lookhops("predict", tmp_path / "m", folder)
+    assert code == 0, err
+    found = rows(out)
+    assert [row["class"] for row in found[:3]] == (["", "", ""] if blank else ["a", "b", "a"])
+    assert [row["size"] for row in found[:3]] == ["0.0", "0.25", ""]
+
+
 # -------------------------------------------------------------------- large inputs
 
 

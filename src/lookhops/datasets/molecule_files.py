@@ -105,6 +105,19 @@ def table_cells(path: Path) -> tuple[list[str], list[Sequence[str]], list[int]]:
 
 def read_sdf(path: Path, finder: ColumnFinder) -> MoleculeTable:
     """Mol blocks with their data fields, records apart by ``$$$$``."""
+    blocks, fields, where = _sdf_records(path)
+    titles = [block.split("\n", 1)[0].strip() for block in blocks]
+    numbers = range(1, len(blocks) + 1)
+    return _table(path, where, {**fields, "": blocks}, "", numbers, finder, titles)
+
+
+def sdf_fields(path: Path) -> dict[str, list[str]]:
+    """The data fields of all records by their names; empty where a record lacks one."""
+    return _sdf_records(path)[1]
+
+
+def _sdf_records(path: Path) -> tuple[list[str], dict[str, list[str]], list[str]]:
+    """The mol block, the data fields and the place of each record."""
     blocks, fields, where, first = [], [], [], 1
     for number, record in enumerate(f"\n{read_text(path)}".split("\n$$$$"), start=1):
         # What follows a $$$$ on its line belongs to no record; the text before the first is "".
@@ -117,10 +130,7 @@ def read_sdf(path: Path, finder: ColumnFinder) -> MoleculeTable:
             where.append(f"record {number} (line {first})")
         first += len(lines) + 1
     names = dict.fromkeys(name for data in fields for name in data)
-    cells = {name: [data.get(name, "") for data in fields] for name in names} | {"": blocks}
-    titles = [block.split("\n", 1)[0].strip() for block in blocks]
-    numbers = range(1, len(blocks) + 1)
-    return _table(path, where, cells, "", numbers, finder, titles)
+    return blocks, {name: [data.get(name, "") for data in fields] for name in names}, where
 
 
 def _data_fields(lines: list[str]) -> dict[str, str]:

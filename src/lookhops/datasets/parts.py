@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from lookhops.datasets.molecule_files import table_cells
+from lookhops.arrays import Array
+from lookhops.datasets.molecule_files import sdf_fields, table_cells
+from lookhops.datasets.targets import target_cells
 from lookhops.datasets.text_tables import TABLE_SUFFIXES, suffix_of
-from lookhops.graphs import Graphs, in_input_order
+from lookhops.graphs import Graphs, Target, in_input_order
 from lookhops.graphs.choosing import slice_of
+from lookhops.graphs.targets import target_columns
 
 #: Rows that are written out at a time where they are passed over.
 BLOCK = 4096
@@ -64,8 +67,7 @@ class GraphStream(Stream):
 
     Args:
         graphs: The graphs.
-        source: Where they came from: of a table with molecules, rows are written as they stand
-            there.
+        source: Where they came from: rows of molecules are written as they stand there.
     """
 
     def __init__(self, graphs: Graphs, source: Path | str = "") -> None:
@@ -103,7 +105,10 @@ class GraphStream(Stream):
         graphs = slice(first - low, after - high)
         ids = self.graphs.columns.get("id", np.arange(len(self.graphs)))[graphs]
         others = [own[graphs] for key, own in self.graphs.columns.items() if key != "id"]
-        known = list(zip(*([str(v) for v in own.tolist()] for own in (ids, *others)), strict=True))
+        for target, values in _other_targets(self.graphs, graphs):
+            others.append(target_cells(target, values))
+        texts = (["" if v != v else str(v) for v in own.tolist()] for own in (ids, *others))
+        known = list(zip(*texts, strict=True))
         own = [one._replace(row=one.row - first) for one in self.graphs.skipped[low:high]]
         blank = [""] * len(others)
         return in_input_order(known, [(one.id, *blank) for one in own], own)
@@ -112,16 +117,39 @@ class GraphStream(Stream):
 def given_rows(
     source: Path | str, graphs: Graphs
 ) -> tuple[list[str], Sequence[Sequence[str]] | None]:
-    """Names of the columns of an input's rows, and the rows of a table with molecules.
+    """Names of the columns of an input's rows, and the rows of a file with molecules.
 
-    Of other sources rows say what each graph is called, and what else is known of it.
+    Of other sources rows say what each graph is called, what else is known of it, and what is to be
+    learnt.
     """
     path = Path(source)
     of_molecules = graphs.featuriser.startswith("molecules") and bool(source) and path.is_file()
     if of_molecules and suffix_of(path) in TABLE_SUFFIXES:
         head, rows, _ = table_cells(path)
         return head, rows
-    return ["id", *(key for key in graphs.columns if key != "id")], None
+    if of_molecules and suffix_of(path) == ".sdf":
+        return _sdf_rows(sdf_fields(path), graphs)
+    targets = [target.name for target, _ in _other_targets(graphs, slice(0))]
+    return ["id", *(key for key in graphs.columns if key != "id"), *targets], None
+
+
+def _sdf_rows(
+    fields: Mapping[str, Sequence[str]], graphs: Graphs
+) -> tuple[list[str], Sequence[Sequence[str]]]:
+    """The records of an SDF file: what each is called, its SMILES, and its data fields."""
+    blank = {"id": [one.id for one in graphs.skipped], "smiles": [""] * len(graphs.skipped)}
+    ours = {
+        key: in_input_order(graphs.columns[key].tolist(), blank[key], graphs.skipped)
+        for key in blank
+        if key not in fields
+    }
+    return [*ours, *fields], list(zip(*ours.values(), *fields.values(), strict=True))
+
+
+def _other_targets(graphs: Graphs, chosen: slice) -> list[tuple[Target, Array]]:
+    """The targets of some graphs that are not among the columns too, with their values."""
+    known = [] if graphs.y is None else target_columns(graphs.y[chosen], graphs.targets)
+    return [(target, values) for target, values in known if target.name not in graphs.columns]
 
 
 def _labels(graphs: Graphs) -> list[str]:

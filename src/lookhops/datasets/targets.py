@@ -93,7 +93,7 @@ def _with_targets(graphs: Graphs, names: Sequence[str], kinds: Mapping[str, str]
         had = {target.name: (target, v) for target, v in target_columns(graphs.y, graphs.targets)}
     columns = dict(graphs.columns)
     for name, (target, values) in had.items():
-        columns[name] = _cells(target, values)
+        columns[name] = target_cells(target, values)
     chosen = []
     for given in names:
         found, kind = _found(graphs, given), kinds.get(given, kinds[""])
@@ -129,7 +129,7 @@ def _found(graphs: Graphs, name: str) -> str | None:
     return name if name in known else lower.get(name.strip().lower())
 
 
-def _cells(target: Target, values: NDArray[Any]) -> NDArray[Any]:
+def target_cells(target: Target, values: NDArray[Any]) -> NDArray[Any]:
     """A target as a column: the names of classes, or numbers."""
     if not target.classes:
         return values

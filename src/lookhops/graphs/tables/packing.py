@@ -44,9 +44,10 @@ def edges_of(tables: Tables) -> dict[str, Any]:
     if not len(kept):
         raise LookHopsError(f"{tables.edges.origin}: there are no graphs in it.")
     label = Label.of(tables, graphs)
+    asked = {} if label is None else label.targets(kept)
     known: dict[str, Any] = {"id": np.asarray(graphs.ids[kept].astype(str), dtype=object)}
     if tables.graphs is not None:
-        unused = {columns.graph, "id", label.name if label else None}
+        unused = {columns.graph, "id", label.name if label and asked else None}
         known |= _plain_columns(tables.graphs, kept, unused)
     return {
         "source": torch.from_numpy(source),
@@ -54,7 +55,7 @@ def edges_of(tables: Tables) -> dict[str, Any]:
         "nodes_per_graph": torch.from_numpy(counts[kept]),
         **_node_features(tables, columns, label, nodes.row),
         **_edge_features(tables, columns, label, row),
-        **({} if label is None else label.targets(kept)),
+        **asked,
         "columns": known,
         "skipped": skipped,
     }
