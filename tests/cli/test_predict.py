@@ -338,6 +338,87 @@ def test_an_interrupted_prediction_goes_on(lookhops, model, many, tmp_path, monk
         pd.testing.assert_frame_equal(pd.read_parquet(output), pd.read_parquet(whole))
 
 
+def test_columns_of_a_parquet_file_keep_their_types(lookhops, model, tmp_path, monkeypatch):
+    import decimal
+
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from lookhops.models.predictor import Predictor
+
+    rows, days = range(1300), pd.date_range("2024-01-01", periods=1300, tz="Europe/Berlin")
+    columns = {
+        "smiles": pa.array([f"{'C' * (1 + i % 9)}O" for i in rows]),
+        "count": pa.array([i if i % 7 and i < 1100 else None for i in rows], pa.int32()),
+        "value": pa.array([None if i % 5 == 0 else i / 8 for i in rows], pa.float32()),
+        "half": pa.array(pd.Series(rows).to_numpy("float16")),
+        "good": pa.array([i % 3 == 0 if i % 4 else None for i in rows]),
+        "day": pa.array(days),
+        "price": pa.array([decimal.Decimal(i) / 100 for i in rows]),
+        "text": pa.array(["" if i == 3 else None if i == 4 else "=x" for i in rows]),
+        "kind": pa.array(["ab"[i % 2] for i in rows]).dictionary_encode(),
+        "list": pa.array([[i] for i in rows]),
+    }
+    table = pa.table(columns)
+    path, output = tmp_path / "typed.parquet", tmp_path / "x.parquet"
+    parquet.write_table(table, path)
+    monkeypatch.setattr("lookhops.cli.shared.streaming.PART", 100)
+    answer, asked = Predictor.predict, []
+
+    def interrupted(self, graphs, coverage):
+        asked.append(len(graphs))
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return answer(self, graphs, coverage)
+
+    monkeypatch.setattr(Predictor, "predict", interrupted)
+    code, _, err = lookhops("predict", model, path, "-o", output)
+    assert code == 130, err
+    code, _, err = lookhops("predict", model, path, "-o", output, "--resume")
+    assert code == 0, err
+    assert "going on after 1,024 rows" in err
+    found = parquet.read_table(output)
+    for name in columns:
+        if name != "list":
+            assert found[name].type == table[name].type, name
+            assert found[name].to_pylist() == table[name].to_pylist(), name
+    assert found["list"].to_pylist()[:2] == ["[0]", "[1]"]
+    assert set(found["warning"].to_pylist()) <= {None, "unlike the training graphs"}
+    code, _, err = lookhops("predict", model, path, "-o", tmp_path / "x.csv")
+    assert code == 0, err
+    first = pd.read_csv(tmp_path / "x.csv", dtype=str, keep_default_na=False).iloc[0]
+    assert first["day"] == "2024-01-01 00:00:00+01:00"
+    assert (first["count"], first["value"], first["good"], first["text"]) == ("", "", "", "'=x")
+    merged = ("-o", tmp_path / "m.parquet", "--duplicates", "merge")
+    code, _, err = lookhops("predict", model, path, *merged)
+    assert code == 0, err
+    assert parquet.read_table(tmp_path / "m.parquet").schema.field("day") == table.schema.field(
+        "day"
+    )
+
+
+def test_numbers_that_packed_graphs_carry_are_numbers_in_parquet(lookhops, model, tmp_path):
+    from dataclasses import replace
+
+    import numpy as np
+
+    from lookhops.datasets import load
+
+    graphs = load("solubility")[:3]
+    more = {"count": np.array([1, 2, 3]), "value": np.array([0.5, np.nan, 1.0])}
+    replace(graphs, columns={**graphs.columns, **more}).save(tmp_path / "mine.graphs")
+    for kind in ("parquet", "csv"):
+        to = tmp_path / f"x.{kind}"
+        code, _, err = lookhops("predict", model, tmp_path / "mine.graphs", "-o", to)
+        assert code == 0, err
+    frame = pd.read_parquet(tmp_path / "x.parquet")
+    assert (frame["count"].tolist(), frame["count"].dtype) == ([1, 2, 3], np.int64)
+    assert frame["value"].isna().tolist() == [False, True, False]
+    assert frame["class"].tolist() == [graphs.class_names[c] for c in graphs.y]
+    found = rows((tmp_path / "x.csv").read_text())
+    assert [row["value"] for row in found] == ["0.5", "", "1.0"]
+
+
 def test_a_molecule_that_crashes_rdkit_costs_its_own_row(lookhops, model, many, monkeypatch):
     from lookhops.datasets import molecule_streams
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lookhops.datasets.molecule_table import MoleculeTable
+from lookhops.datasets.parquet_files import open_parquet, parquet_rows
 from lookhops.datasets.text_tables import PARQUET, TextTable, suffix_of
 from lookhops.errors import LookHopsError
 from lookhops.files import read_bytes
 from lookhops.graphs.column_finder import ColumnFinder, listed
-from lookhops.graphs.targets import is_blank
 from lookhops.molecules.guess import SMILES_NAMES
+from lookhops.tables import cell_text
 
 # Names that are looked for, in this order, whatever their case, when no option names the column,
 # as SMILES_NAMES are.
@@ -87,12 +88,10 @@ def read_csv(path: Path, finder: ColumnFinder) -> MoleculeTable:
 def table_cells(path: Path) -> tuple[list[str], list[Sequence[str]], list[int]]:
     """The header, the rows as texts, and the line (without lines: the number) of each row."""
     if suffix_of(path) == PARQUET:
-        from lookhops.datasets.table_files import read_parquet
-
-        frame = read_parquet(path)
-        texts = [["" if is_blank(c) else str(c) for c in frame[name]] for name in frame.columns]
-        rows: list[Sequence[str]] = list(zip(*texts, strict=True))
-        return [str(name) for name in frame.columns], rows, list(range(1, len(rows) + 1))
+        file = open_parquet(path)
+        rows: list[Sequence[str]] = [[*map(cell_text, row)] for row in parquet_rows(path, file)]
+        names = [str(name) for name in file.schema_arrow.names]
+        return names, rows, list(range(1, len(rows) + 1))
     table = TextTable(path)
     table.check_lengths()
     _, *found = table.rows()

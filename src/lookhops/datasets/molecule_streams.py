@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple, TextIO
+from typing import Any, NamedTuple, TextIO
 
 import numpy as np
 
@@ -14,19 +14,16 @@ from lookhops.datasets.molecule_features import pack
 from lookhops.datasets.molecule_files import ID_NAMES, LABEL_NAMES, smi_row
 from lookhops.datasets.molecule_table import MoleculeTable
 from lookhops.datasets.molecules import SHOWN, skipped_rows, skipped_sentence
-from lookhops.datasets.parquet_files import open_parquet
+from lookhops.datasets.parquet_files import column_types, open_parquet, parquet_rows
 from lookhops.datasets.parts import Part, Stream
 from lookhops.datasets.text_tables import PARQUET, TextFile, TextTable, suffix_of
 from lookhops.errors import LookHopsError
 from lookhops.graphs.column_finder import ColumnFinder, listed
-from lookhops.graphs.targets import is_blank
 from lookhops.molecules.guess import SMILES_NAMES
 from lookhops.molecules.parsing import Parsed
 from lookhops.molecules.workers import CHUNK, ParsingPool
 from lookhops.options import Reading
-
-#: Rows of a Parquet file that are read at a time.
-BATCH = 4096
+from lookhops.tables import cell_text
 
 
 class MoleculeRow(NamedTuple):
@@ -43,7 +40,7 @@ class MoleculeRow(NamedTuple):
     where: str
     smiles: str
     id: str
-    cells: Sequence[str]
+    cells: Sequence[Any]
     label: str = ""
 
 
@@ -59,6 +56,7 @@ class MoleculeStream(Stream):
         pool: Parses them.
         share: Says how much of the source has been read, from 0 to 1; none where nobody knows.
         given: Whether rows are written as they were given; else with the SMILES that was read.
+        types: As for :class:`~lookhops.datasets.parts.Stream`.
     """
 
     def __init__(
@@ -71,13 +69,14 @@ class MoleculeStream(Stream):
         pool: ParsingPool,
         share: Callable[[], float] | None,
         given: bool,
+        types: Sequence[Any] | None = None,
     ) -> None:
-        super().__init__(name, head)
+        super().__init__(name, head, types)
         self.origin, self.rows, self.reading, self.pool = origin, rows, reading, pool
         self.share, self.given = share, given
         self.total, self.lost, self.places = 0, 0, list[str]()
 
-    def skip(self, count: int) -> Iterator[Sequence[str]]:
+    def skip(self, count: int) -> Iterator[Sequence[Any]]:
         """Pass over rows without parsing them; what each says."""
         for row in islice(self.rows, count):
             yield row.cells
@@ -174,9 +173,9 @@ def stream_file(
         rows = _smi_rows(file)
         share: Callable[[], float] = lambda: file.share  # noqa: E731
         return MoleculeStream(str(path), name, ["id", "smiles"], rows, reading, pool, share, False)
-    head, cells, share = _parquet(path) if kind == PARQUET else _text(path)
+    head, types, cells, share = _parquet(path) if kind == PARQUET else _text(path)
     rows = _table_rows(path, head, cells, ColumnFinder(path, reading, remembered))
-    return MoleculeStream(str(path), name, head, rows, reading, pool, share, True)
+    return MoleculeStream(str(path), name, head, rows, reading, pool, share, True, types)
 
 
 def _smi_rows(file: TextFile) -> Iterator[MoleculeRow]:
@@ -193,10 +192,10 @@ def _smi_rows(file: TextFile) -> Iterator[MoleculeRow]:
 
 
 #: The line or number of a row, and its cells.
-_Cells = Iterator[tuple[int, Sequence[str]]]
+_Cells = Iterator[tuple[int, Sequence[Any]]]
 
 
-def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
+def _text(path: Path) -> tuple[list[str], list[Any], _Cells, Callable[[], float]]:
     table = TextTable(path)
 
     def cells() -> _Cells:
@@ -207,22 +206,20 @@ def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
                 table.check_length(line, row)
                 yield line, row
 
-    return table.header, cells(), lambda: table.share
+    return table.header, [None] * len(table.header), cells(), lambda: table.share
 
 
-def _parquet(path: Path) -> tuple[list[str], _Cells, Callable[[], float]]:
+def _parquet(path: Path) -> tuple[list[str], list[Any], _Cells, Callable[[], float]]:
     file = open_parquet(path)
     head, done = [str(name) for name in file.schema_arrow.names], 0
 
     def cells() -> _Cells:
         nonlocal done
-        for batch in file.iter_batches(BATCH):
-            columns = [batch.column(i).to_pylist() for i in range(len(head))]
-            for row in zip(*columns, strict=True):
-                done += 1
-                yield done, ["" if is_blank(cell) else str(cell) for cell in row]
+        for row in parquet_rows(path, file):
+            done += 1
+            yield done, row
 
-    return head, cells(), lambda: done / max(file.metadata.num_rows, 1)
+    return head, column_types(file), cells(), lambda: done / max(file.metadata.num_rows, 1)
 
 
 def _table_rows(
@@ -237,14 +234,11 @@ def _table_rows(
         )
     name = finder.find(head, "id_column", ID_NAMES)
     label = _label(head, finder)
-    at, of_id, of_label = (
-        None if own is None else head.index(own) for own in (smiles, name, label)
-    )
-    assert at is not None
+    places = [None if own is None else head.index(own) for own in (smiles, name, label)]
     for line, row in cells:
-        called = "" if of_id is None else row[of_id].strip()
-        known = "" if of_label is None else row[of_label].strip()
-        yield MoleculeRow(f"line {line}", row[at].strip(), called or str(line), row, known)
+        found = ("" if j is None else cell_text(row[j]).strip() for j in places)
+        drawn, called, known = found
+        yield MoleculeRow(f"line {line}", drawn, called or str(line), row, known)
 
 
 def _label(head: Sequence[str], finder: ColumnFinder) -> str | None:

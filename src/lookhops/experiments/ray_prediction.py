@@ -63,7 +63,7 @@ class RayAnswers(Stream):
         workers: int,
         address: str | None = None,
     ) -> None:
-        super().__init__(stream.name, stream.head)
+        super().__init__(stream.name, stream.head, stream.types)
         self.stream, self.workers, self.address = stream, workers, address
         self.options: dict[str, Any] = {
             "fn_constructor_args": (Path(folder).absolute(), device, coverage),
@@ -72,7 +72,7 @@ class RayAnswers(Stream):
         }
         self.answers: Predictions | None = None
 
-    def skip(self, count: int) -> Iterator[Sequence[str]]:
+    def skip(self, count: int) -> Iterator[Sequence[Any]]:
         """Pass over rows of the source."""
         return self.stream.skip(count)
 

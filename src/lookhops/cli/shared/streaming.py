@@ -268,7 +268,7 @@ def growing(path: Path, stream: Stream, made_by: Any, resume: bool) -> Iterator[
     """
     from lookhops.row_files import ROW_FILES
 
-    file = ROW_FILES[path.suffix.lower()](path, made_by, len(stream.head))
+    file = ROW_FILES[path.suffix.lower()](path, made_by, stream.types)
     try:
         with file:
             if resume:
