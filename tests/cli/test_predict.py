@@ -338,6 +338,23 @@ def test_an_interrupted_prediction_goes_on(lookhops, model, many, tmp_path, monk
         pd.testing.assert_frame_equal(pd.read_parquet(output), pd.read_parquet(whole))
 
 
+def test_nothing_is_said_to_be_kept_where_nothing_was_written(
+    lookhops, model, many, tmp_path, monkeypatch
+):
+    from lookhops.models.predictor import Predictor
+
+    def interrupted(self, graphs, coverage):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Predictor, "predict", interrupted)
+    code, _, err = lookhops("predict", model, many, "-o", tmp_path / "x.csv")
+    assert code == 130
+    assert "lookhops: interrupted." in err
+    assert "kept" not in err
+    assert "holds" not in err
+    assert not list(tmp_path.glob("x.*"))
+
+
 def test_columns_of_a_parquet_file_keep_their_types(lookhops, model, tmp_path, monkeypatch):
     import decimal
 
