@@ -18,11 +18,18 @@ def test_there_and_back(graphs: Graphs):
     before = unpacked(graphs, columns=False)
     for graph in before:  # parallel edges have no order of their own
         graph["edges"].sort(key=str)
-    after = unpacked(again)
+    after = unpacked(again, columns=False)
     for graph in after:
         graph["edges"].sort(key=str)
     assert after == before
     assert again.class_names == graphs.class_names
+
+
+def test_nodes_keep_their_names():
+    graph = nx.Graph([("b", 7), (7, ("a", 1))])
+    graphs = Graphs.from_networkx([graph, nx.path_graph(2)])
+    assert graphs[0].node_ids.tolist() == ["b", "7", "('a', 1)"]
+    assert graphs[1].node_ids.tolist() == ["0", "1"]
 
 
 def test_kinds_of_graphs():

@@ -128,4 +128,4 @@ def _import_quietly() -> ModuleType:
 def _packed(graphs: Graphs) -> bytes:
     """Graphs as bytes, without what their tensors are slices of."""
     own: Any = {name: tensor.clone() for name, tensor in graphs._tensors().items()}
-    return pickle.dumps(replace(graphs, **own))
+    return pickle.dumps(replace(graphs, node_ids=None, **own))

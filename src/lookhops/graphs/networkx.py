@@ -15,6 +15,7 @@ from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import BLANK, are_one_hot, default_names, default_values
 from lookhops.graphs.indexing import pair_keys
 from lookhops.graphs.targets import is_blank, pack_targets, read_target, target_columns
+from lookhops.graphs.texts import Texts
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -52,9 +53,10 @@ def edges_of(
     asked = _targets(graphs, y, rest.pop("class_names", None))
     counts = {"source": sources, "target": targets, "nodes_per_graph": nodes}
     ends = {key: torch.tensor(values, dtype=torch.long) for key, values in counts.items()}
+    names = Texts.of([str(node) for graph in graphs for node in graph])
     features = _features("", node_data, node_features)
     features |= _features("edge_", edge_data, edge_features)
-    return ends | features | asked | rest
+    return ends | features | asked | {"node_ids": names} | rest
 
 
 def _shared(of: str, places: _Places) -> list[str]:

@@ -18,6 +18,7 @@ from lookhops.graphs.tables.features import table_features
 from lookhops.graphs.tables.ids import GraphNumbers, Nodes
 from lookhops.graphs.tables.table import Table
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
+from lookhops.graphs.texts import Texts
 from lookhops.options import names_in
 from lookhops.words import agreeing, counted
 
@@ -57,6 +58,7 @@ def edges_of(tables: Tables) -> dict[str, Any]:
         **_edge_features(tables, columns, label, row),
         **asked,
         "columns": known,
+        "node_ids": Texts.of(nodes.ids.astype(str).tolist()).take(nodes.id),
         "skipped": skipped,
     }
 
