@@ -7,6 +7,7 @@ import torch
 from hypothesis import strategies as st
 
 from lookhops import Graphs
+from lookhops.graphs.texts import Texts
 
 KINDS = st.sampled_from(["none", "labels", "attributes", "both"])
 
@@ -39,6 +40,7 @@ def graph_sets(
             "value": rng.normal(size=len(sizes)),
             "id": np.array([f"graph é {i}" for i in range(len(sizes))], dtype=object),
         },
+        node_ids=Texts.of([f"né{i}" for i in range(first)]) if draw(st.booleans()) else None,
         name="random",
     )
 
@@ -75,7 +77,7 @@ def unpacked(graphs: Graphs, columns: bool = True) -> list[dict[str, Any]]:
     node_ptr, row_ptr, source = (
         t.tolist() for t in (graphs.node_ptr, graphs.row_ptr, graphs.source)
     )
-    found = []
+    ids, found = graphs.node_ids, []
     for number in range(len(graphs)):
         first, last = node_ptr[number], node_ptr[number + 1]
         found.append(
@@ -88,6 +90,7 @@ def unpacked(graphs: Graphs, columns: bool = True) -> list[dict[str, Any]]:
                 ],
                 "y": None if graphs.y is None else int(graphs.y[number]),
                 "columns": {k: v[number] for k, v in graphs.columns.items()} if columns else {},
+                "ids": ids.cut(first, last).tolist() if columns and ids is not None else None,
             }
         )
     return found

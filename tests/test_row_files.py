@@ -56,7 +56,7 @@ def test_a_table_that_stops_is_readable_and_gone_on_with(tmp_path, kind):
     path.write_text("old")
 
     def begin():
-        return ROW_FILES[kind](path, ["model", 1], 2)
+        return ROW_FILES[kind](path, ["model", 1], [None, None])
 
     file = stopped(begin(), ROWS[:2])
     assert path.read_text() == "old"
@@ -79,10 +79,10 @@ def test_a_table_that_stops_is_readable_and_gone_on_with(tmp_path, kind):
 
 def test_a_csv_file_that_was_torn_goes_on_after_the_last_whole_row(tmp_path):
     path = tmp_path / "x.csv"
-    file = stopped(ROW_FILES[".csv"](path, "", 2), ROWS[:2])
+    file = stopped(ROW_FILES[".csv"](path, "", [None, None]), ROWS[:2])
     whole = file.part.read_text()
     file.part.write_text(whole + 'c,"half of')
-    with ROW_FILES[".csv"](path, "", 2) as file:
+    with ROW_FILES[".csv"](path, "", [None, None]) as file:
         file.resume(given())
         assert file.rows == 2
         assert file.part.read_text() == whole
@@ -100,12 +100,12 @@ def test_a_csv_file_that_was_torn_goes_on_after_the_last_whole_row(tmp_path):
 @pytest.mark.parametrize("kind", [".csv", ".parquet"])
 def test_another_input_is_refused_and_another_model_begins_anew(tmp_path, kind):
     path = tmp_path / f"x{kind}"
-    stopped(ROW_FILES[kind](path, "model", 2), ROWS[:2])
+    stopped(ROW_FILES[kind](path, "model", [None, None]), ROWS[:2])
     other = [ROWS[0], ("z", "=1+1", 0.0)]
     refused = pytest.raises(LookHopsError, match="its row 2 is not that of the input")
-    with refused, ROW_FILES[kind](path, "model", 2) as file:
+    with refused, ROW_FILES[kind](path, "model", [None, None]) as file:
         file.resume(given(other))
-    with ROW_FILES[kind](path, "another model", 2) as file:
+    with ROW_FILES[kind](path, "another model", [None, None]) as file:
         file.resume(given())
         assert file.rows == 0
         file.write(HEAD, columns(ROWS, path))
@@ -113,7 +113,7 @@ def test_another_input_is_refused_and_another_model_begins_anew(tmp_path, kind):
 
 def test_what_was_killed_before_it_could_be_closed_begins_anew(tmp_path):
     for kind in (".parquet", ".npy"):
-        file = ROW_FILES[kind](tmp_path / f"x{kind}", "", 2)
+        file = ROW_FILES[kind](tmp_path / f"x{kind}", "", [None, None])
         file.part.write_bytes(b"PAR1 half")
         file.resume(given())
         assert file.rows == 0
@@ -122,7 +122,7 @@ def test_what_was_killed_before_it_could_be_closed_begins_anew(tmp_path):
 def test_a_folder_in_the_way(tmp_path):
     (tmp_path / "x.csv").mkdir()
     with pytest.raises(LookHopsError, match=r"x\.csv: cannot be written"):
-        ROW_FILES[".csv"](tmp_path / "x.csv", "", 0)
+        ROW_FILES[".csv"](tmp_path / "x.csv", "", [])
 
 
 CELLS = st.one_of(

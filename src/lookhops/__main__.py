@@ -14,7 +14,7 @@ from types import FrameType
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
-    os.write(2, b"lookhops: interrupted; what was already written is kept.\n")
+    os.write(2, b"lookhops: interrupted.\n")
     os._exit(128 + number)
 
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from lookhops.errors import LookHopsError
 from lookhops.files import explained, make_folder, put_in_place
-from lookhops.tables import without_formula
+from lookhops.tables import cell_text, without_formula
 
 #: What is quoted in CSV, and what a line begins with or holds that may not be written as it is.
 _QUOTED = re.compile(r'[",\r\n]')
@@ -34,12 +34,13 @@ class RowFile(ABC):
         path: Where it is to be in the end.
         made_by: All that its content follows from, as JSON can hold it: only a table that was begun
             by the same is gone on with.
-        given: How many of its columns are those of the input.
+        given: The types of the input's columns, which are its first; none of a column of texts.
     """
 
-    def __init__(self, path: Path, made_by: Any, given: int) -> None:
+    def __init__(self, path: Path, made_by: Any, given: Sequence[Any]) -> None:
         self.path, self.given = path, given
-        token = hashlib.sha256(json.dumps(made_by, sort_keys=True).encode()).hexdigest()[:8]
+        known = json.dumps([made_by, [*map(str, given)]], sort_keys=True)
+        token = hashlib.sha256(known.encode()).hexdigest()[:8]
         self.part = path.with_name(f"{path.stem}.part-{token}{path.suffix}")
         #: Rows that are written.
         self.rows = 0
@@ -60,7 +61,7 @@ class RowFile(ABC):
                 self.part.unlink(missing_ok=True)
 
     @abstractmethod
-    def resume(self, given: Iterator[Sequence[str]]) -> None:
+    def resume(self, given: Iterator[Sequence[Any]]) -> None:
         """Go on with a table that was begun; with none, begin.
 
         Args:
@@ -76,11 +77,12 @@ class RowFile(ABC):
     def close(self) -> None:
         """Have a file that can be read."""
 
-    def _check(self, given: Iterator[Sequence[str]], cells: Sequence[str]) -> None:
+    def _check(self, given: Iterator[Sequence[Any]], cells: Sequence[Any]) -> None:
         """Refuse a row that is not the next of the input."""
         row = next(given, None)
         self.rows += 1
-        if row is None or any(str(a) != b for a, b in zip(row, cells, strict=False)):
+        pairs = zip(row or (), cells, strict=False)
+        if row is None or any(cell_text(a) != cell_text(b) for a, b in pairs):
             raise LookHopsError(
                 f"{self.part}: its row {self.rows} is not that of the input; without --resume all "
                 "is answered anew."
@@ -92,7 +94,7 @@ class CsvFile(RowFile):
 
     file: TextIO | None = None
 
-    def resume(self, given: Iterator[Sequence[str]]) -> None:
+    def resume(self, given: Iterator[Sequence[Any]]) -> None:
         """Go on after the last whole row."""
         if not self.part.is_file():
             return
@@ -148,7 +150,7 @@ def _written(column: Sequence[Any]) -> Sequence[str]:
 
 
 def _written_cell(cell: Any) -> str:
-    text = "" if cell is None else str(without_formula(cell))
+    text = cell_text(without_formula(cell))
     return '"' + text.replace('"', '""') + '"' if _QUOTED.search(text) else text
 
 
@@ -172,7 +174,7 @@ class ParquetFile(RowFile):
 
     writer: Any = None
 
-    def __init__(self, path: Path, made_by: Any, given: int) -> None:
+    def __init__(self, path: Path, made_by: Any, given: Sequence[Any]) -> None:
         try:
             import pyarrow  # noqa: F401
             from pyarrow import parquet
@@ -183,7 +185,7 @@ class ParquetFile(RowFile):
         super().__init__(path, made_by, given)
         self.parquet = parquet
 
-    def resume(self, given: Iterator[Sequence[str]]) -> None:
+    def resume(self, given: Iterator[Sequence[Any]]) -> None:
         """Copy what is there; a file that was not closed has nothing that can be read."""
         import pyarrow as pa
 
@@ -199,17 +201,18 @@ class ParquetFile(RowFile):
             return
         for number in range(old.num_row_groups):
             group = old.read_row_group(number)
-            columns = [group.column(i).to_pylist() for i in range(self.given)]
+            columns = [group.column(i).to_pylist() for i in range(len(self.given))]
             for row in zip(*columns, strict=True):
                 self._check(given, row)
             self._add(group)
         earlier.unlink()
 
     def write(self, head: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
-        """Add rows, given column by column; of an array of floats, NaN is a blank."""
+        """Add rows, given column by column; NaN and empty texts are blanks."""
         import pyarrow as pa
 
-        arrays = [_arrow(column) for column in columns]
+        types = [*self.given, *[None] * (len(columns) - len(self.given))]
+        arrays = [_arrow(column, kind) for column, kind in zip(columns, types, strict=True)]
         names = [name or f"column_{number}" for number, name in enumerate(head, 1)]
         self._add(pa.Table.from_arrays(arrays, names))
         self.rows += len(columns[0])
@@ -226,16 +229,19 @@ class ParquetFile(RowFile):
             self.writer.close()
 
 
-def _arrow(column: Sequence[Any]) -> Any:
-    """A column as pyarrow holds it: rows of a matrix as lists, else numbers or texts."""
+def _arrow(column: Sequence[Any], kind: Any) -> Any:
+    """A column as pyarrow holds it: of this type, rows of a matrix as lists, numbers, or texts."""
     import pyarrow as pa
 
+    if kind is not None:
+        own = pa.from_numpy_dtype(kind) if isinstance(kind, np.dtype) else kind
+        return pa.array(column, own, from_pandas=True)
     if isinstance(column, np.ndarray) and column.ndim == 2:
         flat = pa.array(np.ascontiguousarray(column).ravel())
         return pa.FixedSizeListArray.from_arrays(flat, column.shape[1])
     if isinstance(column, np.ndarray):
         return pa.array(column, from_pandas=True)
-    return pa.array([None if cell is None else str(cell) for cell in column], pa.string())
+    return pa.array([cell_text(cell) or None for cell in column], pa.string())
 
 
 class NumpyFile(RowFile):
@@ -244,7 +250,7 @@ class NumpyFile(RowFile):
     file: BinaryIO | None = None
     width = 0
 
-    def resume(self, given: Iterator[Sequence[str]]) -> None:
+    def resume(self, given: Iterator[Sequence[Any]]) -> None:
         """Go on after the rows that the header counts."""
         if not self.part.is_file():
             return

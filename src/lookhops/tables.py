@@ -122,6 +122,11 @@ def csv_text(
     return text.getvalue()
 
 
+def cell_text(cell: Any) -> str:
+    """What a cell says; of None, NaN and their like nothing."""
+    return "" if cell is None or cell != cell else str(cell)
+
+
 def without_formula(cell: Any) -> Any:
     """A cell that spreadsheets show and do not compute: ``'=1+1``; numbers stay as they are."""
     if not isinstance(cell, str) or cell[:1] not in _BEGINS or not cell:

@@ -207,6 +207,27 @@ def test_a_run_that_fails_is_named_and_told_by_the_exit_code(lookhops, tmp_path,
     assert "are kept" not in err
 
 
+def test_ctrl_c_says_how_many_runs_are_kept(lookhops, tmp_path, monkeypatch):
+    from lookhops.experiments import runners
+
+    train, stop = runners.train_records, [11]
+
+    def interrupted(graphs, cell, seeds, device):
+        if set(stop) & set(seeds):
+            raise KeyboardInterrupt
+        return train(graphs, cell, seeds, device)
+
+    monkeypatch.setattr(runners, "train_records", interrupted)
+    words = ("compare", *SMALL, "--models", MODELS[2], "-o", tmp_path, "--processes", 1)
+    code, _, err = lookhops(*words)
+    assert code == 130
+    assert "store" not in err
+    stop[:] = [33]
+    code, _, err = lookhops(*words)
+    assert code == 130
+    assert "2 of 3 runs are in the store; the same command goes on." in err
+
+
 def test_a_layer_defined_anew_is_trained_anew(tmp_path, monkeypatch):
     from torch_geometric.nn import GraphConv, SAGEConv
 

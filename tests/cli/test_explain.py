@@ -3,6 +3,7 @@
 import csv
 import json
 import math
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -101,6 +102,59 @@ def test_names_of_pictures_are_safe_and_differ(lookhops, tmp_path):
             "été.svg",
         ]
     )
+
+
+@pytest.mark.parametrize("kind", ["tables", "jsonl"])
+def test_nodes_of_tables_are_called_by_their_ids(lookhops, tmp_path, kind):
+    tables, model = tmp_path / "tables", tmp_path / "m"
+    assert lookhops("data", "example", tables, "--cases", 40)[0] == 0
+    assert lookhops("train", tables, *SMALL, "-o", model)[0] == 0
+    assert lookhops("data", "example", tmp_path / "new", "--cases", 2, "--seed", 1)[0] == 0
+    source = tmp_path / "new"
+    edges, nodes = (list(csv.DictReader((source / f"{t}.csv").open())) for t in ("edges", "nodes"))
+    if kind == "jsonl":
+        source = tmp_path / "new.jsonl"
+        source.write_text("".join(json.dumps(_node_link(c, edges, nodes)) + "\n" for c in (1, 2)))
+    code, _, err = lookhops("explain", model, source, "-o", tmp_path / "e")
+    assert code == 0, err
+    for number, graph in enumerate(_explained(tmp_path / "e"), 1):
+        case = f"case-{number}"
+        assert graph["node_ids"] == [row["node"] for row in nodes if row["graph"] == case]
+        known = {tuple(sorted((r["source"], r["target"]))) for r in edges if r["graph"] == case}
+        assert {tuple(sorted(pair)) for pair in graph["edge_node_ids"]} == known
+        ids = graph["node_ids"]
+        assert graph["edge_node_ids"] == [[ids[i], ids[j]] for i, j in graph["edges"]]
+        largest = ids[max(range(len(ids)), key=lambda i: abs(graph["nodes"][i]))]
+        picture = (tmp_path / "e" / graph["picture"]).read_text()
+        assert f"(node {largest}): " in picture
+        named = re.findall(r"\(node (\w+)\)|edge between (\w+) and (\w+)", graph["sentence"])
+        assert len(named) == 3
+        assert {one for found in named for one in found if one} <= set(ids)
+    code, _, err = lookhops("explain", model, source, "--view", "kept", "-o", tmp_path / "k")
+    assert code == 0, err
+    first = _explained(tmp_path / "k")[0]
+    assert first["node_ids"][0] == "C1"
+    assert "<title>node C1</title>" in (tmp_path / "k" / first["picture"]).read_text()
+
+
+def _explained(folder):
+    return json.loads((folder / "explanations.json").read_text())["graphs"]
+
+
+def _node_link(number, edges, nodes):
+    """A case in node-link form."""
+    case = f"case-{number}"
+    own = [[row for row in rows if row["graph"] == case] for rows in (edges, nodes)]
+    return {
+        "id": case,
+        "nodes": [
+            {"id": r["node"], "type": r["type"], "age_days": int(r["age_days"])} for r in own[1]
+        ],
+        "edges": [
+            {**{k: r[k] for k in ("source", "target", "channel")}, "amount": float(r["amount"])}
+            for r in own[0]
+        ],
+    }
 
 
 def test_sentences(lookhops, model, tmp_path):

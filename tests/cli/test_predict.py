@@ -221,6 +221,34 @@ def test_an_output_that_cannot_be_written(lookhops, model, tmp_path):
     assert "cannot be written" in err
 
 
+@pytest.mark.parametrize("name", ["x.json", "x.xlsx", "x.csv.gz", "x.tsv"])
+def test_a_file_of_another_kind_is_refused(lookhops, model, tmp_path, name):
+    code, _, err = lookhops("predict", model, "solubility", "-o", tmp_path / name)
+    assert code == 2
+    said = "add --json > FILE" if name == "x.json" else "is written as .csv or .parquet"
+    assert said in err
+    assert not list(tmp_path.glob("x.*"))
+
+
+def test_the_input_is_not_overwritten(lookhops, model, tmp_path, monkeypatch):
+    text = "smiles\nCCO\n"
+    (tmp_path / "mine.csv").write_text(text)
+    (tmp_path / "link.csv").symlink_to("mine.csv")
+    monkeypatch.chdir(tmp_path)
+    for command in ("predict", "embed"):
+        for name in ("mine.csv", "./model/../mine.csv", "link.csv"):
+            code, _, err = lookhops(command, model, "mine.csv", "-o", name)
+            assert code == 2
+            assert f"{name.removeprefix('./')}: is the input itself; write to another file" in err
+    assert (tmp_path / "mine.csv").read_text() == text
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases" / "edges.csv").write_text("graph,source,target\n1,a,b\n")
+    (tmp_path / "cases" / "graphs.csv").write_text("graph,class\n1,a\n")
+    code, _, err = lookhops("predict", model, "cases", "-o", "cases/graphs.csv")
+    assert code == 2
+    assert "cases/graphs.csv: is the input itself" in err
+
+
 def test_tables_are_read_as_they_were_for_training(lookhops, tmp_path):
     folder = tmp_path / "cases"
     folder.mkdir()
@@ -240,6 +268,44 @@ def test_tables_are_read_as_they_were_for_training(lookhops, tmp_path):
     code, out, err = lookhops("predict", tmp_path / "m", tmp_path / "new.csv")
     assert code == 0, err
     assert [line.split(",")[0] for line in out.splitlines()] == ["id", "x", "y"]
+
+
+def test_the_data_fields_of_an_sdf_file_come_back(lookhops, model, tmp_path):
+    from rdkit import Chem
+
+    fields = "> <logS>\n-1.50\n\n> <Long Name>\nthe {}\n\n$$$$\n"
+    blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(s)) for s in ("CCO", "CCN")]
+    records = [f"m{i}{b}{fields.format(i)}" for i, b in enumerate([*blocks, "\nbroken\n\n\n"])]
+    (tmp_path / "mine.sdf").write_text("".join(records))
+    code, out, err = lookhops("predict", model, tmp_path / "mine.sdf", "--target", "logS")
+    assert code == 0, err
+    assert [list(row.values())[:4] for row in rows(out)] == [
+        ["m0", "CCO", "-1.50", "the 0"],
+        ["m1", "CCN", "-1.50", "the 1"],
+        ["m2", "", "-1.50", "the 2"],
+    ]
+    assert list(rows(out)[0])[:5] == ["id", "smiles", "logS", "Long Name", "predicted"]
+
+
+@pytest.mark.parametrize("blank", [False, True])
+def test_all_columns_of_a_table_of_graphs_come_back(lookhops, tmp_path, blank):
+    folder = tmp_path / "cases"
+    folder.mkdir()
+    edges = "\n".join(f"{g},{a},{b}" for g in range(30) for a, b in ((0, 1), (1, 2)))
+    (folder / "edges.csv").write_text(f"graph,source,target\n{edges}\n")
+    table = [f"{g},{'ab'[g % 2]},{'' if g == 2 else g / 4}" for g in range(30)]
+    (folder / "graphs.csv").write_text("\n".join(["graph,class,size", *table]))
+    small = ("--epochs", 1, "--hidden", 4, "--layers", 1)
+    code, _, err = lookhops("train", folder, "-o", tmp_path / "m", *small)
+    assert code == 0, err
+    if blank:
+        table = [row.replace(",a,", ",,").replace(",b,", ",,") for row in table]
+        (folder / "graphs.csv").write_text("\n".join(["graph,class,size", *table]))
+    code, out, err = lookhops("predict", tmp_path / "m", folder)
+    assert code == 0, err
+    found = rows(out)
+    assert [row["class"] for row in found[:3]] == (["", "", ""] if blank else ["a", "b", "a"])
+    assert [row["size"] for row in found[:3]] == ["0.0", "0.25", ""]
 
 
 # -------------------------------------------------------------------- large inputs
@@ -313,6 +379,104 @@ def test_an_interrupted_prediction_goes_on(lookhops, model, many, tmp_path, monk
         assert output.read_text() == whole.read_text()
     else:
         pd.testing.assert_frame_equal(pd.read_parquet(output), pd.read_parquet(whole))
+
+
+def test_nothing_is_said_to_be_kept_where_nothing_was_written(
+    lookhops, model, many, tmp_path, monkeypatch
+):
+    from lookhops.models.predictor import Predictor
+
+    def interrupted(self, graphs, coverage):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Predictor, "predict", interrupted)
+    code, _, err = lookhops("predict", model, many, "-o", tmp_path / "x.csv")
+    assert code == 130
+    assert "lookhops: interrupted." in err
+    assert "kept" not in err
+    assert "holds" not in err
+    assert not list(tmp_path.glob("x.*"))
+
+
+def test_columns_of_a_parquet_file_keep_their_types(lookhops, model, tmp_path, monkeypatch):
+    import decimal
+
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    from lookhops.models.predictor import Predictor
+
+    rows, days = range(1300), pd.date_range("2024-01-01", periods=1300, tz="Europe/Berlin")
+    columns = {
+        "smiles": pa.array([f"{'C' * (1 + i % 9)}O" for i in rows]),
+        "count": pa.array([i if i % 7 and i < 1100 else None for i in rows], pa.int32()),
+        "value": pa.array([None if i % 5 == 0 else i / 8 for i in rows], pa.float32()),
+        "half": pa.array(pd.Series(rows).to_numpy("float16")),
+        "good": pa.array([i % 3 == 0 if i % 4 else None for i in rows]),
+        "day": pa.array(days),
+        "price": pa.array([decimal.Decimal(i) / 100 for i in rows]),
+        "text": pa.array(["" if i == 3 else None if i == 4 else "=x" for i in rows]),
+        "kind": pa.array(["ab"[i % 2] for i in rows]).dictionary_encode(),
+        "list": pa.array([[i] for i in rows]),
+    }
+    table = pa.table(columns)
+    path, output = tmp_path / "typed.parquet", tmp_path / "x.parquet"
+    parquet.write_table(table, path)
+    monkeypatch.setattr("lookhops.cli.shared.streaming.PART", 100)
+    answer, asked = Predictor.predict, []
+
+    def interrupted(self, graphs, coverage):
+        asked.append(len(graphs))
+        if len(asked) == 3:
+            raise KeyboardInterrupt
+        return answer(self, graphs, coverage)
+
+    monkeypatch.setattr(Predictor, "predict", interrupted)
+    code, _, err = lookhops("predict", model, path, "-o", output)
+    assert code == 130, err
+    code, _, err = lookhops("predict", model, path, "-o", output, "--resume")
+    assert code == 0, err
+    assert "going on after 1,024 rows" in err
+    found = parquet.read_table(output)
+    for name in columns:
+        if name != "list":
+            assert found[name].type == table[name].type, name
+            assert found[name].to_pylist() == table[name].to_pylist(), name
+    assert found["list"].to_pylist()[:2] == ["[0]", "[1]"]
+    assert set(found["warning"].to_pylist()) <= {None, "unlike the training graphs"}
+    code, _, err = lookhops("predict", model, path, "-o", tmp_path / "x.csv")
+    assert code == 0, err
+    first = pd.read_csv(tmp_path / "x.csv", dtype=str, keep_default_na=False).iloc[0]
+    assert first["day"] == "2024-01-01 00:00:00+01:00"
+    assert (first["count"], first["value"], first["good"], first["text"]) == ("", "", "", "'=x")
+    merged = ("-o", tmp_path / "m.parquet", "--duplicates", "merge")
+    code, _, err = lookhops("predict", model, path, *merged)
+    assert code == 0, err
+    assert parquet.read_table(tmp_path / "m.parquet").schema.field("day") == table.schema.field(
+        "day"
+    )
+
+
+def test_numbers_that_packed_graphs_carry_are_numbers_in_parquet(lookhops, model, tmp_path):
+    from dataclasses import replace
+
+    import numpy as np
+
+    from lookhops.datasets import load
+
+    graphs = load("solubility")[:3]
+    more = {"count": np.array([1, 2, 3]), "value": np.array([0.5, np.nan, 1.0])}
+    replace(graphs, columns={**graphs.columns, **more}).save(tmp_path / "mine.graphs")
+    for kind in ("parquet", "csv"):
+        to = tmp_path / f"x.{kind}"
+        code, _, err = lookhops("predict", model, tmp_path / "mine.graphs", "-o", to)
+        assert code == 0, err
+    frame = pd.read_parquet(tmp_path / "x.parquet")
+    assert (frame["count"].tolist(), frame["count"].dtype) == ([1, 2, 3], np.int64)
+    assert frame["value"].isna().tolist() == [False, True, False]
+    assert frame["class"].tolist() == [graphs.class_names[c] for c in graphs.y]
+    found = rows((tmp_path / "x.csv").read_text())
+    assert [row["value"] for row in found] == ["0.5", "", "1.0"]
 
 
 def test_a_molecule_that_crashes_rdkit_costs_its_own_row(lookhops, model, many, monkeypatch):

@@ -2,6 +2,7 @@
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -40,6 +41,16 @@ def test_every_node_and_every_visible_edge_has_its_colour():
         strength = min(abs(share) / limit, 1)
         wanted = strength if strength >= FAINTEST else 0
         assert float(circle.attrib["fill-opacity"]) == pytest.approx(wanted, abs=0.006)
+
+
+def test_nodes_are_labelled_by_their_ids_where_there_is_room():
+    graph = replace(of(nx.cycle_graph(6)), ids=[f"a<{i}" for i in range(6)])
+    root = ET.fromstring(draw_shares(graph, graph.largest, "log-odds"))
+    assert [e.text for e in root.iter() if e.get("dy")] == graph.ids
+    assert graph.part(np.array([1, 4])).ids == ["a<1", "a<4"]
+    long = replace(graph, ids=[f"customer number {i}" for i in range(6)])
+    root = ET.fromstring(draw_shares(long, graph.largest, "log-odds"))
+    assert not [e for e in root.iter() if e.get("dy")]
 
 
 @pytest.mark.parametrize("nodes", [260, 2000])

@@ -1,5 +1,6 @@
 """Choosing graphs and joining sets against the same of Python lists."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,13 @@ def test_concatenated_sets_are_joined_lists(graphs: Graphs, data: st.DataObject)
         graph for part in parts for graph in unpacked(part, columns=False)
     ]
     assert joined.is_undirected == graphs.is_undirected
+    if graphs.node_ids is None:
+        assert joined.node_ids is None
+    else:
+        ids = graphs.node_ids.tolist()
+        first = int(graphs.node_ptr[cut])
+        assert joined.node_ids.tolist() == [*ids[first:], *ids[:first], *ids]
+        assert concatenate([replace(graphs, node_ids=None), graphs]).node_ids is None
 
 
 def test_sets_with_other_features_are_refused():

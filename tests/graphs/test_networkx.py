@@ -45,7 +45,7 @@ def test_there_and_back_without_names(graphs: Graphs):
     none = {f"{of}{kind}_names": () for of in ("", "edge_") for kind in ("attribute", "label")}
     graphs = replace(graphs, **none)
     again = Graphs.from_networkx(graphs.to_networkx(), class_names=graphs.class_names or None)
-    before, after = unpacked(graphs, columns=False), unpacked(again)
+    before, after = unpacked(graphs, columns=False), unpacked(again, columns=False)
     for graph in (*before, *after):
         graph["edges"].sort(key=str)
     assert after == before
@@ -67,6 +67,13 @@ def test_what_tables_brought_has_its_names():
     assert again.label_values == graphs.label_values == (("bank", "shop"),)
     assert torch.equal(again.attributes.isnan(), graphs.attributes.isnan())
     assert again.edge_label_names == ("kind",)
+
+
+def test_nodes_keep_their_names():
+    graph = nx.Graph([("b", 7), (7, ("a", 1))])
+    graphs = Graphs.from_networkx([graph, nx.path_graph(2)])
+    assert graphs[0].node_ids.tolist() == ["b", "7", "('a', 1)"]
+    assert graphs[1].node_ids.tolist() == ["0", "1"]
 
 
 def test_kinds_of_graphs():

@@ -115,6 +115,20 @@ def test_every_form_gives_the_same_answers(service, tasks):
         assert close(numbers(first.json()["answers"]), numbers(other.json()["answers"]))
 
 
+def test_explanations_call_nodes_by_their_ids(service, tasks):
+    [graph, *_] = node_link(tasks)
+    for part, keys in (("nodes", ("id",)), ("edges", ("source", "target"))):
+        graph[part] = [one | {key: f"acct{one[key]}" for key in keys} for one in graph[part]]
+    [found] = service.post("/v1/explain", {"model": "tasks", "graphs": [graph]}).json()[
+        "explanations"
+    ]
+    ids = [node["id"] for node in graph["nodes"]]
+    assert found["node_ids"] == ids
+    assert found["edge_node_ids"] == [[ids[i], ids[j]] for i, j in found["edges"]]
+    assert "acct" in found["sentence"]
+    assert f"(node {ids[0]})" in found["picture"]
+
+
 @pytest.mark.parametrize(
     ("body", "status", "said"),
     [

@@ -88,7 +88,7 @@ def main() -> None:
         _drop_output()
         _say(f"{error.filename or 'the output'} cannot be written ({error.strerror}).")
     if code == 130:  # Typer's own for Ctrl-C
-        _say("interrupted; what was already written is kept.", 130)
+        _say("interrupted.", 130)
     sys.exit(code)
 
 

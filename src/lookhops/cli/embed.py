@@ -10,7 +10,13 @@ import typer
 from lookhops.cli.shared.parameters import Plugins, with_options
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading
-from lookhops.cli.shared.streaming import Streaming, growing, opened, work_through_here
+from lookhops.cli.shared.streaming import (
+    Streaming,
+    check_output,
+    growing,
+    opened,
+    work_through_here,
+)
 from lookhops.errors import LookHopsError
 from lookhops.words import counted
 
@@ -51,6 +57,7 @@ def embed(
         raise LookHopsError("Say where to write with -o: a .parquet, .csv or .npy file.")
     if bits < 0:
         raise LookHopsError(f"--bits is a number from 0, not {bits}.")
+    check_output(output, (".parquet", ".csv", ".npy"), source)
     with opened(model, device, reading, source, streaming) as (predictor, stream):
         from lookhops.models.embedding import vector_columns
 
@@ -63,8 +70,7 @@ def embed(
 
         config = predictor.checkpoint.config
         made_by = [config["weights_sha256"], seed, bits, source, stream.head]
-        kinds = (".parquet", ".csv", ".npy")
-        with growing(output, kinds, stream, made_by, streaming.resume) as file:
+        with growing(output, stream, made_by, streaming.resume) as file:
             vectors, here = predictor.embed, predictor.device
             work_through_here(stream, here, lambda p: vectors(p.graphs, seed, bits), write)
         print_line(f"{output}: {counted(file.rows, 'row')}", err)

@@ -82,8 +82,9 @@ def explain(
     Shares are in the units of the answer: log-odds of the class that is answered against the
     others, or the predicted number. With those of an average graph and of the graph as a whole they
     add up to it. Writes `explanations.json` and one picture a graph, all with the same colours.
-    Nodes are numbered from 0; an atom's number is its place in the SMILES. A row of the input that
-    gives no graph is there with its reason.
+    Nodes are numbered from 0, and called by their ids where the input has any (tables, .jsonl); an
+    atom's number is its place in the SMILES. A row of the input that gives no graph is there with
+    its reason.
 
     Args:
         output: Folder for explanations.json and the pictures.

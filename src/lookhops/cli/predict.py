@@ -16,6 +16,7 @@ from lookhops.cli.shared.printing import err, print_json, print_line, warn
 from lookhops.cli.shared.reading import Input, Model, Reading
 from lookhops.cli.shared.streaming import (
     Streaming,
+    check_output,
     growing,
     opened,
     part_size,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from lookhops.models.predictor import Predictions, Predictor
     from lookhops.row_files import RowFile
 
-#: Ends of the names of files that answers are written to; any other end is CSV too.
+#: Ends of the names of files that answers are written to; without one it is CSV too.
 KINDS = (".csv", ".parquet", "")
 
 
@@ -79,12 +80,16 @@ def predict(
     """
     if streaming.resume and output is None:
         raise LookHopsError("--resume goes on with a file: name it with -o.")
+    if output is not None:
+        if output.suffix.lower() == ".json":
+            raise LookHopsError(f"{output}: JSON is printed: leave out -o, and add --json > FILE.")
+        check_output(output, KINDS, source)
     with opened(model, device, reading, source, streaming) as (predictor, stream):
         if stopped := predictor.checkpoint.config.get("stopped"):
             warn(f"{model}: {stopped}")
         weights = predictor.checkpoint.config["weights_sha256"]
         made_by = [weights, coverage, source, stream.head]
-        begun = growing(output, KINDS, stream, made_by, streaming.resume) if output else None
+        begun = growing(output, stream, made_by, streaming.resume) if output else None
         with begun or nullcontext() as file:
             summary = Summary(predictor, resumed=bool(file and file.rows))
             told = Told(stream.head, coverage, file, as_json, summary)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lookhops.datasets.molecule_table import MoleculeTable
+from lookhops.datasets.parquet_files import open_parquet, parquet_rows
 from lookhops.datasets.text_tables import (
     PARQUET,
     TextTable,
@@ -18,8 +19,8 @@ from lookhops.datasets.text_tables import (
 )
 from lookhops.errors import LookHopsError
 from lookhops.graphs.column_finder import ColumnFinder, listed
-from lookhops.graphs.targets import is_blank
 from lookhops.molecules.guess import SMILES_NAMES
+from lookhops.tables import cell_text
 
 # Names that are looked for, in this order, whatever their case, when no option names the column,
 # as SMILES_NAMES are.
@@ -110,12 +111,10 @@ def read_csv(path: Path, finder: ColumnFinder) -> MoleculeTable:
 def table_cells(path: Path) -> tuple[list[str], list[Sequence[str]], list[int]]:
     """The header, the rows as texts, and the line (without lines: the number) of each row."""
     if suffix_of(path) == PARQUET:
-        from lookhops.datasets.table_files import read_parquet
-
-        frame = read_parquet(path)
-        texts = [["" if is_blank(c) else str(c) for c in frame[name]] for name in frame.columns]
-        rows: list[Sequence[str]] = list(zip(*texts, strict=True))
-        return [str(name) for name in frame.columns], rows, list(range(1, len(rows) + 1))
+        file = open_parquet(path)
+        rows: list[Sequence[str]] = [[*map(cell_text, row)] for row in parquet_rows(path, file)]
+        names = [str(name) for name in file.schema_arrow.names]
+        return names, rows, list(range(1, len(rows) + 1))
     table = TextTable(path)
     table.check_lengths()
     _, *found = table.rows()
@@ -127,6 +126,19 @@ def table_cells(path: Path) -> tuple[list[str], list[Sequence[str]], list[int]]:
 
 def read_sdf(path: Path, finder: ColumnFinder) -> MoleculeTable:
     """Mol blocks with their data fields, records apart by ``$$$$``."""
+    blocks, fields, where = _sdf_records(path)
+    titles = [block.split("\n", 1)[0].strip() for block in blocks]
+    numbers = range(1, len(blocks) + 1)
+    return _table(path, where, {**fields, "": blocks}, "", numbers, finder, titles)
+
+
+def sdf_fields(path: Path) -> dict[str, list[str]]:
+    """The data fields of all records by their names; empty where a record lacks one."""
+    return _sdf_records(path)[1]
+
+
+def _sdf_records(path: Path) -> tuple[list[str], dict[str, list[str]], list[str]]:
+    """The mol block, the data fields and the place of each record."""
     blocks, fields, where, first = [], [], [], 1
     for number, record in enumerate(f"\n{read_text(path)}".split("\n$$$$"), start=1):
         # What follows a $$$$ on its line belongs to no record; the text before the first is "".
@@ -139,10 +151,7 @@ def read_sdf(path: Path, finder: ColumnFinder) -> MoleculeTable:
             where.append(f"record {number} (line {first})")
         first += len(lines) + 1
     names = dict.fromkeys(name for data in fields for name in data)
-    cells = {name: [data.get(name, "") for data in fields] for name in names} | {"": blocks}
-    titles = [block.split("\n", 1)[0].strip() for block in blocks]
-    numbers = range(1, len(blocks) + 1)
-    return _table(path, where, cells, "", numbers, finder, titles)
+    return blocks, {name: [data.get(name, "") for data in fields] for name in names}, where
 
 
 def _data_fields(lines: list[str]) -> dict[str, str]:

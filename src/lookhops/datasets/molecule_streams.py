@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from lookhops.datasets.molecule_features import pack
 from lookhops.datasets.molecule_files import ID_NAMES, LABEL_NAMES, smi_rows
 from lookhops.datasets.molecule_table import MoleculeTable
 from lookhops.datasets.molecules import SHOWN, skipped_rows, skipped_sentence
-from lookhops.datasets.parquet_files import open_parquet
+from lookhops.datasets.parquet_files import column_types, open_parquet, parquet_rows
 from lookhops.datasets.parts import Part, Stream
 from lookhops.datasets.text_tables import (
     PARQUET,
@@ -26,14 +26,11 @@ from lookhops.datasets.text_tables import (
 )
 from lookhops.errors import LookHopsError
 from lookhops.graphs.column_finder import ColumnFinder, called, listed
-from lookhops.graphs.targets import is_blank
 from lookhops.molecules.guess import SMILES_NAMES
 from lookhops.molecules.parsing import Parsed
 from lookhops.molecules.workers import CHUNK, ParsingPool
 from lookhops.options import Reading
-
-#: Rows of a Parquet file that are read at a time.
-BATCH = 4096
+from lookhops.tables import cell_text
 
 
 class MoleculeRow(NamedTuple):
@@ -50,7 +47,7 @@ class MoleculeRow(NamedTuple):
     where: str
     smiles: str
     id: str
-    cells: Sequence[str]
+    cells: Sequence[Any]
     label: str = ""
 
 
@@ -66,6 +63,7 @@ class MoleculeStream(Stream):
         pool: Parses them.
         share: Says how much of the source has been read, from 0 to 1; none where nobody knows.
         given: Whether rows are written as they were given; else with the SMILES that was read.
+        types: As for :class:`~lookhops.datasets.parts.Stream`.
     """
 
     def __init__(
@@ -78,13 +76,14 @@ class MoleculeStream(Stream):
         pool: ParsingPool,
         share: Callable[[], float] | None,
         given: bool,
+        types: Sequence[Any] | None = None,
     ) -> None:
-        super().__init__(name, head)
+        super().__init__(name, head, types)
         self.origin, self.rows, self.reading, self.pool = origin, rows, reading, pool
         self.share, self.given = share, given
         self.total, self.lost, self.places = 0, 0, list[str]()
 
-    def skip(self, count: int) -> Iterator[Sequence[str]]:
+    def skip(self, count: int) -> Iterator[Sequence[Any]]:
         """Pass over rows without parsing them; what each says."""
         for row in islice(self.rows, count):
             yield row.cells
@@ -182,10 +181,10 @@ def stream_file(
         rows = _smi_rows(file)
         share: Callable[[], float] = lambda: file.share  # noqa: E731
         return MoleculeStream(str(path), name, ["id", "smiles"], rows, reading, pool, share, False)
-    read = _parquet if suffix_of(path) == PARQUET else _text
-    head, cells, share, commas = read(path)
-    rows = _table_rows(path, head, cells, ColumnFinder(path, reading, remembered), commas)
-    return MoleculeStream(str(path), name, head, rows, reading, pool, share, True)
+    table = _parquet(path) if suffix_of(path) == PARQUET else _text(path)
+    rows = _table_rows(path, table, ColumnFinder(path, reading, remembered))
+    head, types, _, share, _ = table
+    return MoleculeStream(str(path), name, head, rows, reading, pool, share, True, types)
 
 
 def _smi_rows(file: TextFile) -> Iterator[MoleculeRow]:
@@ -199,10 +198,28 @@ def _smi_rows(file: TextFile) -> Iterator[MoleculeRow]:
 
 
 #: The line or number of a row, and its cells.
-_Cells = Iterator[tuple[int, Sequence[str]]]
+_Cells = Iterator[tuple[int, Sequence[Any]]]
 
 
-def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float], bool]:
+class _Table(NamedTuple):
+    """A table that is being read.
+
+    Args:
+        head: Names of its columns.
+        types: What each column holds; none is text.
+        cells: The rows.
+        share: Says how much of it has been read, from 0 to 1.
+        commas: Whether numbers may have decimal commas: commas separate no fields.
+    """
+
+    head: list[str]
+    types: list[Any]
+    cells: _Cells
+    share: Callable[[], float]
+    commas: bool
+
+
+def _text(path: Path) -> _Table:
     table = TextTable(path)
 
     def cells() -> _Cells:
@@ -212,49 +229,40 @@ def _text(path: Path) -> tuple[list[str], _Cells, Callable[[], float], bool]:
             table.check_length(line, row)
             yield line, row
 
-    return table.header, cells(), lambda: table.share, table.separator != ","
+    types, commas = [None] * len(table.header), table.separator != ","
+    return _Table(table.header, types, cells(), lambda: table.share, commas)
 
 
-def _parquet(path: Path) -> tuple[list[str], _Cells, Callable[[], float], bool]:
+def _parquet(path: Path) -> _Table:
     file = open_parquet(path)
     head, done = [str(name) for name in file.schema_arrow.names], 0
 
     def cells() -> _Cells:
         nonlocal done
-        for batch in file.iter_batches(BATCH):
-            columns = [batch.column(i).to_pylist() for i in range(len(head))]
-            for row in zip(*columns, strict=True):
-                done += 1
-                yield done, ["" if is_blank(cell) else str(cell) for cell in row]
+        for row in parquet_rows(path, file):
+            done += 1
+            yield done, row
 
-    return head, cells(), lambda: done / max(file.metadata.num_rows, 1), False
+    total = max(file.metadata.num_rows, 1)
+    return _Table(head, column_types(file), cells(), lambda: done / total, False)
 
 
-def _table_rows(
-    path: Path, head: Sequence[str], cells: _Cells, finder: ColumnFinder, commas: bool
-) -> Iterator[MoleculeRow]:
-    """The rows of a table, with the columns that matter found by their names.
-
-    What is known of a target may have a decimal comma where ``commas`` separate no fields.
-    """
+def _table_rows(path: Path, table: _Table, finder: ColumnFinder) -> Iterator[MoleculeRow]:
+    """The rows of a table, with the columns that matter found by their names."""
+    head = table.head
     smiles = finder.find(head, "smiles_column", SMILES_NAMES)
     if smiles is None:
         raise LookHopsError(
             f"{path}: no column of SMILES; the columns are {listed(head)}. Name one with "
             "smiles_column (--smiles-column)."
         )
-    name = finder.find(head, "id_column", ID_NAMES)
-    label = _label(head, finder)
-    at, of_id, of_label = (
-        None if own is None else head.index(own) for own in (smiles, name, label)
-    )
-    assert at is not None
-    for line, row in cells:
-        called = "" if of_id is None else row[of_id].strip()
-        known = "" if of_label is None else row[of_label].strip()
-        if commas and "," in known:
+    columns = smiles, finder.find(head, "id_column", ID_NAMES), _label(head, finder)
+    places = [None if own is None else head.index(own) for own in columns]
+    for line, row in table.cells:
+        drawn, name, known = ("" if j is None else cell_text(row[j]).strip() for j in places)
+        if table.commas and "," in known:
             known = (with_points([known]) or [known])[0]
-        yield MoleculeRow(f"line {line}", row[at].strip(), called or str(line), row, known)
+        yield MoleculeRow(f"line {line}", drawn, name or str(line), row, known)
 
 
 def _label(head: Sequence[str], finder: ColumnFinder) -> str | None:

@@ -1,4 +1,4 @@
-"""Parquet files, opened without pandas, which takes a while to import."""
+"""Parquet files, read without pandas, which takes a while to import."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any
 from lookhops.errors import LookHopsError
 from lookhops.files import check_regular, explained
 
+#: Rows that are read at a time.
+BATCH = 4096
+
 
 def open_parquet(path: Path) -> Any:
     """A Parquet file, of which nothing is read yet but what it holds."""
@@ -19,6 +22,33 @@ def open_parquet(path: Path) -> Any:
         with explained(path, "read"):
             check_regular(path)
         return parquet.ParquetFile(path)
+
+
+def column_types(file: Any) -> list[Any]:
+    """The Arrow type of each column of an open file; none of lists and the like, taken as text."""
+    from pyarrow import types
+
+    plain = (
+        types.is_primitive,
+        types.is_string,
+        types.is_large_string,
+        types.is_decimal,
+        types.is_dictionary,
+    )
+    kept = [any(is_it(own) for is_it in plain) for own in file.schema_arrow.types]
+    return [own if k else None for own, k in zip(file.schema_arrow.types, kept, strict=True)]
+
+
+def parquet_rows(path: Path, file: Any) -> Iterator[tuple[Any, ...]]:
+    """The rows of an open file, as Python has their cells; a blank is None."""
+    kinds = column_types(file)
+    with explained_parquet(path):
+        for batch in file.iter_batches(BATCH):
+            columns = [batch.column(i).to_pylist() for i in range(len(kinds))]
+            for column, kind in zip(columns, kinds, strict=True):
+                if kind is None:
+                    column[:] = [None if cell is None else str(cell) for cell in column]
+            yield from zip(*columns, strict=True)
 
 
 @contextmanager

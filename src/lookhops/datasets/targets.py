@@ -65,8 +65,7 @@ def choose_targets(
             return _with_targets(graphs, names, parse_task(remembered.task), offer)
     if offer.label is not None:
         if all(map(is_blank, graphs.columns[offer.label])):  # nothing is known, or yet
-            others = {name: own for name, own in graphs.columns.items() if name != offer.label}
-            return as_known(graphs, replace(graphs, columns=others))
+            return graphs
         return _with_targets(graphs, [offer.label], kinds, offer)
     if set(kinds.values()) == {"auto"}:
         return graphs
@@ -127,7 +126,7 @@ def _with_targets(
         had = {target.name: (target, v) for target, v in target_columns(graphs.y, graphs.targets)}
     columns = dict(graphs.columns)
     for name, (target, values) in had.items():
-        columns[name] = _cells(target, values)
+        columns[name] = target_cells(target, values)
     chosen = []
     for given in names:
         found, kind = _found(graphs, given), kinds.get(given, kinds[""])
@@ -168,7 +167,7 @@ def _found(graphs: Graphs, name: str) -> str | None:
     return called(name, [*own, *graphs.columns])
 
 
-def _cells(target: Target, values: NDArray[Any]) -> NDArray[Any]:
+def target_cells(target: Target, values: NDArray[Any]) -> NDArray[Any]:
     """A target as a column: the names of classes, or numbers."""
     if not target.classes:
         return values

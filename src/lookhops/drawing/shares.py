@@ -24,8 +24,8 @@ SIZE, OVERVIEW = (480, 320), (150, 110)
 MOST_NODES, MOST_EDGES = 250, 4000
 #: Characters for which there is room in a line, in the head and in the legend.
 LINE, HEAD, UNIT = 62, 48, 56
-#: Nodes with at least this radius have room for their number.
-NUMBERED = 7.0
+#: Letters smaller than this cannot be read; so many radii long may a node's label be, in letters.
+SMALLEST, ROOM = 6.3, 3.9
 #: Weaker colours than this cannot be seen.
 FAINTEST = 0.03
 
@@ -35,7 +35,7 @@ class SharedGraph(DrawnGraph):
     """A graph, and what each part of it has of an answer.
 
     Args:
-        edges, smiles: As for :class:`~lookhops.drawing.sketch.DrawnGraph`.
+        edges, smiles, ids: As for :class:`~lookhops.drawing.sketch.DrawnGraph`.
         names: What each node is called, n of them.
         node: Share of each node, shape (n).
         edge: Share of each edge, shape (e).
@@ -54,7 +54,8 @@ class SharedGraph(DrawnGraph):
         """The graph of some nodes, numbered in their order, and the edges between them."""
         edges, inside = self.edges_among(nodes, len(self.node))
         names = [self.names[node] for node in nodes.tolist()]
-        return SharedGraph(edges, names, self.node[nodes], self.edge[inside])
+        shares = self.node[nodes], self.edge[inside]
+        return SharedGraph(edges, names, *shares, ids=self.ids_of(nodes))
 
     def what_matters(self, most: int = MOST_NODES) -> Array:
         """Numbers of at most so many nodes, ascending: those with the largest shares, in the
@@ -98,7 +99,7 @@ def draw_shares(
 
     The stronger the colour, the larger the share; ``limit`` has the full colour. Graphs of more
     than 250 nodes are drawn in part, what matters with its surroundings, beside the whole in small.
-    Nodes have their numbers where there is room, and no letters of atoms.
+    Nodes have their ids or numbers where there is room, and no letters of atoms.
 
     Args:
         graph: The graph.
@@ -132,7 +133,7 @@ def draw_shares(
         nodes=_nodes(shown, drawn, limit),
         edges=_edges(shown, drawn, limit),
         overview=overview,
-        numbered=not (drawn.molecule or overview) and drawn.radius >= NUMBERED,
+        letters=0 if drawn.molecule or overview else _letters(shown, drawn.radius),
         overview_size=OVERVIEW,
     )
 
@@ -165,15 +166,25 @@ def _titled(text: str) -> list[tuple[str, str]]:
     return [(line, text if cut else "") for line in wrapped(text)]
 
 
+def _letters(graph: SharedGraph, radius: float) -> float:
+    """The size of letters with which there is room for the label of every node; 0 for none."""
+    longest = max(map(len, graph.ids or [str(len(graph.node) - 1)]), default=1)
+    size = min(0.9 * radius, ROOM * radius / max(longest, 1))
+    return size if size >= SMALLEST else 0.0
+
+
 def _nodes(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, Any]]:
+    labels = graph.ids or [str(number) for number in range(len(graph.node))]
+    parts = (drawn.place.tolist(), graph.names, labels, graph.node)
     return [
         {
             "x": f"{x:.1f}",
             "y": f"{y:.1f}",
             "name": f"{name}: {written(share, digits_for(limit))}",
+            "label": label,
             **_colour(share, limit),
         }
-        for (x, y), name, share in zip(drawn.place.tolist(), graph.names, graph.node, strict=True)
+        for (x, y), name, label, share in zip(*parts, strict=True)
     ]
 
 

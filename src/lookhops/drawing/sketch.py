@@ -59,10 +59,12 @@ class DrawnGraph:
     Args:
         edges: Each edge once, the smaller node first, shape (e, 2).
         smiles: The molecule, if it is one.
+        ids: What the source calls each node, where it does.
     """
 
     edges: Array
     smiles: str | None = field(default=None, kw_only=True)
+    ids: Sequence[str] | None = field(default=None, kw_only=True)
 
     def edges_among(self, nodes: Array, num_nodes: int) -> tuple[Array, Array]:
         """The edges between some nodes, numbered in their order, and which of all edges they are.
@@ -76,6 +78,10 @@ class DrawnGraph:
         edges = number[self.edges].reshape(-1, 2)
         inside = np.flatnonzero((edges >= 0).all(1))
         return edges[inside], inside
+
+    def ids_of(self, nodes: Array) -> list[str] | None:
+        """What the source calls some nodes, where it does."""
+        return None if self.ids is None else [self.ids[node] for node in nodes.tolist()]
 
 
 def sketch(num_nodes: int, edges: Array, smiles: str | None, width: int, height: int) -> Sketch:

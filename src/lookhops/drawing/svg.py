@@ -29,7 +29,7 @@ class LayeredGraph(DrawnGraph):
     """A graph, and what each of some layers made of it; layers are numbered from 1.
 
     Args:
-        edges, smiles: As for :class:`~lookhops.drawing.sketch.DrawnGraph`.
+        edges, smiles, ids: As for :class:`~lookhops.drawing.sketch.DrawnGraph`.
         node_layer: The layer that drops each node, beyond the last where none does, shape (n).
         edge_layer: The same of each edge, which goes with the first of its ends, shape (e).
         scores: Of each node in each layer that it reached, from 0 for the layer's lowest to 1;
@@ -47,7 +47,7 @@ class LayeredGraph(DrawnGraph):
         nodes = np.sort(np.argsort(-self.node_layer, kind="stable")[:most])
         edges, inside = self.edges_among(nodes, len(self.node_layer))
         kept = edges, self.node_layer[nodes], self.edge_layer[inside]
-        return LayeredGraph(*kept, self.scores[:, nodes])
+        return LayeredGraph(*kept, self.scores[:, nodes], ids=self.ids_of(nodes))
 
     def shapes(self, drawn: Sketch) -> list[tuple[Shape, int]]:
         """The shapes, each with the layer that drops it: with an end, or as an edge itself."""
@@ -92,7 +92,7 @@ def _render(template: str, graph: LayeredGraph, size: tuple[int, int], **texts: 
     nodes = [
         {
             "number": number,
-            "name": drawn.names[number],
+            "name": drawn.names[number] if graph.ids is None else f"node {graph.ids[number]}",
             "x": f"{x:.1f}",
             "y": f"{y:.1f}",
             "layer": int(graph.node_layer[number]),

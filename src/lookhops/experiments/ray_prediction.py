@@ -63,7 +63,7 @@ class RayAnswers(Stream):
         workers: int,
         address: str | None = None,
     ) -> None:
-        super().__init__(stream.name, stream.head)
+        super().__init__(stream.name, stream.head, stream.types)
         self.stream, self.workers, self.address = stream, workers, address
         self.options: dict[str, Any] = {
             "fn_constructor_args": (Path(folder).absolute(), device, coverage),
@@ -72,7 +72,7 @@ class RayAnswers(Stream):
         }
         self.answers: Predictions | None = None
 
-    def skip(self, count: int) -> Iterator[Sequence[str]]:
+    def skip(self, count: int) -> Iterator[Sequence[Any]]:
         """Pass over rows of the source."""
         return self.stream.skip(count)
 
@@ -128,4 +128,4 @@ def _import_quietly() -> ModuleType:
 def _packed(graphs: Graphs) -> bytes:
     """Graphs as bytes, without what their tensors are slices of."""
     own: Any = {name: tensor.clone() for name, tensor in graphs._tensors().items()}
-    return pickle.dumps(replace(graphs, **own))
+    return pickle.dumps(replace(graphs, node_ids=None, **own))

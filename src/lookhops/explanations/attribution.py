@@ -38,6 +38,7 @@ class Attribution:
         edge_spread: Its standard deviation over the networks, at most, shape (e).
         networks: How many networks answered.
         smiles: The molecule, if it is one.
+        node_ids: What the source calls each node, where it does.
         limit: The share with the full colour in a picture; by default the largest of this graph.
     """
 
@@ -57,6 +58,7 @@ class Attribution:
     edge_spread: Array
     networks: int = 1
     smiles: str | None = None
+    node_ids: Sequence[str] | None = None
     limit: float | None = None
 
     @property
@@ -67,7 +69,8 @@ class Attribution:
     @cached_property
     def graph(self) -> SharedGraph:
         """The graph with its shares, for drawing."""
-        return SharedGraph(self.edges, self.names, self.node, self.edge, smiles=self.smiles)
+        told: dict[str, Any] = {"smiles": self.smiles, "ids": self.node_ids}
+        return SharedGraph(self.edges, self.names, self.node, self.edge, **told)
 
     @property
     def sentence(self) -> str:
@@ -92,6 +95,8 @@ class Attribution:
         if part < len(self.node):
             return self.names[part]
         i, j = self.edges[part - len(self.node)].tolist()
+        if self.node_ids is not None:
+            return f"the edge between {self.node_ids[i]} and {self.node_ids[j]}"
         if self.smiles is None:
             return f"the edge {i}-{j}"
         ends = (f"{self.names[end].split()[0]}{end}" for end in (i, j))
@@ -99,7 +104,7 @@ class Attribution:
 
     def as_json(self) -> dict[str, Any]:
         """The same as JSON can hold it."""
-        several = self.networks > 1
+        several, ids, pairs = self.networks > 1, self.node_ids, self.edges.tolist()
         return {
             "id": self.id,
             **({} if self.smiles is None else {"smiles": self.smiles}),
@@ -109,10 +114,12 @@ class Attribution:
             "value": _rounded(self.value),
             "baseline": _rounded(self.baseline),
             "whole": _rounded(self.whole),
+            **({} if ids is None else {"node_ids": [*ids]}),
             "nodes": _list(self.node),
             "nodes_with_edges": _list(with_edges(self.node, self.edges, self.edge)),
             **({"node_spread": _list(self.node_spread)} if several else {}),
-            "edges": self.edges.tolist(),
+            "edges": pairs,
+            **({} if ids is None else {"edge_node_ids": [[ids[i], ids[j]] for i, j in pairs]}),
             "edge_shares": _list(self.edge),
             **({"edge_spread": _list(self.edge_spread)} if several else {}),
             "sentence": self.sentence,

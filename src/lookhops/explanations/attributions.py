@@ -74,6 +74,7 @@ class Attributions:
         ends = graphs.source[own].numpy() - first, graphs.target[own].numpy() - first
         edges, shares, spread = paired(*ends, self.edge[own], self.edge_spread[own])
         smiles = graphs.columns.get("smiles")
+        ids = None if graphs.node_ids is None else graphs.node_ids.cut(first, last).tolist()
         return Attribution(
             id=self.answers.ids[number],
             answer=self.answers.targets[self.target].said(number),
@@ -91,6 +92,7 @@ class Attributions:
             edge_spread=spread,
             networks=self.networks,
             smiles=None if smiles is None else str(smiles[number]),
+            node_ids=ids,
         )
 
     @property
@@ -129,9 +131,10 @@ class Attributions:
 
 
 def node_names(graphs: Graphs, first: int, last: int, molecule: bool) -> list[str]:
-    """What the nodes of a graph are called: by their first label, and their number."""
-    word = "atom" if molecule else "node"
-    plain = [f"{word} {number}" for number in range(last - first)]
+    """What the nodes of a graph are called: by their first label, and their id or number."""
+    word, ids = "atom" if molecule else "node", graphs.node_ids
+    known = range(last - first) if ids is None else ids.cut(first, last).tolist()
+    plain = [f"{word} {one}" for one in known]
     if graphs.labels is None:
         return plain
     values = graphs.label_values[0]

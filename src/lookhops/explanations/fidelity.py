@@ -64,6 +64,7 @@ def only_nodes(graphs: Graphs, keep: torch.Tensor) -> Graphs:
         attributes=take(graphs.attributes, node),
         edge_labels=take(graphs.edge_labels, edge),
         edge_attributes=take(graphs.edge_attributes, edge),
+        node_ids=None,
     )
 
 

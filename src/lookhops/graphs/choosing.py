@@ -13,6 +13,7 @@ from torch import Tensor
 from lookhops.errors import LookHopsError
 from lookhops.graphs.edges import as_known
 from lookhops.graphs.indexing import elements_of, spread, take, to_offsets
+from lookhops.graphs.texts import join_texts
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -41,15 +42,18 @@ def as_index(index: Index, count: int, device: torch.device) -> Tensor:
 
 
 def select(graphs: Graphs, index: Index) -> Graphs:
-    """The graphs at ``index`` with their columns; see :meth:`Graphs.select`."""
+    """The graphs at ``index`` with their columns and ids; see :meth:`Graphs.select`."""
     chosen = as_index(index, len(graphs), graphs.device)
     host = chosen.cpu().numpy() if graphs.columns else None
     columns = {key: column[host] for key, column in graphs.columns.items()}
-    return replace(gather(graphs, chosen), columns=columns)
+    ids = graphs.node_ids
+    if ids is not None:
+        ids = ids.take(elements_of(graphs.node_ptr, chosen)[0].cpu().numpy())
+    return replace(gather(graphs, chosen), columns=columns, node_ids=ids)
 
 
 def gather(graphs: Graphs, index: Tensor) -> Graphs:
-    """The graphs with these numbers, without their columns."""
+    """The graphs with these numbers, without their columns and the ids of their nodes."""
     node, node_ptr, node_shift = elements_of(graphs.node_ptr, index)
     edge, edge_ptr, edge_shift = elements_of(graphs.edge_ptr, index)
     nodes, edges = node.numel(), edge.numel()
@@ -67,6 +71,7 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
         edge_labels=take(graphs.edge_labels, edge),
         y=take(graphs.y, index),
         columns={},
+        node_ids=None,
         skipped=(),
     )
     _ = graphs.is_undirected  # found out once for all choices
@@ -74,7 +79,7 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
 
 
 def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
-    """The graphs from ``first`` to before ``after``, with their columns.
+    """The graphs from ``first`` to before ``after``, with their columns and ids.
 
     Nothing is copied but offsets and sources: of a mapped file no more is read.
     """
@@ -96,6 +101,7 @@ def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
         edge_labels=cut(graphs.edge_labels, edges),
         y=cut(graphs.y, chosen),
         columns={key: column[chosen] for key, column in graphs.columns.items()},
+        node_ids=None if graphs.node_ids is None else graphs.node_ids.cut(node, end),
         skipped=(),
     )
     return as_known(graphs, found)
@@ -105,7 +111,7 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
     """Several sets as one: the graphs of the first, then those of the second, ...
 
     All must have the same features of nodes and of edges, by the same names. What the sources said
-    besides (``columns``) is left out; targets too, unless every set has the same.
+    besides (``columns``) is left out; targets and ids of nodes too, unless every set has them.
     """
     first = parts[0]
     for part in parts:
@@ -121,6 +127,7 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
                     f"{part.name} and {first.name} differ in their {key}: they do not make one set."
                 )
     same = all(part.targets == first.targets and part.y is not None for part in parts)
+    ids = [part.node_ids for part in parts if part.node_ids is not None]
     start = to_offsets(torch.tensor([part.num_nodes for part in parts])).tolist()
     joined = replace(
         first,
@@ -134,6 +141,7 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
         y=_cat([part.y for part in parts]) if same else None,
         targets=first.targets if same else (),
         columns={},
+        node_ids=join_texts(ids) if len(ids) == len(parts) else None,
         skipped=(),
     )
     if all(part.__dict__.get("is_undirected") for part in parts):  # known, so known of all

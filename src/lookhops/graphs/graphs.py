@@ -57,6 +57,8 @@ class Graphs(PackedGraphs):
         targets: The name of each target, and of its classes.
         columns: One value a graph of whatever else the source said (id, SMILES, a measured
             value): arrays of length :math:`g`. They stay in main memory.
+        node_ids: What the source calls each node, n texts, where it has names for them: tables and
+            NetworkX. They stay in main memory; batches go without.
         name: What to call the set.
         featuriser: What made the features, where it matters to a model (``"tu"``,
             ``"molecules"``): a model refuses graphs whose features were made otherwise.

@@ -21,6 +21,7 @@ from lookhops.graphs.features import (
 )
 from lookhops.graphs.indexing import pair_keys, refuse_empty
 from lookhops.graphs.targets import is_blank, pack_targets, read_target, target_columns
+from lookhops.graphs.texts import Texts
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -59,9 +60,10 @@ def edges_of(
     counts = {"source": sources, "target": targets, "nodes_per_graph": nodes}
     ends = {key: torch.tensor(values, dtype=torch.long) for key, values in counts.items()}
     refuse_empty(ends["nodes_per_graph"])
+    names = Texts.of([str(node) for graph in graphs for node in graph])
     features = _features("", node_data, node_features)
     features |= _features("edge_", edge_data, edge_features)
-    return ends | features | asked | rest
+    return ends | features | asked | {"node_ids": names} | rest
 
 
 def _listed(graphs: Any) -> list[nx.Graph]:

@@ -22,6 +22,7 @@ from lookhops.graphs.features import (
 from lookhops.graphs.indexing import segment_of
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target
+from lookhops.graphs.texts import Texts
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +45,7 @@ class PackedGraphs:
     y: Tensor | None = None
     targets: tuple[Target, ...] = ()
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
+    node_ids: Texts | None = None
     name: str = "graphs"
     featuriser: str = ""
     skipped: tuple[Skipped, ...] = ()

@@ -20,6 +20,7 @@ from lookhops.files import check_regular, replacing
 from lookhops.graphs.features import default_values, sizes_of
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, are_sound
+from lookhops.graphs.texts import Texts
 from lookhops.schema import Count, LabelSize, decode, located, read
 from lookhops.tensor_files import CHECKSUM, check_content, checksum
 
@@ -34,6 +35,8 @@ _NAMES = tuple(f"{of}{kind}_names" for of in ("", "edge_") for kind in ("attribu
 _FEATURES = ("attributes", "labels", "edge_attributes", "edge_labels")
 _TENSORS = ("node_ptr", "row_ptr", "source", *_FEATURES, "y")
 _VALUES = ("label_values", "edge_label_values")
+#: The ids of nodes: their bytes, and where each begins.
+_IDS = ("node_ids.data", "node_ids.ptr")
 
 
 def save(graphs: Graphs, path: Path | str) -> None:
@@ -44,6 +47,9 @@ def save(graphs: Graphs, path: Path | str) -> None:
         values = _from_texts(column) if key in texts else column
         writable = np.require(values, requirements=["C", "W"])  # PyTorch warns of others
         tensors[f"column.{key}"] = torch.from_numpy(writable)
+    if graphs.node_ids is not None:
+        for key, own in zip(_IDS, (graphs.node_ids.data, graphs.node_ids.ptr), strict=True):
+            tensors[key] = torch.from_numpy(np.require(own, requirements=["C", "W"]))
     rest: dict[str, Any] = {
         key: getattr(graphs, key) for key in ("name", "featuriser", "skipped", *_NAMES, *_VALUES)
     } | {"columns": list(graphs.columns), "text_columns": texts}
@@ -91,10 +97,13 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
         check_content(path, tensors, text, metadata)
         header = read(_Header, decode(text, "rest"))
         columns = _take_columns(tensors, header)
+        ids = [tensors.pop(key) for key in _IDS if key in tensors]
         if set(tensors) - set(_TENSORS) or not {"node_ptr", "row_ptr", "source"} <= set(tensors):
             raise LookHopsError("its tensors are not those of graphs")
         try:
-            graphs = kind(**tensors, **header.fields("y" in tensors), columns=columns)
+            names = Texts(*(own.numpy() for own in ids)) if ids else None
+            rest: dict[str, Any] = {"columns": columns, "node_ids": names}
+            graphs = kind(**tensors, **header.fields("y" in tensors), **rest)
             sound = _is_sound(graphs)
         except (ValueError, TypeError, IndexError, RuntimeError, AttributeError) as error:
             raise LookHopsError(f"its tensors do not fit together ({error})") from error
@@ -170,6 +179,7 @@ def _is_sound(graphs: Graphs) -> bool:
         and sizes_of(graphs.edge_labels, graphs.edge_label_sizes) == graphs.edge_label_sizes
         and are_sound(graphs.y, graphs.targets, count)
         and all(column.shape == (count,) for column in graphs.columns.values())
+        and (graphs.node_ids is None or graphs.node_ids.is_sound(nodes))
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Collection, Sequence
 from itertools import chain, count
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 from lookhops.datasets.parts import GraphStream
 from lookhops.graphs import Graphs, in_input_order
 from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
-from lookhops.tables import csv_text
+from lookhops.row_files import write_csv
 
 #: What a table says of a graph like none that the model was trained on.
 UNLIKE = "unlike the training graphs"
@@ -30,12 +31,15 @@ def answer_csv(source: Path | str, graphs: Graphs, answers: Predictions, coverag
     stream = GraphStream(graphs, source)
     [cells] = [part.cells for part in stream.parts(max(stream.total, 1))] or [[]]
     head, columns = answer_columns(stream.head, cells, graphs, answers, coverage)
-    return csv_text(head, zip(*columns, strict=True))
+    text = io.StringIO()
+    write_csv(text, [[name] for name in head])
+    write_csv(text, columns)
+    return text.getvalue()
 
 
 def answer_columns(
     head: Sequence[str],
-    cells: Sequence[Sequence[str]],
+    cells: Sequence[Sequence[Any]],
     graphs: Graphs,
     answers: Predictions,
     coverage: float,

@@ -65,7 +65,7 @@ def folded(graphs: Graphs, codes: Tensor, bits: int) -> Array:
 
 def vector_columns(
     head: Sequence[str],
-    cells: Sequence[Sequence[str]],
+    cells: Sequence[Sequence[Any]],
     graphs: Graphs,
     found: Embeddings,
     apart: bool,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,7 @@ class Explanation:
         edges: Each edge once, shape (e, 2).
         layers: One view for each pooling layer.
         smiles: The molecule, if it is one.
+        node_ids: What the source calls each node, where it does.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Explanation:
     edges: Array
     layers: list[LayerView]
     smiles: str | None = None
+    node_ids: Sequence[str] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The same as JSON can hold it, nodes numbered from 0."""
@@ -70,6 +72,7 @@ class Explanation:
             **({} if self.smiles is None else {"smiles": self.smiles}),
             **self.record,
             "num_nodes": self.num_nodes,
+            **({} if self.node_ids is None else {"node_ids": [*self.node_ids]}),
             "edges": self.edges.tolist(),
             "layers": [_layer_json(number, view) for number, view in enumerate(self.layers, 1)],
         }
@@ -88,7 +91,8 @@ class Explanation:
                 scores[number - 1, view.nodes] = (view.score - low) / span if span > 0 else 1.0
         itself = [dropped.get(tuple(pair), last) for pair in self.edges.tolist()]
         edge_layer = np.minimum(np.array(itself, dtype=int), node_layer[self.edges].min(1))
-        return LayeredGraph(self.edges, node_layer, edge_layer, scores, smiles=self.smiles)
+        told: dict[str, Any] = {"smiles": self.smiles, "ids": self.node_ids}
+        return LayeredGraph(self.edges, node_layer, edge_layer, scores, **told)
 
     def picture(self) -> str:
         """An SVG with a panel for each layer: nodes shaded by score, dropped ones faded.
@@ -172,6 +176,7 @@ def _explain_batch(
             _pairs(source[own], target[own]) - first,
             [_cut(view, first, last) for view in layers],
             None if smiles is None else str(smiles[number]),
+            None if graphs.node_ids is None else graphs.node_ids.cut(first, last).tolist(),
         )
 
 

@@ -128,7 +128,8 @@ class Explanations(BaseModel):
     explanations: list[dict[str, Any]] = Field(
         description="As `lookhops explain` gives them: the `value` that is explained, that of an "
         "average graph (`baseline`), and the shares of `nodes`, of `edges` (`edge_shares`) and of "
-        "the graph as a `whole`, which add up to it; a `sentence`; and a `picture` (SVG)."
+        "the graph as a `whole`, which add up to it; of graphs with ids of nodes those too "
+        "(`node_ids`, `edge_node_ids`); a `sentence`; and a `picture` (SVG)."
     )
     notes: list[str]
 

@@ -232,6 +232,7 @@ class Streamed(Feed):
             edge_labels=rows(whole_set.edge_labels, edges),
             y=None,
             columns={},
+            node_ids=None,
             skipped=(),
         )
         self.buffers.__dict__["is_undirected"] = whole_set.is_undirected

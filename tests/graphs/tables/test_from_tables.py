@@ -341,3 +341,22 @@ def test_as_networkx_has_them(rows, random):
     assert torch.equal(found.attributes, wanted.attributes)
     assert torch.equal(found.edge_attributes, wanted.edge_attributes)
     assert found.node_ptr.tolist() == wanted.node_ptr.tolist()
+
+
+def test_nodes_keep_their_ids_in_the_order_of_each_graph():
+    graphs = Graphs.from_tables(EDGES, NODES, GRAPHS)
+    assert graphs.columns["id"].tolist() == ["y", "x"]
+    assert graphs[0].node_ids.tolist() == ["a", "d", "c", "alone"]
+    assert graphs[1].node_ids.tolist() == ["c", "b", "a"]
+    source, target = (graphs.node_ids.take(graphs.edge_index[i].numpy()).tolist() for i in (0, 1))
+    assert {("a", "c"), ("c", "d"), ("a", "b"), ("b", "c")} <= set(zip(source, target, strict=True))
+    alone = Graphs.from_tables(EDGES)
+    assert [one.node_ids.tolist() for one in alone] == [["a", "b", "c"], ["a", "c", "d"]]
+    everywhere = {"node": ["d", "c", "b", "a"], "age": [1.5, 2.5, 3.5, 4.5]}
+    same = Graphs.from_tables(EDGES, everywhere)
+    ids = [
+        dict(zip(one.node_ids.tolist(), one.attributes[:, 0].tolist(), strict=True)) for one in same
+    ]
+    assert ids == [{"a": 4.5, "b": 3.5, "c": 2.5}, {"a": 4.5, "c": 2.5, "d": 1.5}]
+    numbers = {"graph": [1, 1], "source": [10, 20], "target": [20, 30]}
+    assert Graphs.from_tables(numbers).node_ids.tolist() == ["10", "20", "30"]

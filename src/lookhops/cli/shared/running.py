@@ -103,7 +103,13 @@ def run_plan(
             bar.advance(task, finished)
             print_line(f"{text} ({bar.tasks[0].completed:.0f} of {counted(total, 'run')})", err)
 
-        done = run(cells, source, store, device=options.device, time_limit=limit, tell=tell)
+        try:
+            done = run(cells, source, store, device=options.device, time_limit=limit, tell=tell)
+        except KeyboardInterrupt:
+            if finished := int(bar.tasks[0].completed):
+                kept = f"{finished:,} of {counted(total, 'run')} {agreeing(finished, 'is', 'are')}"
+                print_line(f"{kept} in the store; the same command goes on.", err)
+            raise
     said = list(done.failures)
     if done.left > len(said):
         again = "without --time-limit it trains" if limit == 0 else "the same command goes on with"

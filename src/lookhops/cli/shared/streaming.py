@@ -229,26 +229,44 @@ def _display() -> Iterator[Callable[[int, float | None], None]]:
         yield show
 
 
+def check_output(path: Path, kinds: tuple[str, ...], source: str) -> None:
+    """Refuse a file that is not written so, or that holds the input, before anything is read.
+
+    Args:
+        path: The file to write.
+        kinds: The ends of names that are known.
+        source: The input, as the user named it.
+    """
+    if path.suffix.lower() not in kinds:
+        known = " or ".join(filter(None, kinds))
+        raise LookHopsError(f"{path}: is written as {known}; end its name so.")
+    if _is_read_from(path, source):
+        raise LookHopsError(f"{path}: is the input itself; write to another file.")
+
+
+def _is_read_from(path: Path, source: str) -> bool:
+    """Whether a file is a source, or one of the tables in a folder that is."""
+    try:
+        place = Path(source).expanduser()
+        tables = [file for name in ("edges", "nodes", "graphs") for file in place.glob(f"{name}.*")]
+        return any(path.samefile(file) for file in (place, *tables))
+    except (OSError, RuntimeError, ValueError):  # one of the two is no file
+        return False
+
+
 @contextmanager
-def growing(
-    path: Path, kinds: tuple[str, ...], stream: Stream, made_by: Any, resume: bool
-) -> Iterator[RowFile]:
+def growing(path: Path, stream: Stream, made_by: Any, resume: bool) -> Iterator[RowFile]:
     """The file that answers go to; where it is interrupted, what was done is kept.
 
     Args:
-        path: Its name; the end says what kind it is.
-        kinds: The ends that are known; with an empty one among them, any other is CSV.
+        path: Its name, which :func:`check_output` let pass; the end says what kind it is.
         stream: The input, of which what was answered before is passed over.
         made_by: What the content follows from.
         resume: Whether to go on with what was begun.
     """
     from lookhops.row_files import ROW_FILES
 
-    kind = path.suffix.lower()
-    if kind not in kinds and "" not in kinds:
-        raise LookHopsError(f"{path}: is written as {' or '.join(kinds)}; end its name so.")
-    make = ROW_FILES[kind if kind in kinds else ".csv"]
-    file = make(path, made_by, len(stream.head))
+    file = ROW_FILES[path.suffix.lower()](path, made_by, stream.types)
     try:
         with file:
             if resume:

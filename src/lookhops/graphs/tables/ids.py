@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
@@ -74,11 +74,15 @@ class Nodes:
         graph: The number of each node's graph, ascending, shape (n).
         row: Its row in the node table, shape (n); none without a table.
         ends: The numbers of both nodes of each edge, shape (2, e).
+        id: The number of its id, shape (n).
+        ids: The ids of all tables.
     """
 
     graph: np.ndarray
     row: np.ndarray | None
     ends: np.ndarray
+    id: np.ndarray
+    ids: pd.Index
 
     @classmethod
     def of(cls, tables: Tables, columns: IdColumns, graphs: GraphNumbers) -> Nodes:
@@ -93,11 +97,11 @@ class Nodes:
         assert graphs.of_edge is not None
         keys = graphs.of_edge * len(ids) + ends
         pair, number = _different(keys.ravel(), len(graphs.ids) * len(ids))
-        nodes = cls(pair // len(ids), None, number.reshape(2, -1))
+        nodes = cls(pair // len(ids), None, number.reshape(2, -1), pair % len(ids), ids)
         if table is None or own is None:
             return nodes
         refuse_repeated(table, own, lambda row: f"node {str(ids[own[row]])!r}")
-        row = pd.Index(own).get_indexer(pair % len(ids))
+        row = pd.Index(own).get_indexer(nodes.id)
         _refuse_unknown(tables, table, row[nodes.ends], ends, ids)
         if unused := len(own) - len(np.unique(row)):
             warnings.warn(
@@ -106,7 +110,7 @@ class Nodes:
                 f"{agreeing(unused, 'it is; it is', 'they are; they are')} left out.",
                 stacklevel=2,
             )
-        return cls(nodes.graph, row, nodes.ends)
+        return replace(nodes, row=row)
 
 
 def _different(keys: np.ndarray, limit: int) -> tuple[np.ndarray, np.ndarray]:
@@ -160,7 +164,7 @@ def _listed_nodes(
     order = np.argsort(graph, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    return Nodes(graph[order], order, place[row])
+    return Nodes(graph[order], order, place[row], own[order], ids)
 
 
 def refuse_repeated(

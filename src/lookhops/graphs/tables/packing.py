@@ -19,6 +19,7 @@ from lookhops.graphs.tables.features import table_features
 from lookhops.graphs.tables.ids import GraphNumbers, Nodes
 from lookhops.graphs.tables.table import Table, holds_decimals
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
+from lookhops.graphs.texts import Texts
 from lookhops.options import names_in
 from lookhops.words import agreeing, counted
 
@@ -84,6 +85,7 @@ def packed(tables: Tables) -> Packed:
         **_node_features(tables, columns, label, nodes.row),
         **_edge_features(tables, columns, label, row),
         "columns": known,
+        "node_ids": Texts.of(nodes.ids.astype(str).tolist()).take(nodes.id),
         "skipped": skipped,
     }
     where = label or Label(tables.graphs or tables.edges, "", np.arange(len(graphs.ids)))
