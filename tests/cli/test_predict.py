@@ -344,15 +344,10 @@ def test_parts_make_no_difference_and_parquet_has_the_same_answers(
     assert frame["set_90"].fillna("").tolist() == [row["set_90"] for row in found]
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_an_interrupted_prediction_goes_on(lookhops, model, many, tmp_path, monkeypatch, kind):
+def interrupt_the_third_part(monkeypatch):
+    """Ctrl-C comes in the third of small parts; the sizes of all parts that are asked for."""
     from lookhops.models.predictor import Predictor
 
-    whole, output = tmp_path / f"whole.{kind}", tmp_path / f"x.{kind}"
-    code, _, err = lookhops("predict", model, many, "-o", whole)
-    assert code == 0
-    assert f"{whole}: 1,300 rows\n" in err
-    assert "of 1,299 as labelled" in err
     monkeypatch.setattr("lookhops.cli.shared.streaming.PART", 100)
     answer, asked = Predictor.predict, []
 
@@ -363,6 +358,18 @@ def test_an_interrupted_prediction_goes_on(lookhops, model, many, tmp_path, monk
         return answer(self, graphs, coverage)
 
     monkeypatch.setattr(Predictor, "predict", interrupted)
+    return asked
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_an_interrupted_prediction_goes_on(lookhops, model, many, tmp_path, monkeypatch, kind):
+
+    whole, output = tmp_path / f"whole.{kind}", tmp_path / f"x.{kind}"
+    code, _, err = lookhops("predict", model, many, "-o", whole)
+    assert code == 0
+    assert f"{whole}: 1,300 rows\n" in err
+    assert "of 1,299 as labelled" in err
+    asked = interrupt_the_third_part(monkeypatch)
     code, _, err = lookhops("predict", model, many, "-o", output)
     assert code == 130
     assert "holds the first 1,024 rows; the same command with --resume goes on" in err
@@ -404,8 +411,6 @@ def test_columns_of_a_parquet_file_keep_their_types(lookhops, model, tmp_path, m
     import pyarrow as pa
     from pyarrow import parquet
 
-    from lookhops.models.predictor import Predictor
-
     rows, days = range(1300), pd.date_range("2024-01-01", periods=1300, tz="Europe/Berlin")
     columns = {
         "smiles": pa.array([f"{'C' * (1 + i % 9)}O" for i in rows]),
@@ -422,16 +427,7 @@ def test_columns_of_a_parquet_file_keep_their_types(lookhops, model, tmp_path, m
     table = pa.table(columns)
     path, output = tmp_path / "typed.parquet", tmp_path / "x.parquet"
     parquet.write_table(table, path)
-    monkeypatch.setattr("lookhops.cli.shared.streaming.PART", 100)
-    answer, asked = Predictor.predict, []
-
-    def interrupted(self, graphs, coverage):
-        asked.append(len(graphs))
-        if len(asked) == 3:
-            raise KeyboardInterrupt
-        return answer(self, graphs, coverage)
-
-    monkeypatch.setattr(Predictor, "predict", interrupted)
+    interrupt_the_third_part(monkeypatch)
     code, _, err = lookhops("predict", model, path, "-o", output)
     assert code == 130, err
     code, _, err = lookhops("predict", model, path, "-o", output, "--resume")
