@@ -17,6 +17,10 @@ from lookhops.datasets import load
 from lookhops.experiments import runners
 from lookhops.graphs import Graphs
 from lookhops.models.records import Machine, RunRecord
+from lookhops.models.resumable_training import train_into
+from lookhops.options import Architecture, Protocol
+
+SMALL = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7)
 
 settings.register_profile(
     "suite",
@@ -84,6 +88,24 @@ def data_dir() -> Path:
 def tasks() -> Graphs:
     """A small set that one hop decides."""
     return load("hops-1", size=80)
+
+
+@pytest.fixture(scope="session")
+def model_folder(tasks: Graphs, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two seeds trained on hop tasks: look, do not touch."""
+    folder = tmp_path_factory.mktemp("models") / "hops"
+    protocol = Protocol(seeds=(11, 22), max_epochs=4, batch_size=16, learning_rate=0.01)
+    train_into(folder, tasks, SMALL, protocol, device="cpu")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def molecule_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One seed trained on some molecules."""
+    folder = tmp_path_factory.mktemp("models") / "molecules"
+    protocol = Protocol(seeds=(11,), max_epochs=2, batch_size=32)
+    train_into(folder, load("solubility")[:120], SMALL, protocol, device="cpu")
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -15,10 +15,10 @@ from lookhops.datasets import load
 from lookhops.drawing.svg import animated
 from lookhops.errors import LookHopsError
 from lookhops.experiments.statistics import compare_pairs
+from lookhops.explanations.kept import explain
 from lookhops.graphs.targets import Target
 from lookhops.information import look
 from lookhops.models import Predictor
-from lookhops.models.explain import explain
 from lookhops.models.graph_counts import graph_counts
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture

@@ -160,7 +160,7 @@ def shared(
 
 def kept(predictor: Predictor, graphs: Graphs, seed: int | None) -> Iterator[Pictured]:
     """What the pooling layers of one seed kept of each graph."""
-    from lookhops.models.explain import explain as explain_graphs
+    from lookhops.explanations.kept import explain as explain_graphs
 
     return explain_graphs(predictor, graphs, seed)
 

@@ -1,1 +1,1 @@
-"""Experiments: the paper's tables and figures, and fair comparisons on any data."""
+"""Fair comparisons on any data: the plan, the store, the runners, the statistics."""

@@ -1,4 +1,4 @@
-"""A trained model: its folder, predicting and explaining."""
+"""A trained model: its folder, and predicting."""
 
 from lookhops.models.predictor import Predictions, Predictor
 from lookhops.models.resumable_training import train_into

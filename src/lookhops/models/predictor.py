@@ -34,7 +34,7 @@ class Predictor:
     """A model folder, ready to answer.
 
     Args:
-        folder: What ``lookhops train`` or :func:`~lookhops.training.train_into` wrote.
+        folder: What ``lookhops train`` or :func:`~lookhops.models.train_into` wrote.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
     """
 

@@ -103,7 +103,7 @@ def _ending(run: Run) -> str:
 
 @contextmanager
 def stoppable() -> Iterator[Callable[[], None]]:
-    """Make Ctrl-C and a polite kill wait for the end of the epoch; a second one does not wait.
+    """Make Ctrl-C and SIGTERM wait for the end of the epoch; a second one does not wait.
 
     Yields a function to call after each epoch: if asked to stop, it raises ``KeyboardInterrupt``
     with the number of the signal.

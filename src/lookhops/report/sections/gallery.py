@@ -9,8 +9,8 @@ import numpy as np
 
 from lookhops.drawing.svg import LayeredGraph, animated
 from lookhops.errors import LookHopsError
+from lookhops.explanations.kept import explain
 from lookhops.graphs import Graphs
-from lookhops.models.explain import explain
 from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
 from lookhops.report.content import Card, Gallery, Note, Section

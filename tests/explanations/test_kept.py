@@ -11,7 +11,7 @@ import torch
 from lookhops.datasets import load
 from lookhops.datasets.molecules import from_smiles
 from lookhops.errors import LookHopsError
-from lookhops.models.explain import explain
+from lookhops.explanations.kept import explain
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
@@ -53,7 +53,7 @@ def test_batches_do_not_show(tmp_path, tasks, monkeypatch):
     train_into(tmp_path / "m", graphs, architecture, Protocol((11,), max_epochs=1), device="cpu")
     predictor = Predictor(tmp_path / "m", "cpu")
     whole = [e.as_json() for e in explain(predictor, graphs)]
-    monkeypatch.setattr("lookhops.models.explain.BATCH_SIZE", 7)
+    monkeypatch.setattr("lookhops.explanations.kept.BATCH_SIZE", 7)
     parts = [e.as_json() for e in explain(predictor, graphs)]
     for one, two in zip(whole, parts, strict=True):
         assert one["id"] == two["id"]
