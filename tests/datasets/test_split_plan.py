@@ -213,6 +213,12 @@ def test_times_that_cannot_be_read(when, sentence):
         plan(graphs, split="time:when")
 
 
+def test_columns_of_splits_match_in_any_case():
+    graphs = nodes_alone([0, 1] * 15, when=range(30))
+    named, other = (plan(graphs, split=f"time:{name}") for name in ("when", "WHEN"))
+    assert torch.equal(named.splits[11].test, other.splits[11].test)
+
+
 def test_a_split_by_time_has_one_test_part():
     graphs = nodes_alone([0, 1] * 15, when=range(30))
     with pytest.raises(LookHopsError, match="time:when names the test part already"):

@@ -72,6 +72,19 @@ def test_values_and_columns_in_another_order_or_only_some_of_them_are_the_same()
     assert read.label_values == TRAINED.label_values
 
 
+def test_names_match_in_any_case_where_none_is_called_so():
+    encoding = Encoding.fit(TRAINED)
+    other = people("new", "old", AGE=[2.0, 1.0], Size=[5.0, 4.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read = encoding.read(replace(other, label_names=("Role",)))
+    assert torch.equal(encoding.columns(read), encoding.columns(TRAINED)[[1, 0]])
+    both = people("new", "old", age=[2.0, 1.0], Age=[8.0, 9.0], size=[5.0, 4.0])
+    with pytest.warns(UserWarning, match="does not know 'Age'"):
+        read = encoding.read(both)
+    assert torch.equal(encoding.columns(read), encoding.columns(TRAINED)[[1, 0]])
+
+
 def test_a_value_that_was_not_seen_is_said_and_told_as_zeros():
     encoding = Encoding.fit(TRAINED)
     strange = people("old", "guest", "guest", age=[1.0, 2.0, 3.0], size=[4.0, 5.0, 6.0])

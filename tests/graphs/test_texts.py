@@ -15,6 +15,7 @@ def test_texts_are_a_list(texts, others, data):
     packed = Texts.of(texts)
     assert (len(packed), packed.tolist()) == (len(texts), texts)
     assert packed.is_sound(len(texts))
+    assert list(packed) == [packed[i] for i in range(len(texts))] == texts
     first, after = sorted(data.draw(st.integers(0, len(texts))) for _ in range(2))
     assert packed.cut(first, after).tolist() == texts[first:after]
     numbers = st.lists(st.integers(0, len(texts) - 1)) if texts else st.just([])
@@ -23,6 +24,11 @@ def test_texts_are_a_list(texts, others, data):
     assert taken.tolist() == [texts[i] for i in index]
     assert taken.is_sound(len(index))
     assert join_texts([packed, Texts.of(others)]).tolist() == texts + others
+
+
+def test_what_is_shown_of_them():
+    assert repr(Texts.of(["a", "b"])) == "Texts('a', 'b')"
+    assert repr(Texts.of(list("abcd"))) == "Texts('a', 'b', 'c', ... (4 texts))"
 
 
 def test_what_is_no_character_does_no_harm():

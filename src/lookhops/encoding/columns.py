@@ -13,6 +13,7 @@ from lookhops.encoding.one_hot import one_hot_codes
 from lookhops.encoding.scale import Scale
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.column_finder import called
 from lookhops.graphs.features import (
     compact,
     default_names,
@@ -72,6 +73,16 @@ class Columns:
         """The same without :data:`NOT_SEEN` at the end of labels' values."""
         values = (own[:-1] if own[-1:] == (NOT_SEEN,) else own for own in self.values)
         return replace(self, values=tuple(values))
+
+    def called_as(self, others: Columns) -> Columns:
+        """The same with the names of others, where they differ in their case alone."""
+        own, known = {*self.attributes, *self.labels}, (*others.attributes, *others.labels)
+
+        def rename(names: Sequence[str]) -> tuple[str, ...]:
+            found = ((name, called(name, known)) for name in names)
+            return tuple(name if not other or other in own else other for name, other in found)
+
+        return replace(self, attributes=rename(self.attributes), labels=rename(self.labels))
 
     def with_not_seen(self, labels: Collection[str]) -> Columns:
         """The same with :data:`NOT_SEEN` as one more value of these labels."""
@@ -135,7 +146,7 @@ class ByName:
         self.missing: list[str] = []
         self.extra: list[str] = []
         self.not_seen: dict[str, dict[str, int]] = {}
-        given = Columns.of(graphs, side)
+        given = Columns.of(graphs, side).called_as(columns)
         attributes, labels = getattr(graphs, f"{side}attributes"), getattr(graphs, f"{side}labels")
         if given == columns:
             self.fields = columns.fields(side, attributes, labels)

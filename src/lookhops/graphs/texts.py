@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -33,6 +33,18 @@ class Texts:
 
     def __len__(self) -> int:
         return len(self.ptr) - 1
+
+    def __getitem__(self, number: int) -> str:
+        begin, end = self.ptr[:-1][number], self.ptr[1:][number]
+        return self.data[begin:end].tobytes().decode(errors="replace")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.tolist())
+
+    def __repr__(self) -> str:
+        shown = ", ".join(map(repr, self.cut(0, min(len(self), 3))))
+        more = f", ... ({len(self):,} texts)" if len(self) > 3 else ""
+        return f"Texts({shown}{more})"
 
     def cut(self, first: int, after: int) -> Texts:
         """The texts from ``first`` to before ``after``; nothing is copied but offsets."""

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.column_finder import called
 
 #: The column of :class:`~lookhops.graphs.Graphs` that says which graphs are the same: they have the
 #: same number.
@@ -34,12 +35,13 @@ def same_graphs(graphs: Graphs) -> Tensor | None:
 
 def column_of(graphs: Graphs, name: str, option: str) -> np.ndarray:
     """A column of the source, or a sentence that says which there are."""
-    if name not in graphs.columns:
+    found = called(name, graphs.columns)
+    if found is None:
         known = ", ".join(graphs.columns) or "none"
         raise LookHopsError(
             f"{graphs.name}: {option} asks for the column {name!r}; the columns are: {known}."
         )
-    return graphs.columns[name]
+    return graphs.columns[found]
 
 
 def smiles_of(graphs: Graphs) -> np.ndarray:
