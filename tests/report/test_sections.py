@@ -179,6 +179,17 @@ def test_a_network_without_pooling_has_no_gallery(tasks, tmp_path):
     assert section(report_on(tmp_path / "m", tasks), "looked") is None
 
 
+def test_a_pooling_of_another_library_has_no_gallery(tasks, tmp_path):
+    pytest.importorskip("torch_geometric")
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=64)
+    other = Architecture("gcn", "pyg:SAGPooling", hidden=8, layers=2)
+    train_into(tmp_path / "m", tasks, other, protocol, device="cpu")
+    for graphs in (tasks, None):
+        found = report_on(tmp_path / "m", graphs)
+        assert section(found, "looked") is None
+        assert section(found, "training") is not None
+
+
 def test_every_member_has_its_curves(tasks, tmp_path):
     protocol = Protocol((11, 22), members=3, max_epochs=2, batch_size=16)
     train_into(tmp_path / "m", tasks, Architecture(hidden=4, layers=1), protocol, device="cpu")

@@ -127,3 +127,18 @@ def test_the_average_answers_the_mean_of_the_answers(mixed):
     outputs = [torch.randn(5, 8, dtype=torch.float64) for _ in range(3)]
     each = torch.stack([task.answers(output, {}) for output in outputs])
     torch.testing.assert_close(task.answers(task.average(outputs), {}), each.mean(0))
+
+
+@pytest.mark.parametrize(
+    ("tasks", "title"),
+    [
+        ((THREE, THREE), "mean AUROC"),
+        ((Regression("a"), Regression("b")), "mean R²"),
+        ((THREE, Regression("b")), "mean of AUROC and R²"),
+    ],
+)
+def test_the_mean_score_is_called_by_what_it_is_the_mean_of(tasks, title):
+    task = SeveralTargets(("a", "b"), tasks)
+    assert (task.main.name, task.main.title) == ("mean_score", title)
+    assert task.metrics[0] == task.main
+    assert task_from_dict(task.to_dict()).main == task.main

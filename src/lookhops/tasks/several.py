@@ -44,7 +44,7 @@ class SeveralTargets(Task):
     tasks: tuple[Classification | Regression, ...]
 
     kind: ClassVar[str] = "several"
-    main: ClassVar[Metric] = MEAN_SCORE
+    main: ClassVar[Metric] = MEAN_SCORE  # what is known of the kind; a task names its own
 
     def __post_init__(self) -> None:
         from lookhops.tasks import task_from_dict
@@ -53,6 +53,9 @@ class SeveralTargets(Task):
         read = tuple(task if isinstance(task, Task) else task_from_dict(task) for task in given)
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "tasks", read)
+        if len(kinds := {type(task) for task in read}) == 1:
+            title = f"mean {'AUROC' if kinds == {Classification} else 'R²'}"
+            object.__setattr__(self, "main", replace(MEAN_SCORE, title=title))
 
     @classmethod
     def of(
@@ -107,7 +110,7 @@ class SeveralTargets(Task):
             for metric in head.task.metrics
             if metric.name != LOSS.name
         )
-        return (MEAN_SCORE, LOSS, *own)
+        return (self.main, LOSS, *own)
 
     @property
     def watched(self) -> Metric:

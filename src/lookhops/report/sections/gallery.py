@@ -13,6 +13,7 @@ from lookhops.explanations.kept import explain
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
+from lookhops.nn.others import is_other
 from lookhops.report.content import Card, Gallery, Note, Section
 from lookhops.report.folders import Answers, ModelFolder
 from lookhops.tasks import Classification
@@ -26,14 +27,17 @@ GROUPS = ("certain", "unsure", "wrong")
 
 
 def gallery_section(model: ModelFolder, graphs: Graphs | None) -> Section | None:
-    """The gallery; a sentence instead where something is missing; none without pooling.
+    """The gallery; a sentence instead where something is missing; none without pooling of ours.
+
+    Poolings of other libraries do not say what became of each node.
 
     Args:
         model: The model's folder.
         graphs: The graphs it was trained on, or none where they are not at hand.
     """
     architecture = model.config["architecture"]
-    if architecture["pool"] == "none" or architecture["layers"] < 2:
+    pool = architecture["pool"]
+    if pool == "none" or is_other(pool) or architecture["layers"] < 2:
         return None
     found = _gallery_or_reason(model, graphs)
     lead = (
