@@ -128,16 +128,16 @@ def cell_text(cell: Any) -> str:
 
 
 def without_formula(cell: Any) -> Any:
-    """A cell that spreadsheets show and do not compute: ``'=1+1``; numbers stay as they are."""
+    """A cell that spreadsheets show and do not compute: ``'=1+1``; numbers and a dash stay."""
     if not isinstance(cell, str) or cell[:1] not in _BEGINS or not cell:
         return cell
     if not re.match(r"'*[=+\-@\t\r]", cell):
         return cell
     try:
-        float(cell)
+        float(cell.replace(",", "."))  # spreadsheets of some countries have decimal commas
         return cell
     except ValueError:
-        return f"'{cell}"
+        return f"'{cell}" if cell != "-" else cell
 
 
 def with_formula(text: str) -> str:

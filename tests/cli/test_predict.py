@@ -172,7 +172,8 @@ def test_a_header_on_standard_input(lookhops, model, monkeypatch, command):
     found = json.loads(out)
     graphs = found if command == "predict" else found["graphs"]
     assert [graph["id"] for graph in graphs] == ["ethanol", "C"]
-    for text in (b"smiles,name\nCCO,a\n", b'name;"Smiles"\na;CCO\n', b"name\tsmiles\na\tCCO\n"):
+    tables = b"smiles,name\nCCO,a\n", b'name;"Smiles"\na;CCO\n', b"name\tsmiles\na\tCCO\n"
+    for text in (*tables, b"sep=;\r\nsmiles;name\r\nCCO;a\r\n"):
         code, _, err = asked(text)
         assert code == 2
         assert "standard input, line 1: the header of a table, where each line is a SMILES" in err
@@ -236,7 +237,7 @@ def test_the_input_is_not_overwritten(lookhops, model, tmp_path, monkeypatch):
     (tmp_path / "link.csv").symlink_to("mine.csv")
     monkeypatch.chdir(tmp_path)
     for command in ("predict", "embed"):
-        for name in ("mine.csv", "./model/../mine.csv", "link.csv"):
+        for name in ("mine.csv", "./new/../mine.csv", "link.csv"):
             code, _, err = lookhops(command, model, "mine.csv", "-o", name)
             assert code == 2
             assert f"{name.removeprefix('./')}: is the input itself; write to another file" in err
@@ -277,8 +278,10 @@ def test_the_data_fields_of_an_sdf_file_come_back(lookhops, model, tmp_path):
     blocks = [Chem.MolToMolBlock(Chem.MolFromSmiles(s)) for s in ("CCO", "CCN")]
     records = [f"m{i}{b}{fields.format(i)}" for i, b in enumerate([*blocks, "\nbroken\n\n\n"])]
     (tmp_path / "mine.sdf").write_text("".join(records))
+    (tmp_path / "mine.sdf.gz").write_bytes(gzip.compress("".join(records).encode()))
     code, out, err = lookhops("predict", model, tmp_path / "mine.sdf", "--target", "logS")
     assert code == 0, err
+    assert lookhops("predict", model, tmp_path / "mine.sdf.gz", "--target", "logS")[:2] == (0, out)
     assert [list(row.values())[:4] for row in rows(out)] == [
         ["m0", "CCO", "-1.50", "the 0"],
         ["m1", "CCN", "-1.50", "the 1"],

@@ -69,6 +69,9 @@ def test_a_few_texts_among_many_numbers_are_named(tmp_path):
     assert load(path, need_targets=False).y is None
     assert load(path, need_targets=False).columns["y"][20] == ">9.0"
     assert len(load(path, task="classes").class_names) == 54
+    many = "".join(f"C,{i / 7}\n" for i in range(60))
+    path = written(tmp_path, "many.csv", f"smiles,y\n{many}C,ND\n")
+    assert message(load, path).endswith("line 62); mend them, or leave them blank.")  # no classes
     few = written(tmp_path, "few.csv", "smiles,y\n" + "C,1\nC,2\nC,3\nC,unknown\n" * 9)
     assert load(few).class_names == ("1", "2", "3", "unknown")
 

@@ -115,6 +115,16 @@ def test_every_form_gives_the_same_answers(service, tasks):
         assert close(numbers(first.json()["answers"]), numbers(other.json()["answers"]))
 
 
+def test_the_address_speaks_for_json_too_where_that_says_nothing(service):
+    asked = {"smiles": SMILES}
+    assert service.post("/v1/predict?model=molecules&coverage=0.5", asked).status == 200
+    assert service.post("/v1/predict?model=nosuch", asked).status == 404
+    assert service.post("/v1/predict?model=nosuch", asked | {"model": "molecules"}).status == 200
+    assert service.post("/v1/predict?coverage=2", asked).status == 400
+    assert service.post("/v1/predict?coverage=2", asked | {"coverage": 0.5}).status == 200
+    assert service.post("/v1/predict?coverage=0.5", b"{").status == 400
+
+
 def test_explanations_call_nodes_by_their_ids(service, tasks):
     [graph, *_] = node_link(tasks)
     for part, keys in (("nodes", ("id",)), ("edges", ("source", "target"))):

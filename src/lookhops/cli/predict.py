@@ -6,6 +6,7 @@ import io
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -205,8 +206,9 @@ class Summary:
                 self.hits += sum(found[i] == label for i, label in zip(numbers, true, strict=True))
             else:
                 values = answers.values.tolist()
-                pairs = zip(numbers, true, strict=True)
-                self.error += sum(abs(values[i] - float(label)) for i, label in pairs)
+                pairs = [(i, float(label)) for i, label in zip(numbers, true, strict=True)]
+                numbers = [i for i, label in pairs if isfinite(label)]
+                self.error += sum(abs(values[i] - label) for i, label in pairs if isfinite(label))
         except ValueError:  # what stands there is no number
             self.comparable = False
         self.known += len(numbers)

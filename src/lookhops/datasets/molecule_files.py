@@ -11,6 +11,7 @@ from lookhops.datasets.molecule_table import MoleculeTable
 from lookhops.datasets.parquet_files import open_parquet, parquet_rows
 from lookhops.datasets.text_tables import (
     PARQUET,
+    SEPARATOR_LINE,
     TextTable,
     read_whole,
     say_points,
@@ -75,7 +76,8 @@ def smi_rows(lines: Iterable[str], origin: object) -> Iterator[tuple[int, str, s
             if parts[0].strip('"').lower() in SMILES_NAMES:
                 continue
             fields = [field.strip('" \n').lower() for field in re.split("[,;\t]", line)]
-            if len(fields) > 1 and not set(fields).isdisjoint(SMILES_NAMES):
+            of_table = len(fields) > 1 and not set(fields).isdisjoint(SMILES_NAMES)
+            if of_table or SEPARATOR_LINE.fullmatch(line.strip().encode()):
                 raise LookHopsError(
                     f"{origin}, line {number}: the header of a table, where each line is a SMILES "
                     "and, after a space, a name; write the table to a .csv file."

@@ -14,7 +14,7 @@ from lookhops.arrays import Array
 from lookhops.datasets.molecule_files import sdf_fields, table_cells
 from lookhops.datasets.parquet_files import column_types, open_parquet, parquet_rows
 from lookhops.datasets.targets import target_cells
-from lookhops.datasets.text_tables import PARQUET, TABLE_SUFFIXES, suffix_of
+from lookhops.datasets.text_tables import PARQUET, TABLE_SUFFIXES, suffix_of, unpacked_suffix
 from lookhops.graphs import Graphs, Target, in_input_order
 from lookhops.graphs.choosing import slice_of
 from lookhops.graphs.targets import target_columns
@@ -135,7 +135,7 @@ def given_rows(
     if of_molecules and suffix_of(path) in TABLE_SUFFIXES:
         head, rows, _ = table_cells(path)
         return head, None, rows
-    if of_molecules and suffix_of(path) == ".sdf":
+    if of_molecules and unpacked_suffix(path) == ".sdf":
         head, rows = _sdf_rows(sdf_fields(path), graphs)
         return head, None, rows
     columns = {key: column.dtype for key, column in graphs.columns.items() if key != "id"}

@@ -150,9 +150,11 @@ def _kind_of(
             named.append(f"{len(strays) - SHOWN:,} more")
         but = "look like numbers, but cannot all be read:" if meant else "are numbers, but not"
         how = f" ({PLAINLY})" if meant else ""
+        few = len({str(cell) for cell in cells.values()}) <= max(MANY_CLASSES, len(cells) // 2)
+        ways = "leave them blank, or learn all as classes (--task classes)"
         raise LookHopsError(
             f"{name!r}: {len(values):,} of {len(cells):,} values {but} {joined(named)}; mend "
-            f"them{how}, leave them blank, or learn all as classes (--task classes)."
+            f"them{how}, {ways if few else 'or leave them blank'}."
         )
     return "numbers"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -81,7 +82,7 @@ class Service:
         Args:
             request: JSON, or a file of a type in ``FILES``.
             body: What the JSON holds.
-            query: The same of a file: the parameters of its address.
+            query: The parameters of the address; what the JSON says comes before them.
         """
         try:
             async with asyncio.timeout(self.limits.max_seconds):
@@ -99,7 +100,7 @@ class Service:
         self, kind: str, content: bytes, body: type[B], query: Mapping[str, Any], folder: Path
     ) -> Received[B]:
         given = {name: value for name, value in query.items() if value is not None}
-        said = read_body(body, content if kind == JSON else given)
+        said = read_body(body, _with_query(content, given) if kind == JSON else given)
         said.check(is_file=kind != JSON)
         model = self.models.named(said.model)
         predictor = model.predictor
@@ -190,3 +191,14 @@ def wants_csv(request: Request, otherwise: bool) -> bool:
     if CSV in accepted:
         return True
     return otherwise and JSON not in accepted
+
+
+def _with_query(content: bytes, given: Mapping[str, Any]) -> bytes | dict[str, Any]:
+    """A body of JSON, with what the address says where it says nothing itself."""
+    if not given:
+        return content
+    try:
+        found = json.loads(content)
+    except ValueError:  # who reads it will say why
+        return content
+    return {**given, **found} if isinstance(found, dict) else content

@@ -249,7 +249,8 @@ def _is_read_from(path: Path, source: str) -> bool:
     try:
         place = Path(source).expanduser()
         tables = [file for name in ("edges", "nodes", "graphs") for file in place.glob(f"{name}.*")]
-        return any(path.samefile(file) for file in (place, *tables))
+        there = path.resolve()  # also through folders that are yet to be made
+        return any(there.samefile(file) for file in (place, *tables))
     except (OSError, RuntimeError, ValueError):  # one of the two is no file
         return False
 
