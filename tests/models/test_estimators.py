@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
+from torch_geometric.data import Batch, HeteroData
 
 from lookhops import Graphs, Target
 from lookhops.datasets import load
@@ -127,6 +128,29 @@ def test_all_kinds_of_the_same_graphs_agree(tasks):
     expected = quick().fit(tasks, y).predict_proba(tasks)
     for same in (tasks.to_pyg(), list(tasks)):
         assert np.allclose(quick().fit(same, y).predict_proba(same), expected, atol=1e-5)
+
+
+def test_one_graph_is_a_list_of_one(tasks):
+    graphs, y = networkx_graphs()
+    model = quick().fit(graphs, y)
+    np.testing.assert_array_equal(model.predict_proba(graphs[3]), model.predict_proba(graphs[3:4]))
+    data = tasks.to_pyg()
+    model = quick().fit(data)
+    alone, several = model.predict_proba(data[3]), model.predict_proba(Batch.from_data_list(data))
+    np.testing.assert_array_equal(alone, model.predict_proba(data[3:4]))
+    np.testing.assert_array_equal(several, model.predict_proba(data))
+    assert model.score(data[3]) == model.score(data[3:4])
+    for several_types in (HeteroData(), [HeteroData()], Batch.from_data_list([HeteroData()])):
+        with pytest.raises(LookHopsError, match=r"Graph 0 is a HeteroData.*to_homogeneous"):
+            model.predict(several_types)
+    with pytest.raises(LookHopsError, match=r"Batch that .* did not make"):
+        model.predict(Batch(x=data[3].x, edge_index=data[3].edge_index))
+
+
+def test_names_of_nodes_are_no_smiles():
+    model = quick().fit(["CCO", "CCN", "CCC", "CCCC"], ["yes", "yes", "no", "no"])
+    with pytest.raises(LookHopsError):
+        model.predict(nx.Graph([("CCO", "CC")]))
 
 
 def test_smiles_and_any_labels():
