@@ -475,6 +475,22 @@ def test_classes_and_numbers_in_one_estimator(mixed):
         model.score(graphs, y[["size"]])
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # of inf
+def test_few_fractions_are_classes_with_their_values(tasks):
+    y = pd.DataFrame({"a": np.arange(80) % 5 + 0.5, "b": np.arange(80) / 7})
+    model = LookHopsMultitask(**QUICK).fit(tasks, y)
+    assert model.classes_["a"].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
+    assert model.classes_["b"] is None
+    answers = model.predict(tasks)
+    assert set(answers["a"]) <= set(y["a"])
+    alone = LookHopsMultitask(**QUICK).fit(tasks, y[["a"]])
+    assert alone.score(tasks, y) == (alone.predict(tasks)["a"] == y["a"]).mean()
+    with pytest.raises(LookHopsError, match=r"classes, but such as 0\.5: LookHopsRegressor learns"):
+        quick().fit(tasks, y["a"].tolist())
+    with pytest.raises(LookHopsError, match="classes, but such as inf: LookHopsRegressor learns"):
+        quick().fit(tasks, [1.0, np.inf] * 40)
+
+
 @pytest.mark.parametrize("kind", [LookHopsClassifier, LookHopsRegressor])
 def test_a_graph_is_answered_the_same_in_any_company(tasks, kind):
     """scikit-learn's own check of this asks for the eighth digit; single precision has seven."""
