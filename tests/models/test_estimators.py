@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import estimator_checks
+from torch_geometric.data import Batch, HeteroData
 
 from lookhops import Graphs, Target
 from lookhops.datasets import load
@@ -127,6 +128,29 @@ def test_all_kinds_of_the_same_graphs_agree(tasks):
     expected = quick().fit(tasks, y).predict_proba(tasks)
     for same in (tasks.to_pyg(), list(tasks)):
         assert np.allclose(quick().fit(same, y).predict_proba(same), expected, atol=1e-5)
+
+
+def test_one_graph_is_a_list_of_one(tasks):
+    graphs, y = networkx_graphs()
+    model = quick().fit(graphs, y)
+    np.testing.assert_array_equal(model.predict_proba(graphs[3]), model.predict_proba(graphs[3:4]))
+    data = tasks.to_pyg()
+    model = quick().fit(data)
+    alone, several = model.predict_proba(data[3]), model.predict_proba(Batch.from_data_list(data))
+    np.testing.assert_array_equal(alone, model.predict_proba(data[3:4]))
+    np.testing.assert_array_equal(several, model.predict_proba(data))
+    assert model.score(data[3]) == model.score(data[3:4])
+    for several_types in (HeteroData(), [HeteroData()], Batch.from_data_list([HeteroData()])):
+        with pytest.raises(LookHopsError, match=r"Graph 0 is a HeteroData.*to_homogeneous"):
+            model.predict(several_types)
+    with pytest.raises(LookHopsError, match=r"Batch that .* did not make"):
+        model.predict(Batch(x=data[3].x, edge_index=data[3].edge_index))
+
+
+def test_names_of_nodes_are_no_smiles():
+    model = quick().fit(["CCO", "CCN", "CCC", "CCCC"], ["yes", "yes", "no", "no"])
+    with pytest.raises(LookHopsError):
+        model.predict(nx.Graph([("CCO", "CC")]))
 
 
 def test_smiles_and_any_labels():
@@ -449,6 +473,22 @@ def test_classes_and_numbers_in_one_estimator(mixed):
             LookHopsMultitask(**QUICK, **changes).fit(graphs, given)
     with pytest.raises(LookHopsError, match="y has no column 'large', which was learnt"):
         model.score(graphs, y[["size"]])
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # of inf
+def test_few_fractions_are_classes_with_their_values(tasks):
+    y = pd.DataFrame({"a": np.arange(80) % 5 + 0.5, "b": np.arange(80) / 7})
+    model = LookHopsMultitask(**QUICK).fit(tasks, y)
+    assert model.classes_["a"].tolist() == [0.5, 1.5, 2.5, 3.5, 4.5]
+    assert model.classes_["b"] is None
+    answers = model.predict(tasks)
+    assert set(answers["a"]) <= set(y["a"])
+    alone = LookHopsMultitask(**QUICK).fit(tasks, y[["a"]])
+    assert alone.score(tasks, y) == (alone.predict(tasks)["a"] == y["a"]).mean()
+    with pytest.raises(LookHopsError, match=r"classes, but such as 0\.5: LookHopsRegressor learns"):
+        quick().fit(tasks, y["a"].tolist())
+    with pytest.raises(LookHopsError, match="classes, but such as inf: LookHopsRegressor learns"):
+        quick().fit(tasks, [1.0, np.inf] * 40)
 
 
 @pytest.mark.parametrize("kind", [LookHopsClassifier, LookHopsRegressor])

@@ -63,9 +63,9 @@ def kind_of(given: Any) -> str:
         return "graphs"
     if isinstance(first, str) or hasattr(first, "GetAtoms"):
         return "smiles"
-    if hasattr(first, "edge_index"):
+    if _is_pyg(first):
         return "pyg"
-    if hasattr(first, "nodes") and hasattr(first, "edges"):
+    if _is_networkx(first):
         return "networkx"
     raise LookHopsError(f"{_WANTED}; the first of these is {type(first).__name__}.")
 
@@ -78,13 +78,29 @@ LIBRARIES = {"pyg": "PyG", "networkx": "NetworkX"}
 
 
 def _plain(given: Any) -> Any:
-    """The only column of a frame or an array; anything else as it is."""
+    """A list of the only graph, of a batch of PyG or of the only column of a frame or an array.
+
+    Anything else as it is.
+    """
+    if _is_pyg(given) and hasattr(given, "to_data_list"):
+        return pyg.graphs_of_batch(given)
+    if _is_pyg(given) or _is_networkx(given):  # they have lengths and items, of nodes or fields
+        return [given]
     shape: tuple[int, ...] = getattr(given, "shape", ())
     if len(shape) != 2:
         return given
     if shape[1] != 1:
         raise LookHopsError(f"{_WANTED}; this has {shape[1]} columns: choose that of the SMILES.")
     return np.asarray(given)[:, 0].tolist()
+
+
+def _is_pyg(given: Any) -> bool:
+    """Whether this is a graph of PyG, with nodes of one or several types, or a batch of them."""
+    return hasattr(given, "node_stores")
+
+
+def _is_networkx(given: Any) -> bool:
+    return hasattr(given, "nodes") and hasattr(given, "edges") and hasattr(given, "adj")
 
 
 def _one_set(given: Any) -> Graphs:
@@ -141,6 +157,7 @@ class OwnTarget:
 
 def own_targets(given: Any) -> list[OwnTarget]:
     """The targets that graphs carry themselves; none where they carry nothing."""
+    given = _plain(given)
     kind = kind_of(given)
     if kind in LIBRARIES:
         cells = (pyg if kind == "pyg" else networkx).target_cells(given)

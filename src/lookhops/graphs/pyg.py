@@ -65,10 +65,21 @@ def _in_one_piece(data: Any) -> _Collated:
 
     collated = _collated(data)
     if collated is None:
-        data = data.to_data_list() if isinstance(data, Batch) else data
+        data = graphs_of_batch(data) if isinstance(data, Batch) else data
         collated = _collate([data] if isinstance(data, BaseData) else list(data))
     refuse_empty(collated[0])
     return collated
+
+
+def graphs_of_batch(batch: Any) -> list[Any]:
+    """The graphs of PyG's ``Batch``."""
+    try:
+        return list(batch.to_data_list())
+    except (AttributeError, RuntimeError) as error:  # it does not know its parts
+        raise LookHopsError(
+            "A PyG Batch that Batch.from_data_list did not make cannot be taken apart: give a list "
+            "of its graphs."
+        ) from error
 
 
 def _collated(dataset: Any) -> _Collated | None:

@@ -21,6 +21,7 @@ from lookhops.models.estimators.columns import (
     mean_score,
     names_of,
     own_classes,
+    refuse_numbers,
 )
 from lookhops.tasks.conformal import COVERAGE
 
@@ -66,6 +67,8 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
         packer = Packer.learn(X)
         graphs = packer.pack(X)
         columns = self._labels(X, y, len(graphs))
+        for column in columns:
+            refuse_numbers(column)
         found = [classes_of(column) for column in columns]
         targets = [
             (Target(name, tuple(str(one) for one in classes)), codes)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 import numpy as np
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -83,11 +84,33 @@ def classes_of(column: Array) -> tuple[Array, Array]:
     values = np.asarray(column[known].tolist())
     if not len(values):
         raise LookHopsError("No graph has a label (Found array with 0 sample(s)).")
-    check_classification_targets(values)
     classes, places = np.unique(values, return_inverse=True)
     codes = np.full(len(column), np.nan)
     codes[known] = places.reshape(-1)
     return classes, codes
+
+
+def refuse_numbers(column: Array) -> None:
+    """Refuse labels that are fractions, or that scikit-learn takes for no classes otherwise."""
+    values = np.asarray([value for value in column.tolist() if not is_blank(value)])
+    try:
+        check_classification_targets(values)
+    except ValueError as error:
+        is_float = values.dtype.kind == "f"
+        strange = values[np.isinf(values) | (values != np.rint(values))] if is_float else values
+        raise LookHopsError(
+            f"The labels in y are not classes, but such as {strange.tolist()[0]!r}: "
+            "LookHopsRegressor learns numbers, LookHopsMultitask numbers and classes; write "
+            f"classes as whole numbers or text ({str(error).split('. ')[0].rstrip('.')})."
+        ) from error
+
+
+def accuracy(true: Array, answers: Array, sample_weight: Any = None) -> float:
+    """The accuracy of classes, fractions among them, which scikit-learn's takes for no classes."""
+    if true.dtype.kind in "biuf" and answers.dtype.kind in "biuf":
+        _, places = np.unique(np.concatenate([true, answers]), return_inverse=True)
+        true, answers = np.split(places, 2)
+    return float(accuracy_score(true, answers, sample_weight=sample_weight))
 
 
 def mean_score(score: Any, true: Sequence[Array], answers: Array, sample_weight: Any) -> float:

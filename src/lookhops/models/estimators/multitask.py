@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from lookhops.arrays import Array
@@ -18,7 +18,14 @@ from lookhops.errors import LookHopsError
 from lookhops.graphs import Target
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.models.estimators.base import GraphEstimator, with_options
-from lookhops.models.estimators.columns import ONE, classes_of, columns_of, own_column, score_of
+from lookhops.models.estimators.columns import (
+    ONE,
+    accuracy,
+    classes_of,
+    columns_of,
+    own_column,
+    score_of,
+)
 from lookhops.tasks.conformal import COVERAGE
 
 
@@ -126,7 +133,7 @@ class LookHopsMultitask(GraphEstimator):
             raise LookHopsError(f"y has no column {missing[0]!r}, which was learnt.")
         scores = [
             score_of(
-                r2_score if classes is None else accuracy_score,
+                r2_score if classes is None else accuracy,
                 true[name],
                 answers[name].to_numpy(),
                 sample_weight,
