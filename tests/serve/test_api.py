@@ -122,7 +122,8 @@ def test_the_address_speaks_for_json_too_where_that_says_nothing(service):
     assert service.post("/v1/predict?model=nosuch", asked | {"model": "molecules"}).status == 200
     assert service.post("/v1/predict?coverage=2", asked).status == 400
     assert service.post("/v1/predict?coverage=2", asked | {"coverage": 0.5}).status == 200
-    assert service.post("/v1/predict?coverage=0.5", b"{").status == 400
+    bad = service.post("/v1/predict?coverage=0.5", "{", content_type="application/json")
+    assert bad.status == 400
 
 
 def test_explanations_call_nodes_by_their_ids(service, tasks):
