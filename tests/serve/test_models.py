@@ -7,6 +7,7 @@ import pytest
 
 from lookhops.errors import LookHopsError
 from lookhops.files import changing
+from lookhops.serve import models as served
 from lookhops.serve.models import Models, ServedModel
 
 
@@ -87,7 +88,7 @@ def test_an_error_of_one_model_does_not_end_the_looking(folder, monkeypatch):
             assert not task.done()
         task.cancel()
 
-    monkeypatch.setattr("lookhops.serve.models.LOOK_EVERY", 0)
+    monkeypatch.setattr(served, "LOOK_EVERY", 0)
     monkeypatch.setattr(model, "reload", reload)
     asyncio.run(asyncio.wait_for(look(), 30))
     models.close()
