@@ -10,6 +10,7 @@ from torch_geometric.nn import global_max_pool, global_mean_pool
 from batches import batches, join, make_batch
 from lookhops.hops import Adjacency
 from lookhops.nn import Level, readout
+from lookhops.nn.readout import at_maximum
 
 
 def naive(level: Level) -> torch.Tensor:
@@ -106,3 +107,12 @@ def test_an_infinite_maximum_has_its_gradient():
     level = Level(x, links, torch.zeros(2, dtype=torch.long), 1)
     readout(level)[0, 0].backward()
     assert x.grad.tolist() == [[1.0], [0.0]]
+
+
+def test_what_is_near_a_maximum_has_a_part_of_it():
+    x = torch.tensor([[2.0, 0.0], [1.9999, 0.0], [1.9998, -1.0], [1.0, -2.0]])
+    highest, graph = x.amax(0, keepdim=True), torch.zeros(4, dtype=torch.long)
+    assert at_maximum(x, highest, graph, 0.0).T.tolist() == [[1, 0, 0, 0], [1, 1, 0, 0]]
+    near = at_maximum(x, highest, graph, 1e-4)
+    torch.testing.assert_close(near[:, 0], torch.tensor([1.0, 0.5, 0.0, 0.0]), rtol=0, atol=1e-3)
+    assert near[:, 1].tolist() == [1, 1, 0, 0]

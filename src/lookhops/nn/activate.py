@@ -15,7 +15,7 @@ from lookhops.nn.conv.light import LightConv
 from lookhops.nn.gate import gate
 from lookhops.nn.level import Level
 from lookhops.nn.linear import unit
-from lookhops.nn.readout import readout
+from lookhops.nn.readout import at_maximum, readout
 
 
 def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level, Tensor]:
@@ -173,7 +173,7 @@ class _Activate(torch.autograd.Function):
             if grad_x is not None:
                 grad += grad_x
             # Nodes that share a maximum share its gradient.
-            hit = (highest * (1 - ctx.slack)).index_select(0, graph).le_(x)  # 0.0 or 1.0
+            hit = at_maximum(x, highest, graph, ctx.slack)
             share = of_maximum / multiply(offsets, members, None, hit).clamp_(min=1)
             grad.addcmul_(hit, share.index_select(0, graph))
         torch.ops.aten.threshold_backward.grad_input(grad, x, 0, grad_input=grad)

@@ -15,8 +15,8 @@ from lookhops.hops.product import multiply, sum_into
 from lookhops.nn.edges import EdgeInputs
 from lookhops.nn.whole import WholeInputs
 
-#: What rounding may have done to a maximum, as a share of it.
-NEAR = 1e-5
+#: What rounding, and the layers that it goes through, may have done to a maximum, as a share of it.
+NEAR = 1e-4
 
 
 @dataclass(frozen=True)

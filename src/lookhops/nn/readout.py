@@ -50,15 +50,32 @@ class _Readout(torch.autograd.Function):
     def backward(ctx, grad):  # type: ignore[no-untyped-def]
         x, graph, alive, highest, weight = ctx.saved_tensors
         grad_max, grad_mean = grad.chunk(2, dim=1)
-        # index_select is far faster than highest[graph]; ones and zeros come out as x's type.
-        lowest = highest - ctx.slack * highest.abs() if ctx.slack else highest
-        hit = torch.ge(x, lowest.index_select(0, graph), out=torch.empty_like(x))
+        hit = at_maximum(x, highest, graph, ctx.slack)
         if alive is not None:
             hit *= alive[:, None]
         ties = multiply(*_membership(graph, highest.shape[0]), None, hit).clamp(min=1)
         grad_x = hit.mul_((grad_max / ties).index_select(0, graph))
         grad_mean = grad_mean.index_select(0, graph)
         return grad_x.addcmul_(grad_mean, weight[:, None]), None, None, None, None
+
+
+def at_maximum(x: Tensor, highest: Tensor, graph: Tensor, slack: float) -> Tensor:
+    """Which nodes hold the maximum of their graph, 1 or 0, shape (n, d).
+
+    With ``slack`` a node that is below it by less than that share of it counts too, the less the
+    lower it is: rounding then moves its part a little, and never all of it.
+
+    Args:
+        x: Node features, shape (n, d).
+        highest: The maxima, shape (graphs, d).
+        graph: Graph of each node, shape (n).
+        slack: What is near a maximum, as a share of it; 0 counts what is equal alone.
+    """
+    top = highest.index_select(0, graph)  # far faster than highest[graph]
+    if not slack:
+        return top.le_(x)
+    reach = (slack * top.abs()).clamp_(min=torch.finfo(x.dtype).tiny)
+    return (1 - (top - x) / reach).clamp_(0, 1)
 
 
 def _membership(graph: Tensor, num_graphs: int) -> tuple[Tensor, Tensor]:
