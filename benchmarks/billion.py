@@ -16,8 +16,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import lookhops
+from lookhops.core.tables import csv_text
 from lookhops.graphs import Graphs
-from lookhops.tables import csv_text
 
 #: Of one packed file.
 MOST_EDGES = 2**31 - 1

@@ -7,8 +7,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from lookhops.datasets import load
 from lookhops.graphs import Graphs, storage
+from lookhops.sources.loading import load
 
 
 def best(path: Path) -> float:

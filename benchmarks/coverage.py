@@ -19,7 +19,7 @@ from dataclasses import replace
 import numpy as np
 
 import lookhops
-from lookhops.options import RECOMMENDED, Protocol
+from lookhops.core.options import RECOMMENDED, Protocol
 from lookhops.tasks import task_of
 from lookhops.tasks.conformal import (
     class_nonconformity,

@@ -22,12 +22,12 @@ from pathlib import Path
 import torch
 
 import lookhops
-from lookhops.explanations import attribute
-from lookhops.explanations.explainers import captum, gnn_explainer
+from lookhops.core.options import RECOMMENDED, Protocol
+from lookhops.core.words import counted
+from lookhops.explain import attribute
+from lookhops.explain.explainers import captum, gnn_explainer
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
-from lookhops.options import RECOMMENDED, Protocol
-from lookhops.words import counted
 
 
 def seconds(run: Callable[[], object], device: str) -> tuple[float, float]:

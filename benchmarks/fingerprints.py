@@ -36,9 +36,9 @@ from rich.table import Table
 
 import lookhops
 from lookhops import Graphs, Protocol
-from lookhops.experiments.compare import compare
-from lookhops.experiments.store import Store
 from lookhops.neighbourhoods import Vocabulary, identities
+from lookhops.runs.compare import compare
+from lookhops.runs.store import Store
 
 SETS = {"NCI1": 5, "DD": 3}
 WANTED = 30

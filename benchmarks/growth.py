@@ -19,10 +19,10 @@ import time
 import numpy as np
 import torch
 
-from lookhops.datasets.splits import Split
-from lookhops.experiments.train_cell import peak_memory
+from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
-from lookhops.options import Architecture, Protocol
+from lookhops.runs.train_cell import peak_memory
+from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
 from lookhops.training.stacked import StackedEngine
 

@@ -26,7 +26,7 @@ from torch_geometric.utils import get_laplacian
 
 import lookhops
 from lookhops import nn as ours
-from lookhops.hops import Adjacency, Anchors, chebyshev
+from lookhops.ops import Adjacency, Anchors, chebyshev
 
 GRAPHS = {"NCI1": 256, "DD": 64}
 CHANNELS = 128

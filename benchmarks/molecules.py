@@ -28,7 +28,7 @@ def molecules(count: int) -> list[str]:
     """Molecules that no training set has: two of the bundled ones, joined."""
     from rdkit import Chem, rdBase
 
-    from lookhops.datasets import load
+    from lookhops.sources.loading import load
 
     draw = random.Random(0)
     known = [text for text in load("solubility").columns["smiles"].tolist() if "." not in text]

@@ -27,9 +27,9 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardScaler
 
 from lookhops import Graphs
-from lookhops.datasets import load
-from lookhops.datasets.splits import Split, split
-from lookhops.options import RECOMMENDED, SCALES, Architecture, Protocol
+from lookhops.core.options import RECOMMENDED, SCALES, Architecture, Protocol
+from lookhops.sources.loading import load
+from lookhops.sources.splits import Split, split
 from lookhops.training import Run, train
 
 PREPARED = {

@@ -14,11 +14,11 @@ import time
 
 from torch_geometric.utils import from_smiles
 
-from lookhops.cores import usable_cores
-from lookhops.datasets import load
-from lookhops.datasets.molecule_features import pack
-from lookhops.molecules.parsing import Parsed, Parsing
-from lookhops.molecules.workers import CHUNK, ParsingPool
+from lookhops.core.machine import usable_cores
+from lookhops.sources.loading import load
+from lookhops.sources.molecule_features import pack
+from lookhops.sources.rdkit.parsing import Parsed, Parsing
+from lookhops.sources.rdkit.workers import CHUNK, ParsingPool
 
 #: Molecules that PyG's side is timed on: it takes the same time for each.
 PEER = 2000

@@ -23,14 +23,14 @@ from tempfile import TemporaryDirectory
 import torch
 from torch_geometric.loader import DataLoader
 
-from lookhops.datasets import load
+from lookhops.core.options import RECOMMENDED, Protocol, parse_seeds
 from lookhops.encoding import Encoding
 from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.models import Predictor, train_into
 from lookhops.nn import Architecture
-from lookhops.options import RECOMMENDED, Protocol, parse_seeds
+from lookhops.sources.loading import load
 from lookhops.training.inference import Ensemble
 from lookhops.training.randomness import seeded_model
 from repeated import repeated

@@ -19,13 +19,13 @@ from pathlib import Path
 
 import numpy as np
 
-from lookhops.datasets import load
+from lookhops.core.options import parse_seeds
 from lookhops.graphs import Graphs
 from lookhops.models import train_into
 from lookhops.nn import Architecture
-from lookhops.options import parse_seeds
 from lookhops.report.build import report_on
 from lookhops.report.page import write_report
+from lookhops.sources.loading import load
 from lookhops.training import Protocol
 
 

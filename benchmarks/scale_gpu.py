@@ -19,10 +19,10 @@ from pathlib import Path
 
 import torch
 
-from lookhops.datasets import load
-from lookhops.datasets.splits import Split
+from lookhops.core.options import RECOMMENDED, Architecture, Protocol
 from lookhops.graphs import Graphs
-from lookhops.options import RECOMMENDED, Architecture, Protocol
+from lookhops.sources.loading import load
+from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
 from lookhops.training.stacked import StackedEngine
 from process_memory import Memory

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lookhops.datasets import load
+from lookhops.sources.loading import load
 
 
 def request(smiles: str, host: str) -> bytes:

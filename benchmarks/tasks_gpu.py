@@ -13,10 +13,11 @@ from dataclasses import replace
 
 import torch
 
-from lookhops.datasets import load, split
+from lookhops.core.options import PAPER_SEEDS, Protocol
 from lookhops.graphs import Graphs, Target
 from lookhops.nn import RECOMMENDED, Architecture
-from lookhops.options import PAPER_SEEDS, Protocol
+from lookhops.sources.loading import load
+from lookhops.sources.splits import split
 from lookhops.tasks import task_of
 from lookhops.training.stacked import StackedEngine
 

@@ -26,8 +26,9 @@ from torch_geometric.nn.pool.connect.filter_edges import filter_adj
 from torch_geometric.nn.pool.select.topk import topk
 from torch_geometric.utils import get_laplacian
 
-from lookhops.datasets import load, split
 from lookhops.nn import Architecture, GraphNetwork
+from lookhops.sources.loading import load
+from lookhops.sources.splits import split
 from lookhops.tasks import task_of
 from lookhops.training import Protocol
 from lookhops.training.eager import EagerEngine

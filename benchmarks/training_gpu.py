@@ -23,11 +23,11 @@ from torch_geometric.nn import (
     global_mean_pool,
 )
 
-from lookhops.datasets import load, split
-from lookhops.datasets.splits import Split
+from lookhops.core.options import FINGERPRINT, RECOMMENDED
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
-from lookhops.options import FINGERPRINT, RECOMMENDED
+from lookhops.sources.loading import load
+from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
 from lookhops.training import PAPER_SEEDS, Protocol
 from lookhops.training.stacked import StackedEngine

@@ -19,16 +19,17 @@ from pathlib import Path
 
 import torch
 
-from lookhops.datasets import SplitPlan, load
-from lookhops.options import Protocol
+from lookhops.core.options import Protocol
+from lookhops.core.words import duration
+from lookhops.runs.tune.inner import inner_splits
+from lookhops.runs.tune.search import Search
+from lookhops.runs.tune.space import Space
+from lookhops.runs.tune.study import StudyFile
+from lookhops.sources.loading import load
+from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training.candidates import CandidateTrainer
 from lookhops.training.setting import choose_device
-from lookhops.tune.inner import inner_splits
-from lookhops.tune.search import Search
-from lookhops.tune.space import Space
-from lookhops.tune.study import StudyFile
-from lookhops.words import duration
 
 SEED = 11
 

@@ -6,9 +6,9 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lookhops.hops import Adjacency
 from lookhops.nn import Level
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+from lookhops.ops import Adjacency
 
 #: Every convolution and every pooling, though not all of one with all of the other.
 LAYER_PAIRS = [

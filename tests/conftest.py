@@ -13,12 +13,12 @@ import torch
 import typer
 from hypothesis import HealthCheck, settings
 
-from lookhops.datasets import load
-from lookhops.experiments import runners
+from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
 from lookhops.models.records import Machine, RunRecord
 from lookhops.models.resumable_training import train_into
-from lookhops.options import Architecture, Protocol
+from lookhops.runs import runners
+from lookhops.sources.loading import load
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7)
 
@@ -44,15 +44,15 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 #: Files whose tests take long begin first, so that no worker is left alone with one of them.
 LONGEST = (
-    "experiments/test_ray_runner.py",
+    "runs/test_ray_runner.py",
     "fuzz/test_fuzz.py",
     "kill/test_kill.py",
     "models/test_resumable_training.py",
-    "experiments/test_store.py",
+    "runs/test_store.py",
     "cli/test_paper.py",
-    "hops/test_hop_kernels.py",
+    "ops/test_hop_kernels.py",
     "training/test_fixed_shapes.py",
-    "export/test_export.py",
+    "models/export/test_export.py",
     "cli/test_train_together.py",
     "training/test_stacked.py",
     "models/test_estimators.py",
@@ -60,10 +60,10 @@ LONGEST = (
     "nn/test_light.py",
     "report/test_browser.py",
     "serve/test_browser.py",
-    "datasets/test_tu.py",
+    "sources/test_tu.py",
     "training/test_trainer.py",
     "training/test_workers.py",
-    "classical/test_models.py",
+    "learners/test_models.py",
     "cli/test_look.py",
     "test_examples.py",
     "cli/test_demo.py",

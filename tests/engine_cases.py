@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from batches import LAYER_PAIRS
-from lookhops.datasets.hop_tasks import hop_task
-from lookhops.datasets.splits import Split, split
+from lookhops.core.options import Protocol
 from lookhops.graphs import Graphs, Target
 from lookhops.nn import Architecture
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
-from lookhops.options import Protocol
+from lookhops.sources.hop_tasks import hop_task
+from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
 from lookhops.training.capacity import Capacity
 from lookhops.training.eager import EagerEngine

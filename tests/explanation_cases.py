@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from lookhops import Graphs
-from lookhops.datasets.hop_tasks import hop_task
+from lookhops.core.options import RECOMMENDED, Architecture, Protocol
 from lookhops.models.resumable_training import train_into
-from lookhops.options import RECOMMENDED, Architecture, Protocol
+from lookhops.sources.hop_tasks import hop_task
 
 POOLS = ("lookhops", "none", "topk", "edge", "asap", "diffpool")
 NUMBERS = ("value", "baseline", "whole")

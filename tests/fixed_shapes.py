@@ -69,10 +69,10 @@ def check(pool: str, edges: bool = False) -> None:
 def _steps(pool: str, edges: str) -> None:
     from engine_cases import graphs_with_noise, tell_edges
     from kernel_cases import patch_once
-    from lookhops.datasets.splits import split
-    from lookhops.hops.kernels import available
+    from lookhops.core.options import Protocol
     from lookhops.nn import Architecture
-    from lookhops.options import Protocol
+    from lookhops.ops.kernels import available
+    from lookhops.sources.splits import split
     from lookhops.tasks import task_of
     from lookhops.training import capacity
     from lookhops.training.stacked import StackedEngine

@@ -23,7 +23,17 @@ from batches import Batch, batches
 from lookhops.encoding import label_kernels
 from lookhops.graphs.features import feature_columns
 from lookhops.graphs.indexing import to_offsets
-from lookhops.hops import (
+from lookhops.nn import ASAP, Level, kernels, segments
+from lookhops.nn.activate import activate
+from lookhops.nn.dropout import dropout
+from lookhops.nn.kernels.matching import match
+from lookhops.nn.level import Extent
+from lookhops.nn.pool.clusters import links_between
+from lookhops.nn.pool.matching import matched_nodes
+from lookhops.nn.ranking import edges_between, keep_top, nearness
+from lookhops.nn.readout import readout
+from lookhops.nn.segments import _EdgeScores, attention, edge_scores, neighbour_max, softmax
+from lookhops.ops import (
     Adjacency,
     Anchors,
     Pattern,
@@ -37,20 +47,10 @@ from lookhops.hops import (
     powers,
     score_kernels,
 )
-from lookhops.hops import kernels as hop_kernels
-from lookhops.hops.merge import merge_entries, merge_hops
-from lookhops.hops.product import entry_products, mirror, multiply
-from lookhops.hops.recurrences import alternate_sums
-from lookhops.nn import ASAP, Level, kernels, segments
-from lookhops.nn.activate import activate
-from lookhops.nn.dropout import dropout
-from lookhops.nn.kernels.matching import match
-from lookhops.nn.level import Extent
-from lookhops.nn.pool.clusters import links_between
-from lookhops.nn.pool.matching import matched_nodes
-from lookhops.nn.ranking import edges_between, keep_top, nearness
-from lookhops.nn.readout import readout
-from lookhops.nn.segments import _EdgeScores, attention, edge_scores, neighbour_max, softmax
+from lookhops.ops import kernels as hop_kernels
+from lookhops.ops.merge import merge_entries, merge_hops
+from lookhops.ops.product import entry_products, mirror, multiply
+from lookhops.ops.recurrences import alternate_sums
 from lookhops.tasks import Classification, loss_kernels
 from lookhops.training import adam_kernels, layout_kernels
 from lookhops.training.layout import Tables, lay_out

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from rdkit import Chem
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.molecules.features import ATOM_FEATURES, BOND_TYPES, ELEMENTS
+from lookhops.sources.rdkit.features import ATOM_FEATURES, BOND_TYPES, ELEMENTS
 
 VARIED = [
     "CCO",

@@ -9,12 +9,12 @@ from xml.etree import ElementTree
 import pytest
 
 from lookhops.cli.shared.printing import PlainConsole, escaped_json
-from lookhops.errors import LookHopsError
-from lookhops.molecules.sizes import why_too_large
-from lookhops.options import Architecture
-from lookhops.paper.figures import new_figure, save
-from lookhops.tables import Table, csv_text, with_formula, without_formula
-from lookhops.words import visible
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Architecture
+from lookhops.core.tables import Table, csv_text, with_formula, without_formula
+from lookhops.core.words import visible
+from lookhops.report.paper.figures import new_figure, save
+from lookhops.sources.rdkit.sizes import why_too_large
 
 HOSTILE = "\x1b[31mred\x1b[0m|<b>[a](b)\u202e"
 

@@ -4,11 +4,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from lookhops.classical.hop_fingerprint import HopFingerprint
-    from lookhops.datasets import load
-    from lookhops.errors import LookHopsError
+    from lookhops.core.errors import LookHopsError
     from lookhops.graphs import Graphs, Target
     from lookhops.information import look, look_labels
+    from lookhops.learners.hop_fingerprint import HopFingerprint
     from lookhops.models import Predictor, train_into
     from lookhops.models.estimators import (
         LookHopsClassifier,
@@ -16,6 +15,7 @@ if TYPE_CHECKING:
         LookHopsRegressor,
     )
     from lookhops.nn import Architecture, GraphNetwork
+    from lookhops.sources.loading import load
     from lookhops.training import Protocol, train
 
 # Public names and where they live. They are imported when first used, so that `lookhops --help`
@@ -24,15 +24,15 @@ _HOMES = {
     "Architecture": "lookhops.nn",
     "GraphNetwork": "lookhops.nn",
     "Graphs": "lookhops.graphs",
-    "HopFingerprint": "lookhops.classical.hop_fingerprint",
+    "HopFingerprint": "lookhops.learners.hop_fingerprint",
     "LookHopsClassifier": "lookhops.models.estimators",
-    "LookHopsError": "lookhops.errors",
+    "LookHopsError": "lookhops.core.errors",
     "LookHopsMultitask": "lookhops.models.estimators",
     "LookHopsRegressor": "lookhops.models.estimators",
     "Predictor": "lookhops.models",
     "Protocol": "lookhops.training",
     "Target": "lookhops.graphs",
-    "load": "lookhops.datasets",
+    "load": "lookhops.sources.loading",
     "look": "lookhops.information",
     "look_labels": "lookhops.information",
     "train": "lookhops.training",

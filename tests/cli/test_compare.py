@@ -6,13 +6,13 @@ import pytest
 import torch
 
 from lookhops.cli.compare import OF_PAIRS
-from lookhops.datasets import load
-from lookhops.experiments.compare import compare
-from lookhops.experiments.store import Store
+from lookhops.core.paired import corrected_t
+from lookhops.core.words import NONE
 from lookhops.nn import Architecture, registry
-from lookhops.paired import corrected_t
+from lookhops.runs.compare import compare
+from lookhops.runs.store import Store
+from lookhops.sources.loading import load
 from lookhops.training import Protocol
-from lookhops.words import NONE
 
 MODELS = ["licheb+lookhops/hidden=4/layers=2", "cheb/hidden=4/layers=2", "gcn/hidden=4/layers=2"]
 SMALL = ["hops-1", "--task-size", "60", "--epochs", "2", "--device", "cpu", "--seeds", "3"]
@@ -208,7 +208,7 @@ def test_a_run_that_fails_is_named_and_told_by_the_exit_code(lookhops, tmp_path,
 
 
 def test_ctrl_c_says_how_many_runs_are_kept(lookhops, tmp_path, monkeypatch):
-    from lookhops.experiments import runners
+    from lookhops.runs import runners
 
     train, stop = runners.train_records, [11]
 

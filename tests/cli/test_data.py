@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from lookhops import Graphs
-from lookhops.datasets import read_tu
+from lookhops.sources.loading import read_tu
 from tu_files import TINY, write_zip
 
 Run = Callable[..., tuple[int, str, str]]

@@ -4,11 +4,11 @@ import pickle
 import xml.etree.ElementTree as ET
 from concurrent.futures import Future
 
-from lookhops import cores
 from lookhops.cli import demo
 from lookhops.cli.demo import MOLECULES
-from lookhops.datasets import load
+from lookhops.core import machine as cores
 from lookhops.models.checkpoint import load_model
+from lookhops.sources.loading import load
 from lookhops.training import processes
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from lookhops.datasets import load
+from lookhops.core.options import RECOMMENDED, Protocol
 from lookhops.models import Predictor, train_into
-from lookhops.options import RECOMMENDED, Protocol
+from lookhops.sources.loading import load
 
 
 @pytest.fixture(scope="module")

@@ -8,17 +8,18 @@ import pytest
 from scipy.stats import binomtest
 from sklearn.metrics import accuracy_score, mean_absolute_error, roc_auc_score
 
-from lookhops.datasets import SplitPlan, load
-from lookhops.datasets.molecules import from_smiles
+from lookhops.core.options import Reading
+from lookhops.core.schema import read
+from lookhops.core.words import NONE
 from lookhops.models import Predictor, train_into
 from lookhops.models.labelled import evaluate
 from lookhops.models.provenance import Provenance
 from lookhops.nn import Architecture
-from lookhops.options import Reading
 from lookhops.report.evaluation import evaluation_report
-from lookhops.schema import read
+from lookhops.sources.loading import load
+from lookhops.sources.molecules import from_smiles
+from lookhops.sources.splits import SplitPlan
 from lookhops.training import Protocol
-from lookhops.words import NONE
 
 NETWORK = Architecture(hidden=8, layers=2)
 

@@ -118,7 +118,7 @@ def test_help_does_not_wait_for_pytorch():
 
 
 def test_a_prediction_waits_only_for_what_it_uses():
-    code = "import sys; import lookhops.models.predictor, lookhops.datasets\n"
+    code = "import sys; import lookhops.models.predictor, lookhops.sources\n"
     code += (
         "late = {'pandas', 'scipy.stats', 'sklearn', 'torch_geometric', 'matplotlib', 'rdkit'}\n"
     )

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from lookhops.datasets import load
-from lookhops.experiments.results import Results
+from lookhops.runs.results import Results
+from lookhops.sources.loading import load
 
 NAMES = ["--figures", "none", "--datasets", "PROTEINS", "--quick", "--device", "cpu"]
 

@@ -17,9 +17,9 @@ from deadly import Deadly
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    from lookhops.datasets import load
     from lookhops.models import train_into
     from lookhops.nn import Architecture
+    from lookhops.sources.loading import load
     from lookhops.training import Protocol
 
     folder = tmp_path_factory.mktemp("models") / "model"
@@ -461,7 +461,7 @@ def test_numbers_that_packed_graphs_carry_are_numbers_in_parquet(lookhops, model
 
     import numpy as np
 
-    from lookhops.datasets import load
+    from lookhops.sources.loading import load
 
     graphs = load("solubility")[:3]
     more = {"count": np.array([1, 2, 3]), "value": np.array([0.5, np.nan, 1.0])}
@@ -479,7 +479,7 @@ def test_numbers_that_packed_graphs_carry_are_numbers_in_parquet(lookhops, model
 
 
 def test_a_molecule_that_crashes_rdkit_costs_its_own_row(lookhops, model, many, monkeypatch):
-    from lookhops.datasets import molecule_streams
+    from lookhops.sources import molecule_streams
 
     row = molecule_streams.MoleculeRow
 
@@ -488,7 +488,7 @@ def test_a_molecule_that_crashes_rdkit_costs_its_own_row(lookhops, model, many, 
 
     monkeypatch.setattr(molecule_streams, "MoleculeRow", deadly)
     # What is guessed from the file itself is not deadly.
-    monkeypatch.setattr("lookhops.molecules.guess.guessed_chunks", lambda *_: iter(()))
+    monkeypatch.setattr("lookhops.sources.rdkit.guess.guessed_chunks", lambda *_: iter(()))
     code, out, err = lookhops("predict", model, many, "--processes", "1")
     assert code == 0, err
     found = rows(out)

@@ -16,9 +16,9 @@ def has(path, *names):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    from lookhops.datasets import load
     from lookhops.models import train_into
     from lookhops.nn import Architecture
+    from lookhops.sources.loading import load
     from lookhops.training import Protocol
 
     folder = tmp_path_factory.mktemp("report") / "model"
@@ -111,10 +111,10 @@ def test_a_comparison_can_end_with_a_report(lookhops, tmp_path):
 
 
 def test_the_paper_can_end_with_a_report(lookhops, tmp_path, make_record):
-    from lookhops.experiments.export import export
-    from lookhops.experiments.keys import RunKey
-    from lookhops.experiments.results import CellResult, Results
-    from lookhops.paper.reference import ROWS
+    from lookhops.runs.export import export
+    from lookhops.runs.keys import RunKey
+    from lookhops.runs.paper import ROWS
+    from lookhops.runs.results import CellResult, Results
     from lookhops.training import Protocol
 
     runs = (make_record(11, 0.7), make_record(22, 0.8))

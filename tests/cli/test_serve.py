@@ -9,11 +9,11 @@ from threading import Thread
 
 import pytest
 
-from lookhops.datasets import load
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
 from lookhops.serve.client import Client
+from lookhops.sources.loading import load
 from lookhops.training import Protocol
 
 

@@ -15,13 +15,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from lookhops import LookHopsClassifier, LookHopsError, files, models
+from lookhops import LookHopsClassifier, LookHopsError, models
 from lookhops.cli import train
+from lookhops.core import files
+from lookhops.core.words import NONE
 from lookhops.models.folder import with_totals
 from lookhops.nn import RECOMMENDED
 from lookhops.training.eager import EagerEngine
 from lookhops.training.processes import ProcessLost
-from lookhops.words import NONE
 
 SMALL = ["hops-1", "--task-size", "80", "--hidden", "8", "--layers", "3", "--epochs", "3"]
 SMALL += ["--batch-size", "16", "--device", "cpu"]

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from lookhops.options import Architecture
+from lookhops.core.options import Architecture
 
 pytest.importorskip("optuna")
 SMALL = ("--task-size", 80, "--epochs", 2, "--seeds", 2, "--trials", 2, "--stack", 2, "--inner", 1)
@@ -15,7 +15,7 @@ SPACE = ("--space", "hidden=4/layers=1/conv=licheb/pool=none/fingerprint=none/k=
 @pytest.fixture(autouse=True)
 def small_recommended(monkeypatch):
     """These tests need not wait for the training of a large network."""
-    monkeypatch.setattr("lookhops.tune.nested.RECOMMENDED", Architecture(hidden=8, layers=1))
+    monkeypatch.setattr("lookhops.runs.tune.nested.RECOMMENDED", Architecture(hidden=8, layers=1))
 
 
 def test_what_is_printed(lookhops, tmp_path):

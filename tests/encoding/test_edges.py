@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from lookhops import Graphs, LookHopsError
+from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding, ReadOtherwise
 from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs.indexing import pair_keys
-from lookhops.options import Architecture, Protocol
 from lookhops.training.trainer import train
 
 WHOLE = Architecture(fingerprint=2, totals=True)

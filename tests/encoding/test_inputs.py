@@ -10,8 +10,8 @@ import torch
 from rdkit.Chem import MolFromSmiles
 
 from lookhops import LookHopsError
-from lookhops.datasets.hop_tasks import hop_task
 from lookhops.encoding.inputs import Packer, kind_of, own_targets
+from lookhops.sources.hop_tasks import hop_task
 
 nx = pytest.importorskip("networkx", reason="needs networkx (in the extra `dev`)")
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from lookhops import Graphs
+from lookhops.core.options import RECOMMENDED, Architecture
 from lookhops.encoding import Encoding, ReadOtherwise
 from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
-from lookhops.options import RECOMMENDED, Architecture
 
 BLANK = float("nan")
 WHOLE = Architecture(fingerprint=1, totals=True, scale="standard", bins=3)

@@ -6,11 +6,11 @@ import pytest
 import torch
 
 from lookhops import Graphs
-from lookhops.datasets import load
+from lookhops.core.options import Architecture
 from lookhops.encoding import Encoding, ReadOtherwise
 from lookhops.encoding.whole import LIMIT, WholeEncoding, WholeGraphs
 from lookhops.neighbourhoods.totals import DEGREES
-from lookhops.options import Architecture
+from lookhops.sources.loading import load
 
 
 def whole_of(graphs: Graphs, hops: int | None) -> WholeGraphs:

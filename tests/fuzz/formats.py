@@ -20,11 +20,11 @@ from damage import (
     damaged_table,
 )
 
-from lookhops.datasets import load
-from lookhops.datasets.splits import split, write_splits
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Architecture, Protocol
 from lookhops.models import train_into
-from lookhops.options import Architecture, Protocol
+from lookhops.sources.loading import load
+from lookhops.sources.splits import split, write_splits
 from tu_files import TINY, write_folder, write_zip
 
 Damage = Callable[[bytes, Random], bytes]
@@ -61,7 +61,7 @@ def make_model(folder: Path) -> None:
     graphs = load("hops-1", task_size=40)
     graphs[:4].save(folder / "few.graphs")
     train_into(folder / "model", graphs, SMALL, Protocol(seeds=(1,), max_epochs=2), device="cpu")
-    from lookhops.files import write_json
+    from lookhops.core.files import write_json
     from lookhops.information import look
 
     write_json(folder / "model" / "information.json", look(graphs, bootstrap=0).to_dict())
@@ -82,7 +82,7 @@ def make_molecules(folder: Path) -> None:
 
 def make_edge_tables(folder: Path) -> None:
     """Tables of cases of money transfers: apart, packed, as Parquet, and one graph a line."""
-    from lookhops.datasets.transfers import write_transfers
+    from lookhops.sources.transfers import write_transfers
 
     write_transfers(folder / "tables", cases=12)
     edges = (folder / "tables" / "edges.csv").read_bytes()

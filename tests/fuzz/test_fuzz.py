@@ -17,8 +17,8 @@ from formats import FORMATS, copy, run
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
-from lookhops.molecules.parsing import Parsing
-from lookhops.molecules.workers import ParsingPool
+from lookhops.sources.rdkit.parsing import Parsing
+from lookhops.sources.rdkit.workers import ParsingPool
 
 CASES = int(os.environ.get("LOOKHOPS_FUZZ", "2000"))
 #: Seconds, and bytes beyond what there was.

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from lookhops.hops import dense_kernels
-from lookhops.hops.dense import stacked
+from lookhops.ops import dense_kernels
+from lookhops.ops.dense import stacked
 
 HOPPER = pytest.mark.skipif(
     torch.cuda.is_available() and torch.cuda.get_device_capability() != (9, 0),

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from explanation_cases import POOLS, architecture_with, same, trained, trees
-from lookhops.datasets.hop_tasks import hop_task
-from lookhops.explanations import attribute, networks
+from lookhops.core.options import RECOMMENDED
+from lookhops.explain import attribute, networks
 from lookhops.models.predictor import Predictor
-from lookhops.options import RECOMMENDED
+from lookhops.sources.hop_tasks import hop_task
 
 
 def test_shares_on_cpu_and_gpu_agree(tmp_path):

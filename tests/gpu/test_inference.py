@@ -5,8 +5,8 @@ import torch
 
 from engine_cases import noisy, told  # noqa: F401  the cases' graphs
 from inference_cases import InferenceCases
-from lookhops.datasets.hop_tasks import hop_task
 from lookhops.neighbourhoods import SimilarityIndex
+from lookhops.sources.hop_tasks import hop_task
 
 
 class TestOnGpu(InferenceCases):

@@ -1,10 +1,10 @@
 """Several stacks side by side on one GPU give what one after the other gives."""
 
-from lookhops.datasets.hop_tasks import hop_task
-from lookhops.experiments.plan import Cell
-from lookhops.experiments.runners import run_local
-from lookhops.experiments.store import Store
-from lookhops.options import Architecture, Protocol
+from lookhops.core.options import Architecture, Protocol
+from lookhops.runs.plan import Cell
+from lookhops.runs.runners import run_local
+from lookhops.runs.store import Store
+from lookhops.sources.hop_tasks import hop_task
 
 
 def test_side_by_side_is_one_after_the_other(tmp_path):

@@ -9,11 +9,11 @@ import pytest
 import torch
 
 from lookhops import Graphs, LookHopsError, load, look_labels
-from lookhops.datasets.splits import split
 from lookhops.graphs import Target
 from lookhops.information import LabelInformation
 from lookhops.information.labels import PENALTY
 from lookhops.neighbourhoods import ridge
+from lookhops.sources.splits import split
 from naive_wl import naive_colours, naive_shells
 
 

@@ -7,11 +7,11 @@ import pytest
 from random_sets import random_graphs
 
 from lookhops import Graphs
-from lookhops.datasets.hop_tasks import hop_task
 from lookhops.information import compositions, resample
 from lookhops.information.entropy import Scope
 from lookhops.information.gain import measure
 from lookhops.information.resample import Resampling
+from lookhops.sources.hop_tasks import hop_task
 
 
 def quiet(_what: str, _share: float) -> None:

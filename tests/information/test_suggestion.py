@@ -13,8 +13,8 @@ from random_sets import random_graphs
 
 import lookhops
 from lookhops import Graphs, LookHopsError
-from lookhops.datasets.hop_tasks import hop_task
 from lookhops.information import Decay, HopInformation
+from lookhops.sources.hop_tasks import hop_task
 from strategies import graph_sets
 
 # IG(2) to IG(9), computed directly in double precision with SciPy.

@@ -26,12 +26,13 @@ from rich.console import Console
 
 torch.set_num_threads(1)  # before anything runs: a forked child must not miss its threads
 
-from lookhops import cli, files  # noqa: E402
-from lookhops.errors import LookHopsError  # noqa: E402
-from lookhops.experiments.results import Results  # noqa: E402
-from lookhops.experiments.store import Store  # noqa: E402
+from lookhops import cli  # noqa: E402
+from lookhops.core import files  # noqa: E402
+from lookhops.core.errors import LookHopsError  # noqa: E402
 from lookhops.models.checkpoint import load_model  # noqa: E402
 from lookhops.models.folder import CONFIG, PREDICTIONS  # noqa: E402
+from lookhops.runs.results import Results  # noqa: E402
+from lookhops.runs.store import Store  # noqa: E402
 from lookhops.tasks import metrics  # noqa: E402
 
 # What takes long and changes no file: Typer makes the objects of all commands anew for every call,

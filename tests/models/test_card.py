@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from lookhops.datasets import load
 from lookhops.models import train_into
 from lookhops.models.card import model_card
 from lookhops.models.folder import read_config
 from lookhops.nn import Architecture
+from lookhops.sources.loading import load
 from lookhops.tasks import task_from_dict
 from lookhops.training import Protocol
 

@@ -18,10 +18,10 @@ from sklearn.utils import estimator_checks
 from torch_geometric.data import Batch, HeteroData
 
 from lookhops import Graphs, Target
-from lookhops.datasets import load
+from lookhops.core.errors import LookHopsError
 from lookhops.encoding import ReadOtherwise
-from lookhops.errors import LookHopsError
 from lookhops.models.estimators import LookHopsClassifier, LookHopsMultitask, LookHopsRegressor
+from lookhops.sources.loading import load
 
 QUICK = {"hidden": 8, "layers": 2, "max_epochs": 2, "device": "cpu"}
 

@@ -12,15 +12,15 @@ import pytest
 import safetensors.torch
 import torch
 
-from lookhops import files
-from lookhops.datasets import load
-from lookhops.errors import LookHopsError
+from lookhops.core import files
+from lookhops.core.errors import LookHopsError
 from lookhops.models.checkpoint import load_model
 from lookhops.models.folder import FORMAT, run_records, with_totals
 from lookhops.models.predictor import Predictor
 from lookhops.models.records import RunRecord
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
+from lookhops.sources.loading import load
 from lookhops.tasks import task_of
 from lookhops.training import Protocol, train
 

@@ -10,14 +10,14 @@ import pytest
 import torch
 
 from lookhops import Graphs
-from lookhops.datasets import load
-from lookhops.datasets.molecules import from_smiles
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import RECOMMENDED, Protocol
 from lookhops.encoding import ReadOtherwise
-from lookhops.errors import LookHopsError
 from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
-from lookhops.options import RECOMMENDED, Protocol
+from lookhops.sources.loading import load
+from lookhops.sources.molecules import from_smiles
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.models.records import Machine, RunRecord, record_run, seconds_per_epoch
 from lookhops.nn import Architecture
 from lookhops.tasks import task_of

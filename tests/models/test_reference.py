@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 import torch
 
-from lookhops.datasets import load, split
+from lookhops.core.options import Architecture, Protocol
 from lookhops.models import train_into
 from lookhops.models.predictor import Predictor
 from lookhops.models.reference import Reference
-from lookhops.options import Architecture, Protocol
+from lookhops.sources.loading import load
+from lookhops.sources.splits import split
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from lookhops.datasets import Split, load
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.models import resumable_training
@@ -24,6 +23,8 @@ from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture, load_plugin
 from lookhops.nn.plugins import LOADED
 from lookhops.nn.registry import CONVOLUTIONS
+from lookhops.sources.loading import load
+from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
 from lookhops.training import Protocol, trainer
 from lookhops.training.eager import EagerEngine

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookhops import Graphs
-from lookhops.datasets.molecules import from_smiles
 from lookhops.neighbourhoods import content_hashes
+from lookhops.sources.molecules import from_smiles
 from strategies import graph_sets
 
 

@@ -128,7 +128,7 @@ def test_what_cannot_be_is_refused():
 
 @pytest.mark.data
 def test_nci1_has_as_many_features_as_was_counted(data_dir):
-    from lookhops.datasets import load
+    from lookhops.sources.loading import load
 
     graphs = load("NCI1", data_dir=data_dir, cache=False)
     assert len(Vocabulary.choose(graphs, codes_of(graphs, 5))) == 46_484

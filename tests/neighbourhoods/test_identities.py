@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lookhops import Graphs, LookHopsError
-from lookhops.hashing import mix
+from lookhops.core.hashing import mix
 from lookhops.neighbourhoods import identities
 from naive_wl import naive_colours, same_partition
 from strategies import graph_sets

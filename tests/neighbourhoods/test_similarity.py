@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookhops.datasets import load
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import SimilarityIndex, identities, similarity, unary_codes
+from lookhops.sources.loading import load
 from strategies import graph_sets
 
 

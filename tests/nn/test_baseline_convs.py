@@ -15,8 +15,8 @@ from torch_geometric.nn import ChebConv, GATConv, GCNConv, GINConv, MixHopConv, 
 import lookhops
 from batches import Batch, batches, dense_mixhop, join, make_batch, power_hops
 from lookhops import LookHopsError
-from lookhops.hops import Adjacency
 from lookhops.nn import DCNN, GAT, GCN, GIN, SAGE, SGC, Cheb, Convolution, GraphNetwork, MixHop
+from lookhops.ops import Adjacency
 
 IN, OUT = 5, 6
 UNWEIGHTED = ("gat", "gin", "sage")  # in PyG too

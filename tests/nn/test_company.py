@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from torch.nn.functional import one_hot
 
 from batches import Batch, join, make_batch
-from lookhops.hops import Adjacency
 from lookhops.nn import HGPSL, GraphNetwork, Level
 from lookhops.nn.pool.matching import greedy_matching
 from lookhops.nn.ranking import nearness, top_of_each
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
+from lookhops.ops import Adjacency
 
 KINDS = 3
 

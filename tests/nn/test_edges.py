@@ -23,7 +23,6 @@ from batches import (
     split,
 )
 from lookhops import LookHopsError
-from lookhops.hops import Adjacency
 from lookhops.nn import (
     ASAP,
     SAG,
@@ -37,6 +36,7 @@ from lookhops.nn import (
 )
 from lookhops.nn.layer import convolve
 from lookhops.nn.registry import CONVOLUTIONS, Edges, edges_taken, make_convolution
+from lookhops.ops import Adjacency
 
 CHANNELS, NUMBERS, LABELS = 4, 2, 3
 CLOSE = {"rtol": 1e-8, "atol": 1e-8}

@@ -11,11 +11,11 @@ from torch_geometric.nn import dense_diff_pool
 
 from batches import Batch, make_batch
 from lookhops import LookHopsError
-from lookhops.hops import Pattern
-from lookhops.hops.product import group
 from lookhops.nn import HGPSL, DiffPool, GraphNetwork, IPool, Level
 from lookhops.nn.ranking import top_of_each
 from lookhops.nn.segments import graph_products, places_in_graphs, sparsemax
+from lookhops.ops import Pattern
+from lookhops.ops.product import group
 
 CHANNELS = 4
 KINDS = {"undirected": {}, "directed": {"directed": True}, "weighted": {"weighted": True}}

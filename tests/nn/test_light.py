@@ -27,8 +27,8 @@ from batches import (
     split,
 )
 from lookhops import Graphs, LookHopsError
-from lookhops.hops import Adjacency, Anchors
 from lookhops.nn import LiChebConv, LiMixHopConv
+from lookhops.ops import Adjacency, Anchors
 
 LAYERS = [LiChebConv, LiMixHopConv]
 each_layer = pytest.mark.parametrize("layer", LAYERS)

@@ -27,11 +27,11 @@ from batches import (
     split,
 )
 from lookhops import LookHopsError
-from lookhops.hops import Adjacency, Anchors, chebyshev
 from lookhops.nn import LiChebConv, LiMixHopConv, LookHopsPooling
 from lookhops.nn.gate import gate
 from lookhops.nn.level import Level
 from lookhops.nn.ranking import top_of_each
+from lookhops.ops import Adjacency, Anchors, chebyshev
 
 RATIOS = st.sampled_from([0.1, 0.5, 0.7, 0.9, 1.0])
 EDGE_RATIOS = st.sampled_from([None, 0.3, 0.5, 0.8, 1.0])

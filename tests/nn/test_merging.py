@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from batches import batches, dense, make_batch
-from lookhops.hops import Adjacency, Pattern
 from lookhops.nn import ASAP, Edge
 from lookhops.nn.pool import clusters
 from lookhops.nn.pool.matching import greedy_matching
 from lookhops.nn.pool.merging import merge_edges
+from lookhops.ops import Adjacency, Pattern
 
 CHANNELS = 4
 

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batches import Batch, batches, make_batch
-from lookhops.hops import Adjacency, Pattern, SparseMatrix
-from lookhops.hops.product import mirror
 from lookhops.nn import GraphNetwork, Level
 from lookhops.nn.level import Extent
 from lookhops.nn.pool.clusters import links_between
 from lookhops.nn.pool.neighbourhoods import Neighbourhoods
+from lookhops.ops import Adjacency, Pattern, SparseMatrix
+from lookhops.ops.product import mirror
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 

@@ -15,9 +15,9 @@ from torch_geometric.nn import SAGEConv, global_max_pool, global_mean_pool
 
 from batches import LAYER_PAIRS, Batch, batches, join, make_batch, relabel, shuffle_within, split
 from lookhops import Graphs, LookHopsError
-from lookhops.hops import Adjacency
 from lookhops.nn import Architecture, GraphNetwork, Level, register_convolution
 from lookhops.nn.registry import CONVOLUTIONS
+from lookhops.ops import Adjacency
 
 SMALL = {"hidden": 6, "layers": 3, "ratio": 0.7}
 #: Rows of the paper's tables: the light half, with and without what LookHops pooling can do.

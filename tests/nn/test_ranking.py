@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from torch.autograd import gradcheck, gradgradcheck
 
 from batches import make_batch
-from lookhops.hops import Adjacency
 from lookhops.nn.level import Level
 from lookhops.nn.ranking import keep_top, nearness, top_arrays, top_of_each, top_tensors
+from lookhops.ops import Adjacency
 
 #: Few values, so that there are ties; both zeros, both infinities, and floats of every size.
 SCORES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 1e-40, -1e-40, float("inf"), -float("inf")])

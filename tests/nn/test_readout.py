@@ -8,9 +8,9 @@ from torch.autograd import gradcheck
 from torch_geometric.nn import global_max_pool, global_mean_pool
 
 from batches import batches, join, make_batch
-from lookhops.hops import Adjacency
 from lookhops.nn import Level, readout
 from lookhops.nn.readout import at_maximum
+from lookhops.ops import Adjacency
 
 
 def naive(level: Level) -> torch.Tensor:

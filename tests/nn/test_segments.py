@@ -5,8 +5,8 @@ import torch
 from torch.autograd import gradcheck
 
 from batches import make_batch
-from lookhops.hops import Adjacency, Pattern
 from lookhops.nn import segments
+from lookhops.ops import Adjacency, Pattern
 
 
 @pytest.mark.parametrize("block", [1, 5, 1 << 13])

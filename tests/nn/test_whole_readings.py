@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.nn import GraphNetwork
 from lookhops.nn.whole import Fingerprint, Totals, WholeInputs
 

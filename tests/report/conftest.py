@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from browser import open_browser
-from lookhops.datasets import load
 from lookhops.graphs import Graphs, Target
 from lookhops.models.provenance import Provenance
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import report_on
 from lookhops.report.page import write_report
+from lookhops.sources.loading import load
 from lookhops.training import Protocol
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7, edge_ratio=0.8)

@@ -5,16 +5,16 @@ from dataclasses import replace
 import pytest
 from test_stores import PROTOCOL, fill, record, section
 
-from lookhops.experiments.keys import RunKey
-from lookhops.experiments.plan import Cell, parse_model
-from lookhops.experiments.results import Results
-from lookhops.experiments.store import Store
-from lookhops.paper.reference import ROWS
+from lookhops.core.tables import Table
 from lookhops.report.build import report_on
 from lookhops.report.content import Note
 from lookhops.report.runs import runs_report
 from lookhops.report.snapshot import read_store
-from lookhops.tables import Table
+from lookhops.runs.keys import RunKey
+from lookhops.runs.paper import ROWS
+from lookhops.runs.plan import Cell, parse_model
+from lookhops.runs.results import Results
+from lookhops.runs.store import Store
 from lookhops.training import Protocol
 
 

@@ -11,11 +11,11 @@ import plotly.graph_objects as go
 import pytest
 import torch
 
-from lookhops.datasets import load
-from lookhops.drawing.svg import animated
-from lookhops.errors import LookHopsError
-from lookhops.experiments.statistics import compare_pairs
-from lookhops.explanations.kept import explain
+from lookhops.core.errors import LookHopsError
+from lookhops.core.tables import Table
+from lookhops.core.words import MINUS, ahead, short
+from lookhops.explain.drawing.svg import animated
+from lookhops.explain.kept import explain
 from lookhops.graphs.targets import Target
 from lookhops.information import look
 from lookhops.models import Predictor
@@ -28,10 +28,10 @@ from lookhops.report.folders import Answers, read_folder
 from lookhops.report.sections.gallery import choose, steps
 from lookhops.report.sections.performance import _best_and_worst
 from lookhops.report.sections.training import training_section
-from lookhops.tables import Table
+from lookhops.runs.statistics import compare_pairs
+from lookhops.sources.loading import load
 from lookhops.tasks.metrics import confusion_matrix, rates
 from lookhops.training import Protocol
-from lookhops.words import MINUS, ahead, short
 
 
 def section(report, name):

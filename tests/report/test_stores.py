@@ -10,20 +10,20 @@ from pathlib import Path
 
 import pytest
 
-from lookhops.errors import LookHopsError
-from lookhops.experiments.compare import comparison
-from lookhops.experiments.plan import Cell, parse_model
-from lookhops.experiments.results import Results
-from lookhops.experiments.store import Store
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import FINGERPRINT, Classical
+from lookhops.core.tables import Table
 from lookhops.models.records import Machine, RunRecord
 from lookhops.nn import RECOMMENDED, Architecture
-from lookhops.options import FINGERPRINT, Classical
 from lookhops.report.build import report_on
 from lookhops.report.comparable import grouped
 from lookhops.report.content import Chart, Folded, Note
 from lookhops.report.sections.reproduce import spelled
 from lookhops.report.snapshot import read_store
-from lookhops.tables import Table
+from lookhops.runs.compare import comparison
+from lookhops.runs.plan import Cell, parse_model
+from lookhops.runs.results import Results
+from lookhops.runs.store import Store
 from lookhops.training import Protocol
 
 PROTOCOL = Protocol(max_epochs=2)
@@ -90,7 +90,7 @@ def test_the_numbers_are_those_of_the_statistics(path):
 
 def test_a_folder_with_a_store_and_exported_results(path, tmp_path, lookhops):
     assert report_on(tmp_path).title == report_on(path).title
-    from lookhops.experiments.export import export
+    from lookhops.runs.export import export
 
     export(read_store(path).results, tmp_path / "runs.json")
     report = report_on(tmp_path / "runs.json")

@@ -6,7 +6,7 @@ Run as a script: ``writing.py STORE``.
 import json
 import sys
 
-from lookhops.experiments.store import Store
+from lookhops.runs.store import Store
 
 MODELS = ("gcn", "licheb+lookhops")
 COPY = (

@@ -10,11 +10,11 @@ from threading import Thread
 import pytest
 import uvicorn
 
-from lookhops.datasets import load
 from lookhops.models.resumable_training import train_into
 from lookhops.nn import Architecture
 from lookhops.serve.app import create_app
 from lookhops.serve.server import address_of, bind
+from lookhops.sources.loading import load
 from lookhops.training import Protocol
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=2, ratio=0.7, fingerprint=2)

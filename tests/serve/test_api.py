@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from lookhops.datasets import load
+from lookhops.core.options.limits import Limits
 from lookhops.encoding import Encoding
 from lookhops.encoding.columns import Columns
-from lookhops.options.limits import Limits
 from lookhops.serve.examples import bodies
+from lookhops.sources.loading import load
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)Oc1ccccc1C(=O)O"]
 TABLE = "name,smiles,note\nethanol,CCO,x\nbroken,C1CC,y\nbenzene,c1ccccc1,\n"
@@ -316,8 +316,8 @@ def test_packed_graphs_and_sdf_as_jobs(service, tasks, tmp_path):
 
 
 def test_embeddings(service, molecule_model):
-    from lookhops.datasets.molecules import from_smiles
     from lookhops.models.predictor import Predictor
+    from lookhops.sources.molecules import from_smiles
 
     found = service.post("/v1/embed", {"smiles": [*SMILES, "C1"], "bits": 64}).json()
     direct = Predictor(molecule_model, "cpu").embed(from_smiles(SMILES), bits=64)

@@ -6,12 +6,12 @@ from threading import Event
 import numpy as np
 import pytest
 
-from lookhops.datasets import load
-from lookhops.datasets.molecules import from_smiles
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.models.predictor import Predictor
 from lookhops.serve import batching
 from lookhops.serve.batching import Batcher
+from lookhops.sources.loading import load
+from lookhops.sources.molecules import from_smiles
 
 SMILES = [["CCO"], ["c1ccccc1", "CCN"], ["CC(=O)O"], ["CCCC"]]
 

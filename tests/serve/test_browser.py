@@ -11,7 +11,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from browser import open_browser
-from lookhops.datasets import load
+from lookhops.sources.loading import load
 
 STRANGE = "F[U](F)(F)(F)(F)F"
 

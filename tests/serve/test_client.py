@@ -6,7 +6,7 @@ from http.client import HTTPConnection
 
 import pytest
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.serve.client import Client
 
 

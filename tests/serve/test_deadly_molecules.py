@@ -5,11 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from deadly import Deadly, Endless
-from lookhops.errors import LookHopsError
-from lookhops.molecules import workers
-from lookhops.molecules.worker import CRASHED, HUNG
-from lookhops.molecules.workers import ParsingPool
+from lookhops.core.errors import LookHopsError
 from lookhops.serve.client import Client
+from lookhops.sources.rdkit import workers
+from lookhops.sources.rdkit.worker import CRASHED, HUNG
+from lookhops.sources.rdkit.workers import ParsingPool
 
 CRASHES, HANGS = "CCCCI", "CCCCBr"  # stand for molecules on which RDKit does
 

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from lookhops.errors import LookHopsError
-from lookhops.files import changing
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import changing
 from lookhops.serve import models as served
 from lookhops.serve.models import Models, ServedModel
 

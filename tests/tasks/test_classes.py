@@ -18,7 +18,7 @@ from sklearn.metrics import (
 )
 from torch.nn.functional import cross_entropy
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.tasks import TASKS, Classification, task_from_dict, task_of
 from lookhops.tasks.metrics import calibration_error
 

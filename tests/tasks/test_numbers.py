@@ -10,8 +10,8 @@ from scipy.stats import spearmanr
 from sklearn.metrics import mean_absolute_error, r2_score, root_mean_squared_error
 from torch.nn.functional import huber_loss, l1_loss, mse_loss
 
-from lookhops.errors import LookHopsError
-from lookhops.options import LOSSES
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import LOSSES
 from lookhops.tasks import Regression, task_from_dict
 
 NAN = float("nan")

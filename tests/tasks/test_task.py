@@ -4,8 +4,8 @@ from math import inf
 
 import pytest
 
+from lookhops.core.words import MINUS, NONE
 from lookhops.tasks import Metric
-from lookhops.words import MINUS, NONE
 
 
 def test_shares_are_written_in_per_cent():

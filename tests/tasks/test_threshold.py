@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import balanced_accuracy_score, f1_score
 
-from lookhops.datasets import load
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.sources.loading import load
 from lookhops.tasks import Classification, Regression, task_of
 from lookhops.tasks.threshold import choose_threshold
 

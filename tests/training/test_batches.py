@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookhops.options import Protocol
+from lookhops.core.options import Protocol
 from lookhops.training.batches import batches, number_of_batches, plan_of
 
 sizes = st.lists(st.integers(0, 60), min_size=1, max_size=80)

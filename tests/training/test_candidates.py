@@ -5,10 +5,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from lookhops.datasets import split
-from lookhops.datasets.splits import Split
+from lookhops.core.options import Protocol
 from lookhops.nn import Architecture
-from lookhops.options import Protocol
+from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
 from lookhops.training import train
 from lookhops.training.candidates import CandidateTrainer

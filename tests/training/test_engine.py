@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from lookhops.datasets import split
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.nn import Architecture
+from lookhops.sources.splits import split
 from lookhops.tasks import task_of
 from lookhops.training import Protocol
 from lookhops.training.eager import EagerEngine

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.training.adam import Adam
 from lookhops.training.member_weights import TABLE, MemberWeights

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from lookhops.core.options import PRECISIONS
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.options import PRECISIONS
 from lookhops.training import Protocol, train
 from lookhops.training.precision import dtype_of
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lookhops.datasets import load
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.sources.loading import load
 from lookhops.training import processes
 from lookhops.training.processes import CannotStart, Processes
 

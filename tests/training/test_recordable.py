@@ -7,8 +7,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine_cases import StackedCases, exactly, noisy, told  # noqa: F401  the cases' graphs
-from lookhops.hops import Adjacency
 from lookhops.nn import Architecture, activate, segments
+from lookhops.ops import Adjacency
 from lookhops.training import capacity
 from lookhops.training.capacity import Capacity, keeps_shapes
 

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from lookhops.errors import LookHopsError
-from lookhops.options import Protocol
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Protocol
 from lookhops.training.processes import CannotStart
 from lookhops.training.runs import NotFinite, Progress, Run
 from lookhops.training.side_by_side import SideBySide, heard, told

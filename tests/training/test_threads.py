@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from lookhops.datasets.hop_tasks import hop_task
+from lookhops.core.options import Protocol
 from lookhops.nn import Architecture
-from lookhops.options import Protocol
+from lookhops.sources.hop_tasks import hop_task
 from lookhops.training.threads import limited_threads, threads_for
 from lookhops.training.trainer import train
 

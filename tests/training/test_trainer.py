@@ -8,11 +8,12 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from lookhops.datasets import Split, load, split
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import RECOMMENDED, parse_seeds
 from lookhops.graphs import Graphs, Target
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.options import RECOMMENDED, parse_seeds
+from lookhops.sources.loading import load
+from lookhops.sources.splits import Split, split
 from lookhops.training import PAPER_SEEDS, Protocol, fitting, train
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import entries

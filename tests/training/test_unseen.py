@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs.targets import pack_targets, read_target
-from lookhops.options import Architecture, Protocol
 from lookhops.tasks import task_of
 from lookhops.training.trainer import train
 from lookhops.training.unseen import FOLDS, Unseen

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from engine_cases import WHOLE, exactly, noisy, told  # noqa: F401  the cases' graphs
+from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
-from lookhops.options import Architecture, Protocol
 from lookhops.training import windows
 from lookhops.training.trainer import train
 

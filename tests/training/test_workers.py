@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from engine_cases import WHOLE, asking, exactly, noisy, told  # noqa: F401  the cases' graphs
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.training import workers
 from lookhops.training.trainer import train
 

@@ -11,8 +11,8 @@ import typer
 
 from lookhops import __version__
 from lookhops.cli.commands import MARKUP, Commands, add_commands
-from lookhops.errors import LookHopsError
-from lookhops.words import visible
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import visible
 
 # Before PyTorch is imported: its threads wait for each other in a loop, and where another program
 # has one of the cores they wait for a whole time slice. A short loop, then sleep, costs little.

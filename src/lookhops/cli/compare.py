@@ -18,16 +18,16 @@ from lookhops.cli.shared.writing import (
     command_line,
     write_page,
 )
-from lookhops.errors import LookHopsError
-from lookhops.files import changing
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import changing
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from lookhops.experiments.compare import Comparison
-    from lookhops.experiments.fair import Contest
-    from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
+    from lookhops.runs.compare import Comparison
+    from lookhops.runs.fair import Contest
+    from lookhops.runs.store import Store
 
 STORE = "comparison.sqlite"
 #: Splits that are drawn where the user does not say how many.
@@ -80,8 +80,8 @@ def compare(
         output: Folder for tables and the plots of ranks and costs.
         plot: Draw accuracy against time and parameters to a file: .png .svg or .pdf.
     """
-    from lookhops.experiments.fair import Contest, named_protocol, parse_grid
-    from lookhops.experiments.plan import parse_models
+    from lookhops.runs.fair import Contest, named_protocol, parse_grid
+    from lookhops.runs.plan import parse_models
 
     check_picture(plot, PICTURES)
     graphs = reading.load_to_learn(source)
@@ -113,10 +113,10 @@ def _store_path(store: Path | None, output: Path | None, options: Runner) -> Pat
 
 
 def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Left]:
-    from lookhops.experiments.compare import comparison
-    from lookhops.experiments.results import Results, collect
-    from lookhops.experiments.store import Store
-    from lookhops.experiments.train_cell import check_graphs
+    from lookhops.runs.compare import comparison
+    from lookhops.runs.results import Results, collect
+    from lookhops.runs.store import Store
+    from lookhops.runs.train_cell import check_graphs
     from lookhops.tasks import task_of
     from lookhops.training.setting import draw_splits
 
@@ -149,9 +149,9 @@ def _keep_notes(store: Store, graphs: Graphs) -> None:
 
 def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
     """The report on the models of this comparison, whatever else the store has."""
-    from lookhops.experiments.results import Results
     from lookhops.report.runs import runs_report
     from lookhops.report.snapshot import read_store
+    from lookhops.runs.results import Results
 
     cells = found.results.cells
     stored = read_store(store, cells[0].key.fingerprint)
@@ -161,7 +161,7 @@ def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
 
 def _write(found: Comparison, folder: Path | None, plot: Path | None) -> list[str]:
     """Write what was asked for; the paths of all files."""
-    from lookhops.paper.figures import draw
+    from lookhops.report.paper.figures import draw
 
     paths = _write_folder(found, folder) if folder else []
     if plot is not None:
@@ -171,8 +171,8 @@ def _write(found: Comparison, folder: Path | None, plot: Path | None) -> list[st
 
 
 def _write_folder(found: Comparison, folder: Path) -> list[Path]:
-    from lookhops.experiments.export import export
-    from lookhops.paper.figures import rank_figure, save
+    from lookhops.report.paper.figures import rank_figure, save
+    from lookhops.runs.export import export
 
     # Those of pairs in an earlier comparison would stand beside these models.
     with changing(folder, without=OF_PAIRS) as new:
@@ -188,7 +188,7 @@ def _write_folder(found: Comparison, folder: Path) -> list[Path]:
 
 
 def _cost_figure(found: Comparison) -> Figure:
-    from lookhops.paper.figures import cost_figure
+    from lookhops.report.paper.figures import cost_figure
 
     return cost_figure(found.costs(), f"test {found.main.heading}", found.main.higher_is_better)
 

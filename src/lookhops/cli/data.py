@@ -13,8 +13,8 @@ from rich.panel import Panel
 from lookhops.cli.shared.parameters import Json, with_options
 from lookhops.cli.shared.printing import bar, grid, out, panel, print_json, print_line
 from lookhops.cli.shared.reading import DataDir, Reading, Source
-from lookhops.errors import LookHopsError
-from lookhops.words import counted
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import counted
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -25,8 +25,8 @@ app = typer.Typer(help="List, describe, convert and fetch sets of graphs.", no_a
 @app.command("list")
 def list_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
     """List the sets that have a name, and which of them are in the data folder."""
-    from lookhops.datasets import BUNDLED, GENERATED
-    from lookhops.datasets.collection import TU_NAMES, data_folder, local_names
+    from lookhops.sources.collection import TU_NAMES, data_folder, local_names
+    from lookhops.sources.loading import BUNDLED, GENERATED
 
     folder = data_folder(data_dir)
     local = local_names(folder)
@@ -83,7 +83,7 @@ def describe(graphs: Graphs) -> dict[str, Any]:
     Undirected edges are pairs of joined nodes. The paper's column of average edges is edges per
     node, although its caption says per graph; both are here.
     """
-    from lookhops.datasets.molecule_counts import molecule_counts
+    from lookhops.sources.molecule_counts import molecule_counts
 
     count, nodes, edges = len(graphs), graphs.num_nodes, graphs.num_undirected_edges
     sizes = graphs.nodes_per_graph
@@ -285,7 +285,7 @@ def example(
     as_json: Json = False,
 ) -> None:
     """Write tables to try things on: money transfers between accounts, a class for each case."""
-    from lookhops.datasets.transfers import write_transfers
+    from lookhops.sources.transfers import write_transfers
 
     if folder.exists():
         raise LookHopsError(f"{folder} is there already; name another folder.")
@@ -303,8 +303,8 @@ def fetch(
     as_json: Json = False,
 ) -> None:
     """Download sets of the TU collection to the data folder; those that are there stay."""
-    from lookhops.datasets import OWN_NAMES
-    from lookhops.datasets.collection import data_folder, fetch, find
+    from lookhops.sources.collection import data_folder, fetch, find
+    from lookhops.sources.loading import OWN_NAMES
 
     folder = data_folder(data_dir)
     done = []

@@ -16,9 +16,9 @@ from lookhops.cli.explain import shared, with_pictures
 from lookhops.cli.shared.parameters import with_options
 from lookhops.cli.shared.printing import grid, out, print_line
 from lookhops.cli.shared.writing import command_line, write_page
-from lookhops.files import write_json
-from lookhops.options import RECOMMENDED, Architecture, Protocol, parse_seeds
-from lookhops.words import MINUS, NONE, between, counted, duration
+from lookhops.core.files import write_json
+from lookhops.core.options import RECOMMENDED, Architecture, Protocol, parse_seeds
+from lookhops.core.words import MINUS, NONE, between, counted, duration
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -61,10 +61,10 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
         seeds: Seeds of each model.
         epochs: Most epochs of a run.
     """
-    from lookhops.datasets import load
-    from lookhops.datasets.molecules import from_smiles
     from lookhops.information import look
     from lookhops.models import Predictor
+    from lookhops.sources.loading import load
+    from lookhops.sources.molecules import from_smiles
 
     start = time.perf_counter()
     protocol = Protocol(parse_seeds(seeds), max_epochs=epochs, patience=PATIENCE)
@@ -179,7 +179,7 @@ class Training:
 
 def _train(trainings: Sequence[tuple[Training, Graphs]]) -> list[dict[str, Any]]:
     """Train models, side by side on the cores of a CPU; what their ``config.json`` hold."""
-    from lookhops.cores import usable_cores
+    from lookhops.core.machine import usable_cores
     from lookhops.training.processes import Processes
     from lookhops.training.setting import choose_device
 

@@ -17,12 +17,12 @@ from lookhops.cli.shared.streaming import (
     opened,
     work_through_here,
 )
-from lookhops.errors import LookHopsError
-from lookhops.words import counted
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import counted
 
 if TYPE_CHECKING:
-    from lookhops.datasets.parts import Part
     from lookhops.models.embedding import Embeddings
+    from lookhops.sources.parts import Part
 
 
 @with_options

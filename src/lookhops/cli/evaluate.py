@@ -14,7 +14,7 @@ from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import grid, out, panel, print_json, warn
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
 from lookhops.cli.shared.writing import check_page, command_line, write_page
-from lookhops.words import agreeing, counted
+from lookhops.core.words import agreeing, counted
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

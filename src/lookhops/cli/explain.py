@@ -18,9 +18,9 @@ from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import print_json, print_line
 from lookhops.cli.shared.progress import progress_bar
 from lookhops.cli.shared.reading import Input, Model, Reading, warnings_as_lines
-from lookhops.errors import LookHopsError
-from lookhops.files import changing, write_text
-from lookhops.words import counted
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import changing, write_text
+from lookhops.core.words import counted
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -142,8 +142,8 @@ def shared(
     drawn: bool = True,
 ) -> Iterator[Pictured]:
     """The shares of each graph; where they are drawn, all with the same colours."""
-    from lookhops.explanations import attribute
-    from lookhops.explanations.attribution import common_limit
+    from lookhops.explain import attribute
+    from lookhops.explain.attribution import common_limit
 
     def pieces() -> Iterator[Any]:
         for start in range(0, len(graphs), PIECE):
@@ -160,7 +160,7 @@ def shared(
 
 def kept(predictor: Predictor, graphs: Graphs, seed: int | None) -> Iterator[Pictured]:
     """What the pooling layers of one seed kept of each graph."""
-    from lookhops.explanations.kept import explain as explain_graphs
+    from lookhops.explain.kept import explain as explain_graphs
 
     return explain_graphs(predictor, graphs, seed)
 
@@ -174,8 +174,8 @@ def _speak(
     as_json: bool,
 ) -> None:
     """The neighbourhoods with most weight: a table, and a picture of each."""
-    from lookhops.explanations.neighbourhoods import speaking_neighbourhoods
-    from lookhops.tables import to_csv
+    from lookhops.core.tables import to_csv
+    from lookhops.explain.neighbourhoods import speaking_neighbourhoods
 
     with warnings_as_lines():
         every = speaking_neighbourhoods(predictor, graphs, target)

@@ -10,8 +10,8 @@ import typer
 from lookhops.cli.shared.parameters import Json, Plugins, with_options
 from lookhops.cli.shared.printing import print_json, print_line
 from lookhops.cli.shared.reading import Model, Reading, warnings_as_lines
-from lookhops.errors import LookHopsError
-from lookhops.words import counted, memory
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import counted, memory
 
 #: Graphs that are recorded with, and that the file is checked on.
 RECORDED, CHECKED = 5, 1000
@@ -37,8 +37,8 @@ def export(
         output: The file: .onnx for ONNX runtimes, .pt2 for PyTorch.
         check: Graphs to check it on, as for `train`, the first 1,000; by default made-up ones.
     """
-    from lookhops.export import compare, export_model, load_exported, made_up
     from lookhops.models import Predictor
+    from lookhops.models.export import compare, export_model, load_exported, made_up
 
     predictor = Predictor(model, "cpu")
     checkpoint = predictor.checkpoint

@@ -14,8 +14,8 @@ from lookhops.cli.shared.printing import bar, err, grid, out, print_json, print_
 from lookhops.cli.shared.progress import progress_bar
 from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.writing import ReportFile, check_picture, command_line, write_page
-from lookhops.files import replacing
-from lookhops.words import agreeing, compact_percent, counted, plus_minus, visible
+from lookhops.core.files import replacing
+from lookhops.core.words import agreeing, compact_percent, counted, plus_minus, visible
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs

@@ -16,9 +16,9 @@ def models(page: Path | None = None, plugin: Plugins = None, json: Json = False)
     Args:
         page: Write a page with their formulas and papers, and what of PyG works, in Markdown.
     """
-    from lookhops.files import write_text
+    from lookhops.core.files import write_text
+    from lookhops.core.tables import Table
     from lookhops.nn import catalogue
-    from lookhops.tables import Table
 
     if page is not None:
         write_text(page, catalogue.page())

@@ -15,14 +15,14 @@ from lookhops.cli.shared.printing import err, out, print_json, print_line, print
 from lookhops.cli.shared.reading import DataDir, warnings_as_lines
 from lookhops.cli.shared.running import Left, Runner, Running, run_plan
 from lookhops.cli.shared.writing import ReportFile, check_folder, command_line, write_page
-from lookhops.errors import LookHopsError
-from lookhops.options import parse_seeds
-from lookhops.tables import Table
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import parse_seeds
+from lookhops.core.tables import Table
 
 if TYPE_CHECKING:
-    from lookhops.experiments.results import Results
-    from lookhops.experiments.store import Store
-    from lookhops.paper.reference import Suite
+    from lookhops.runs.paper import Suite
+    from lookhops.runs.results import Results
+    from lookhops.runs.store import Store
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ def paper(
         figures: Of gain, accuracy-by-k: all, none, or names with commas between.
         export: Also write all runs there: .json, .csv, .md or .tex.
     """
-    from lookhops.experiments.export import check_suffix
-    from lookhops.experiments.export import export as write_export
-    from lookhops.paper.page import write_page as write_paper
-    from lookhops.paper.reference import FIGURES, TABLES
+    from lookhops.report.paper.page import write_page as write_paper
+    from lookhops.runs.export import check_suffix
+    from lookhops.runs.export import export as write_export
+    from lookhops.runs.paper import FIGURES, TABLES
 
     parts = _names(tables, TABLES, "table"), _names(figures, FIGURES, "figure")
     if not any(parts):
@@ -128,8 +128,8 @@ def _split(text: str | None) -> list[str]:
 
 def _exported(path: Path, experiments: Experiments) -> Results:
     """Results from a file: nothing is run, so that nothing can be said about how."""
-    from lookhops.experiments.results import Results
-    from lookhops.paper.reference import ROWS
+    from lookhops.runs.paper import ROWS
+    from lookhops.runs.results import Results
 
     if replace(experiments, precision=Experiments.precision) != Experiments():
         raise LookHopsError(
@@ -150,9 +150,9 @@ def _run(
     options: Runner,
 ) -> tuple[Results, Left]:
     """Run what is missing for these tables and figures; the results, and what is left."""
-    from lookhops.experiments.results import Results, collect
-    from lookhops.experiments.store import Store
-    from lookhops.paper.reference import chosen_rows, paper_plan, paper_suite
+    from lookhops.runs.paper import chosen_rows, paper_plan, paper_suite
+    from lookhops.runs.results import Results, collect
+    from lookhops.runs.store import Store
 
     names, quick = _split(experiments.datasets), experiments.quick
     seeds = parse_seeds(experiments.seeds) if experiments.seeds else None
@@ -170,7 +170,7 @@ def _run(
 
 def _notes(suite: Suite, store: Store, wanted: set[str]) -> dict[str, dict[str, Any]]:
     """The sizes of the data sets, and their information gain where it is asked for."""
-    from lookhops.paper.reference import data_note, gain_note
+    from lookhops.runs.paper import data_note, gain_note
 
     notes: dict[str, dict[str, Any]] = {}
     for name in suite.datasets:
@@ -184,13 +184,13 @@ def _notes(suite: Suite, store: Store, wanted: set[str]) -> dict[str, dict[str, 
 
 
 def _claims(results: Results) -> dict[str, str]:
-    from lookhops.paper.claims import CLAIMS, judge
+    from lookhops.report.paper.claims import CLAIMS, judge
 
     return {claim.title: judge(claim, results).said for claim in CLAIMS}
 
 
 def _print(results: Results, tables: Sequence[str], page: Path) -> None:
-    from lookhops.paper.side_by_side import make_tables
+    from lookhops.report.paper.side_by_side import make_tables
 
     mark = " (quick version: says nothing about the models)" if results.quick else ""
     for table in make_tables(results, tables):

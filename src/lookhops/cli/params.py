@@ -11,8 +11,8 @@ from rich.markup import escape
 from lookhops.cli.shared.parameters import Json, Network, Plugins, with_options
 from lookhops.cli.shared.printing import grid, out, print_json
 from lookhops.cli.shared.reading import Reading, Source
-from lookhops.options import RECOMMENDED
-from lookhops.words import counted
+from lookhops.core.options import RECOMMENDED
+from lookhops.core.words import counted
 
 if TYPE_CHECKING:
     from torch import nn

@@ -24,14 +24,14 @@ from lookhops.cli.shared.streaming import (
     work_through,
     work_through_here,
 )
-from lookhops.errors import LookHopsError
-from lookhops.options import option
-from lookhops.words import agreeing, counted, visible
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import option
+from lookhops.core.words import agreeing, counted, visible
 
 if TYPE_CHECKING:
-    from lookhops.datasets.parts import Part, Stream
+    from lookhops.core.row_files import RowFile
     from lookhops.models.predictor import Predictions, Predictor
-    from lookhops.row_files import RowFile
+    from lookhops.sources.parts import Part, Stream
 
 #: Ends of the names of files that answers are written to; without one it is CSV too.
 KINDS = (".csv", ".parquet", "")
@@ -110,7 +110,7 @@ def _answer(
         answer, here = predictor.predict, predictor.device
         work_through_here(stream, here, lambda p: answer(p.graphs, told.coverage), told.write)
         return
-    from lookhops.experiments.ray_prediction import RayAnswers
+    from lookhops.runs.ray_prediction import RayAnswers
 
     folder, cluster = predictor.checkpoint.folder, (streaming.ray, streaming.address)
     answered = RayAnswers(stream, folder, device, told.coverage, *cluster)
@@ -157,7 +157,7 @@ class Told:
 
 def _print_rows(head: list[str], columns: list[Any]) -> None:
     """Rows as CSV on standard output, below their head if they are the first."""
-    from lookhops.row_files import write_csv
+    from lookhops.core.row_files import write_csv
 
     text = io.StringIO()
     if head:

@@ -11,9 +11,9 @@ import typer
 
 from lookhops.cli.shared.parameters import Plugins, with_options
 from lookhops.cli.shared.printing import err, print_line
-from lookhops.errors import LookHopsError
-from lookhops.files import read_bytes
-from lookhops.options.limits import Limits
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import read_bytes
+from lookhops.core.options.limits import Limits
 
 
 @with_options

@@ -21,13 +21,13 @@ from lookhops.cli.shared.printing import err, out, print_json, print_line, warn
 from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.splitting import Splitting, tell_remarks
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
-from lookhops.errors import LookHopsError
-from lookhops.options import RECOMMENDED, Architecture, option
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import RECOMMENDED, Architecture, option
 
 if TYPE_CHECKING:
-    from lookhops.datasets import SplitPlan
     from lookhops.graphs import Graphs
     from lookhops.information import HopInformation
+    from lookhops.sources.splits import SplitPlan
     from lookhops.training.runs import Progress
     from lookhops.training.workers import Workers
 
@@ -151,7 +151,7 @@ def _leave(code: int) -> NoReturn:
 
 def _say_molecules(graphs: Graphs) -> None:
     """Of molecules, a line on duplicates, salts, mixtures and skipped rows, where there are any."""
-    from lookhops.datasets.molecule_counts import in_words, molecule_counts
+    from lookhops.sources.molecule_counts import in_words, molecule_counts
 
     counts = molecule_counts(graphs)
     if counts and (said := in_words(counts)):
@@ -205,7 +205,7 @@ def _train(
     found = information.to_dict() if information else None
     options |= {"splits": plan, "provenance": Provenance(reading, command_line(), found)}
     if run.workers > 1:
-        from lookhops.experiments.ray_runner import train_on_ray
+        from lookhops.runs.ray_runner import train_on_ray
 
         print_line(f"training on {run.workers} workers of a Ray cluster", err)
         return train_on_ray(output, graphs, network, plan.protocol, **cluster, **options)

@@ -18,13 +18,13 @@ from lookhops.cli.shared.progress import progress_bar, stoppable
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.splitting import Splitting, tell_remarks
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
-from lookhops.options import SearchOptions
-from lookhops.words import counted, duration
+from lookhops.core.options import SearchOptions
+from lookhops.core.words import counted, duration
 
 if TYPE_CHECKING:
-    from lookhops.datasets import SplitPlan
     from lookhops.graphs import Graphs
-    from lookhops.tune.record import Tuning
+    from lookhops.runs.tune.record import Tuning
+    from lookhops.sources.splits import SplitPlan
 
 #: Outer splits where the user does not say how many.
 SEEDS = 5
@@ -63,7 +63,7 @@ def tune(
         seeds: How many outer splits, or which seeds (11,22). By default 5, or one a fold.
         overwrite: Begin anew, whatever is in the folder.
     """
-    from lookhops.tune.tuning import check_optuna
+    from lookhops.runs.tune.tuning import check_optuna
 
     check_optuna()
     graphs = reading.load_to_learn(source)
@@ -91,7 +91,7 @@ def _tune(
 ) -> Tuning:
     """Tune, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.models.provenance import Provenance
-    from lookhops.tune.tuning import tune_into
+    from lookhops.runs.tune.tuning import tune_into
 
     trials, runs = search.trials * len(plan.splits), 2 * len(plan.splits)
     start = time.monotonic()

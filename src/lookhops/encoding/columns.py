@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from lookhops.core.errors import LookHopsError
 from lookhops.encoding.one_hot import one_hot_codes
 from lookhops.encoding.scale import Scale
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.column_finder import called
 from lookhops.graphs.features import (

@@ -8,9 +8,9 @@ from math import isnan
 import torch
 from torch import Tensor
 
+from lookhops.core.errors import LookHopsError
 from lookhops.encoding.columns import Columns, told_numbers
 from lookhops.encoding.scale import Scale
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import take
 

@@ -10,7 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lookhops.datasets.molecule_features import as_featurised
+from lookhops.core.errors import LookHopsError
+from lookhops.core.schema import read
+from lookhops.core.words import counted
 from lookhops.encoding import label_kernels
 from lookhops.encoding.columns import (
     NOT_SEEN,
@@ -25,12 +27,10 @@ from lookhops.encoding.columns import (
 from lookhops.encoding.edges import edge_columns, edge_weight, number_columns
 from lookhops.encoding.one_hot import AS_NUMBERS, SEVERAL
 from lookhops.encoding.scale import Scale
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.edges import as_known
 from lookhops.graphs.indexing import take
-from lookhops.schema import read
-from lookhops.words import counted
+from lookhops.sources.molecule_features import as_featurised
 
 
 class ReadOtherwise(UserWarning):

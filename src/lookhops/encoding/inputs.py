@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs, concatenate, networkx, pyg
 from lookhops.graphs.targets import is_blank, target_columns
 
@@ -109,7 +109,7 @@ def _one_set(given: Any) -> Graphs:
 
 def _molecules(given: list[Any]) -> Graphs:
     """The graphs of molecules; the first that does not parse is refused."""
-    from lookhops.datasets.molecules import SkippedMolecules, from_smiles
+    from lookhops.sources.molecules import SkippedMolecules, from_smiles
 
     texts = [_smiles(one) for one in given]
     with warnings.catch_warnings():

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import available, tl, triton
+from lookhops.ops.kernels import available, tl, triton
 
 ELEMENTS = 2048  # of the result that a program writes
 MOST_COLUMNS, MOST_LABELS = 1024, 16

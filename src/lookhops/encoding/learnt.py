@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from torch import Tensor
 
+from lookhops.core.options import Architecture
 from lookhops.encoding.scale import Scale, Scales
 from lookhops.encoding.whole import WholeEncoding, WholeGraphs, nodes_of
-from lookhops.options import Architecture
 
 
 @dataclass(frozen=True, eq=False)

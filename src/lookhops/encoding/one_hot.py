@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 
 #: What to do where features are no label.
 AS_NUMBERS = (

@@ -9,13 +9,13 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Architecture
 from lookhops.encoding.edges import check_weights
 from lookhops.encoding.encoding import Encoding
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import Bins, SparseRows, Vocabulary, identities, unary_codes
 from lookhops.neighbourhoods.totals import graph_totals
-from lookhops.options import Architecture
 
 #: Standardised totals are cut off here: a graph far from all that was seen is no outlier then.
 LIMIT = 4.0

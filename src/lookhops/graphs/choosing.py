@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs.edges import as_known
 from lookhops.graphs.indexing import elements_of, spread, take, to_offsets
 from lookhops.graphs.texts import join_texts

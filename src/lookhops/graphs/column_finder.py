@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NoReturn
 
-from lookhops.errors import LookHopsError
-from lookhops.options import AS_USUAL, Reading
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import AS_USUAL, Reading
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import choosing, edges, networkx, pyg, storage
 from lookhops.graphs.features import packed_features
 from lookhops.graphs.indexing import pair_keys, row_offsets, stable_argsort, to_offsets
 from lookhops.graphs.packed import PackedGraphs
 from lookhops.graphs.targets import Target, targets_of
-from lookhops.options import AS_USUAL, Reading
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 
 
 def take(tensor: Tensor | None, index: Tensor) -> Tensor | None:

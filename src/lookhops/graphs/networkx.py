@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import (
     BLANK,

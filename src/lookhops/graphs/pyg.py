@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import default_names, feature_fields
 from lookhops.graphs.indexing import refuse_empty, spread, to_offsets

@@ -15,14 +15,14 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
-from lookhops.files import check_regular, replacing
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import check_regular, replacing
+from lookhops.core.schema import Count, LabelSize, decode, located, read
+from lookhops.core.tensor_files import CHECKSUM, check_content, checksum
 from lookhops.graphs.features import default_values, sizes_of
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, are_sound
 from lookhops.graphs.texts import Texts
-from lookhops.schema import Count, LabelSize, decode, located, read
-from lookhops.tensor_files import CHECKSUM, check_content, checksum
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs

@@ -12,8 +12,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
-from lookhops.words import joined
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import joined
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs

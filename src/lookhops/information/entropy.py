@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.information.blocks import Block, Structure, blocks
 from lookhops.information.channels import Channels, sort_channels

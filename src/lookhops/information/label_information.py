@@ -8,9 +8,9 @@ from typing import Any, SupportsFloat
 
 import pandas as pd
 
-from lookhops.arrays import Array
-from lookhops.paired import Estimate, corrected_t
-from lookhops.words import compact_percent, counted
+from lookhops.core.arrays import Array
+from lookhops.core.paired import Estimate, corrected_t
+from lookhops.core.words import compact_percent, counted
 
 #: A smaller p-value is beyond noise.
 LEVEL = 0.05

@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.arrays import Array
-from lookhops.datasets.splits import Split, split
-from lookhops.errors import LookHopsError
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import parse_seeds
+from lookhops.core.words import counted
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import known_targets
 from lookhops.information.label_information import LabelInformation
 from lookhops.neighbourhoods import Bins, Vocabulary, identities, shells, unary_codes
 from lookhops.neighbourhoods.ridge import ridge_predictions
-from lookhops.options import parse_seeds
-from lookhops.words import counted
+from lookhops.sources.splits import Split, split
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lookhops.drawing.palette import GREEN, PALE, SERIES, VERMILLION
-from lookhops.words import compact_percent
+from lookhops.core.palette import GREEN, PALE, SERIES, VERMILLION
+from lookhops.core.words import compact_percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.schema import AtLeast, Count, read
 from lookhops.information.gain import Decay, smallest_k
-from lookhops.schema import AtLeast, Count, read
 
 #: What a report reads of the gains of all graphs, and of those of a class.
 GAINS = {

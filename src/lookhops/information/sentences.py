@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from lookhops.words import compact_percent
+from lookhops.core.words import compact_percent
 
 if TYPE_CHECKING:
     from lookhops.information.result import HopInformation

@@ -7,7 +7,7 @@ from importlib import import_module
 
 import numpy as np
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.information.channels import with_something_to_see
 from lookhops.information.entropy import BLOCK_SIZE, Scope

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.datasets.parts import GraphStream
+from lookhops.core.row_files import write_csv
 from lookhops.graphs import Graphs, in_input_order
 from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
-from lookhops.row_files import write_csv
+from lookhops.sources.parts import GraphStream
 
 #: What a table says of a graph like none that the model was trained on.
 UNLIKE = "unlike the training graphs"

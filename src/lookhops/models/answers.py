@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from lookhops.arrays import Array
-from lookhops.errors import LookHopsError
-from lookhops.words import MINUS
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import MINUS
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from lookhops.core.options import splits_in_words
+from lookhops.core.paired import CONFIDENCE
+from lookhops.core.tables import Table, in_markdown
+from lookhops.core.words import counted, joined, percent, span, visible
 from lookhops.nn.others import is_other
 from lookhops.nn.registry import BUILT_IN, network_name
-from lookhops.options import splits_in_words
-from lookhops.paired import CONFIDENCE
-from lookhops.tables import Table, in_markdown
 from lookhops.tasks import Classification, Metric, Task
 from lookhops.tasks.metrics import COUNTED, RESAMPLES
-from lookhops.words import counted, joined, percent, span, visible
 
 #: More names than this are counted, not listed.
 SHOWN_NAMES = 20

@@ -11,10 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import current, read_bytes
+from lookhops.core.options import Reading
+from lookhops.core.schema import located, read
+from lookhops.core.tensor_files import unpack_tensors
 from lookhops.encoding import Encoding
 from lookhops.encoding.learnt import Learnt
-from lookhops.errors import LookHopsError
-from lookhops.files import current, read_bytes
 from lookhops.models.folder import (
     CONFIG,
     FITTED,
@@ -28,10 +31,7 @@ from lookhops.models.folder import (
 )
 from lookhops.models.reference import Reference
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.options import Reading
-from lookhops.schema import located, read
 from lookhops.tasks import Calibration, Task
-from lookhops.tensor_files import unpack_tensors
 from lookhops.training.randomness import FINAL
 from lookhops.training.runs import run_key
 

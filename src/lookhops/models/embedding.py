@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.arrays import Array
-from lookhops.errors import LookHopsError
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.answer_table import free_name
 

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from lookhops.core.tables import csv_text
 from lookhops.graphs import Graphs
 from lookhops.models.records import record_run
-from lookhops.tables import csv_text
 from lookhops.tasks import Calibration, Task
 from lookhops.tasks.metrics import interval
 from lookhops.training.runs import Run

@@ -3,8 +3,7 @@
 ``history.csv`` has a row for each epoch, ``predictions.csv`` one for each test graph of a seed,
 ``reference.safetensors`` what new graphs are compared with, ``MODEL.md`` is the model card.
 ``config.json`` holds the hashes of the others. All of them appear, and replace those of an earlier
-model, in one step (:func:`~lookhops.files.changing`): who reads meanwhile sees one model or the
-other.
+model, in one step (:func:`~lookhops.core.files.changing`): a reader sees one model or the other.
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from typing import Any, TypeVar
 import numpy as np
 
 from lookhops import __version__
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import current, read_bytes, read_json
+from lookhops.core.options import Protocol
+from lookhops.core.schema import AtLeast, Count, LabelSize, NotNegative, Positive, read
 from lookhops.encoding import Encoding
-from lookhops.errors import LookHopsError
-from lookhops.files import current, read_bytes, read_json
 from lookhops.models.graph_counts import check_graph_counts
 from lookhops.models.records import Machine, RunRecord
 from lookhops.nn import Architecture
-from lookhops.options import Protocol
-from lookhops.schema import AtLeast, Count, LabelSize, NotNegative, Positive, read
 from lookhops.tasks import Calibration, Classification, Task, task_from_dict
 from lookhops.tasks.task import Head
 from lookhops.training.randomness import FINAL

@@ -9,9 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.arrays import Array
-from lookhops.datasets.splits.fixed_test import target_in
-from lookhops.errors import LookHopsError
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.column_finder import called
 from lookhops.graphs.targets import Target
@@ -19,6 +18,7 @@ from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.checkpoint import Checkpoint
 from lookhops.models.folder import commonest_key
 from lookhops.models.predictor import Predictor
+from lookhops.sources.splits.fixed_test import target_in
 from lookhops.tasks import Classification, Metric
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.metrics import (

@@ -9,9 +9,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.arrays import Array
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
 from lookhops.encoding.whole import WholeGraphs
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.checkpoint import Checkpoint, load_model

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lookhops.options import AS_USUAL, Reading
+from lookhops.core.options import AS_USUAL, Reading
 
 
 @dataclass(frozen=True)

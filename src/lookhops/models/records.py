@@ -14,8 +14,8 @@ import torch
 from torch import Tensor
 
 from lookhops import __version__
+from lookhops.core.schema import AtLeast, Count, NotNegative, Positive, Share, UnknownEntry, read
 from lookhops.graphs import Graphs
-from lookhops.schema import AtLeast, Count, NotNegative, Positive, Share, UnknownEntry, read
 from lookhops.tasks import TASKS, Calibration, Classification, Task
 from lookhops.training import Run
 

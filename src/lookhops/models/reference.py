@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.arrays import Array
-from lookhops.datasets.splits import Split
+from lookhops.core.arrays import Array
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import SimilarityIndex, content_hashes
+from lookhops.sources.splits import Split
 from lookhops.training.randomness import FINAL
 
 #: Share of the validation graphs that are called unlike the training graphs.

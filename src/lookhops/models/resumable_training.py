@@ -12,17 +12,17 @@ from typing import Any
 
 import torch
 
-from lookhops.cores import usable_cores
-from lookhops.datasets.splits import Split, SplitPlan
+from lookhops.core.errors import LookHopsError
+from lookhops.core.machine import usable_cores
+from lookhops.core.options import Protocol
 from lookhops.encoding import Encoding
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.provenance import UNKNOWN, Provenance
 from lookhops.models.resume_state import ResumeState
 from lookhops.models.saving import Trained, save_model
 from lookhops.models.settings import difference, settings_of
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.options import Protocol
+from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training.processes import Processes
 from lookhops.training.runs import NotFinite, Progress, Run

@@ -16,13 +16,13 @@ from typing import Any
 
 from torch import Tensor
 
-from lookhops import files
-from lookhops.errors import LookHopsError
+from lookhops.core import files
+from lookhops.core.errors import LookHopsError
+from lookhops.core.schema import AtLeast, located, read
+from lookhops.core.tensor_files import CHECKSUM, pack_tensors, unpack_tensors
 from lookhops.models.checkpoint import load_model
 from lookhops.models.folder import CONFIG
 from lookhops.models.settings import difference
-from lookhops.schema import AtLeast, located, read
-from lookhops.tensor_files import CHECKSUM, pack_tensors, unpack_tensors
 from lookhops.training.runs import Progress, Run
 
 BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))

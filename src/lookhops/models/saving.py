@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lookhops.files import changing, write_bytes, write_json
+from lookhops.core.files import changing, write_bytes, write_json
+from lookhops.core.tensor_files import pack_tensors
 from lookhops.graphs import Graphs
 from lookhops.graphs.column_finder import as_read
 from lookhops.models.card import model_card
@@ -37,7 +38,6 @@ from lookhops.models.provenance import UNKNOWN, Provenance
 from lookhops.models.records import Machine, about_training, versions
 from lookhops.models.reference import Reference
 from lookhops.tasks import Calibration, Classification, Task
-from lookhops.tensor_files import pack_tensors
 from lookhops.training.runs import NotFinite, Run
 
 

@@ -8,13 +8,13 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from lookhops.datasets.splits import Split
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Protocol
+from lookhops.core.schema import read
 from lookhops.encoding import Encoding
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
-from lookhops.options import Protocol
-from lookhops.schema import read
+from lookhops.sources.splits import Split
 
 
 def settings_of(

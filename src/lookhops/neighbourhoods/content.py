@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from lookhops.core.hashing import combine, hash_rows
 from lookhops.graphs import Graphs
 from lookhops.graphs.blocks import graph_ranges
 from lookhops.graphs.choosing import slice_of
-from lookhops.hashing import combine, hash_rows
 from lookhops.neighbourhoods.identities import identities, sum_rows
 
 #: Hops after which neighbourhoods are compared.

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.hashing import combine
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import (
     argsort_hashes,
@@ -20,7 +21,6 @@ from lookhops.graphs.indexing import (
     run_begins,
     stable_argsort,
 )
-from lookhops.hashing import combine
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods.counts import Vocabulary, unary_codes
 from lookhops.neighbourhoods.identities import identities

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.hashing import combine, hash_rows
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import running_sum
-from lookhops.hashing import combine, hash_rows
 
 
 def identities(

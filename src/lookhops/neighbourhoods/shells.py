@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.hashing import combine, mix
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import pair_keys, stable_argsort
-from lookhops.hashing import combine, mix
 from lookhops.neighbourhoods.identities import sum_rows
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.arrays import Array
+from lookhops.core.arrays import Array
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import elements_of, segment_of, stable_argsort, to_offsets
 from lookhops.neighbourhoods.counts import SparseRows, unary_codes

@@ -1,5 +1,6 @@
 """Layers and the network: drop-in for PyTorch Geometric."""
 
+from lookhops.core.options import RECOMMENDED, Architecture
 from lookhops.nn.conv import (
     DCNN,
     GAT,
@@ -31,7 +32,6 @@ from lookhops.nn.pool import (
 )
 from lookhops.nn.readout import readout
 from lookhops.nn.registry import register_convolution, register_pooling
-from lookhops.options import RECOMMENDED, Architecture
 
 __all__ = [
     "ASAP",

@@ -7,15 +7,15 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from lookhops.hops import Anchors, chebyshev
-from lookhops.hops.kernels import can_run_on
-from lookhops.hops.product import multiply
 from lookhops.nn import kernels
 from lookhops.nn.conv.light import LightConv
 from lookhops.nn.gate import gate
 from lookhops.nn.level import Level
 from lookhops.nn.linear import unit
 from lookhops.nn.readout import at_maximum, readout
+from lookhops.ops import Anchors, chebyshev
+from lookhops.ops.kernels import can_run_on
+from lookhops.ops.product import multiply
 
 
 def activate(level: Level, score: Tensor | None, normalize: bool) -> tuple[Level, Tensor]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hashing import GAMMA, GOLDEN, mix_, signed
-from lookhops.hops.kernels import can_run_on
+from lookhops.core.hashing import GAMMA, GOLDEN, mix_, signed
 from lookhops.nn import kernels
 from lookhops.nn.kernels.dropout import DRAWS
+from lookhops.ops.kernels import can_run_on
 
 
 def dropout(x: Tensor, p: float | Tensor, key: Tensor, layer: int, place: Tensor) -> Tensor:

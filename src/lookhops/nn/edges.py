@@ -8,8 +8,8 @@ from math import sqrt
 import torch
 from torch import Tensor, nn
 
-from lookhops.hops.dense import linear_scores
 from lookhops.nn.linear import Linear
+from lookhops.ops.dense import linear_scores
 
 
 @dataclass(frozen=True, eq=False)

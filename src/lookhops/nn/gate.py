@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops.product import entry_products, group, multiply
 from lookhops.nn.linear import unit
+from lookhops.ops.product import entry_products, group, multiply
 
 
 def gate(x: Tensor, score: Tensor, normalize: bool, rows: Tensor | None = None) -> Tensor:

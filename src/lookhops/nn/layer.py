@@ -9,8 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lookhops.errors import LookHopsError
-from lookhops.hops import Anchors
+from lookhops.core.errors import LookHopsError
 from lookhops.nn.activate import activate, at_once, merge_and_activate
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.conv.light import LightConv
@@ -18,6 +17,7 @@ from lookhops.nn.level import Level, Pooled
 from lookhops.nn.pool.base import NodePooling
 from lookhops.nn.readout import readout
 from lookhops.nn.registry import Edges, edges_taken
+from lookhops.ops import Anchors
 
 
 def run_layer(

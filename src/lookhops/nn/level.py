@@ -8,12 +8,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.graphs.indexing import to_offsets
-from lookhops.hops import Adjacency
-from lookhops.hops.product import multiply, sum_into
 from lookhops.nn.edges import EdgeInputs
 from lookhops.nn.whole import WholeInputs
+from lookhops.ops import Adjacency
+from lookhops.ops.product import multiply, sum_into
 
 #: What rounding, and the layers that it goes through, may have done to a maximum, as a share of it.
 NEAR = 1e-4

@@ -7,9 +7,9 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from lookhops.hops import cpu_dense
-from lookhops.hops.dense import stacked
 from lookhops.nn import kernels
+from lookhops.ops import cpu_dense
+from lookhops.ops.dense import stacked
 
 
 class Linear(nn.Linear):

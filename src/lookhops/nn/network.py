@@ -9,9 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Architecture
 from lookhops.graphs import Graphs
-from lookhops.hops import Adjacency
 from lookhops.nn.conv.light import LightConv
 from lookhops.nn.dropout import dropout
 from lookhops.nn.edges import EdgeFactors, EdgeInputs
@@ -29,7 +29,7 @@ from lookhops.nn.registry import (
     pooling,
 )
 from lookhops.nn.whole import Fingerprint, Totals, WholeInputs
-from lookhops.options import Architecture
+from lookhops.ops import Adjacency
 
 READOUTS = {"max+mean": 2, "max+mean+sum": 3}
 

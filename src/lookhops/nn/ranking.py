@@ -12,11 +12,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.arrays import Array
-from lookhops.hops.kernels import can_run_on
-from lookhops.hops.product import group
+from lookhops.core.arrays import Array
 from lookhops.nn import kernels
 from lookhops.nn.level import Level
+from lookhops.ops.kernels import can_run_on
+from lookhops.ops.product import group
 
 
 def nearness(dtype: torch.dtype) -> float:

@@ -6,10 +6,10 @@ import torch
 from torch import Tensor
 
 from lookhops.graphs.indexing import counts_of, to_offsets
-from lookhops.hops.kernels import can_run_on
-from lookhops.hops.product import multiply
 from lookhops.nn import kernels
 from lookhops.nn.level import Level
+from lookhops.ops.kernels import can_run_on
+from lookhops.ops.product import multiply
 
 
 def readout(level: Level) -> Tensor:

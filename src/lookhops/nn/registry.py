@@ -12,7 +12,8 @@ from typing import Any
 
 from torch import nn
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import CLASSICAL
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.conv.cheb import Cheb
 from lookhops.nn.conv.dcnn import DCNN
@@ -32,7 +33,6 @@ from lookhops.nn.pool.ipool import IPool
 from lookhops.nn.pool.lookhops import LookHopsPooling
 from lookhops.nn.pool.sag import SAG
 from lookhops.nn.pool.topk import TopK
-from lookhops.options import CLASSICAL
 
 #: Makes a convolution from ``(in_channels, out_channels, k)``.
 MakeConvolution = Callable[[int, int, int], nn.Module]

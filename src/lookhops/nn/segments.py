@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch.nn.functional import leaky_relu
 
-from lookhops.hops import Pattern
-from lookhops.hops.kernels import can_run_on
-from lookhops.hops.product import group, multiply
 from lookhops.nn import kernels
 from lookhops.nn.level import Level
 from lookhops.nn.ranking import nearness, ranked
+from lookhops.ops import Pattern
+from lookhops.ops.kernels import can_run_on
+from lookhops.ops.product import group, multiply
 
 #: Nodes of one graph that are multiplied at once.
 _PIECE = 64

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from lookhops.errors import LookHopsError
-from lookhops.hops.product import group, multiply
+from lookhops.core.errors import LookHopsError
 from lookhops.nn.dropout import dropout, kept
 from lookhops.nn.kernels.dropout import DRAWS
 from lookhops.nn.linear import Linear
+from lookhops.ops.product import group, multiply
 
 #: Numbers of these readings where layers are numbered for dropout: no network is as deep.
 FINGERPRINT_LAYER, TOTALS_LAYER = 1 << 20, 1 << 21

@@ -7,9 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lookhops.errors import LookHopsError
-from lookhops.experiments.results import Results
-from lookhops.files import current
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import current
+from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG
 from lookhops.nn.registry import network_name
@@ -35,8 +35,8 @@ from lookhops.report.sections.reproduce import (
 from lookhops.report.sections.training import training_section
 from lookhops.report.sections.tuning import tuning_section, tuning_tile
 from lookhops.report.snapshot import Snapshot, read_store
+from lookhops.runs.results import Results
 from lookhops.tasks import Classification
-from lookhops.words import counted, joined
 
 STORES = ("comparison.sqlite", "runs.sqlite")
 SQLITE = b"SQLite format 3\x00"

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.drawing.palette import SERIES_NAMES
-from lookhops.words import short
+from lookhops.core.palette import SERIES_NAMES
+from lookhops.core.words import short
 
 Figure = dict[str, Any]
 

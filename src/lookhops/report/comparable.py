@@ -7,15 +7,15 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from lookhops.experiments.compare import Comparison, comparison
-from lookhops.experiments.keys import RunKey
-from lookhops.experiments.results import CellResult, Results
+from lookhops.core.schema import read
+from lookhops.core.words import QUICK_MARK, counted
 from lookhops.models.folder import run_records
 from lookhops.nn import Architecture
 from lookhops.report.folders import ModelFolder
-from lookhops.schema import read
+from lookhops.runs.compare import Comparison, comparison
+from lookhops.runs.keys import RunKey
+from lookhops.runs.results import CellResult, Results
 from lookhops.training import Protocol
-from lookhops.words import QUICK_MARK, counted
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from lookhops.tables import Table
+from lookhops.core.tables import Table
 
 #: Command lines, each after what it does.
 Lines = Sequence[tuple[str, str]]

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from lookhops.core.paired import CONFIDENCE
+from lookhops.core.tables import Table
+from lookhops.core.words import agreeing, counted
 from lookhops.models.answers import ClassAnswers
 from lookhops.models.labelled import Evaluation, TargetEvaluation
-from lookhops.paired import CONFIDENCE
 from lookhops.report.content import Block, Chart, Lines, Report, Section, Subheading, Tile
 from lookhops.report.sections.class_charts import confusion, ranking_curves
 from lookhops.report.sections.number_charts import number_charts
 from lookhops.report.sections.reproduce import reproduce_section
-from lookhops.tables import Table
 from lookhops.tasks.metrics import LEAST_OF_CLASS, RESAMPLES, confusion_matrix
-from lookhops.words import agreeing, counted
 
 
 def evaluation_report(found: Evaluation, model: str, again: Lines = ()) -> Report:

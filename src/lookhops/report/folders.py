@@ -13,9 +13,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from lookhops.arrays import Array
-from lookhops.errors import LookHopsError
-from lookhops.files import current, read_bytes, read_json
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import current, read_bytes, read_json
+from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.schema import located
+from lookhops.core.tables import with_formula
 from lookhops.information.result import check_information
 from lookhops.models.folder import (
     CONFIG,
@@ -26,12 +29,9 @@ from lookhops.models.folder import (
     read_config,
     task_in,
 )
-from lookhops.options import AS_USUAL, Reading
-from lookhops.schema import located
-from lookhops.tables import with_formula
+from lookhops.runs.tune.record import Tuning, read_tuning
 from lookhops.tasks import Classification, Metric, Task
 from lookhops.tasks.task import Head
-from lookhops.tune.record import Tuning, read_tuning
 
 COLUMNS = ("epoch", "train_loss", "val_loss")
 #: One value an epoch, by the name of the column.

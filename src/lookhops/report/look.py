@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.resources import files
 
-from lookhops.drawing.palette import PAGE
+from lookhops.core.palette import PAGE
 
 
 def stylesheet() -> str:

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookhops import __version__
-from lookhops.errors import LookHopsError
-from lookhops.files import write_text
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import write_text
+from lookhops.core.templates import templates_of
 from lookhops.report.content import Chart, Report
 from lookhops.report.look import stylesheet
-from lookhops.templates import templates_of
 
 if TYPE_CHECKING:
     from jinja2 import Template

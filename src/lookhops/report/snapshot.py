@@ -13,15 +13,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from lookhops.errors import LookHopsError
-from lookhops.experiments.keys import RunKey
-from lookhops.experiments.results import CellResult, Results, by_key
-from lookhops.experiments.rows import StoredRun, read_note, read_runs
-from lookhops.experiments.store import check_version, connect_to_read
-from lookhops.paper.reference import QUICK_EPOCHS, QUICK_GRAPHS, ROWS
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import QUICK_MARK
 from lookhops.report.folders import COLUMNS
+from lookhops.runs.keys import RunKey
+from lookhops.runs.paper import QUICK_EPOCHS, QUICK_GRAPHS, ROWS
+from lookhops.runs.results import CellResult, Results, by_key
+from lookhops.runs.rows import StoredRun, read_note, read_runs
+from lookhops.runs.store import check_version, connect_to_read
 from lookhops.training import Protocol
-from lookhops.words import QUICK_MARK
 
 
 @dataclass(frozen=True, eq=False)

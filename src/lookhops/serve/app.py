@@ -17,8 +17,9 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import JSONResponse, Response
 
 from lookhops import __version__
-from lookhops.errors import LookHopsError
-from lookhops.options.limits import DEFAULT_LIMITS, Limits
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options.limits import DEFAULT_LIMITS, Limits
+from lookhops.core.words import counted
 from lookhops.serve.api import routes
 from lookhops.serve.bodies import in_a_sentence
 from lookhops.serve.guard import LOOPBACK, Guard, answer_refused
@@ -29,7 +30,6 @@ from lookhops.serve.openapi import DescribedApp
 from lookhops.serve.page import STATIC, Files, page_routes
 from lookhops.serve.refusals import Refused, fault
 from lookhops.serve.service import Service
-from lookhops.words import counted
 
 log = logging.getLogger("lookhops.serve")
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.models.embedding import BITS
 from lookhops.serve.refusals import Refused
 from lookhops.tasks.conformal import COVERAGE

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 
 JSON, CSV = "application/json", "text/csv"
 

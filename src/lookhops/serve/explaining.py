@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from lookhops.drawing.shares import draw_shares
-from lookhops.errors import LookHopsError
-from lookhops.explanations import Attribution, attribute
-from lookhops.explanations.attribution import common_limit
+from lookhops.core.errors import LookHopsError
+from lookhops.explain import Attribution, attribute
+from lookhops.explain.attribution import common_limit
+from lookhops.explain.drawing.shares import draw_shares
 from lookhops.serve.inputs import Asked
 from lookhops.serve.models import ServedModel
 

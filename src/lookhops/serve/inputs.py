@@ -14,16 +14,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from lookhops.datasets import ENDINGS, load
-from lookhops.datasets.molecule_table import MoleculeTable
-from lookhops.datasets.molecules import featurise
-from lookhops.datasets.text_tables import suffix_of
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
-from lookhops.molecules.workers import ParsingPool
-from lookhops.options import AS_USUAL, Reading
 from lookhops.serve.notes import notes
+from lookhops.sources.loading import ENDINGS, load
+from lookhops.sources.molecule_table import MoleculeTable
+from lookhops.sources.molecules import featurise
+from lookhops.sources.rdkit.workers import ParsingPool
+from lookhops.sources.text_tables import suffix_of
 
 #: Files that a request can hold by the type of its content, and what they are called.
 FILES = {

@@ -18,11 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options.limits import Limits
 from lookhops.graphs import Graphs
 from lookhops.models.answer_table import answer_csv, answer_records
 from lookhops.models.answers import Predictions
-from lookhops.options.limits import Limits
 from lookhops.serve.inputs import Asked, read_file, without_folder
 from lookhops.serve.models import ServedModel
 from lookhops.serve.readers import Readers

@@ -9,14 +9,14 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any
 
-from lookhops.errors import LookHopsError
-from lookhops.files import current
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import current
+from lookhops.core.words import agreeing, counted
 from lookhops.models.folder import CONFIG, REFERENCE, WEIGHTS
 from lookhops.models.predictor import Predictor
 from lookhops.serve.batching import Batcher, Watcher
 from lookhops.serve.refusals import Refused
 from lookhops.tasks import Classification
-from lookhops.words import agreeing, counted
 
 #: Seconds between two looks at the folders.
 LOOK_EVERY = 1.0

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import local
 from typing import Concatenate, ParamSpec
 
-from lookhops.molecules.parsing import Parsing
-from lookhops.molecules.workers import ParsingPool
 from lookhops.serve.inputs import Asked
+from lookhops.sources.rdkit.parsing import Parsing
+from lookhops.sources.rdkit.workers import ParsingPool
 
 P = ParamSpec("P")
 

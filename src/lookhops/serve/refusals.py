@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from http import HTTPStatus
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 
 
 class Refused(LookHopsError):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import uvicorn
 from starlette.types import ASGIApp
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 
 #: Connections at a time; more are told to come again.
 CONNECTIONS = 1000

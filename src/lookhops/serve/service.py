@@ -15,8 +15,8 @@ from typing import Any, Generic, TypeVar
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
+from lookhops.core.options.limits import Limits
 from lookhops.graphs import Graphs
-from lookhops.options.limits import Limits
 from lookhops.serve.bodies import Source, read_body
 from lookhops.serve.inputs import (
     FILES,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.schema import read
 from lookhops.graphs import Graphs
-from lookhops.schema import read
 from lookhops.tasks.classes import Classification
 from lookhops.tasks.numbers import Regression
 from lookhops.tasks.several import SeveralTargets

@@ -15,7 +15,7 @@ from math import ceil, floor, inf
 
 import numpy as np
 
-from lookhops.arrays import Array
+from lookhops.core.arrays import Array
 
 #: The coverage that is measured when a model is trained, and the default afterwards.
 COVERAGE = 0.9

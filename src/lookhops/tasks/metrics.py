@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from lookhops.arrays import Array
-from lookhops.paired import CONFIDENCE, ROUNDING
+from lookhops.core.arrays import Array
+from lookhops.core.paired import CONFIDENCE, ROUNDING
 
 #: Resamples of a bootstrap interval.
 RESAMPLES = 1000

@@ -11,10 +11,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.arrays import Array
-from lookhops.errors import LookHopsError
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import LOSSES
 from lookhops.graphs import Graphs
-from lookhops.options import LOSSES
 from lookhops.tasks.conformal import (
     conformal_quantile,
     number_intervals,

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.arrays import Array
+from lookhops.core.arrays import Array
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import target_columns
 from lookhops.tasks.classes import Classification

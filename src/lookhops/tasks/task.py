@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.arrays import Array
+from lookhops.core.arrays import Array
+from lookhops.core.words import MINUS, NONE
 from lookhops.graphs import Graphs
-from lookhops.words import MINUS, NONE
 
 #: A tensor that may be left out.
 Maybe = Tensor | None

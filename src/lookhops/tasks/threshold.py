@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.tasks.metrics import confusion_matrix, rates, two_class_rates
 
 #: What a threshold can be chosen for on a validation part.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import available, tl, triton
+from lookhops.ops.kernels import available, tl, triton
 
 BLOCK = 1024  # elements that a program takes
 AT_ONCE = 64  # parameters of a launch, whose arguments may take 4 kB

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from lookhops.options import Protocol
+from lookhops.core.options import Protocol
 
 
 def number_of_batches(part: Tensor, nodes: Tensor, protocol: Protocol) -> int:

@@ -9,10 +9,10 @@ from functools import partial
 
 import torch
 
-from lookhops.datasets.splits import Split
+from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.options import Architecture, Protocol
+from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.training.batches import number_of_batches
 from lookhops.training.eager import EagerEngine

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor
 from torch.func import functional_call
 
-from lookhops.datasets.splits import Split
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Protocol
 from lookhops.encoding import Encoding
 from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork, Level
-from lookhops.options import Protocol
+from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.training.adam import Adam
 from lookhops.training.batches import batches

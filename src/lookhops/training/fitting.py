@@ -10,7 +10,7 @@ from math import isfinite
 import torch
 from torch import Tensor
 
-from lookhops.options import Protocol
+from lookhops.core.options import Protocol
 from lookhops.tasks import Task
 from lookhops.training.engine import Engine
 from lookhops.training.randomness import FINAL

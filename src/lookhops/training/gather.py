@@ -8,8 +8,8 @@ from torch import Tensor
 from lookhops.encoding import Encoding
 from lookhops.encoding.scale import Scale, Scales
 from lookhops.graphs import Graphs
-from lookhops.hops import Adjacency, Pattern
 from lookhops.nn import EdgeInputs, GraphNetwork, Level
+from lookhops.ops import Adjacency, Pattern
 from lookhops.training.capacity import Capacity, makes_links
 from lookhops.training.layout import Tables, lay_out
 

@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
 from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import elements_of, spread

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lookhops.hops import Pattern
+from lookhops.ops import Pattern
 from lookhops.training import layout_kernels
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import available, tl, triton
+from lookhops.ops.kernels import available, tl, triton
 
 MOST_GRAPHS = 4096  # of a member's batch: one program adds up their sizes
 BLOCK = 256  # slots, or places of edges, that a program takes

@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 import torch
 
-from lookhops.allocation import keep_memory
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.machine import keep_memory
 from lookhops.graphs import Graphs
 
 Found = TypeVar("Found")

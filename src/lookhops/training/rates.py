@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from lookhops.options import Architecture, Protocol
+from lookhops.core.options import Architecture, Protocol
 from lookhops.training.adam import Adam
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 
 from torch import Tensor
 
-from lookhops.datasets.splits import Split
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Protocol
 from lookhops.encoding.learnt import Learnt
-from lookhops.errors import LookHopsError
-from lookhops.options import Protocol
+from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.training.randomness import FINAL
 

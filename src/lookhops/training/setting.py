@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import torch
 
-from lookhops.datasets.splits import PARTS, Split, SplitPlan
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Protocol
 from lookhops.graphs import Graphs
-from lookhops.options import Protocol
+from lookhops.sources.splits import PARTS, Split, SplitPlan
 from lookhops.tasks import Task
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from threading import Event, Lock
 from typing import Any
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 from lookhops.training.processes import CannotStart
 from lookhops.training.runs import NotFinite, Progress, Run
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from lookhops.datasets.splits import PARTS
 from lookhops.encoding.scale import Scales
 from lookhops.nn import Convolution, GraphNetwork
+from lookhops.sources.splits import PARTS
 from lookhops.training.batches import plan_of
 from lookhops.training.capacity import Capacity, keeps_shapes, makes_links
 from lookhops.training.engine import Engine, with_layers

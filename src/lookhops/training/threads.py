@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 import torch
 
+from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
-from lookhops.options import Architecture, Protocol
 
 #: Numbers that a thread is worth: below that, threads wait longer for each other than they compute,
 #: and where other programs hold the cores, much longer.

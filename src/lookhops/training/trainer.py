@@ -12,12 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from lookhops.datasets.splits import Split, SplitPlan
+from lookhops.core.options import Protocol
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
 from lookhops.nn.plugins import LOADED, load_plugin
-from lookhops.options import Protocol
+from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
 from lookhops.training.batches import number_of_batches
 from lookhops.training.eager import EagerEngine

@@ -9,6 +9,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding
 from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeEncoding, WholeGraphs
@@ -16,7 +17,6 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.blocks import graph_ranges
 from lookhops.graphs.choosing import gather, slice_of
 from lookhops.graphs.indexing import to_offsets
-from lookhops.options import Architecture, Protocol
 
 #: Nodes that scales, totals and the vocabulary are learnt from at most; of a larger training part
 #: every second, third, ... graph is looked at.

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from lookhops.cli.shared import printing
-from lookhops.tables import Table
+from lookhops.core.tables import Table
 
 
 def test_long_names_of_models_are_broken_between_their_options(monkeypatch, capsys):

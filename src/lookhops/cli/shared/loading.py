@@ -11,7 +11,7 @@ from contextlib import suppress
 from importlib import import_module
 from threading import Thread
 
-from lookhops.allocation import keep_memory
+from lookhops.core.machine import keep_memory
 
 #: The devices that stand for the first GPU, where there is one.
 FIRST_GPU = ("auto", "cuda", "cuda:0")

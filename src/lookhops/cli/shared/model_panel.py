@@ -10,12 +10,12 @@ from rich.markup import escape
 from rich.panel import Panel
 
 from lookhops.cli.shared.printing import grid, panel
+from lookhops.core.options import splits_in_words
+from lookhops.core.words import counted, duration, short, span
 from lookhops.models.folder import task_in
 from lookhops.nn.registry import network_name
-from lookhops.options import splits_in_words
 from lookhops.tasks import Classification, Metric, Regression, SeveralTargets
 from lookhops.tasks.several import Head
-from lookhops.words import counted, duration, short, span
 
 #: More seeds than this have their own columns in config.json alone; more classes no matrix.
 SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 3, 5, 12

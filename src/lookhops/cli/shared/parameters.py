@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from lookhops.options import (
+from lookhops.core.options import (
     Architecture,
     Option,
     Protocol,

@@ -14,8 +14,8 @@ from rich.panel import Panel
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from lookhops.tables import Table
-from lookhops.words import CONTROL, visible
+from lookhops.core.tables import Table
+from lookhops.core.words import CONTROL, visible
 
 
 class PlainConsole(Console):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from rich.progress import BarColumn, Progress, ProgressColumn, TextColumn, TimeElapsedColumn
 
 from lookhops.cli.shared.printing import err, print_line
-from lookhops.words import counted
+from lookhops.core.words import counted
 
 if TYPE_CHECKING:
     from lookhops.training import Protocol

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lookhops import options
 from lookhops.cli.shared.printing import err, print_line, warn
-from lookhops.errors import LookHopsError
+from lookhops.core import options
+from lookhops.core.errors import LookHopsError
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -71,7 +71,7 @@ class GraphReader(options.Reading):
             remembered: How the graphs of a model were read: taken over where nothing was chosen.
             need_targets: Whether a target that cannot be read is an error.
         """
-        from lookhops.datasets import load
+        from lookhops.sources.loading import load
 
         if not source.strip():
             raise LookHopsError("Name the graphs: a file, a folder or a data set.")
@@ -95,8 +95,8 @@ class GraphReader(options.Reading):
 
     def _tell_targets(self, graphs: Graphs, inferred: bool) -> None:
         """Say what targets were taken for, unless they are classes that the source knows itself."""
-        from lookhops.datasets.targets import target_sentences
         from lookhops.graphs.targets import known_targets
+        from lookhops.sources.targets import target_sentences
 
         if graphs.y is None:
             return
@@ -109,7 +109,7 @@ class GraphReader(options.Reading):
         self, edges: Path, nodes: Path | None, graphs: Path | None, name: str
     ) -> Graphs:
         """The graphs of tables in files, with warnings as plain lines on stderr."""
-        from lookhops.datasets.tables import read_tables
+        from lookhops.sources.tables import read_tables
 
         self.check(edges, options.TABLES)
         with warnings_as_lines():
@@ -128,9 +128,9 @@ class GraphReader(options.Reading):
         remembered = replace(remembered, invalid="skip")
         if source != "-":
             return self.load(source, remembered, need_targets)
-        from lookhops.datasets.molecule_streams import line_rows
-        from lookhops.datasets.molecule_table import MoleculeTable
-        from lookhops.datasets.molecules import featurise
+        from lookhops.sources.molecule_streams import line_rows
+        from lookhops.sources.molecule_table import MoleculeTable
+        from lookhops.sources.molecules import featurise
 
         rows = list(line_rows(stdin_lines(), STDIN))
         where, ids = [row.where for row in rows], [row.id for row in rows]

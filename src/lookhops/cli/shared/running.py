@@ -13,15 +13,15 @@ from rich.progress import MofNCompleteColumn
 
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.progress import progress_bar
-from lookhops.errors import LookHopsError
-from lookhops.options import option
-from lookhops.words import agreeing, counted
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import option
+from lookhops.core.words import agreeing, counted
 
 if TYPE_CHECKING:
-    from lookhops.experiments.plan import Cell
-    from lookhops.experiments.runners import PlanRun
-    from lookhops.experiments.store import Store
     from lookhops.graphs import Graphs
+    from lookhops.runs.plan import Cell
+    from lookhops.runs.runners import PlanRun
+    from lookhops.runs.store import Store
 
 RUNNERS = ("local", "ray")
 
@@ -86,11 +86,11 @@ def run_plan(
 ) -> Left:
     """Run what is missing, with a bar or plain lines on stderr; what is left."""
     if options.runner == "local":
-        from lookhops.experiments.runners import run_local
+        from lookhops.runs.runners import run_local
 
         run: Callable[..., PlanRun] = partial(run_local, processes=options.processes)
     else:
-        from lookhops.experiments.ray_runner import run_ray
+        from lookhops.runs.ray_runner import run_ray
 
         names = ("address", "cpus_per_task", "gpus_per_task")
         run = partial(run_ray, **{name: getattr(options, name) for name in names})

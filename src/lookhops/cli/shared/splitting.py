@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 from lookhops.cli.shared.printing import warn
 from lookhops.cli.shared.reading import GraphReader
-from lookhops.errors import LookHopsError
-from lookhops.options import Protocol, parse_seeds
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Protocol, parse_seeds
 
 if TYPE_CHECKING:
-    from lookhops.datasets import SplitPlan
     from lookhops.graphs import Graphs
+    from lookhops.sources.splits import SplitPlan
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class SplitSource:
             reading: How graphs are read.
             usual: How many seeds are usual.
         """
-        from lookhops.datasets import SplitPlan, read_splits
-        from lookhops.datasets.splits.fixed_test import with_test_set
+        from lookhops.sources.splits import SplitPlan, read_splits
+        from lookhops.sources.splits.fixed_test import with_test_set
 
         if self.splits is not None:
             if self.test is not None or protocol.folds or protocol.split != "auto":

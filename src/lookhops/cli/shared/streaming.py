@@ -18,18 +18,18 @@ from lookhops.cli.shared.loading import load
 from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.progress import QUIET, progress_bar
 from lookhops.cli.shared.reading import STDIN, stdin_lines, warnings_as_lines
-from lookhops.errors import LookHopsError
-from lookhops.options import AS_USUAL, MOLECULES
-from lookhops.words import counted
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import AS_USUAL, MOLECULES
+from lookhops.core.words import counted
 
 if TYPE_CHECKING:
     import torch
 
     from lookhops.cli.shared.reading import GraphReader
-    from lookhops.datasets.parts import Part, Stream
+    from lookhops.core.row_files import RowFile
     from lookhops.models.predictor import Predictor
-    from lookhops.molecules.workers import ParsingPool
-    from lookhops.row_files import RowFile
+    from lookhops.sources.parts import Part, Stream
+    from lookhops.sources.rdkit.workers import ParsingPool
 
 #: Rows of a part on the CPU, and on a GPU, where a step is recorded for each part anew: of
 #: molecules, which take longer to parse than to answer, and of graphs that are there.
@@ -74,9 +74,9 @@ def opened(
         source: As the user named it; ``-`` is standard input.
         streaming: Whether some of it is done already, and how many workers there are.
     """
-    from lookhops.molecules.guess import guessed_chunks
-    from lookhops.molecules.parsing import Parsing
-    from lookhops.molecules.workers import CHUNK, ParsingPool
+    from lookhops.sources.rdkit.guess import guessed_chunks
+    from lookhops.sources.rdkit.parsing import Parsing
+    from lookhops.sources.rdkit.workers import CHUNK, ParsingPool
 
     usual = reading.or_remembered(replace(AS_USUAL, invalid="skip"))
     pool = ParsingPool(Parsing.of(usual, canonical=False), streaming.processes)
@@ -85,7 +85,7 @@ def opened(
             pool.warm_up()
             if not streaming.resume:
                 pool.guess(guessed_chunks(Path(source), reading.smiles_column, CHUNK))
-        load(device, "lookhops.models.predictor", "lookhops.datasets.molecule_streams")
+        load(device, "lookhops.models.predictor", "lookhops.sources.molecule_streams")
         from lookhops.models.predictor import Predictor
 
         predictor = Predictor(model, device)
@@ -109,10 +109,10 @@ def _open_stream(
     Rows that give no graph are left out with their reason, unless an error is asked for.
     How the model's graphs were read is how these are, where nothing is chosen.
     """
-    from lookhops.datasets import kind_of_source
-    from lookhops.datasets.molecule_streams import can_stream, stream_file, stream_lines
-    from lookhops.datasets.parts import GraphStream
-    from lookhops.molecules.parsing import Parsing
+    from lookhops.sources.loading import kind_of_source
+    from lookhops.sources.molecule_streams import can_stream, stream_file, stream_lines
+    from lookhops.sources.parts import GraphStream
+    from lookhops.sources.rdkit.parsing import Parsing
 
     remembered = replace(predictor.checkpoint.reading, invalid="skip")
     chosen = reading.or_remembered(remembered)
@@ -265,7 +265,7 @@ def growing(path: Path, stream: Stream, made_by: Any, resume: bool) -> Iterator[
         made_by: What the content follows from.
         resume: Whether to go on with what was begun.
     """
-    from lookhops.row_files import ROW_FILES
+    from lookhops.core.row_files import ROW_FILES
 
     file = ROW_FILES[path.suffix.lower()](path, made_by, stream.types)
     try:

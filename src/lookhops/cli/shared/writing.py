@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lookhops.cli.shared.printing import err, out, print_line
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 
 if TYPE_CHECKING:
     from lookhops.report.content import Report

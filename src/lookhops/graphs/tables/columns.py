@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import AS_USUAL, TABLES, Reading
 from lookhops.graphs.column_finder import SOURCE_NAMES, TARGET_NAMES, ColumnFinder, listed
 from lookhops.graphs.tables.table import Table
-from lookhops.options import AS_USUAL, TABLES, Reading
 
 # Names that are looked for, in this order, whatever their case, when no option names the column.
 GRAPH_NAMES = ("graph", "graph_id", "graphid", "graph_name", "gid", "network", "network_id")

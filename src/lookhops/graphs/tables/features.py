@@ -13,11 +13,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Reading, names_in
 from lookhops.graphs.features import BLANK
 from lookhops.graphs.tables.table import Table, holds_decimals
 from lookhops.graphs.targets import PLAINLY, meant_as_number
-from lookhops.options import Reading, names_in
 
 #: A column of whole numbers with at most so many different ones is one of categories.
 FEW_NUMBERS = 10

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pandas as pd
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import agreeing, counted
 from lookhops.graphs.tables.columns import IdColumns, Tables
 from lookhops.graphs.tables.table import Table
-from lookhops.words import agreeing, counted
 
 
 def numbered(columns: Sequence[pd.Series | None]) -> tuple[list[np.ndarray | None], pd.Index]:

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import names_in
+from lookhops.core.words import agreeing, counted
 from lookhops.graphs.column_finder import called, listed
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.tables.columns import IdColumns, Tables
@@ -20,8 +22,6 @@ from lookhops.graphs.tables.ids import GraphNumbers, Nodes
 from lookhops.graphs.tables.table import Table, holds_decimals
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
 from lookhops.graphs.texts import Texts
-from lookhops.options import names_in
-from lookhops.words import agreeing, counted
 
 LABEL_NAMES = ("class", "label", "y", "target")
 #: The same in a table of nodes or edges, where a target is something else.

@@ -11,16 +11,16 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from lookhops.arrays import Array
-from lookhops.datasets.splits import Split
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import RECOMMENDED, Protocol, options_of
 from lookhops.encoding import Encoding
 from lookhops.encoding.inputs import Packer
 from lookhops.encoding.whole import WholeGraphs
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.models.estimators.columns import ONE
 from lookhops.nn import GraphNetwork
-from lookhops.options import RECOMMENDED, Protocol, options_of
+from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
 from lookhops.training.inference import Ensemble
 from lookhops.training.setting import choose_device

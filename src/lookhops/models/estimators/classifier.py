@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from lookhops.arrays import Array
+from lookhops.core.arrays import Array
 from lookhops.encoding.inputs import Packer, own_targets
 from lookhops.graphs import Target
 from lookhops.graphs.targets import pack_targets

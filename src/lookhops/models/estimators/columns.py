@@ -10,11 +10,11 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from lookhops.arrays import Array
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import joined
 from lookhops.encoding.inputs import OwnTarget
-from lookhops.errors import LookHopsError
 from lookhops.graphs.targets import is_blank, read_target
-from lookhops.words import joined
 
 #: What the only target is called inside.
 ONE = "y"

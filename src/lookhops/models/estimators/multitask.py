@@ -11,10 +11,9 @@ import pandas as pd
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from lookhops.arrays import Array
-from lookhops.datasets.targets import parse_task
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
 from lookhops.encoding.inputs import Packer, own_targets
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Target
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.models.estimators.base import GraphEstimator, with_options
@@ -26,6 +25,7 @@ from lookhops.models.estimators.columns import (
     own_column,
     score_of,
 )
+from lookhops.sources.targets import parse_task
 from lookhops.tasks.conformal import COVERAGE
 
 

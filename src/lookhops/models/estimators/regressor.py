@@ -10,9 +10,9 @@ from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
-from lookhops.arrays import Array
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
 from lookhops.encoding.inputs import Packer, own_targets
-from lookhops.errors import LookHopsError
 from lookhops.graphs import Target
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.models.estimators.base import GraphEstimator, with_options

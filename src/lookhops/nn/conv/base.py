@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from lookhops.errors import LookHopsError
-from lookhops.hops import Adjacency
+from lookhops.core.errors import LookHopsError
+from lookhops.ops import Adjacency
 
 
 class Convolution(nn.Module):
     r"""A convolution from ``in_channels`` to ``out_channels``, looking ``k`` hops at once.
 
     Called as PyG's operators are, ``conv(x, edge_index, edge_weight)``, or with an
-    :class:`~lookhops.hops.Adjacency` in place of ``edge_index``, which saves sorting and
+    :class:`~lookhops.ops.Adjacency` in place of ``edge_index``, which saves sorting and
     normalising the edges again in every layer. Subclasses write :meth:`convolve`.
 
     Args:

@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from lookhops.errors import LookHopsError
-from lookhops.hops import Adjacency, SparseMatrix
-from lookhops.hops.dense import linear_scores
+from lookhops.core.errors import LookHopsError
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.linear import Linear
 from lookhops.nn.segments import edge_scores, softmax
+from lookhops.ops import Adjacency, SparseMatrix
+from lookhops.ops.dense import linear_scores
 
 
 class GAT(Convolution):

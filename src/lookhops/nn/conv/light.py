@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lookhops.hops import Adjacency, Anchors, SparseMatrix, chebyshev, powers
-from lookhops.hops.recurrences import Recurrence
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.linear import Linear
+from lookhops.ops import Adjacency, Anchors, SparseMatrix, chebyshev, powers
+from lookhops.ops.recurrences import Recurrence
 
 
 class LightConv(Convolution):

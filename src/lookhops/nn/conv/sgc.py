@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from lookhops.hops import Adjacency
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.linear import Linear
+from lookhops.ops import Adjacency
 
 
 class SGC(Convolution):

@@ -4,7 +4,7 @@
 - :mod:`~lookhops.nn.kernels.dropout`: for :mod:`lookhops.nn.dropout`;
 - :mod:`~lookhops.nn.kernels.layer`: activation and readout, for :mod:`lookhops.nn.activate` and
   :mod:`lookhops.nn.readout`;
-- :mod:`~lookhops.nn.kernels.light`: a whole light layer, for these and :mod:`lookhops.hops.merge`,
+- :mod:`~lookhops.nn.kernels.light`: a whole light layer, for these and :mod:`lookhops.ops.merge`,
   with :mod:`~lookhops.nn.kernels.light_gradient`, made of :mod:`~lookhops.nn.kernels.graph_hops`;
 - :mod:`~lookhops.nn.kernels.ranking`: which nodes and edges stay, for :mod:`lookhops.nn.ranking`;
 - :mod:`~lookhops.nn.kernels.matching`: which edges are taken, for
@@ -17,7 +17,6 @@
   :mod:`lookhops.nn.segments`.
 """
 
-from lookhops.nn.kernels import clusters, neighbours
 from lookhops.nn.kernels.attention import Attention
 from lookhops.nn.kernels.dense import Dense, dense_fits
 from lookhops.nn.kernels.dropout import Dropout

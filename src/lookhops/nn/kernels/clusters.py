@@ -10,7 +10,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import available, tl, triton
+from lookhops.ops.kernels import available, tl, triton
 
 BLOCK = 128  # rows whose entries a program writes one after the other
 UNITED = 32  # rows that a program unites, where each is one word

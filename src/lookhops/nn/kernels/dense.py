@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import can_run_on, tl, triton
+from lookhops.ops.kernels import can_run_on, tl, triton
 
 SIDE = 32  # rows and columns of the products that a program makes
 MOST_ROWS = 1024  # a program adds up a weight's gradient over all rows

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import torch
 
-from lookhops.hashing import GAMMA, MIX_1, MIX_2
-from lookhops.hops.kernels import tl, triton
+from lookhops.core.hashing import GAMMA, MIX_1, MIX_2
+from lookhops.ops.kernels import tl, triton
 
 DRAWS = 1 << 16  # values that a draw of 16 bits can take
 BLOCK = 1024  # elements a program takes

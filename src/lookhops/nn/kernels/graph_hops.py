@@ -10,7 +10,7 @@ elements of each).
 
 from __future__ import annotations
 
-from lookhops.hops.kernels import tl, triton
+from lookhops.ops.kernels import tl, triton
 
 if triton is not None:
     ENTRIES = tl.constexpr(4)  # of each row whose features are asked for at once

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from lookhops.hops.kernels import tl, triton
+from lookhops.ops.kernels import tl, triton
 
 ROWS = 8  # rows a program takes
 READ_ROWS, READ_WARPS = 8, 4  # rows of a graph that are read at once, and the warps that read them

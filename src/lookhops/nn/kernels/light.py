@@ -3,7 +3,7 @@
 
 A program takes a graph from one hop to the next, and waits for itself in between. What it has
 written it reads again at once, while it still lies in the cache. It stands for
-:func:`lookhops.hops.merge.merge` and then :func:`lookhops.nn.activate.activate`, which tests hold
+:func:`lookhops.ops.merge.merge` and then :func:`lookhops.nn.activate.activate`, which tests hold
 it to.
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import torch
 
-from lookhops.hops.kernels import tl, triton
-from lookhops.hops.merge_kernels import add_up
+from lookhops.ops.kernels import tl, triton
+from lookhops.ops.merge_kernels import add_up
 
 #: Nodes of the largest graph that one program takes, and the fewest graphs that fill a GPU.
 LARGEST, FEWEST = 512, 1024

@@ -6,7 +6,7 @@ It belongs to :class:`~lookhops.nn.kernels.light.LightLayer`, and takes a graph 
 
 from __future__ import annotations
 
-from lookhops.hops.kernels import tl, triton
+from lookhops.ops.kernels import tl, triton
 
 if triton is not None:
     from lookhops.nn.kernels.graph_hops import (

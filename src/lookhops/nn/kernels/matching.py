@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import available, tl, triton
+from lookhops.ops.kernels import available, tl, triton
 
 LEAST, MOST = 64, 1024  # edges that a program looks at together
 A_WARP = 64  # of them: at least 32, so that no two threads look at the same one

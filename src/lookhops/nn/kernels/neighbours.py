@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from lookhops.hops.kernels import available, blocks_of, tl, triton
+from lookhops.ops.kernels import available, blocks_of, tl, triton
 
 
 def fits(x: torch.Tensor) -> bool:
@@ -52,7 +52,7 @@ def _sizes_of(x):
 
 
 if triton is not None:
-    from lookhops.hops.kernels import ENTRIES
+    from lookhops.ops.kernels import ENTRIES
 
     @triton.jit
     def _block_of(row_ptr, rows, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):

@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops.kernels import tl, triton
+from lookhops.ops.kernels import tl, triton
 
 BLOCK = 128  # nodes a program ranks
 

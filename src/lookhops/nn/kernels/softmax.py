@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import torch
 
-from lookhops.hops.kernels import tl, triton
+from lookhops.ops.kernels import tl, triton
 
 BLOCK = 64  # rows that a program takes
 

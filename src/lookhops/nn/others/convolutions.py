@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import joined
 from lookhops.nn.others.names import OtherName, arguments, is_plain, tried
-from lookhops.words import joined
 
 #: Arguments that say how wide a layer is; the network gives them.
 WIDTHS = ("in_channels", "out_channels", "channels")

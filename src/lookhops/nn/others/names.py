@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 import torch
 from torch import nn
 
-from lookhops.errors import LookHopsError
+from lookhops.core.errors import LookHopsError
 
 T = TypeVar("T")
 Layer = TypeVar("Layer", bound=nn.Module)

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from lookhops.errors import LookHopsError
-from lookhops.hops import Adjacency, Anchors
+from lookhops.core.errors import LookHopsError
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.others.names import OtherName, arguments, tried
 from lookhops.nn.pool.base import Pooling
 from lookhops.nn.segments import places_in_graphs
+from lookhops.ops import Adjacency, Anchors
 
 
 class Coarse(NamedTuple):

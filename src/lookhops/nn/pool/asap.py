@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops import Anchors, Pattern, SparseMatrix
-from lookhops.hops.dense import linear_scores, scores_beside
 from lookhops.nn.gate import gate
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
@@ -15,6 +13,8 @@ from lookhops.nn.pool.neighbourhoods import Neighbourhoods
 from lookhops.nn.pool.topk import Direction
 from lookhops.nn.ranking import keep_top, top_of_each
 from lookhops.nn.segments import attention, neighbour_max
+from lookhops.ops import Anchors, Pattern, SparseMatrix
+from lookhops.ops.dense import linear_scores, scores_beside
 
 
 class ASAP(Pooling):

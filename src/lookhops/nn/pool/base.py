@@ -7,11 +7,11 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from lookhops.errors import LookHopsError
-from lookhops.hops import Adjacency, Anchors
+from lookhops.core.errors import LookHopsError
 from lookhops.nn.gate import gate
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.ranking import edges_between, keep_top, top_of_each
+from lookhops.ops import Adjacency, Anchors
 
 #: Edges as PyG gives them, or in order already.
 Edges = Tensor | Adjacency

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from lookhops.hops import Adjacency, Pattern, SparseMatrix
-from lookhops.hops.product import group
 from lookhops.nn.level import Level
+from lookhops.ops import Adjacency, Pattern, SparseMatrix
+from lookhops.ops.product import group
 
 #: Rows, columns, and values where there are any.
 Entries = tuple[Tensor, Tensor, Tensor | None]

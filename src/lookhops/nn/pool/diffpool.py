@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
-from lookhops.hops import Adjacency, Anchors, Pattern
+from lookhops.core.errors import LookHopsError
 from lookhops.nn.conv.gcn import GCN
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.pool.base import Pooling
 from lookhops.nn.segments import graph_products, places_in_graphs
+from lookhops.ops import Adjacency, Anchors, Pattern
 
 #: The most clusters of a graph.
 MOST_CLUSTERS = 64

@@ -5,17 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.errors import LookHopsError
-from lookhops.hops import Adjacency, Anchors
-from lookhops.hops.dense import linear_scores
-from lookhops.hops.kernels import triton
-from lookhops.hops.product import entry_products, multiply
+from lookhops.core.errors import LookHopsError
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
 from lookhops.nn.pool.matching import matched_nodes
 from lookhops.nn.pool.merging import MergedEdges, merge_edges
 from lookhops.nn.segments import edge_scores, softmax
+from lookhops.ops import Adjacency, Anchors
+from lookhops.ops.dense import linear_scores
+from lookhops.ops.kernels import triton
+from lookhops.ops.product import entry_products, multiply
 
 
 class Edge(Pooling):

@@ -6,14 +6,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from lookhops.hops import Adjacency, Anchors, Pattern, SparseMatrix
-from lookhops.hops.dense import linear_scores
 from lookhops.nn.level import Level, Pooled
 from lookhops.nn.pool.base import Pooling
 from lookhops.nn.pool.clusters import links_between
 from lookhops.nn.pool.ipool import information_score, information_size
 from lookhops.nn.ranking import keep_top
 from lookhops.nn.segments import edge_scores, sparsemax
+from lookhops.ops import Adjacency, Anchors, Pattern, SparseMatrix
+from lookhops.ops.dense import linear_scores
 
 
 class HGPSL(Pooling):

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops import Adjacency, Anchors, SparseMatrix
 from lookhops.nn.pool.base import NodePooling
+from lookhops.ops import Adjacency, Anchors, SparseMatrix
 
 
 class IPool(NodePooling):

@@ -8,11 +8,11 @@ from math import sqrt
 import torch
 from torch import Tensor, nn
 
-from lookhops.errors import LookHopsError
-from lookhops.hops import Adjacency, Anchors, chebyshev, score_kernels
+from lookhops.core.errors import LookHopsError
 from lookhops.nn.level import Level
 from lookhops.nn.pool.base import NodePooling, check_ratio
 from lookhops.nn.ranking import top_of_each
+from lookhops.ops import Adjacency, Anchors, chebyshev, score_kernels
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "sigmoid": torch.sigmoid,

@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.arrays import Array
-from lookhops.hops import Adjacency
+from lookhops.core.arrays import Array
 from lookhops.nn.kernels import matching as kernels
 from lookhops.nn.ranking import nearness, on_cpu
+from lookhops.ops import Adjacency
 
 
 def matched_nodes(

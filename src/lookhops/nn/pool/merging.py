@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lookhops.hops import Adjacency, Pattern
-from lookhops.hops.product import group, sum_into
+from lookhops.ops import Adjacency, Pattern
+from lookhops.ops.product import group, sum_into
 
 
 @dataclass(frozen=True, eq=False)

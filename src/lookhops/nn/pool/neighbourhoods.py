@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops import Adjacency, Pattern, SparseMatrix
-from lookhops.hops.cached import cached
 from lookhops.nn.kernels import clusters as kernels
 from lookhops.nn.level import Level
 from lookhops.nn.pool.clusters import links_between, product
+from lookhops.ops import Adjacency, Pattern, SparseMatrix
+from lookhops.ops.cached import cached
 
 
 class Neighbourhoods:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops import Adjacency, Anchors
-from lookhops.hops.dense import linear_scores
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import NodePooling
 from lookhops.nn.pool.topk import Direction
+from lookhops.ops import Adjacency, Anchors
+from lookhops.ops.dense import linear_scores
 
 
 class SAG(NodePooling):

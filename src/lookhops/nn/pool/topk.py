@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.hops import Adjacency, Anchors
-from lookhops.hops.dense import linear_scores
 from lookhops.nn.linear import Linear, unit
 from lookhops.nn.pool.base import NodePooling
+from lookhops.ops import Adjacency, Anchors
+from lookhops.ops.dense import linear_scores
 
 
 class Direction(Linear):

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lookhops.arrays import Array
+from lookhops.core.arrays import Array
+from lookhops.core.tables import Table
+from lookhops.core.words import NONE, percent, short
 from lookhops.report.charts import (
     DIAGONAL,
     MOST_SERIES,
@@ -20,9 +22,7 @@ from lookhops.report.charts import (
     series,
 )
 from lookhops.report.content import Chart
-from lookhops.tables import Table
 from lookhops.tasks.metrics import auroc, average_precision
-from lookhops.words import NONE, percent, short
 
 #: More classes than this have no room for numbers in the matrix.
 NUMBERED_CLASSES = 10

@@ -7,29 +7,9 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from lookhops.experiments.keys import Model
-from lookhops.experiments.results import CellResult
-from lookhops.experiments.statistics import Pair
-from lookhops.nn import Architecture
-from lookhops.nn.registry import network_name
-from lookhops.paired import ALPHA
-from lookhops.paper.side_by_side import ROW_NAMES
-from lookhops.report.charts import (
-    Figure,
-    axis,
-    figure,
-    interval,
-    label,
-    named_axis,
-    rounded,
-    series,
-)
-from lookhops.report.comparable import Group
-from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading, Tile
-from lookhops.report.sections.costs import cost_charts
-from lookhops.tables import Table
-from lookhops.tasks import Classification, Metric
-from lookhops.words import (
+from lookhops.core.paired import ALPHA
+from lookhops.core.tables import Table
+from lookhops.core.words import (
     MINUS,
     NONE,
     agreeing,
@@ -45,6 +25,26 @@ from lookhops.words import (
     short,
     signed,
 )
+from lookhops.nn import Architecture
+from lookhops.nn.registry import network_name
+from lookhops.report.charts import (
+    Figure,
+    axis,
+    figure,
+    interval,
+    label,
+    named_axis,
+    rounded,
+    series,
+)
+from lookhops.report.comparable import Group
+from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading, Tile
+from lookhops.report.paper.side_by_side import ROW_NAMES
+from lookhops.report.sections.costs import cost_charts
+from lookhops.runs.keys import Model
+from lookhops.runs.results import CellResult
+from lookhops.runs.statistics import Pair
+from lookhops.tasks import Classification, Metric
 
 #: What a table has beside the main metric.
 AUROC, R2 = Metric("auroc", "AUROC"), Metric("r2", "R²", share=False)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from lookhops.experiments.statistics import Cost, pareto_front
+from lookhops.core.tables import Table
+from lookhops.core.words import joined
 from lookhops.report.charts import axis, figure, label, rounded, series
 from lookhops.report.comparable import Group
 from lookhops.report.content import Chart
-from lookhops.tables import Table
+from lookhops.runs.statistics import Cost, pareto_front
 from lookhops.tasks import Metric
-from lookhops.words import joined
 
 
 def cost_charts(group: Group, n: str) -> list[Chart]:

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.datasets.molecule_counts import in_words
+from lookhops.core.tables import Table
+from lookhops.core.words import counted, percent, span
 from lookhops.report.charts import (
     MOST_SERIES,
     PATTERN,
@@ -21,8 +22,7 @@ from lookhops.report.charts import (
     series,
 )
 from lookhops.report.content import Block, Chart, Section
-from lookhops.tables import Table
-from lookhops.words import counted, percent, span
+from lookhops.sources.molecule_counts import in_words
 
 
 def data_section(name: str, about: Mapping[str, Any]) -> Section:

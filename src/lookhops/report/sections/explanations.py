@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from lookhops.drawing.shares import draw_shares
-from lookhops.errors import LookHopsError
-from lookhops.explanations import attribute
-from lookhops.explanations.attribution import common_limit
-from lookhops.explanations.neighbourhoods import SHOWN, speaking_neighbourhoods
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import counted, signed
+from lookhops.explain import attribute
+from lookhops.explain.attribution import common_limit
+from lookhops.explain.drawing.shares import draw_shares
+from lookhops.explain.neighbourhoods import SHOWN, speaking_neighbourhoods
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.report.content import Block, Note, Picture, Pictures, Section, Subheading
 from lookhops.report.folders import ModelFolder
 from lookhops.report.sections.gallery import check_same, choose
 from lookhops.tasks import Classification
-from lookhops.words import counted, signed
 
 #: Graphs whose shares are shown: of each kind of answer a few.
 MOST = 12

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from lookhops.drawing.svg import LayeredGraph, animated
-from lookhops.errors import LookHopsError
-from lookhops.explanations.kept import explain
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import counted
+from lookhops.explain.drawing.svg import LayeredGraph, animated
+from lookhops.explain.kept import explain
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
@@ -17,7 +18,6 @@ from lookhops.nn.others import is_other
 from lookhops.report.content import Card, Gallery, Note, Section
 from lookhops.report.folders import Answers, ModelFolder
 from lookhops.tasks import Classification
-from lookhops.words import counted
 
 #: Of each class so many most certain, least certain and wrong graphs; and so many in all.
 OF_EACH, MOST = 2, 24

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from lookhops.core.tables import Table
+from lookhops.core.words import MINUS, NONE, between, counted, percent
 from lookhops.report.charts import (
     SYMBOLS,
     Figure,
@@ -21,8 +23,6 @@ from lookhops.report.charts import (
     series,
 )
 from lookhops.report.content import Block, Chart, Section, Tile
-from lookhops.tables import Table
-from lookhops.words import MINUS, NONE, between, counted, percent
 
 #: More classes than this would lie on top of one another.
 MOST_CLASSES = 7

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from lookhops.arrays import Array
+from lookhops.core.arrays import Array
+from lookhops.core.tables import Table
+from lookhops.core.words import MINUS, counted, span
 from lookhops.report.charts import DIAGONAL, axis, figure, interval, label, rounded, series
 from lookhops.report.content import Chart
-from lookhops.tables import Table
-from lookhops.words import MINUS, counted, span
 
 #: More points than this are too many to tell apart: a sample of them is drawn.
 MOST_POINTS = 2000

@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.arrays import Array
+from lookhops.core.arrays import Array
+from lookhops.core.tables import Table
+from lookhops.core.words import counted, percent, span
 from lookhops.report.content import Block, Chart, Section, Subheading
 from lookhops.report.folders import Answers, ModelFolder
 from lookhops.report.sections.class_charts import calibration, confusion, ranking_curves
 from lookhops.report.sections.number_charts import number_charts
-from lookhops.tables import Table
 from lookhops.tasks import Classification
 from lookhops.tasks.metrics import RESAMPLES, confusion_matrix, interval, rates
 from lookhops.tasks.task import Head, Metric
-from lookhops.words import counted, percent, span
 
 #: More seeds than this have no columns of their own.
 SHOWN_SEEDS = 5

@@ -7,16 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from lookhops.experiments.keys import Model
+from lookhops.core.options import FINGERPRINT, Classical
+from lookhops.core.tables import Table
+from lookhops.core.words import joined
 from lookhops.models.records import Machine
 from lookhops.nn import Architecture
 from lookhops.nn.registry import reads_k
-from lookhops.options import FINGERPRINT, Classical
 from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Commands, Lines, Section
 from lookhops.report.folders import ModelFolder
-from lookhops.tables import Table
-from lookhops.words import joined
+from lookhops.runs.keys import Model
 
 
 def reproduce_section(lead: str, lines: Lines, rows: Sequence[Sequence[str]] = ()) -> Section:

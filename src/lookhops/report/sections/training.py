@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from lookhops.core.tables import Table
+from lookhops.core.words import agreeing, counted, duration
 from lookhops.report.charts import Figure, axis, figure, rounded, series
 from lookhops.report.content import Block, Chart, Note, Section
 from lookhops.report.folders import ModelFolder
-from lookhops.tables import Table
 from lookhops.tasks import TASKS
-from lookhops.words import agreeing, counted, duration
 
 #: Of each seed, the columns of its epochs.
 History = Mapping[int, Mapping[str, Sequence[float]]]

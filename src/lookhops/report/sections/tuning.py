@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from lookhops.core.tables import Table
+from lookhops.core.words import between, counted, duration, p_said, signed
 from lookhops.report.charts import (
     Figure,
     axis,
@@ -15,9 +17,7 @@ from lookhops.report.charts import (
     series,
 )
 from lookhops.report.content import Block, Chart, Folded, Section, Tile
-from lookhops.tables import Table
-from lookhops.tune.record import SearchRecord, Tuning
-from lookhops.words import between, counted, duration, p_said, signed
+from lookhops.runs.tune.record import SearchRecord, Tuning
 
 #: How many of the best configurations are listed.
 LISTED = 10

@@ -1,0 +1,1 @@
+"""What every room needs: errors, words, files, schemas of JSON, hashes, tables, options."""

@@ -1,0 +1,127 @@
+"""How a source of graphs is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options.fields import option
+
+MOLECULES, TABLES, HOP_TASKS = "molecules", "tables", "hop tasks"
+CHOICES = {
+    "invalid": ("raise", "skip"),
+    "duplicates": ("keep", "merge"),
+    "salts": ("keep", "largest"),
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How a source of graphs is read; most options are for some kinds of sources alone.
+
+    Args:
+        smiles_column: CSV: the column of SMILES; by default found by its name.
+        label_column: Molecules and tables: what is to be learnt, if no ``target`` is named; by
+            default found by its name.
+        id_column: CSV or SDF: what to call each molecule; by default found by its name.
+        graph_column: Tables: the graph of an edge or a node; by default found by its name.
+        node_column: Tables: the id of a node; by default found by its name.
+        source_column: Tables: where an edge begins; by default found by its name.
+        target_column: Tables: where an edge ends; by default found by its name.
+        weight_column: Tables: the weight of an edge; by default found by its name.
+        categories: Tables: features to read as categories, with commas between; by default text
+            and whole numbers of at most ten values.
+        numbers: Tables: features to read as numbers, with commas between; by default all others.
+        ignore: Tables: columns to leave out, with commas between.
+        directed: Tables: an edge leads from its source to its target and not back.
+        invalid: Molecules that do not parse and graphs without nodes: ``raise`` an error, or
+            ``skip`` them with a warning; by default ``raise``, and where a model answers ``skip``.
+        target: What is to be learnt: a column, or several with commas between; by default what the
+            source has.
+        task: Whether targets are learnt as ``classes`` or as ``numbers``; ``auto``: few different
+            values are classes. For each by name: ``logS=numbers,active=classes``.
+        duplicates: Rows that are the same molecule: ``keep`` all (a split never parts them), or
+            ``merge`` them: numbers are averaged, classes that contradict each other are blanked.
+        salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
+        max_atoms: Molecules with more are not read: RDKit takes long for them, or crashes.
+        task_size: hops-K: how many graphs to make; by default 1000.
+        task_seed: hops-K: the seed to make them by; by default 0.
+    """
+
+    smiles_column: str | None = option(None, of=(MOLECULES,))
+    label_column: str | None = option(None, of=(MOLECULES, TABLES))
+    id_column: str | None = option(None, of=(MOLECULES,))
+    graph_column: str | None = option(None, of=(TABLES,))
+    node_column: str | None = option(None, of=(TABLES,))
+    source_column: str | None = option(None, of=(TABLES,))
+    target_column: str | None = option(None, of=(TABLES,))
+    weight_column: str | None = option(None, of=(TABLES,))
+    categories: str | None = option(None, of=(TABLES,))
+    numbers: str | None = option(None, of=(TABLES,))
+    ignore: str | None = option(None, of=(TABLES,))
+    directed: bool = option(False, of=(TABLES,))
+    invalid: str | None = None
+    target: str | None = None
+    task: str = "auto"
+    duplicates: str = "keep"
+    salts: str = option("keep", of=(MOLECULES,))
+    max_atoms: int = option(1000, least=1, of=(MOLECULES,))
+    task_size: int | None = option(None, least=1, of=(HOP_TASKS,))
+    task_seed: int | None = option(None, least=0, of=(HOP_TASKS,))
+
+    def __post_init__(self) -> None:
+        for name, words in CHOICES.items():
+            value = getattr(self, name)
+            if value not in words and value is not None:
+                known = " or ".join(repr(word) for word in words)
+                raise LookHopsError(f"{name} is {known}, not {value!r}.")
+
+    def check(self, source: object, kind: str) -> None:
+        """Refuse an option that was chosen for a source of a kind that knows nothing of it."""
+        for own in fields(Reading):
+            of = own.metadata.get("of")
+            if of and kind not in of and getattr(self, own.name) != own.default:
+                raise LookHopsError(
+                    f"{own.name} is an option of {' and '.join(of)} alone, and {source} is none."
+                )
+
+    def or_remembered(self, earlier: Reading) -> Reading:
+        """These options, with those of an earlier reading where nothing else was chosen.
+
+        Names of columns are not taken over (they are looked for before the usual ones, and need not
+        be there), nor what only concerns learning: targets, duplicates, what hop tasks are made of.
+        """
+        taken = {
+            own.name: getattr(earlier, own.name)
+            for own in fields(Reading)
+            if getattr(self, own.name) == own.default
+            and not own.name.endswith("_column")
+            and own.name not in ("target", "task", "duplicates")
+            and own.metadata.get("of") != (HOP_TASKS,)
+        }
+        return replace(self, **taken)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The options that are not the defaults, as JSON can hold them."""
+        return {
+            own.name: getattr(self, own.name)
+            for own in fields(Reading)
+            if getattr(self, own.name) != own.default
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Reading:
+        """The reading that :meth:`to_dict` wrote; what it does not know is left out."""
+        known = {own.name for own in fields(Reading)}
+        return cls(**{name: value for name, value in values.items() if name in known})
+
+
+def names_in(text: str | None) -> list[str]:
+    """Names with commas between, as options give them."""
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+#: What is done with a source where nothing is chosen.
+AS_USUAL = Reading()

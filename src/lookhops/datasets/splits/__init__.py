@@ -1,7 +1,0 @@
-"""Splits of a set of graphs into training, validation and test parts."""
-
-from lookhops.datasets.splits.files import read_splits, write_splits
-from lookhops.datasets.splits.plan import SplitPlan
-from lookhops.datasets.splits.split import PARTS, Split, split
-
-__all__ = ["PARTS", "Split", "SplitPlan", "read_splits", "split", "write_splits"]

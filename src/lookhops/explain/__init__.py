@@ -1,0 +1,6 @@
+"""Which parts of a graph an answer rests on, and how true such explanations are."""
+
+from lookhops.explain.attribution import Attribution
+from lookhops.explain.attributions import Attributions, attribute
+
+__all__ = ["Attribution", "Attributions", "attribute"]

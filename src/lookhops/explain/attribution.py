@@ -1,0 +1,165 @@
+"""One graph's shares: in numbers, in a sentence, as JSON, as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from lookhops.core.arrays import Array
+from lookhops.core.words import joined
+from lookhops.explain.drawing.shares import (
+    SharedGraph,
+    digits_for,
+    draw_shares,
+    with_edges,
+    written,
+)
+
+#: How many parts the sentence names.
+NAMED = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Attribution:
+    """What one graph's parts have of the answer; nodes are numbered from 0.
+
+    Args:
+        id: What the graph is called.
+        answer: What the model answers, in words.
+        record: The same as JSON can hold it.
+        asked: The class or the number that is explained.
+        in_log_odds: Whether shares are in log-odds of that class, and not in the number's units.
+        value: The answer in these units: ``baseline``, ``whole`` and all shares together.
+        baseline: The answer to an average graph.
+        whole: What neither a node nor an edge carries.
+        names: What each node is called, n of them.
+        node: Share of each node, shape (n).
+        node_spread: Its standard deviation over the networks, shape (n).
+        edges: Each edge once, the smaller node first, shape (e, 2).
+        edge: Share of each edge, both directions together, shape (e).
+        edge_spread: Its standard deviation over the networks, at most, shape (e).
+        networks: How many networks answered.
+        smiles: The molecule, if it is one.
+        node_ids: What the source calls each node, where it does.
+        limit: The share with the full colour in a picture; by default the largest of this graph.
+    """
+
+    id: str
+    answer: str
+    record: dict[str, Any]
+    asked: str
+    in_log_odds: bool
+    value: float
+    baseline: float
+    whole: float
+    names: Sequence[str]
+    node: Array
+    node_spread: Array
+    edges: Array
+    edge: Array
+    edge_spread: Array
+    networks: int = 1
+    smiles: str | None = None
+    node_ids: Sequence[str] | None = None
+    limit: float | None = None
+
+    @property
+    def unit(self) -> str:
+        """What shares are counted in."""
+        return f"log-odds of '{self.asked}'" if self.in_log_odds else self.asked
+
+    @cached_property
+    def graph(self) -> SharedGraph:
+        """The graph with its shares, for drawing."""
+        told: dict[str, Any] = {"smiles": self.smiles, "ids": self.node_ids}
+        return SharedGraph(self.edges, self.names, self.node, self.edge, **told)
+
+    @property
+    def sentence(self) -> str:
+        """The answer, the three parts that matter most, and what it is made of."""
+        shares = np.concatenate((self.node, self.edge))
+        order = np.argsort(-np.abs(shares), kind="stable")[:NAMED]
+        digits = digits_for(self.graph.largest)
+        parts = [
+            f"{self._called(number)} {written(shares[number], digits)}" for number in order.tolist()
+        ]
+        rest = float(shares.sum() - shares[order].sum())
+        said = f"{self.unit[0].upper()}{self.unit[1:]} {written(self.value)}."
+        largest = "part is" if len(parts) == 1 else "parts are"
+        most = f" The largest {largest} {joined(parts)}; all others" if parts else " All parts"
+        return (
+            f"{said}{most} together {written(rest, digits)}, the graph as a whole "
+            f"{written(self.whole)}, an average graph {written(self.baseline)}."
+        )
+
+    def _called(self, part: int) -> str:
+        """What a part is called: nodes first, then edges."""
+        if part < len(self.node):
+            return self.names[part]
+        i, j = self.edges[part - len(self.node)].tolist()
+        if self.node_ids is not None:
+            return f"the edge between {self.node_ids[i]} and {self.node_ids[j]}"
+        if self.smiles is None:
+            return f"the edge {i}-{j}"
+        ends = (f"{self.names[end].split()[0]}{end}" for end in (i, j))
+        return f"the bond {'-'.join(ends)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as JSON can hold it."""
+        several, ids, pairs = self.networks > 1, self.node_ids, self.edges.tolist()
+        return {
+            "id": self.id,
+            **({} if self.smiles is None else {"smiles": self.smiles}),
+            **self.record,
+            "explained": self.asked,
+            "unit": "log-odds" if self.in_log_odds else self.asked,
+            "value": _rounded(self.value),
+            "baseline": _rounded(self.baseline),
+            "whole": _rounded(self.whole),
+            **({} if ids is None else {"node_ids": [*ids]}),
+            "nodes": _list(self.node),
+            "nodes_with_edges": _list(with_edges(self.node, self.edges, self.edge)),
+            **({"node_spread": _list(self.node_spread)} if several else {}),
+            "edges": pairs,
+            **({} if ids is None else {"edge_node_ids": [[ids[i], ids[j]] for i, j in pairs]}),
+            "edge_shares": _list(self.edge),
+            **({"edge_spread": _list(self.edge_spread)} if several else {}),
+            "sentence": self.sentence,
+        }
+
+    def picture(self) -> str:
+        """An SVG of the graph, its parts coloured by their shares, with the sentence below."""
+        limit = self.graph.largest if self.limit is None else self.limit
+        head = f"{self.id}: {self.answer}"
+        return draw_shares(self.graph, limit, self.unit, head, [self.sentence])
+
+
+def common_limit(graphs: Sequence[Attribution]) -> float:
+    """A share for the full colour in pictures side by side: few graphs have a larger one."""
+    largest = [one.graph.largest for one in graphs]
+    return float(np.quantile(largest, 0.9)) if largest else 1.0
+
+
+def paired(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
+    """Directed edges as pairs, the smaller node first, shape (p, 2), and the sums of their values.
+
+    Args:
+        source, target: Ends of each directed edge, shape (e).
+        values: Of each of them, shape (e).
+    """
+    ends = np.stack((np.minimum(source, target), np.maximum(source, target)), 1)
+    pairs, place = np.unique(ends, axis=0, return_inverse=True)
+    sums = (np.bincount(place.ravel(), value, minlength=len(pairs)) for value in values)
+    return (pairs.reshape(-1, 2), *sums)
+
+
+def _rounded(value: float) -> float:
+    return float(f"{value:.6g}")
+
+
+def _list(values: Array) -> list[float]:
+    return [_rounded(value) for value in values.tolist()]

@@ -1,0 +1,238 @@
+"""Each node's and edge's share of a model's answer, in the units of the answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lookhops.core.arrays import Array
+from lookhops.explain.attribution import Attribution, paired
+from lookhops.explain.drawing.shares import with_edges
+from lookhops.explain.networks import NetworkShares, explain_networks
+from lookhops.explain.question import all_together, find_head, temperature_of
+from lookhops.graphs import Graphs
+from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
+from lookhops.models.predictor import Predictor
+
+#: Probabilities beyond these log-odds are not told apart from 0 and 1.
+MOST_LOG_ODDS = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class Attributions:
+    r"""Shares of the answers to :math:`g` graphs with :math:`n` nodes and :math:`e` edges in all.
+
+    For every graph
+
+    .. math::
+        \text{value} = \text{baseline} + \sum_i \text{node}_i + \sum_{ij} \text{edge}_{ij}
+        + \text{whole}.
+
+    Args:
+        graphs: The graphs as the model read them.
+        answers: What the model answers.
+        target: Number of the target that is explained.
+        value: The answer, shape (g): the log-odds of the class that is answered against all
+            others, or the number.
+        baseline: The answer to an average graph of as many nodes without edges, shape (g).
+        node: Shares of the nodes, shape (n).
+        edge: Shares of the edges in the order of ``graphs``, each direction its own, shape (e).
+        whole: What neither a node nor an edge carries, shape (g): the graph's size, and kinds of
+            nodes and edges of which it has fewer than usual.
+        node_spread: Standard deviation over the networks of each node's share, shape (n).
+        edge_spread: The same of each edge's, shape (e).
+        networks: How many networks answered.
+        residual: What shares lacked to add up, shape (g), for want of points of the integrals over
+            totals and by rounding: it was spread over the shares in proportion to their size.
+    """
+
+    graphs: Graphs
+    answers: Predictions
+    target: int
+    value: Array
+    baseline: Array
+    node: Array
+    edge: Array
+    whole: Array
+    node_spread: Array
+    edge_spread: Array
+    networks: int
+    residual: Array
+
+    def __len__(self) -> int:
+        return len(self.value)
+
+    def __getitem__(self, number: int) -> Attribution:
+        """What is said of one graph, its two directions of an edge as one."""
+        graphs = self._graphs
+        first, last = graphs.node_ptr[number : number + 2].tolist()
+        own = slice(*graphs.edge_ptr[number : number + 2].tolist())
+        ends = graphs.source[own].numpy() - first, graphs.target[own].numpy() - first
+        edges, shares, spread = paired(*ends, self.edge[own], self.edge_spread[own])
+        smiles = graphs.columns.get("smiles")
+        ids = None if graphs.node_ids is None else graphs.node_ids.cut(first, last).tolist()
+        return Attribution(
+            id=self.answers.ids[number],
+            answer=self.answers.targets[self.target].said(number),
+            record=self.answers.record(number),
+            asked=self.asked(number),
+            in_log_odds=self.in_log_odds,
+            value=float(self.value[number]),
+            baseline=float(self.baseline[number]),
+            whole=float(self.whole[number]),
+            names=node_names(graphs, first, last, smiles is not None),
+            node=self.node[first:last],
+            node_spread=self.node_spread[first:last],
+            edges=edges,
+            edge=shares,
+            edge_spread=spread,
+            networks=self.networks,
+            smiles=None if smiles is None else str(smiles[number]),
+            node_ids=ids,
+        )
+
+    @property
+    def in_log_odds(self) -> bool:
+        """Whether the shares are in log-odds of a class, and not in the units of a number."""
+        return isinstance(self.answers.targets[self.target], ClassAnswers)
+
+    def asked(self, number: int) -> str:
+        """The class or the number that is explained of a graph."""
+        own = self.answers.targets[self.target]
+        return own.classes[number] if isinstance(own, ClassAnswers) else own.name
+
+    @property
+    def node_with_edges(self) -> Array:
+        """Shares of the nodes, half of those of their edges with them, shape (n).
+
+        A node's own share says what its features do. Where edges tell the answer, their ends have
+        little of it: this view of nodes alone leaves nothing out, and adds up too.
+        """
+        return with_edges(self.node, *self._pairs)
+
+    @property
+    def node_weight(self) -> Array:
+        """The same of sizes: how much nodes and their edges matter, whichever way they pull."""
+        pairs, shares = self._pairs
+        return with_edges(np.abs(self.node), pairs, np.abs(shares))
+
+    @cached_property
+    def _pairs(self) -> tuple[Array, ...]:
+        """Each edge once, shape (p, 2), and the shares of both its directions together."""
+        return paired(self._graphs.source.numpy(), self._graphs.target.numpy(), self.edge)
+
+    @cached_property
+    def _graphs(self) -> Graphs:
+        return self.graphs.to("cpu")
+
+
+def node_names(graphs: Graphs, first: int, last: int, molecule: bool) -> list[str]:
+    """What the nodes of a graph are called: by their first label, and their id or number."""
+    word, ids = "atom" if molecule else "node", graphs.node_ids
+    known = range(last - first) if ids is None else ids.cut(first, last).tolist()
+    plain = [f"{word} {one}" for one in known]
+    if graphs.labels is None:
+        return plain
+    values = graphs.label_values[0]
+    codes = graphs.labels[first:last, 0].tolist()
+    return [f"{values[code]} ({name})" for code, name in zip(codes, plain, strict=True)]
+
+
+def attribute(
+    predictor: Predictor,
+    graphs: Graphs,
+    target: str | None = None,
+    seed: int | None = None,
+    *,
+    stacked: bool | None = None,
+) -> Attributions:
+    r"""Each node's and edge's share of the answer to each graph.
+
+    What is shared out is what the model answers: the log-odds of the class that it answers against
+    all others, by the calibrated probability, or the predicted number. Each network's answer is
+    shared out by the three parts that add up to it:
+
+    - **Exact neighbourhoods** (the fingerprint) are linear: a neighbourhood's weight goes in equal
+      parts to the nodes in it, exactly (:func:`~.spreading.over_neighbourhoods`).
+    - **The network's layers**, by measured differences, shared out by gradients
+      (:class:`~.path.Path`).
+    - **Totals**, by integrated gradients, each handed on to the nodes or edges that make it up
+      (:func:`~lookhops.neighbourhoods.totals.spread_totals`).
+
+    Of several networks, members and seeds, the shares are averaged as their probabilities are
+    (:func:`~.question.all_together`), and their standard deviation is given beside.
+
+    Args:
+        predictor: The model.
+        graphs: The graphs.
+        target: Which target to explain, of a model that answers several.
+        seed: Share out the answer of this seed's networks alone; by default that of all.
+        stacked: Whether networks are explained together, where their layers allow it; by default on
+            a GPU; on the CPU it gains nothing. The numbers are the same within rounding, which may
+            decide which of several equal nodes is read as the largest.
+    """
+    number, head = find_head(predictor.checkpoint.task, target)
+    answers = predictor.predict(graphs)
+    whole = predictor.whole(graphs)
+    classes, own = None, answers.targets[number]
+    if isinstance(own, ClassAnswers):
+        classes = torch.from_numpy(own.numbers).long().to(predictor.device)
+    seeds = predictor.checkpoint.answering if seed is None else (predictor.known_seed(seed),)
+    found = explain_networks(predictor, whole, seeds, head, classes, stacked)
+    values = None if seed is not None else _answered(own)
+    sizes = [(len(predictor.members[s]), temperature_of(predictor, head, s)) for s in seeds]
+    together = all_together(found.start, found.end, classes is not None, sizes)
+    return _joined(whole.graphs, answers, number, found, together, values)
+
+
+def _joined(
+    graphs: Graphs,
+    answers: Predictions,
+    target: int,
+    found: NetworkShares,
+    together: tuple[Tensor, Tensor, Tensor],
+    answered: Tensor | None,
+) -> Attributions:
+    """The shares of the answer that several networks give together."""
+    weight, baseline, value = together
+    graph = graphs.batch.long()
+    edge_graph = graph[graphs.target.long()]
+    node = (weight[:, graph] * found.node).sum(0)
+    edge = (weight[:, edge_graph] * found.edge).sum(0)
+    whole = (weight * found.whole).sum(0)
+    if answered is not None:
+        answered = answered.to(value)
+        value = value.where(answered.isnan(), answered)
+    residual = value - baseline - whole
+    residual = residual.index_add(0, graph, -node).index_add(0, edge_graph, -edge)
+    size = whole.abs().index_add(0, graph, node.abs()).index_add(0, edge_graph, edge.abs())
+    rate = residual / size.clamp(min=1e-12)
+    parts = {
+        "node": node + rate[graph] * node.abs(),
+        "edge": edge + rate[edge_graph] * edge.abs(),
+        "whole": whole + rate * whole.abs(),
+        "node_spread": _spread(found.node),
+        "edge_spread": _spread(found.edge),
+    }
+    rest = {"value": value, "baseline": baseline, "residual": residual}
+    arrays = {name: part.cpu().numpy() for name, part in (parts | rest).items()}
+    return Attributions(graphs, answers, target, networks=len(weight), **arrays)
+
+
+def _spread(shares: Tensor) -> Tensor:
+    """Standard deviation over the networks; PyTorch warns where there is nothing, as no edge."""
+    return shares.std(0, correction=0) if shares.numel() else shares[0]
+
+
+def _answered(own: ClassAnswers | NumberAnswers) -> Tensor:
+    """What was answered, in the units of the shares, shape (g); NaN where it is rounded to 1 or 0,
+    whose log-odds are not known."""
+    if isinstance(own, NumberAnswers):
+        return torch.from_numpy(np.asarray(own.values))
+    p = own.probabilities[np.arange(len(own.numbers)), own.numbers]
+    odds = torch.from_numpy(np.asarray(p)).double().logit()
+    return odds.where(odds.abs() <= MOST_LOG_ODDS, torch.nan)

@@ -1,0 +1,230 @@
+"""Shares of an answer as SVG: what pulls towards it and what pulls away, in two colours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import floor, log10
+from textwrap import wrap
+from typing import Any
+
+import numpy as np
+from scipy.sparse import coo_array
+
+from lookhops.core.arrays import Array
+from lookhops.core.palette import PAGE
+from lookhops.core.words import counted, short, signed
+from lookhops.explain.drawing.layout import fit, layout
+from lookhops.explain.drawing.sketch import DrawnGraph, Sketch, sketch
+from lookhops.explain.drawing.svg import fill_in
+
+#: Width and height of a picture, and of the small one of a whole large graph.
+SIZE, OVERVIEW = (480, 320), (150, 110)
+#: Larger graphs are drawn in part: so many nodes at most; of the whole so many edges and nodes.
+MOST_NODES, MOST_EDGES = 250, 4000
+#: Characters for which there is room in a line, in the head and in the legend.
+LINE, HEAD, UNIT = 62, 48, 56
+#: Letters smaller than this cannot be read; so many radii long may a node's label be, in letters.
+SMALLEST, ROOM = 6.3, 3.9
+#: Weaker colours than this cannot be seen.
+FAINTEST = 0.03
+
+
+@dataclass(frozen=True, eq=False)
+class SharedGraph(DrawnGraph):
+    """A graph, and what each part of it has of an answer.
+
+    Args:
+        edges, smiles, ids: As for :class:`~lookhops.explain.drawing.sketch.DrawnGraph`.
+        names: What each node is called, n of them.
+        node: Share of each node, shape (n).
+        edge: Share of each edge, shape (e).
+    """
+
+    names: Sequence[str]
+    node: Array
+    edge: Array
+
+    @property
+    def largest(self) -> float:
+        """The largest share of any part, whichever way it pulls."""
+        return float(max(np.abs(self.node).max(initial=0), np.abs(self.edge).max(initial=0)))
+
+    def part(self, nodes: Array) -> SharedGraph:
+        """The graph of some nodes, numbered in their order, and the edges between them."""
+        edges, inside = self.edges_among(nodes, len(self.node))
+        names = [self.names[node] for node in nodes.tolist()]
+        shares = self.node[nodes], self.edge[inside]
+        return SharedGraph(edges, names, *shares, ids=self.ids_of(nodes))
+
+    def what_matters(self, most: int = MOST_NODES) -> Array:
+        """Numbers of at most so many nodes, ascending: those with the largest shares, in the
+        company of their neighbours."""
+        weight = with_edges(np.abs(self.node), self.edges, np.abs(self.edge))
+        n, ones = len(weight), np.ones(len(self.edges))
+        links = coo_array((ones, (self.edges[:, 0], self.edges[:, 1])), shape=(n, n)).tocsr()
+        links = (links + links.T).tocsr()
+        chosen: dict[int, None] = {}
+        for node in np.argsort(-weight, kind="stable").tolist():
+            around = links.indices[links.indptr[node] : links.indptr[node + 1]]
+            around = around[np.argsort(-weight[around], kind="stable")]
+            wanted = [one for one in (node, *around.tolist()) if one not in chosen]
+            if chosen and len(chosen) + len(wanted) > most:
+                break
+            chosen.update(dict.fromkeys(wanted[:most]))  # the first may have too many neighbours
+        return np.array(sorted(chosen), dtype=int)
+
+
+def with_edges(node: Array, edges: Array, edge: Array) -> Array:
+    """What nodes have together with half of what each of their edges has, shape (n).
+
+    Args:
+        node: Of each node, shape (n).
+        edges: Each edge once, shape (e, 2).
+        edge: Of each edge, shape (e).
+    """
+    return sum((np.bincount(end, edge / 2, len(node)) for end in edges.T), start=node)
+
+
+def draw_shares(
+    graph: SharedGraph,
+    limit: float,
+    unit: str,
+    head: str = "",
+    lines: Sequence[str] = (),
+    styled: bool = True,
+    words: str = "",
+) -> str:
+    """An SVG with every part coloured by its share: orange towards the answer, blue away from it.
+
+    The stronger the colour, the larger the share; ``limit`` has the full colour. Graphs of more
+    than 250 nodes are drawn in part, what matters with its surroundings, beside the whole in small.
+    Nodes have their ids or numbers where there is room, and no letters of atoms.
+
+    Args:
+        graph: The graph.
+        limit: The share with the full colour: the same for pictures that are shown side by side.
+        unit: What shares are counted in, for the legend.
+        head: Written above.
+        lines: Written below.
+        styled: Whether it brings its own colours; a page that shows it may have them.
+        words: The picture in words, where nothing is written in it, for who does not see it.
+    """
+    limit = limit if limit > 0 else 1.0
+    shown, overview = graph, None
+    if len(graph.node) > MOST_NODES:
+        nodes = graph.what_matters()
+        shown, overview = graph.part(nodes), _overview(graph, nodes, limit)
+    beside = 0 if overview is None else OVERVIEW[0]  # room that the small picture takes
+    drawn = sketch(len(shown.node), shown.edges, shown.smiles, SIZE[0] - beside, SIZE[1])
+    return fill_in(
+        "shares.svg",
+        drawn,
+        size=SIZE,
+        styled=styled,
+        words=words or " ".join((head, *lines)),
+        page=PAGE,
+        head=short(head, HEAD),
+        full_head=head,
+        lines=[line for text in lines for line in _titled(text)],
+        unit=short(unit, UNIT),
+        full_unit=unit,
+        ends=(written(-limit, digits_for(limit)), written(limit, digits_for(limit))),
+        nodes=_nodes(shown, drawn, limit),
+        edges=_edges(shown, drawn, limit),
+        overview=overview,
+        letters=0 if drawn.molecule or overview else _letters(shown, drawn.radius),
+        overview_size=OVERVIEW,
+    )
+
+
+def written(value: float, digits: int = 2) -> str:
+    """``+0.91``, ``−1230``: so many digits after the point, of large numbers none; no sign of zero.
+
+    Args:
+        value: The share.
+        digits: After the point (:func:`digits_for`).
+    """
+    digits = digits if abs(value) < 100 else 0
+    return signed(value, digits) if round(value, digits) else f"{0:.{digits}f}"
+
+
+def digits_for(largest: float) -> int:
+    """Digits after the point with which the largest of several shares has two that count."""
+    return 2 if largest >= 0.1 or largest <= 0 else min(1 - floor(log10(largest)), 9)
+
+
+def wrapped(text: str, width: int = LINE) -> list[str]:
+    """A text in lines of at most so many characters, broken between words; longer ones are cut."""
+    plain = " ".join(short(word, width) for word in text.split())
+    return wrap(plain, width, break_long_words=False, break_on_hyphens=False)
+
+
+def _titled(text: str) -> list[tuple[str, str]]:
+    """The lines of a text, each with the whole of it where a word had to be cut, else with none."""
+    cut = any(len(word) > LINE for word in text.split())
+    return [(line, text if cut else "") for line in wrapped(text)]
+
+
+def _letters(graph: SharedGraph, radius: float) -> float:
+    """The size of letters with which there is room for the label of every node; 0 for none."""
+    longest = max(map(len, graph.ids or [str(len(graph.node) - 1)]), default=1)
+    size = min(0.9 * radius, ROOM * radius / max(longest, 1))
+    return size if size >= SMALLEST else 0.0
+
+
+def _nodes(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, Any]]:
+    labels = graph.ids or [str(number) for number in range(len(graph.node))]
+    parts = (drawn.place.tolist(), graph.names, labels, graph.node)
+    return [
+        {
+            "x": f"{x:.1f}",
+            "y": f"{y:.1f}",
+            "name": f"{name}: {written(share, digits_for(limit))}",
+            "label": label,
+            **_colour(share, limit),
+        }
+        for (x, y), name, label, share in zip(*parts, strict=True)
+    ]
+
+
+def _edges(graph: SharedGraph, drawn: Sketch, limit: float) -> list[dict[str, Any]]:
+    """The edges whose colour can be seen, the strongest last."""
+    order = np.argsort(np.abs(graph.edge), kind="stable")
+    found = []
+    for number in order.tolist():
+        colour = _colour(graph.edge[number], limit)
+        if colour["opacity"] is None:
+            continue
+        i, j = graph.edges[number].tolist()
+        places = (*drawn.place[i].tolist(), *drawn.place[j].tolist())
+        ends = dict(zip(("x1", "y1", "x2", "y2"), (f"{v:.1f}" for v in places), strict=True))
+        share = written(graph.edge[number], digits_for(limit))
+        name = f"{graph.names[i]}, {graph.names[j]}: {share}"
+        found.append({**ends, "name": name, **colour})
+    return found
+
+
+def _colour(share: float, limit: float) -> dict[str, Any]:
+    """Which colour a share has, and how strong it is; no strength where it cannot be seen."""
+    strength = min(abs(float(share)) / limit, 1.0)
+    side = "for" if share >= 0 else "against"
+    return {"side": side, "opacity": f"{strength:.2f}" if strength >= FAINTEST else None}
+
+
+def _overview(graph: SharedGraph, nodes: Array, limit: float) -> dict[str, Any]:
+    """The whole graph in small: its edges as one line, the nodes that are shown large as dots."""
+    place = fit(layout(len(graph.node), graph.edges), *OVERVIEW)
+    edges = graph.edges
+    if len(edges) > MOST_EDGES:
+        edges = edges[np.linspace(0, len(edges) - 1, MOST_EDGES).astype(int)]
+    ends = place[edges].round(0).astype(int).tolist()
+    dots = []
+    for node in nodes.tolist():
+        colour = _colour(graph.node[node], limit)
+        dots.append({"x": f"{place[node, 0]:.0f}", "y": f"{place[node, 1]:.0f}", **colour})
+    return {
+        "path": "".join(f"M{x1} {y1}L{x2} {y2}" for (x1, y1), (x2, y2) in ends),
+        "dots": dots,
+        "words": f"{counted(len(nodes), 'node')} of {len(graph.node):,}",
+    }

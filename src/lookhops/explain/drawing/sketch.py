@@ -1,0 +1,171 @@
+"""A graph as shapes that know their nodes: a molecule by RDKit, any other graph by a layout.
+
+A sketch says where things are. What they look like is said by who shows it: :mod:`.svg`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lookhops.core.arrays import Array
+from lookhops.explain.drawing.layout import fit, layout
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A line or an outline.
+
+    Args:
+        kind: ``edge``; of a molecule ``bond`` (a stroke) or ``ink`` (letters).
+        element: Its SVG element: ``line``, ``path`` or ``ellipse``.
+        geometry: The attributes that say where it is: ``x1="0" ...``.
+        nodes: Nodes that it belongs to, in order: one or two.
+    """
+
+    kind: str
+    element: str
+    geometry: str
+    nodes: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Sketch:
+    """Where the parts of a graph are drawn.
+
+    Args:
+        place: Of each node, shape (n, 2).
+        radius: Of the disc that shows a node's score.
+        names: What each node is called.
+        shapes: All but the discs.
+        molecule: Whether it is drawn as one: the discs lie behind the shapes then.
+    """
+
+    place: Array
+    radius: float
+    names: Sequence[str]
+    shapes: Sequence[Shape]
+    molecule: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnGraph:
+    """A graph to be drawn.
+
+    Args:
+        edges: Each edge once, the smaller node first, shape (e, 2).
+        smiles: The molecule, if it is one.
+        ids: What the source calls each node, where it does.
+    """
+
+    edges: Array
+    smiles: str | None = field(default=None, kw_only=True)
+    ids: Sequence[str] | None = field(default=None, kw_only=True)
+
+    def edges_among(self, nodes: Array, num_nodes: int) -> tuple[Array, Array]:
+        """The edges between some nodes, numbered in their order, and which of all edges they are.
+
+        Args:
+            nodes: Numbers of the nodes, shape (m).
+            num_nodes: Of the whole graph.
+        """
+        number = np.full(num_nodes, -1)
+        number[nodes] = np.arange(len(nodes))
+        edges = number[self.edges].reshape(-1, 2)
+        inside = np.flatnonzero((edges >= 0).all(1))
+        return edges[inside], inside
+
+    def ids_of(self, nodes: Array) -> list[str] | None:
+        """What the source calls some nodes, where it does."""
+        return None if self.ids is None else [self.ids[node] for node in nodes.tolist()]
+
+
+def sketch(num_nodes: int, edges: Array, smiles: str | None, width: int, height: int) -> Sketch:
+    """Sketch a graph: as a molecule where it is one and RDKit is there, else by a force layout.
+
+    Args:
+        num_nodes: How many nodes there are.
+        edges: Each edge once, the smaller node first, shape (e, 2).
+        smiles: The molecule, if it is one.
+        width, height: Of the picture.
+    """
+    molecule = None if smiles is None else _molecule(smiles, num_nodes)
+    if molecule is not None:
+        return _sketch_molecule(molecule, width, height)
+    place = fit(layout(num_nodes, edges), width, height)
+    lines = [
+        Shape("edge", "line", f'x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"', (i, j))
+        for (i, j), ((x1, y1), (x2, y2)) in zip(edges.tolist(), place[edges].tolist(), strict=True)
+    ]
+    room = np.sqrt(width * height / max(num_nodes, 1))  # of many nodes, as those around a hub
+    most = min(width * 9 / 320, 0.35 * room)
+    radius = float(np.clip(0.36 * _length(place, edges, width), 1.5, most))
+    names = [f"node {i}" for i in range(num_nodes)]
+    return Sketch(place, radius, names, lines)
+
+
+def _length(place: Array, edges: Array, otherwise: float) -> float:
+    """The median length of an edge."""
+    ends = place[edges]
+    return (
+        float(np.median(np.linalg.norm(ends[:, 0] - ends[:, 1], axis=1)))
+        if len(ends)
+        else otherwise
+    )
+
+
+def _molecule(smiles: str, num_atoms: int) -> Any | None:
+    """The molecule for RDKit to draw; none where it has other atoms, or RDKit is not there."""
+    try:
+        from rdkit import Chem, rdBase
+        from rdkit.Chem.Draw import rdMolDraw2D
+    except ImportError:
+        return None
+    with rdBase.BlockLogs():
+        molecule = Chem.MolFromSmiles(smiles)
+        if molecule is None or molecule.GetNumAtoms() != num_atoms:
+            return None
+        return rdMolDraw2D.PrepareMolForDrawing(molecule, addChiralHs=False)
+
+
+def _sketch_molecule(molecule: Any, width: int, height: int) -> Sketch:
+    from rdkit.Chem.Draw import rdMolDraw2D
+
+    drawer = rdMolDraw2D.MolDraw2DSVG(width, height)
+    options: Any = drawer.drawOptions()
+    options.clearBackground = False
+    options.useBWAtomPalette()
+    options.padding = 0.07
+    options.minFontSize, options.maxFontSize = round(0.028 * width), width // 20
+    options.fixedBondLength = width * 34 / 320
+    drawer.DrawMolecule(molecule)
+    drawer.FinishDrawing()
+    points = [drawer.GetDrawCoords(i) for i in range(molecule.GetNumAtoms())]
+    place = np.array([(point.x, point.y) for point in points])
+    bonds = [(bond.GetBeginAtomIdx(), bond.GetEndAtomIdx()) for bond in molecule.GetBonds()]
+    # Less than half of a bond: the discs of neighbours do not overlap.
+    length = _length(place, np.array(bonds, dtype=int).reshape(-1, 2), width / 11.2)
+    radius = float(np.clip(0.42 * length, 3, width * 14 / 320))
+    names = [f"{atom.GetSymbol()} (atom {atom.GetIdx()})" for atom in molecule.GetAtoms()]
+    return Sketch(place, radius, names, _shapes(drawer.GetDrawingText()), molecule=True)
+
+
+def _shapes(text: str) -> list[Shape]:
+    """RDKit's shapes, which name their atoms, without their colours."""
+    found = []
+    for shape in re.findall(r"<(?:path|ellipse)\b[^>]*/>", text):
+        atoms = sorted({int(number) for number in re.findall(r"atom-(\d+)", shape)})
+        if not atoms:  # corners where two bonds meet, which round ends make superfluous
+            continue
+        parts = re.findall(r"\b(?:d|cx|cy|rx|ry)='[^']*'", shape)
+        width = re.search(r"stroke-width:([\d.]+)", shape)
+        if width and width.group(1) != "2.0":
+            parts.append(f'style="stroke-width:{width.group(1)}"')
+        kind = "ink" if re.search(r"fill:#|fill='#", shape) else "bond"
+        element, geometry = shape[1 : shape.index(" ")], " ".join(parts).replace("\n", " ")
+        found.append(Shape(kind, element, geometry, tuple(atoms)))
+    return found

@@ -1,0 +1,128 @@
+"""What pooling did to a graph, as SVG: still, a panel for each layer, or for a page to animate."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lookhops.core.arrays import Array
+from lookhops.core.palette import FAINT, INK, score_colour
+from lookhops.core.templates import templates_of
+from lookhops.core.words import visible
+from lookhops.explain.drawing.sketch import DrawnGraph, Shape, Sketch, sketch
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+#: Width and height of a still panel, and of a picture in a page.
+PANEL, CARD = (400, 260), (320, 210)
+
+
+@dataclass(frozen=True, eq=False)
+class LayeredGraph(DrawnGraph):
+    """A graph, and what each of some layers made of it; layers are numbered from 1.
+
+    Args:
+        edges, smiles, ids: As for :class:`~lookhops.explain.drawing.sketch.DrawnGraph`.
+        node_layer: The layer that drops each node, beyond the last where none does, shape (n).
+        edge_layer: The same of each edge, which goes with the first of its ends, shape (e).
+        scores: Of each node in each layer that it reached, from 0 for the layer's lowest to 1;
+            NaN where it did not reach the layer; shape (layers, n).
+    """
+
+    node_layer: Array
+    edge_layer: Array
+    scores: Array
+
+    def lasting(self, most: int) -> LayeredGraph:
+        """The graph of at most so many nodes: those that stay longest, of equals the first."""
+        if len(self.node_layer) <= most:
+            return self
+        nodes = np.sort(np.argsort(-self.node_layer, kind="stable")[:most])
+        edges, inside = self.edges_among(nodes, len(self.node_layer))
+        kept = edges, self.node_layer[nodes], self.edge_layer[inside]
+        return LayeredGraph(*kept, self.scores[:, nodes], ids=self.ids_of(nodes))
+
+    def shapes(self, drawn: Sketch) -> list[tuple[Shape, int]]:
+        """The shapes, each with the layer that drops it: with an end, or as an edge itself."""
+        pairs = map(tuple, self.edges.tolist())
+        own = dict(zip(pairs, self.edge_layer.tolist(), strict=True))
+        return [
+            (shape, int(own.get(shape.nodes, self.node_layer[list(shape.nodes)].min())))
+            for shape in drawn.shapes
+        ]
+
+
+def animated(graph: LayeredGraph, words: str) -> str:
+    """An SVG whose shapes say when they go, for a page's script and style to show.
+
+    A shape that a layer drops carries its number (``data-d``); the disc of each node carries its
+    score in each layer (``data-s``, 0 to 100, commas between). Nothing is drawn twice.
+
+    Args:
+        graph: The graph.
+        words: The picture in words, for who does not see it.
+    """
+    return _render("animated.svg", graph, CARD, words=words)
+
+
+def panels(
+    graph: LayeredGraph, title: str, head: str, captions: Sequence[tuple[str, Sequence[str]]]
+) -> str:
+    """An SVG with a panel for each layer: nodes shaded by their score, what it dropped faded.
+
+    Args:
+        graph: The graph.
+        title: What the graph is called.
+        head: Written above all panels.
+        captions: Written under each: a text, and its lowest and highest score for the legend.
+    """
+    return _render("panels.svg", graph, PANEL, title=title, head=head, captions=captions)
+
+
+def _render(template: str, graph: LayeredGraph, size: tuple[int, int], **texts: Any) -> str:
+    """A template with the parts of a graph, placed in a picture of this size."""
+    drawn = sketch(len(graph.node_layer), graph.edges, graph.smiles, *size)
+    nodes = [
+        {
+            "number": number,
+            "name": drawn.names[number] if graph.ids is None else f"node {graph.ids[number]}",
+            "x": f"{x:.1f}",
+            "y": f"{y:.1f}",
+            "layer": int(graph.node_layer[number]),
+            "scores": [None if np.isnan(one) else float(one) for one in graph.scores[:, number]],
+        }
+        for number, (x, y) in enumerate(drawn.place.tolist())
+    ]
+    return fill_in(
+        template,
+        drawn,
+        width=size[0],
+        height=size[1],
+        nodes=nodes,
+        shapes=graph.shapes(drawn),
+        layers=len(graph.scores),
+        **texts,
+    )
+
+
+def fill_in(template: str, drawn: Sketch, **parts: Any) -> str:
+    """A picture from its template."""
+    radius = f"{drawn.radius:.1f}"
+    made = _templates().get_template(template).render(drawn=drawn, radius=radius, **parts)
+    return visible(made)  # names with control characters would make it no XML
+
+
+@cache
+def _templates() -> Environment:
+    found = templates_of("lookhops.explain.drawing", keep_trailing_newline=True)
+    found.filters["e"] = escape
+    known = {"INK": INK, "FAINT": FAINT, "faded": ' opacity="0.18"', "score_colour": score_colour}
+    found.globals.update(known, percent=lambda share: round(100 * share))
+    return found

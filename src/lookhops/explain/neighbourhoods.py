@@ -1,0 +1,213 @@
+"""The neighbourhoods that speak: what a model's fingerprint weighs most, with examples."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+
+from lookhops.core.arrays import Array
+from lookhops.core.errors import LookHopsError
+from lookhops.core.words import counted
+from lookhops.explain.attribution import paired
+from lookhops.explain.attributions import node_names
+from lookhops.explain.drawing.fragments import Fragment, draw_fragment, fragment_smiles
+from lookhops.explain.question import find_head
+from lookhops.graphs import Graphs
+from lookhops.models.evaluation import graph_ids
+from lookhops.models.predictor import Predictor
+from lookhops.neighbourhoods import Bins, identities
+from lookhops.nn import GraphNetwork
+from lookhops.nn.whole import Fingerprint
+from lookhops.tasks import Classification
+
+#: How many of each side are shown, how many graphs hold each at least, and examples of each.
+SHOWN, FEWEST, EXAMPLES = 20, 5, 2
+
+
+@dataclass(frozen=True, eq=False)
+class SpeakingNeighbourhood:
+    """A neighbourhood that speaks for a class, or for high or low values.
+
+    Args:
+        side: The class, or ``high`` or ``low``.
+        weight: What it adds to the class's log-odds, or to the number, wherever it stands: the mean
+            over the places and over all networks.
+        hops: How far it reaches from its centre.
+        graphs: How many graphs hold it.
+        examples: Names of some of them.
+        fragment: What it looks like.
+    """
+
+    side: str
+    weight: float
+    hops: int
+    graphs: int
+    examples: Sequence[str]
+    fragment: Fragment
+
+    @property
+    def words(self) -> str:
+        """What it is, in a line: a fragment as SMILES, or the nodes that it holds."""
+        if (smiles := fragment_smiles(self.fragment)) is not None:
+            return smiles
+        names = [name.partition(" (")[0] for name in self.fragment.names]
+        centre = names.pop(self.fragment.centre)
+        held = ", ".join(f"{count} {name}" for name, count in Counter(names).most_common())
+        return f"{centre} with {held}" if held else centre
+
+    def picture(self, styled: bool = True) -> str:
+        """The neighbourhood as SVG, with colours of its own or those of the page it is in."""
+        return draw_fragment(self.fragment, f"{self.words}, {counted(self.hops, 'hop')}", styled)
+
+    def record(self) -> dict[str, Any]:
+        """As JSON and a table can hold it."""
+        return {
+            "side": self.side,
+            "weight": float(f"{self.weight:.6g}"),
+            "hops": self.hops,
+            "graphs": self.graphs,
+            "neighbourhood": self.words,
+            "examples": list(self.examples),
+        }
+
+
+def speaking_neighbourhoods(
+    predictor: Predictor, graphs: Graphs, target: str | None = None, shown: int = SHOWN
+) -> dict[str, list[SpeakingNeighbourhood]]:
+    r"""The neighbourhoods with most weight, for each class or for high and low values.
+
+    In graph :math:`g` a neighbourhood :math:`f` adds :math:`\gamma W_f / \sqrt{|F_g|}` to the
+    outputs; what counts for class :math:`c` is that of :math:`c` less the mean of the others. It is
+    averaged over the places where the neighbourhood stands in these graphs, and over all networks.
+    Of neighbourhoods that are the same nodes, seen from another one of them or with more hops, only
+    the one with most weight is shown.
+
+    Args:
+        predictor: The model.
+        graphs: The graphs to find them in: best those that it was trained on.
+        target: Which target, of a model that answers several.
+        shown: How many for each side.
+    """
+    hops = predictor.checkpoint.architecture.fingerprint
+    if hops is None:
+        raise LookHopsError(
+            f"{predictor.checkpoint.folder}: its network reads no exact neighbourhoods; train one "
+            "with `--fingerprint 5`."
+        )
+    _, head = find_head(predictor.checkpoint.task, target)
+    weights = [
+        _entry_weights(predictor, graphs, seed, network)[..., head.channels]
+        for seed in predictor.checkpoint.answering
+        for network in predictor.members[seed]
+    ]
+    mean = torch.stack(weights).mean(0).flatten(0, 1).cpu().numpy()
+    if isinstance(head.task, Classification):
+        others = (mean.sum(1, keepdims=True) - mean) / max(mean.shape[1] - 1, 1)
+        sides = dict(zip(head.task.class_names, (mean - others).T, strict=True))
+    else:
+        spread = np.mean(
+            [_spread(predictor, seed, head) for seed in predictor.checkpoint.answering]
+        )
+        sides = {"high": spread * mean[:, 0], "low": -spread * mean[:, 0]}
+    first = predictor.checkpoint.learnt[predictor.checkpoint.answering[0]].whole
+    found = _Found(predictor.whole(graphs).graphs.to("cpu"), hops, first.bins)
+    return {side: found.best(side, weight, shown) for side, weight in sides.items()}
+
+
+def _entry_weights(
+    predictor: Predictor, graphs: Graphs, seed: int, network: GraphNetwork
+) -> torch.Tensor:
+    """What each node's neighbourhood of each size adds to the outputs, (n, h + 1, outputs)."""
+    whole, learnt = predictor.whole(graphs), predictor.checkpoint.learnt[seed].whole
+    reading = network.readings["fingerprint"]
+    assert isinstance(reading, Fingerprint)
+    assert learnt.vocabulary is not None
+    codes = whole.codes_with(learnt.bins)
+    outputs = reading.weight.shape[-1]
+    if not len(learnt.vocabulary):
+        return torch.zeros(*codes.shape, outputs)
+    place, known = learnt.vocabulary.to(codes.device).places(codes)
+    graph = whole.graphs.batch.long()
+    count = torch.zeros(len(graphs), device=codes.device).index_add(0, graph, known.sum(1).float())
+    scale = reading.GAMMA * count.clamp(min=1).rsqrt()
+    rows = reading.weight.detach()[place] * known[..., None]
+    return rows * scale[graph][:, None, None]
+
+
+def _spread(predictor: Predictor, seed: int, head: Any) -> float:
+    """The number's units for one unit of output."""
+    fitted = predictor.checkpoint.fitted[seed]
+    return float(fitted[head.fitted][1] if head.fitted is not None else fitted[1])
+
+
+class _Found:
+    """The neighbourhoods of some graphs, each once."""
+
+    def __init__(self, graphs: Graphs, hops: int, bins: Bins | None) -> None:
+        self.graphs, self.hops = graphs, hops
+        binned = bins is not None and graphs.attributes is not None
+        numbers = bins(graphs.attributes) if binned else None  # type: ignore[misc, arg-type]
+        identity = identities(graphs, hops, numbers).flatten().numpy()
+        _, self.first, self.kind, self.count = np.unique(
+            identity, return_index=True, return_inverse=True, return_counts=True
+        )
+        self.kind = self.kind.ravel()
+        node = np.arange(len(identity)) // (hops + 1)
+        self.graph_of = graphs.batch.numpy()[node]
+        pairs = np.unique(np.stack((self.kind, self.graph_of)), axis=1)
+        self.held_by = np.bincount(pairs[0], minlength=len(self.first))
+        self.holders = pairs
+        self.ids = graph_ids(graphs)
+
+    def best(self, side: str, weight: Array, shown: int) -> list[SpeakingNeighbourhood]:
+        """The neighbourhoods with most weight, each shown where it stands in a small graph."""
+        mean = np.bincount(self.kind, weight, minlength=len(self.first)) / self.count
+        fewest = min(FEWEST, max(self.held_by.max(initial=1), 1))
+        order = np.argsort(-np.where(self.held_by >= fewest, mean, -np.inf), kind="stable")
+        found: list[SpeakingNeighbourhood] = []
+        taken: set[tuple[Any, ...]] = set()
+        sizes = self.graphs.nodes_per_graph.numpy()
+        for kind in order[: 20 * shown].tolist():
+            if len(found) == shown or mean[kind] <= 0 or self.held_by[kind] < fewest:
+                break
+            holders = self.holders[1, self.holders[0] == kind]
+            small = holders[np.argsort(sizes[holders], kind="stable")][:EXAMPLES].tolist()
+            fragment, held = self._fragment(kind, small[0]), int(self.held_by[kind])
+            same = (small[0], held, *fragment.nodes.tolist())
+            if same in taken:  # the same nodes, seen from another one or with more hops
+                continue
+            taken.add(same)
+            hops = int(self.first[kind]) % (self.hops + 1)
+            names = [self.ids[graph] for graph in small]
+            found.append(
+                SpeakingNeighbourhood(side, float(mean[kind]), hops, held, names, fragment)
+            )
+        return found
+
+    def _fragment(self, kind: int, graph: int) -> Fragment:
+        """The neighbourhood as it stands in a graph."""
+        graphs = self.graphs
+        first, last = graphs.node_ptr[graph : graph + 2].tolist()
+        own = slice(*graphs.edge_ptr[graph : graph + 2].tolist())
+        source, target = graphs.source[own].numpy() - first, graphs.target[own].numpy() - first
+        width = self.hops + 1
+        places = np.flatnonzero(self.kind[first * width : last * width] == kind)
+        centre, hops = divmod(int(places[0]), width)
+        size = last - first
+        links = csr_array((np.ones(len(source)), (target, source)), shape=(size, size))
+        inside = np.zeros(size, dtype=bool)
+        inside[centre] = True
+        for _ in range(hops):
+            inside |= (links.T @ inside.astype(float)) > 0
+        smiles = graphs.columns.get("smiles")
+        (edges,) = paired(source, target)
+        names = node_names(graphs, first, last, smiles is not None)
+        return Fragment.of(
+            names, edges, np.flatnonzero(inside), centre, None if smiles is None else smiles[graph]
+        )

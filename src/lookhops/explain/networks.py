@@ -1,0 +1,189 @@
+"""The shares of each network of a model: one network after another, or all of them at once."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+
+from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.whole import WholeGraphs
+from lookhops.explain.alike import Alike
+from lookhops.explain.average import average_edge, average_node
+from lookhops.explain.path import Path, PathShares, Shares, halves
+from lookhops.explain.points import Points
+from lookhops.explain.question import Question
+from lookhops.explain.spreading import neighbourhood_shares, over_neighbourhoods
+from lookhops.graphs.choosing import gather
+from lookhops.models.predictor import Predictor
+from lookhops.neighbourhoods.totals import spread_totals
+from lookhops.nn import GraphNetwork, Level
+from lookhops.tasks.task import Head
+from lookhops.training.inference import side_by_side
+from lookhops.training.inputs import MemberInputs
+from lookhops.training.member_weights import padded_stack
+from lookhops.training.stacked import stackable
+from lookhops.training.stacked_inference import batches_by_nodes
+from lookhops.training.whole_gather import WholeGatherer
+
+#: Most graphs of a batch, and most nodes, those of all its networks and points of their paths
+#: together: with all that is kept for gradients some 25 kB a node. On the CPU, and on a GPU.
+MOST_GRAPHS = {"cpu": 256, "cuda": 4096}
+MOST_NODES = {"cpu": 10_000, "cuda": 131_072}
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkShares(Shares):
+    """Shares of each network's answers to all graphs.
+
+    Args:
+        whole: Of the graphs as wholes, shape (networks, g).
+    """
+
+    whole: Tensor
+
+
+def explain_networks(
+    predictor: Predictor,
+    whole: WholeGraphs,
+    seeds: Sequence[int],
+    head: Head,
+    classes: Tensor | None,
+    stacked: bool | None = None,
+) -> NetworkShares:
+    """The shares of all networks of these seeds.
+
+    Args:
+        predictor: The model.
+        whole: The graphs.
+        seeds: Whose networks.
+        head: The target that is explained.
+        classes: The class of each graph whose log-odds are explained; none for a number.
+        stacked: Whether networks are explained together, where their layers allow it; by default on
+            a GPU.
+    """
+    every = [(seed, network) for seed in seeds for network in predictor.members[seed]]
+    stacked = predictor.device.type == "cuda" if stacked is None else stacked
+    size = 1
+    if stacked and stackable(every[0][1]):
+        largest = int(whole.graphs.nodes_per_graph.max())
+        size = max(MOST_NODES[predictor.device.type] // max(largest, 1), 1)
+    found = []
+    for start in range(0, len(every), size):
+        some = every[start : start + size]
+        own = [seed for seed, _ in some]
+        stack = Stack(predictor, whole, own, [network for _, network in some])
+        found.append(stack.explain(Question.to(predictor, head, classes, own)))
+    return NetworkShares.join(found, 0)
+
+
+class Stack:
+    """Networks of one architecture that are explained at once, or a single one.
+
+    Args:
+        predictor: The model.
+        whole: The graphs.
+        seeds: The seed of each network.
+        networks: The networks; of several the layers take a leading axis.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        whole: WholeGraphs,
+        seeds: Sequence[int],
+        networks: Sequence[GraphNetwork],
+    ) -> None:
+        self.whole, self.encoding = whole, predictor.encoding
+        self.model = networks[0] if len(networks) == 1 else stacked_network(networks)
+        self.model.requires_grad_(False)  # gradients are wanted of inputs alone
+        self.learnt: list[Learnt] = [predictor.checkpoint.learnt[seed] for seed in seeds]
+        known = {seed: predictor.inputs(whole, seed) for seed in seeds}
+        self.inputs: list[MemberInputs] = [known[seed] for seed in seeds]
+        self.gather_whole = self.inputs[0].gather_whole
+        if len(networks) > 1:
+            columns = {
+                seed: predictor.checkpoint.learnt[seed].whole.columns(whole) for seed in known
+            }
+            sizes = [own.whole.num_neighbourhoods for own in self.learnt]
+            self.gather_whole = WholeGatherer([columns[seed] for seed in seeds], sizes)
+
+    def explain(self, question: Question) -> NetworkShares:
+        """The shares of all graphs."""
+        found, seen = self._integrate(question), self.model.architecture
+        alike = Alike(self.whole.graphs, seen.k * seen.layers)
+        node, edge = alike.of_nodes(found.node), alike.of_edges(found.edge)
+        left = torch.zeros_like(found.start)
+        if found.totals.shape[-1]:
+            every = map(self._spread_totals, found.totals, self.learnt)
+            of_nodes, of_edges, left = map(torch.stack, zip(*every, strict=True))
+            node, edge = node + of_nodes, edge + of_edges
+        if "fingerprint" in self.model.readings:
+            node = node + over_neighbourhoods(self.whole.graphs, self._neighbourhoods(found.slope))
+        return NetworkShares(node, edge, found.start, found.end, left)
+
+    def _integrate(self, question: Question) -> PathShares:
+        """The shares of what the networks are told."""
+        graphs, count = self.whole.graphs, len(self.learnt)
+        node = torch.stack([average_node(self.encoding, own) for own in self.learnt])
+        edge = None
+        if self.model.edge_channels:
+            edge = torch.stack([average_edge(self.encoding, own) for own in self.learnt])
+        first, ptr = halves(graphs), graphs.node_ptr.tolist()
+        kind = graphs.device.type
+        nodes = graphs.nodes_per_graph.cpu().numpy()
+        plan = batches_by_nodes(nodes, MOST_NODES[kind] // count, MOST_GRAPHS[kind])
+
+        def batch(part: Tensor) -> PathShares:
+            units = question.select(part).of
+            points = Points(self.model, self.level(part), node, edge, units, MOST_NODES[kind])
+            return Path(points).integrate(first[ptr[int(part[0])] : ptr[int(part[-1]) + 1]])
+
+        _ = graphs.is_undirected  # found out once, not by every thread
+        batches = [torch.from_numpy(one[one >= 0]).to(graphs.device) for one in plan]
+        return PathShares.join(list(side_by_side(batch, batches)), 1)
+
+    def level(self, index: Tensor) -> Level:
+        """The graphs with these numbers as the networks see them; see :class:`~.points.Points`."""
+        chosen = gather(self.whole.graphs, index)
+        level = self.inputs[0].level(self.model, index, chosen)
+        if len(self.inputs) == 1:
+            return level
+        each = [own.level(self.model, index, chosen) for own in self.inputs]
+        wide = index.expand(len(each), -1)
+        counts = self.gather_whole.counts
+        room = 0 if counts is None else int(counts[:, index.cpu().numpy()].sum())
+        edges = level.edges
+        if edges is not None:
+            own = [one.edges.columns for one in each if one.edges is not None]
+            edges = replace(edges, columns=torch.stack(own))
+        x = torch.stack([one.x for one in each])
+        return replace(level, x=x, edges=edges, whole=self.gather_whole(wide, room))
+
+    def _spread_totals(self, totals: Tensor, learnt: Learnt) -> tuple[Tensor, Tensor, Tensor]:
+        """One network's shares of totals, handed on to nodes, edges and whole graphs."""
+        assert learnt.whole.mean is not None
+        edges = None if self.encoding.edges is None else self.encoding.edges.sizes
+        mean = learnt.whole.mean.to(totals)
+        return spread_totals(self.whole.graphs, totals, mean, self.encoding.nodes.sizes, edges)
+
+    def _neighbourhoods(self, slope: Tensor) -> Tensor:
+        """Shares of the neighbourhoods of each node, shape (networks, n, h + 1)."""
+        table = self.model.readings["fingerprint"].get_parameter("weight").detach()
+        tables = table.view(len(self.learnt), *table.shape[-2:])
+        every = zip(tables, self.learnt, slope, strict=True)
+        return torch.stack(
+            [neighbourhood_shares(own, self.whole, one.whole, s) for own, one, s in every]
+        )
+
+
+def stacked_network(networks: Sequence[GraphNetwork]) -> GraphNetwork:
+    """Several networks as one whose weights have a leading axis, as its layers take them."""
+    model = copy.deepcopy(networks[0])
+    each = [dict(network.named_parameters()) for network in networks]
+    for name, weight in model.named_parameters():
+        weight.data = padded_stack([own[name].detach() for own in each])
+    return model

@@ -1,0 +1,174 @@
+"""Networks at points on the way from an average graph to the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from lookhops.explain.copies import copies
+from lookhops.nn import GraphNetwork, Level
+
+#: What layers are told of points of a path: features of nodes, factors of edges, what these carry.
+Inputs = tuple[Tensor, Tensor, Tensor | None]
+
+
+class Points:
+    """Outputs and slopes of networks where nodes and edges of a batch have part of what they carry.
+
+    Points are further graphs of a batch, and networks of a stack are its leading axis:
+    :func:`~.copies.copies` of the batch.
+
+    Args:
+        model: The network, or several as one whose weights have a leading axis.
+        level: The graphs as it is told of them, in compacted form; of several networks features,
+            of nodes and of edges, and totals have a leading axis.
+        node: What is told of an average node, shape (networks, d).
+        edge: What is told of an average edge, shape (networks, f), or none.
+        units: The number that is explained, as a function of the outputs of graphs that stand in
+            the batch's order, once or several times: (networks, m, outputs) to (networks, m).
+        most_nodes: Nodes of all networks and points that are computed together.
+    """
+
+    def __init__(
+        self,
+        model: GraphNetwork,
+        level: Level,
+        node: Tensor,
+        edge: Tensor | None,
+        units: Callable[[Tensor], Tensor],
+        most_nodes: int,
+    ) -> None:
+        self.model, self.level, self.units = model, level, units
+        self.lead, self.networks = level.x.shape[:-2], len(node)
+        own = level.x.view(self.networks, *level.x.shape[-2:])
+        self.average = node.to(own)[:, None].expand_as(own)
+        self.change = own - self.average
+        self.columns: tuple[Tensor, Tensor] | None = None
+        if level.edges is not None and edge is not None:
+            told = level.edges.columns.view(self.networks, -1, edge.shape[1])
+            average = edge.to(told)[:, None].expand_as(told)
+            self.columns = average, told - average
+        self.graph = level.graph.long()
+        self.edge_graph = self.graph[level.adjacency.target.long()]
+        self.at_once = max(most_nodes // max(self.networks * own.shape[1], 1), 1)
+        self._levels: dict[int, Level] = {}
+        self._read_wholes()
+
+    @torch.no_grad()
+    def _read_wholes(self) -> None:
+        """What is read of whole graphs, all shapes (networks, g, ...)."""
+        shape = self.networks, self.level.num_graphs
+        outputs = self.average.new_zeros(*shape, self.model.out_channels)
+        self.totals, self.fingerprint, self.usual = outputs[..., :0], outputs, outputs
+        whole, readings = self.level.whole, self.model.readings
+        if "totals" in readings:
+            assert whole is not None
+            assert whole.totals is not None
+            self.totals = whole.totals.view(*shape, -1)
+            self.usual = self.of_totals(torch.zeros_like(self.totals))
+        if "fingerprint" in readings:
+            self.fingerprint = readings["fingerprint"](whole, None).view_as(outputs)
+
+    def of_nodes(self, told: Tensor) -> Tensor:
+        """Slopes of the number along the features of each node, shape (networks, points, n)."""
+        ones = torch.ones_like(told[:, 0])
+        with torch.enable_grad():
+            found = []
+            for x, factor, columns in self._inputs(told, ones):
+                outputs = self._network(x.requires_grad_(), factor, columns) + self.usual[:, None]
+                (slope,) = self.gradients(outputs, [x])
+                found.append((slope * self.change[:, None]).sum(-1))
+        return torch.cat(found, 1)
+
+    def of_edges(self, share: Tensor) -> Tensor:
+        """Slopes of the number as each edge appears, shape (networks, points, e)."""
+        none = self.change.new_zeros(len(share), len(self.graph))
+        with torch.enable_grad():
+            found = []
+            for x, factor, columns in self._inputs(none, share):
+                inputs = [one.requires_grad_() for one in (factor, columns) if one is not None]
+                outputs = self._network(x, factor, columns) + self.usual[:, None]
+                of_factor, *of_columns = self.gradients(outputs, inputs)
+                if of_columns and self.columns is not None:
+                    of_factor += (of_columns[0] * self.columns[1][:, None]).sum(-1)
+                found.append(of_factor)
+        return torch.cat(found, 1)
+
+    @torch.no_grad()
+    def outputs(self, told: Tensor, share: Tensor) -> Tensor:
+        """Outputs of the layers, shape (networks, points, g, outputs).
+
+        Args:
+            told: How much each node has of its own features, shape (points, n).
+            share: To which share edges are there, shape (points).
+        """
+        return torch.cat([self._network(*one) for one in self._inputs(told, share)], 1)
+
+    def _inputs(
+        self, told: Tensor, share: Tensor
+    ) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
+        """Features of nodes (networks, points, n, d), factors of edges (networks, points, e) and
+        what they carry (networks, points, e, f), of some points at a time."""
+        size, columns = len(self.edge_graph), None
+        for own, there in zip(told.split(self.at_once), share.split(self.at_once), strict=True):
+            x = self.average[:, None] + own[:, :, None] * self.change[:, None]
+            factor = there[:, None].expand(self.networks, -1, size).contiguous()
+            if self.columns is not None:
+                average, change = self.columns
+                columns = average[:, None] + there[:, None, None] * change[:, None]
+            yield x, factor, columns
+
+    def _network(self, x: Tensor, factor: Tensor, columns: Tensor | None) -> Tensor:
+        """Outputs of the layers, shape (networks, points, g, outputs); zeros where there are none.
+
+        Args:
+            x, factor, columns: As :meth:`_inputs` gives them.
+        """
+        level = self._level(x.shape[1])
+        adjacency = level.adjacency.times(factor.flatten(), level.adjacency.symmetric)
+        padding = len(level.graph) // self.networks - x[0, ..., 0].numel()
+        flat = torch.nn.functional.pad(x.flatten(1, 2), (0, 0, 0, padding))
+        level = replace(level, x=flat.view(*self.lead, *flat.shape[1:]), adjacency=adjacency)
+        if columns is not None:
+            assert level.edges is not None
+            told = columns.flatten(1, 2).view(*self.lead, -1, columns.shape[-1])
+            level = replace(level, edges=replace(level.edges, columns=told))
+        _, read, _ = self.model.look(level, masked=bool(self.lead))
+        shape = self.networks, x.shape[1], *self.usual.shape[1:]
+        found = x.new_zeros(shape) if read is None else self.model.mlp(read)
+        assert isinstance(found, Tensor)
+        return found.view(shape)
+
+    def _level(self, points: int) -> Level:
+        """The graphs of all networks, so many times each."""
+        if points not in self._levels:
+            networks = self.networks if self.lead else None
+            self._levels[points] = copies(self.level, points, networks)
+        return self._levels[points]
+
+    def of_totals(self, totals: Tensor) -> Tensor:
+        """What the reading of totals adds to the outputs, shape (networks, m, outputs)."""
+        shape = *totals.shape[:-1], self.model.out_channels
+        if "totals" not in self.model.readings:
+            return totals.new_zeros(shape)
+        whole = self.level.whole
+        assert whole is not None
+        told = replace(whole, totals=totals.view(*self.lead, *totals.shape[1:]))
+        found = self.model.readings["totals"](told, None)
+        assert isinstance(found, Tensor)
+        return found.view(shape)
+
+    def numbers(self, outputs: Tensor) -> Tensor:
+        """The numbers of outputs (networks, points, g, outputs), shape (networks, points, g)."""
+        return self.units(outputs.flatten(1, 2)).view(outputs.shape[:-1])
+
+    def gradients(self, outputs: Tensor, inputs: list[Tensor]) -> list[Tensor]:
+        """Gradients of the number with respect to these, in float64; zeros where it reads none."""
+        total = self.numbers(outputs).sum()
+        if not total.requires_grad:
+            return [torch.zeros_like(one, dtype=torch.float64) for one in inputs]
+        found = torch.autograd.grad(total, inputs, allow_unused=True, materialize_grads=True)
+        return [grad.double() for grad in found]

@@ -1,0 +1,183 @@
+"""An exported model held against the folder that it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from lookhops.core.arrays import Array
+from lookhops.core.words import counted
+from lookhops.encoding.columns import NOT_SEEN, Columns
+from lookhops.encoding.edges import weight_column
+from lookhops.encoding.scale import Scale
+from lookhops.graphs import Graphs
+from lookhops.models import Predictor
+from lookhops.models.answers import ClassAnswers
+from lookhops.models.checkpoint import Checkpoint
+from lookhops.models.export.inputs import Inputs
+from lookhops.models.export.module import ExportedModel
+from lookhops.models.export.rounding import rests_on_rounding
+
+#: More than rounding does, as a share of the largest answer, or of 1.
+NOTABLE = 1e-4
+#: Most nodes of a graph that is made up.
+MOST_NODES = 100
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far an exported model is from our own answers.
+
+    Args:
+        graphs: How many were compared.
+        largest: The largest difference of any answer, but for those graphs that rounding decides;
+            of numbers, in the targets' units.
+        decided_by_rounding: Graphs with a notable difference for which rounding decides which nodes
+            or edges a pooling keeps, in LookHops as elsewhere.
+        largest_of_those: Their largest difference.
+        is_small: Whether nothing but rounding makes a difference.
+    """
+
+    graphs: int
+    largest: float
+    decided_by_rounding: int
+    largest_of_those: float
+    is_small: bool
+
+    def __str__(self) -> str:
+        """The largest differences."""
+        if not self.decided_by_rounding:
+            return f"{self.largest:.1e}"
+        others = counted(self.decided_by_rounding, "graph")
+        return (
+            f"{self.largest:.1e}; {self.largest_of_those:.1e} in {others} where rounding decides "
+            "what pooling keeps"
+        )
+
+
+def compare(
+    predictor: Predictor, run: Callable[[Mapping[str, Array]], Array], graphs: Graphs
+) -> Difference:
+    """Answers of an exported model beside our own.
+
+    Args:
+        predictor: The model, on the CPU.
+        run: What :func:`~lookhops.models.export.files.load_exported` gave.
+        graphs: Graphs that the model's encoding has read.
+    """
+    inputs = Inputs.of(predictor.encoding)
+    found = run(inputs.arrays(graphs))
+    own = np.concatenate(
+        [
+            one.probabilities if isinstance(one, ClassAnswers) else one.values[:, None]
+            for one in predictor.predict(graphs).targets
+        ],
+        axis=1,
+    )
+    error = np.abs(found - own).max(1)
+    notable = error > NOTABLE * np.abs(own).max(initial=1)
+    by_rounding = np.zeros_like(notable)
+    if notable.any():
+        again = graphs[np.flatnonzero(notable)]
+        by_rounding[notable] = rests_on_rounding(
+            ExportedModel(predictor.checkpoint).eval(), inputs.arrays(again)
+        )
+    return Difference(
+        graphs=len(graphs),
+        largest=float(error[~by_rounding].max(initial=0)),
+        decided_by_rounding=int(by_rounding.sum()),
+        largest_of_those=float(error[by_rounding].max(initial=0)),
+        is_small=not (notable & ~by_rounding).any(),
+    )
+
+
+def made_up(checkpoint: Checkpoint, count: int, seed: int = 0) -> Graphs:
+    """Graphs in a model's columns, of the sizes that it was trained on, all else at random.
+
+    Some values of labels are not seen by the model, some numbers are blank, some nodes alone.
+
+    Args:
+        checkpoint: The model.
+        count: How many.
+        seed: Of the generator.
+    """
+    generator = np.random.default_rng(seed)
+    low, high = checkpoint.config.get("facts", {}).get("nodes_range", (1, MOST_NODES))
+    low = min(max(low, 1), MOST_NODES)
+    sizes = generator.integers(low, min(max(high, low), MOST_NODES) + 1, size=count)
+    first = np.cumsum(sizes) - sizes
+    node = np.arange(sizes.sum())
+    start = np.repeat(first, sizes)
+    # A tree on most nodes, and a few edges more.
+    before = start + (generator.random(len(node)) * (node - start)).astype(int)
+    linked = (node > start) & (generator.random(len(node)) < 0.95)
+    more = start + (generator.random(len(node)) * np.repeat(sizes, sizes)).astype(int)
+    extra = (more != node) & (generator.random(len(node)) < 0.1)
+    ends = np.stack(
+        (np.concatenate((node[linked], node[extra])), np.concatenate((before[linked], more[extra])))
+    )
+    pairs = np.unique(np.sort(ends, axis=0), axis=1)
+    source, target = (torch.from_numpy(np.concatenate(own)) for own in (pairs, pairs[::-1]))
+    return Graphs.from_edges(
+        source,
+        target,
+        torch.from_numpy(sizes),
+        **_features("", checkpoint, len(node), generator),
+        **_features("edge_", checkpoint, pairs.shape[1], generator, both_ways=True),
+        name="made-up graphs",
+        featuriser=checkpoint.encoding.featuriser,
+    )
+
+
+def _features(
+    side: str,
+    checkpoint: Checkpoint,
+    rows: int,
+    generator: np.random.Generator,
+    both_ways: bool = False,
+) -> dict[str, Any]:
+    """Labels and numbers at random, as arguments of ``Graphs.from_edges``.
+
+    Args:
+        side: Whose features: nothing for nodes, ``"edge_"`` for edges.
+        checkpoint: The model, which knows the columns and the scale of the numbers.
+        rows: How many nodes or edges.
+        generator: What draws.
+        both_ways: Each row twice: edges that go there and back.
+    """
+    encoding, scales = checkpoint.encoding, next(iter(checkpoint.learnt.values())).scales
+    columns = encoding.edges if side else encoding.nodes
+    if columns is None or not columns.width:
+        return {}
+    values = [(*own, NOT_SEEN) if encoding.by_name else own for own in columns.values]
+    labels = [generator.integers(0, len(own), size=rows) for own in values]
+    numbers = _numbers(columns, scales.edges if side else scales.nodes, rows, generator)
+    for place, name in enumerate(columns.attributes):
+        if not side and name in encoding.blanks:
+            numbers[generator.random(rows) < 0.1, place] = np.nan
+    times = 2 if both_ways else 1
+    found: dict[str, Any] = {}
+    if labels:
+        found[f"{side}labels"] = torch.from_numpy(np.stack(labels, 1)).repeat(times, 1)
+        found |= {f"{side}label_values": values, f"{side}label_names": columns.labels}
+    if columns.attributes:
+        found[f"{side}attributes"] = torch.from_numpy(numbers).float().repeat(times, 1)
+        found[f"{side}attribute_names"] = columns.attributes
+    return found
+
+
+def _numbers(
+    columns: Columns, scale: Scale | None, rows: int, generator: np.random.Generator
+) -> Array:
+    """Numbers about as large as the training part's; weights are not below zero."""
+    drawn = generator.standard_normal((rows, len(columns.attributes)))
+    if scale is not None:
+        drawn = drawn / np.asarray(scale.factor) + np.asarray(scale.shift)
+    weight = weight_column(columns)
+    if weight is not None:
+        drawn[:, weight] = np.abs(drawn[:, weight])
+    return drawn

@@ -1,0 +1,117 @@
+"""What an exported model is given: a few arrays, and what their columns and numbers mean."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lookhops.core.arrays import Array
+from lookhops.encoding import Encoding
+from lookhops.encoding.columns import Columns
+from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import counts_of, running_sum, segment_of, stable_argsort
+
+
+@dataclass(frozen=True)
+class Inputs:
+    r"""The inputs of an exported model: :math:`g` graphs, :math:`n` nodes, :math:`e` edges.
+
+    Nodes are numbered through all graphs, graph after graph; an undirected edge is there in both
+    directions.
+
+    ========== ================ =======================================================
+    input      shape            what
+    ========== ================ =======================================================
+    graph_sizes (g), int64      number of nodes of each graph
+    edge_index (2, e), int64    source and target of each edge, in any order
+    node_labels (n, l), int64   number of each label's value; any other is "not seen"
+    node_numbers (n, a), float  the numbers, NaN where blank
+    edge_labels (e, m), int64   of edges, as for nodes
+    edge_numbers (e, b), float  of edges, as for nodes
+    ========== ================ =======================================================
+
+    The last three are there where the model reads such columns; ``node_labels``, which say how many
+    nodes there are, always, with no columns where the model reads none.
+
+    Args:
+        nodes: The columns of nodes.
+        edges: Those of edges.
+    """
+
+    nodes: Columns
+    edges: Columns
+
+    @classmethod
+    def of(cls, encoding: Encoding) -> Inputs:
+        """The inputs of a model with this encoding."""
+        return cls(encoding.nodes, encoding.edges or Columns())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The inputs that there are, in order."""
+        wanted = {
+            "graph_sizes": True,
+            "edge_index": True,
+            "node_labels": True,
+            "node_numbers": bool(self.nodes.attributes),
+            "edge_labels": bool(self.edges.labels),
+            "edge_numbers": bool(self.edges.attributes),
+        }
+        return tuple(name for name, there in wanted.items() if there)
+
+    def arrays(self, graphs: Graphs) -> dict[str, Array]:
+        """Graphs that the model's encoding has read, as these inputs."""
+        nothing = torch.zeros(graphs.num_nodes, 0)
+        labels = nothing if graphs.labels is None else graphs.labels
+        found = {
+            "graph_sizes": graphs.nodes_per_graph.long(),
+            "edge_index": graphs.edge_index,
+            "node_labels": labels.long(),
+            "node_numbers": graphs.attributes,
+            "edge_labels": None if graphs.edge_labels is None else graphs.edge_labels.long(),
+            "edge_numbers": graphs.edge_attributes,
+        }
+        given = {name: found[name] for name in self.names}
+        return {name: np.asarray(own) for name, own in given.items() if own is not None}
+
+    def graphs(self, given: dict[str, Tensor]) -> Graphs:
+        """The graphs of such inputs; the other way round, without reading any value."""
+        node_ptr, edge_index = running_sum(given["graph_sizes"]), given["edge_index"]
+        nodes = given["node_labels"].shape[0]
+        source, target = edge_index.unbind(0)
+        order = stable_argsort(target)
+        target = target.index_select(0, order)
+        row_ptr = running_sum(counts_of(target, nodes))
+        sides = {"": (self.nodes, "node", None), "edge_": (self.edges, "edge", order)}
+        fields: dict[str, Any] = {}
+        for side, (columns, name, rows) in sides.items():
+            labels, numbers = given.get(f"{name}_labels"), given.get(f"{name}_numbers")
+            labels = _known(labels, columns) if columns.labels else None
+            if rows is not None:
+                labels = None if labels is None else labels.index_select(0, rows)
+                numbers = None if numbers is None else numbers.index_select(0, rows)
+            fields |= columns.fields(side, numbers, labels)
+        graphs = Graphs(node_ptr, row_ptr, source.index_select(0, order), **fields)
+        graphs.__dict__["target"] = target  # known already
+        graphs.__dict__["batch"] = segment_of(node_ptr, nodes)
+        return graphs
+
+    def about(self) -> dict[str, Any]:
+        """What the inputs' columns and numbers mean, as JSON can hold it."""
+        sides = {"node": self.nodes, "edge": self.edges}
+        said: dict[str, Any] = {}
+        for name, columns in sides.items():
+            values = dict(zip(columns.labels, map(list, columns.values), strict=True))
+            said |= {f"{name}_labels": values, f"{name}_numbers": list(columns.attributes)}
+        return said
+
+
+def _known(labels: Tensor | None, columns: Columns) -> Tensor:
+    """Labels whose unknown numbers are one more than the largest that is known."""
+    assert labels is not None
+    sizes = torch.tensor(columns.sizes, device=labels.device)
+    return torch.where((labels >= 0) & (labels < sizes), labels, sizes)

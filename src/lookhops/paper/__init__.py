@@ -1,1 +1,0 @@
-"""The paper: its tables, figures and claims, made with `lookhops.experiments`."""

@@ -1,0 +1,1 @@
+"""The page that sets our runs beside the numbers of the paper."""

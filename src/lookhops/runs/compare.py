@@ -1,0 +1,259 @@
+"""A fair comparison: any models on any graphs, over the same splits."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import parse_seeds, splits_in_words
+from lookhops.core.paired import ALPHA
+from lookhops.core.tables import Table
+from lookhops.core.words import NONE, counted, number, signed
+from lookhops.core.words import memory as in_bytes
+from lookhops.graphs import Graphs
+from lookhops.runs.fair import Contest, Grid, named_protocol
+from lookhops.runs.keys import Model
+from lookhops.runs.plan import Cell, Entry, parse_models
+from lookhops.runs.results import Results, collect, shared_seeds
+from lookhops.runs.runners import Tell, run_local
+from lookhops.runs.statistics import (
+    Cost,
+    Pair,
+    by_mean,
+    cliques,
+    compare_pairs,
+    mean_ranks,
+    mean_std,
+)
+from lookhops.runs.store import Store
+from lookhops.sources.splits import Split, SplitPlan
+from lookhops.tasks import Metric, task_of
+from lookhops.training import Protocol
+from lookhops.training.setting import draw_splits
+
+#: What tables in files have besides the main metric, where a task has it: shares in per cent.
+SHARES, ERRORS = ("balanced_accuracy", "macro_f1", "auroc"), ("rmse", "r2", "spearman")
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Models compared on one data set.
+
+    Args:
+        dataset: Its name.
+        results: All finished runs.
+        scores: The main metric of each model on each shared split, shares in per cent, best mean
+            first.
+        seeds: The seeds of the splits that all models have.
+        pairs: All pairs of models: paired differences, intervals, tests.
+        ranks: Mean rank of each model over the splits.
+        groups: Models that do not differ significantly, as neighbours in the order of ranks.
+        about: What was done: the protocol's name (``name``), in words (``said``), the ``grid``.
+    """
+
+    dataset: str
+    results: Results
+    scores: Mapping[str, list[float]]
+    seeds: tuple[int, ...]
+    pairs: list[Pair]
+    ranks: Mapping[str, float]
+    groups: list[list[str]]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def main(self) -> Metric:
+        """What models are compared by."""
+        return self.results.cells[0].main
+
+    def models_table(self) -> Table:
+        """The models, best mean first; every number is over the splits that all of them share."""
+        cells = {cell.model: cell.of_seeds(self.seeds) for cell in self.results.cells}
+        rows, records, count = [], [], len(self.seeds)
+        for name, values in self.scores.items():
+            rank, (mean, std) = self.ranks[name], mean_std(values)
+            metrics, main = cells[name].metrics, self.main
+            held = [value for value in metrics[f"val_{main.name}"] if value is not None]
+            validation = main.scale * sum(held) / len(held) if held else None
+            others = {
+                key: (100 if key in SHARES else 1) * sum(metrics[key]) / count
+                for key in (*SHARES, *ERRORS)
+                if None not in metrics.get(key, [None])
+            }
+            parameters, seconds = metrics["parameters"][0], sum(metrics["seconds"]) / count
+            memory = cells[name].peak_memory
+            records.append(
+                {"model": name, "mean": mean, "std": std, "validation": validation}
+                | others
+                | {"rank": rank, "parameters": parameters}
+                | {"seconds_a_seed": seconds, "peak_memory": memory, "seeds": count}
+            )
+            score = f"**{cells[name].written()}**"
+            chosen_by = main.written(validation and validation / main.scale).removesuffix(" %")
+            texts = (name, score, chosen_by, f"{rank:.1f}", number(parameters))
+            rows.append([[text] for text in (*texts, f"{seconds:.1f} s", in_bytes(memory))])
+        unit = ", %" if self.main.share else ""
+        head = ["model", self.main.heading, f"val.{unit}", "rank", "parameters", "time", "memory"]
+        protocol = self.results.cells[0].protocol
+        drawn = splits_in_words(protocol.split, protocol.folds)
+        if count != protocol.folds:
+            drawn = f"{counted(count, 'split')}, {drawn}"
+        title = f"{self.dataset}: {drawn}"
+        note = " ".join(
+            filter(None, (self.about.get("said"), self._left_out(), self._costs_in_words()))
+        )
+        return Table(head, rows, note, "models", title, records)
+
+    def costs(self) -> list[Cost]:
+        """What each model takes of time and parameters for its mean score."""
+        return [
+            Cost(r["model"], r["mean"], r["seconds_a_seed"], r["parameters"])
+            for r in self.models_table().records
+        ]
+
+    def _costs_in_words(self) -> str:
+        """How time and memory were measured."""
+        on_gpu = [run.machine.device != "cpu" for cell in self.results.cells for run in cell.runs]
+        held = "what the process held at its peak"
+        if all(on_gpu):
+            held = "what PyTorch held on the GPU at its peak"
+        elif any(on_gpu):
+            held += ", or PyTorch on the GPU"
+        share = ", a share where several were trained at once" if any(on_gpu) else ""
+        return (
+            "Ranks are means over the splits; time and memory are those of one split"
+            f"{share}, and memory is {held}."
+        )
+
+    def _left_out(self) -> str:
+        """In words, finished runs on splits that not all models have."""
+        more = {cell.model: len(cell.seeds) for cell in self.results.cells}
+        said = [f"{name} has {n}" for name, n in more.items() if n > len(self.seeds)]
+        if not said:
+            return ""
+        return f"Only the splits that all models have finished are counted; {', '.join(said)}."
+
+    def pairs_table(self) -> Table:
+        """The paired differences."""
+        rows, records = [], []
+        best = next(iter(self.scores.values()))
+        digits = self.main.digits(mean_std(best)[0])
+        for pair in self.pairs:
+            e, p = pair.difference, pair.adjusted_p
+            low, high = e.interval or (None, None)
+            records.append(
+                {"first": pair.first, "second": pair.second, "difference": e.mean}
+                | {"low": low, "high": high, "p": e.p, "adjusted_p": p}
+            )
+            names = f"{pair.first} against {pair.second}"
+            ends = " to ".join(signed(end, digits) for end in e.interval or ()) or NONE
+            verdict = "differ" if p < ALPHA else "not decidable"
+            texts = (
+                names,
+                f"**{signed(e.mean, digits)}**",
+                ends,
+                f"{e.p:.2g}",
+                f"{p:.2g}",
+                verdict,
+            )
+            rows.append([[text] for text in texts])
+        head = ["pair", "difference", "95% interval", "p", "Holm's p", "at 5%"]
+        what = "Percentage points" if self.main.share else f"Differences of {self.main.title}"
+        if not self.main.higher_is_better:
+            what += " (lower is better)"
+        note = (
+            f"{what}, paired over the splits that the models share; corrected resampled "
+            "t-test of Nadeau and Bengio; p adjusted for all pairs by Holm's method."
+        )
+        return Table(head, rows, note, "pairs", "Paired differences", records)
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, as JSON can hold it."""
+        models = {r["model"]: r for r in self.models_table().records}
+        architectures = {cell.model: asdict(cell.architecture) for cell in self.results.cells}
+        return {
+            "dataset": self.dataset,
+            **({"protocol": dict(self.about)} if self.about else {}),
+            "seeds": list(self.seeds),
+            "metric": self.main.name,
+            "models": [
+                {**models[name], "values": values, "architecture": architectures[name]}
+                for name, values in self.scores.items()
+            ],
+            "pairs": list(self.pairs_table().records),
+            "not_different": self.groups,
+        }
+
+
+def compare(
+    graphs: Graphs,
+    models: Mapping[str, Entry | Model] | Sequence[str],
+    protocol: Protocol | str | None = None,
+    *,
+    store: Store | Path | str,
+    splits: SplitPlan | Sequence[Split] | None = None,
+    grid: Grid | None = None,
+    device: str = "auto",
+    tell: Tell = lambda text, finished: None,
+) -> Comparison:
+    """Compare models on graphs; what the store has is not trained again.
+
+    Args:
+        graphs: Graphs with targets.
+        models: Names such as ``"licheb+lookhops"`` or ``"wl-oa"`` (see
+            :func:`~lookhops.runs.plan.parse_entry`), or models under any names. A layer of
+            your own takes part once :func:`~lookhops.nn.registry.register_convolution` knows it.
+        protocol: How to train, or ``paper`` or ``fair``
+            (:func:`~lookhops.runs.fair.named_protocol`); by default the paper's, with its
+            ten seeds.
+        store: Where finished runs are kept.
+        splits: One for each seed, or a plan that has them; by default the protocol's are drawn.
+        grid: Options of models and their values, among which each split's validation part chooses.
+        device: ``cpu``, ``cuda`` or ``auto``.
+        tell: Called with each thing worth telling.
+    """
+    if not isinstance(models, Mapping):
+        models = parse_models(models if isinstance(models, str) else ",".join(models))
+    if not isinstance(store, Store):
+        with Store(store) as opened:
+            options: dict[str, Any] = {"splits": splits, "device": device, "tell": tell}
+            return compare(graphs, models, protocol, store=opened, grid=grid, **options)
+    name, how = (protocol, Protocol()) if isinstance(protocol, str) else (None, protocol)
+    how = named_protocol(name, how or Protocol(), splits is not None)
+    if name == "fair":
+        given = splits.protocol.seeds if isinstance(splits, SplitPlan) else splits or ()
+        how = replace(how, seeds=parse_seeds(how.folds or len(given), how.folds), split="auto")
+    if isinstance(splits, SplitPlan):
+        how = replace(how, seeds=splits.protocol.seeds)
+    plan = draw_splits(graphs, task_of(graphs), how, splits)
+    contest = Contest.of(graphs.name, models, plan, grid, name)
+
+    def train(cells: Sequence[Cell]) -> None:
+        done = run_local(cells, lambda name: graphs, store, device=device, tell=tell)
+        if done.failures:
+            raise LookHopsError(done.failures[0])
+
+    found = contest.run(train, lambda cells: collect(cells, lambda name: graphs, store))
+    return comparison(graphs.name, Results(found), contest.about())
+
+
+def comparison(
+    dataset: str, results: Results, about: Mapping[str, Any] | None = None
+) -> Comparison:
+    """Compare the models of finished cells over the splits that they share."""
+    if not results.cells:
+        raise LookHopsError("No run is finished yet: there is nothing to compare.")
+    seeds = shared_seeds(results.cells)
+    if not seeds:
+        raise LookHopsError("The models have no finished split in common yet.")
+    tables = {cell.model: cell.of_seeds(seeds).scores() for cell in results.cells}
+    scores = {name: list(table.values()) for name, table in tables.items()}
+    higher = results.cells[0].main.higher_is_better
+    scores = {name: scores[name] for name in by_mean(scores, higher)}
+    test_to_train = results.cells[0].of_seeds(seeds).test_to_train
+    pairs = compare_pairs(scores, test_to_train, higher) if len(seeds) > 1 else []
+    ranks = mean_ranks(scores, higher)
+    groups = cliques(sorted(ranks, key=ranks.__getitem__), pairs) if pairs else []
+    return Comparison(dataset, results, scores, seeds, pairs, ranks, groups, about or {})

@@ -1,0 +1,137 @@
+"""What a run is stored under: equal where the run would be the same."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import json
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from typing import Any
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Classical
+from lookhops.core.schema import decode, read
+from lookhops.graphs import Graphs
+from lookhops.nn import Architecture, GraphNetwork
+from lookhops.nn.registry import BUILT_IN, is_known
+from lookhops.sources.splits import SplitPlan
+from lookhops.sources.splits.plan import resolved, source_of
+from lookhops.training import Protocol
+
+#: What can be compared.
+Model = Architecture | Classical
+#: In the text of an architecture, beside its fields: the digest of layers that a user registered.
+LAYERS = "layers_of_ones_own"
+#: In the text of a protocol, beside its fields: what decides the splits besides it and the graphs.
+SPLITS = "splits"
+
+
+@dataclass(frozen=True)
+class RunKey:
+    """What decides a run besides its seed: the graphs, the model and the protocol.
+
+    Args:
+        fingerprint: Of the graphs: their names do not matter, what they are does.
+        architecture: The model.
+        protocol: How it is trained; its seeds are left out, and of a classical model all that does
+            not draw its splits.
+        layers: What :func:`own_layers` says of the network.
+        splits: The ``source`` of a :class:`~lookhops.sources.splits.SplitPlan`.
+    """
+
+    fingerprint: str
+    architecture: Model
+    protocol: Protocol
+    layers: str | None = None
+    splits: str | None = None
+
+    def __post_init__(self) -> None:
+        given, plain = self.protocol, Protocol()
+        if isinstance(self.architecture, Classical):
+            drawn = ("fractions", "split", "folds")
+            read_of_it = replace(plain, **{name: getattr(given, name) for name in drawn})
+        else:
+            read_of_it = replace(given, seeds=plain.seeds, stream=plain.stream)
+        object.__setattr__(self, "protocol", read_of_it)
+
+    @classmethod
+    def of(
+        cls,
+        graphs: Graphs,
+        architecture: Model,
+        protocol: Protocol,
+        plan: SplitPlan | None = None,
+    ) -> RunKey:
+        """The key of these graphs, this model and this protocol, on these splits or drawn ones."""
+        protocol = resolved(graphs, protocol) if plan is None else protocol
+        splits = source_of(graphs, protocol) if plan is None else plan.source
+        layers = own_layers(architecture)
+        return cls(graphs.fingerprint, architecture, protocol, layers, splits)
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """Fingerprint, architecture and protocol as the columns of a store: canonical JSON."""
+        layers = {LAYERS: self.layers} if self.layers else {}
+        model = canonical_json(asdict(self.architecture) | layers)
+        splits = {SPLITS: self.splits} if self.splits else {}
+        return self.fingerprint, model, canonical(self.protocol, **splits)
+
+    @classmethod
+    @cache
+    def from_texts(cls, fingerprint: str, architecture: str, protocol: str) -> RunKey:
+        """The key of such columns; options that they lack have their defaults."""
+        values = decode(architecture, "architecture")
+        layers = values.pop(LAYERS, None) if isinstance(values, dict) else None
+        model = read_model(values)
+        options = decode(protocol, "protocol")
+        splits = options.pop(SPLITS, None) if isinstance(options, dict) else None
+        training = read(Protocol, options, "protocol")
+        beside = {f"architecture.{LAYERS}": layers, f"protocol.{SPLITS}": splits}
+        for name, value in beside.items():
+            if value is not None and not isinstance(value, str):
+                raise LookHopsError(f"{name} is not text")
+        return cls(fingerprint, model, training, layers, splits)
+
+
+def read_model(values: Any) -> Model:
+    """The model that ``asdict`` wrote."""
+    if isinstance(values, dict) and "classical" in values:
+        return read(Classical, values, "architecture")
+    return read(Architecture, values, "architecture")
+
+
+def canonical(config: Model | Protocol, **beside: str) -> str:
+    """A configuration as JSON text that is equal for equal configurations; seeds are left out."""
+    values = asdict(config)
+    values.pop("seeds", None)
+    return canonical_json(values | beside)
+
+
+def own_layers(architecture: Model) -> str | None:
+    """A digest of a network's layers where the user registered them; of ours the names suffice.
+
+    So a layer that is defined anew under an old name is trained anew.
+    """
+    if isinstance(architecture, Classical) or {architecture.conv, architecture.pool} <= BUILT_IN:
+        return None
+    if not is_known(architecture.conv, architecture.pool):
+        return None  # training will say so
+    model = GraphNetwork.from_architecture(3, 2, architecture, num_edge_labels=2)
+    kinds = dict.fromkeys(type(module) for module in model.modules())
+    said = [repr(model), *map(_source, kinds)]
+    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
+
+
+def canonical_json(values: Any) -> str:
+    """JSON text that is equal for equal values."""
+    return json.dumps(values, sort_keys=True, separators=(",", ":"))
+
+
+def _source(kind: type) -> str:
+    if kind.__module__.split(".")[0] in ("torch", "lookhops"):  # known by their names
+        return ""
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):  # typed at a prompt
+        return kind.__qualname__

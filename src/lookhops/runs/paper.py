@@ -1,0 +1,288 @@
+"""The paper's experiments: its numbers, its models, and the plan that runs them again."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import FINGERPRINT, Classical
+from lookhops.graphs import SUFFIX, Graphs
+from lookhops.nn import RECOMMENDED, Architecture
+from lookhops.runs.keys import Model
+from lookhops.runs.plan import Cell, without_repeats
+from lookhops.runs.results import CellResult, Results
+from lookhops.sources.collection import data_folder, find
+from lookhops.sources.loading import load
+from lookhops.training import Protocol
+
+#: In the paper's order; BURSI stands where the paper has FRANKENSTEIN.
+DATASETS = ("PROTEINS", "DD", "NCI1", "NCI109", "Mutagenicity", "BURSI")
+TABLES = ("data", "gain", "conv", "pool", "ours")
+FIGURES = ("gain", "accuracy-by-k")
+HOPS = (1, 2, 3, 4, 5)
+#: The data set on which the paper counts parameters and seconds.
+COST_DATASET = "NCI1"
+#: Small sets first: most cells are done early, and what fails fails early.
+RUN_ORDER = ("PROTEINS", "NCI1", "NCI109", "Mutagenicity", "BURSI", "DD")
+
+
+@cache
+def paper_numbers() -> dict[str, Any]:
+    """Every number of the paper's tables."""
+    return json.loads((files("lookhops.runs") / "paper.json").read_text(encoding="utf-8"))
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table, or a point of the figure.
+
+    Args:
+        slug: Its name on the command line.
+        label: Its name in our tables.
+        paper: Its name in the paper's, if it is there.
+        table: ``conv``, ``pool``, ``ours`` or ``accuracy-by-k``.
+        importance: Rows with a lower number are run first.
+        model: The model; where the paper chose ratios for each data set, before they are set.
+        members: Networks for each split, whose answers are averaged.
+    """
+
+    slug: str
+    label: str
+    paper: str | None
+    table: str
+    importance: int
+    model: Model
+    members: int = 1
+
+    def architecture(self, dataset: str) -> Model:
+        """The model for a data set: with the fractions that the paper chose for it."""
+        if self.table != "pool" or isinstance(self.model, Classical):
+            return self.model
+        if self.model.pool == "edge":  # edge contraction has no fraction
+            return self.model
+        chosen = paper_numbers()["protocol"]
+        name = paper_name(dataset)
+        if name not in chosen["node_ratio"]:
+            return self.model
+        edges = self.model.edge_ratio is not None
+        return replace(
+            self.model,
+            ratio=chosen["node_ratio"][name],
+            edge_ratio=chosen["edge_ratio"][name] if edges else None,
+        )
+
+    def cell(self, results: Results, dataset: str) -> CellResult | None:
+        """Its finished runs on a data set, if there are any."""
+        return results.find(dataset, self.architecture(dataset), self.members)
+
+
+def paper_name(dataset: str) -> str:
+    """The paper's data set whose settings a data set takes: BURSI has FRANKENSTEIN's graphs."""
+    return "FRANKENSTEIN" if dataset == "BURSI" else dataset
+
+
+def _rows() -> tuple[Row, ...]:
+    def conv(slug: str, label: str, importance: int) -> Row:
+        return Row(slug, label, label, "conv", importance, Architecture(conv=slug, pool="none"))
+
+    def pool(slug: str, label: str, importance: int, **options: Any) -> Row:
+        model = Architecture(conv="licheb", **{"pool": slug, **options})
+        return Row(slug, label, label, "pool", importance, model)
+
+    def of_the_text(slug: str, label: str) -> Row:
+        """A pooling that the paper speaks of without a number."""
+        return replace(pool(slug, label, 6), paper=None)
+
+    def hops(k: int) -> Row:
+        model = Architecture(conv="licheb", pool="none", k=k)
+        return Row(f"licheb-k{k}", f"LiCheb, k = {k}", None, "accuracy-by-k", 5, model)
+
+    def ours(slug: str, label: str, importance: int, model: Model, members: int = 1) -> Row:
+        return Row(slug, label, None, "ours", importance, model, members)
+
+    network = replace(RECOMMENDED, fingerprint=None, totals=False, edges=None, scale="none")
+    lookhops: dict[str, Any] = {"pool": "lookhops"}
+    return (
+        conv("gcn", "GCN", 3),
+        conv("gat", "GAT", 3),
+        conv("mixhop", "MixHop", 3),
+        conv("limixhop", "LiMixHop", 2),
+        conv("cheb", "ChebConv", 2),
+        conv("licheb", "LiCheb", 1),
+        pool("topk", "TopKPool", 4),
+        pool("sag", "SAGPool", 4),
+        pool("edge", "EdgePool", 7),
+        pool("asap", "ASAP", 6),
+        pool("lookhops-nonf", "LookHops noNF+pN", 2, **lookhops, normalize=False),
+        pool("lookhops-nf", "LookHops NF+pN", 1, **lookhops),
+        pool("lookhops-nf-pe", "LookHops NF+pN+pE", 1, **lookhops, edge_ratio=0.9),
+        of_the_text("diffpool", "DiffPool"),
+        of_the_text("hgpsl", "HGP-SL"),
+        of_the_text("ipool", "iPool"),
+        *(hops(k) for k in HOPS),
+        ours("recommended", "LookHops recommended", 0, RECOMMENDED),
+        ours("recommended-members", "the same, 5 members", 8, RECOMMENDED, 5),
+        ours("recommended-network", "its network alone", 3, network),
+        ours("fingerprint", "fingerprint", 3, FINGERPRINT),
+        *(ours(name, name, 9, Classical(name)) for name in ("wl-oa", "wl", "baseline")),
+    )
+
+
+ROWS = {row.slug: row for row in _rows()}
+
+
+def rows_of(table: str) -> list[Row]:
+    """The rows of a table, in its order."""
+    return [row for row in ROWS.values() if row.table == table]
+
+
+def chosen_rows(
+    tables: Sequence[str], figures: Sequence[str], slugs: Sequence[str] | None = None
+) -> list[Row]:
+    """The rows that tables and figures need, most important first; of those, the named ones."""
+    rows = [row for row in ROWS.values() if row.table in {*tables, *figures}]
+    if slugs:
+        for slug in slugs:
+            if slug not in ROWS:
+                raise LookHopsError(f"There is no row {slug!r}; there are {', '.join(ROWS)}.")
+            if ROWS[slug] not in rows:
+                raise LookHopsError(
+                    f"The row {slug!r} belongs to {ROWS[slug].table!r}, which is not asked for."
+                )
+        rows = [row for row in rows if row.slug in slugs]
+    return sorted(rows, key=lambda row: row.importance)
+
+
+def paper_plan(rows: Sequence[Row], datasets: Sequence[str], protocol: Protocol) -> list[Cell]:
+    """The cells to run, the most important first."""
+    order = [d for d in RUN_ORDER if d in datasets] + [d for d in datasets if d not in RUN_ORDER]
+    return without_repeats(
+        Cell(dataset, row.label, row.architecture(dataset), replace(protocol, members=row.members))
+        for row in rows
+        for dataset in order
+    )
+
+
+def published(row: Row, dataset: str) -> tuple[float, float] | None:
+    """Mean and standard deviation that the paper prints, in per cent; none where it has none.
+
+    BURSI has none: its features are not FRANKENSTEIN's.
+    """
+    if row.paper is None:
+        return None
+    found = paper_numbers()[f"{row.table}_table"][row.paper].get(dataset)
+    return (found[0], found[1]) if found else None
+
+
+def published_cost(row: Row) -> tuple[float, float] | None:
+    """Thousands of parameters, and seconds of 50 epochs on NCI1, that the paper prints."""
+    if row.paper is None:
+        return None
+    thousands, seconds = paper_numbers()[f"{row.table}_cost_NCI1_50_epochs_V100"][row.paper]
+    return thousands, seconds
+
+
+def best_published(dataset: str) -> tuple[float, str] | None:
+    """The highest accuracy that the paper prints for a data set in either table, and whose."""
+    found = ((number[0], r.label) for r in ROWS.values() if (number := published(r, dataset)))
+    return max(found, default=None)
+
+
+#: The one set of DATASETS that cannot be downloaded.
+LOCAL = "BURSI"
+#: The quick version: enough to run every line of code, too little to say anything of the models.
+QUICK_DATASETS, QUICK_GRAPHS, QUICK_SEEDS, QUICK_EPOCHS = ("PROTEINS", "NCI1"), 150, (11, 22), 2
+
+
+@dataclass
+class Suite:
+    """Data sets by name, loaded when first asked for, and a protocol.
+
+    Args:
+        datasets: Their names.
+        protocol: How every model is trained.
+        quick: Whether only a few graphs of each are taken.
+        data_dir: Where the data sets are.
+    """
+
+    datasets: Sequence[str]
+    protocol: Protocol
+    quick: bool = False
+    data_dir: Path | None = None
+    loaded: dict[str, Graphs] = field(default_factory=dict)
+
+    def graphs(self, name: str) -> Graphs:
+        """The graphs of a data set: packed ones (``NAME.graphs`` in the data folder) come first."""
+        if name not in self.loaded:
+            packed = data_folder(self.data_dir) / f"{name}{SUFFIX}"
+            found = load(packed if packed.is_file() else name, data_dir=self.data_dir)
+            self.loaded[name] = some_of(found, QUICK_GRAPHS) if self.quick else found
+        return self.loaded[name]
+
+
+def paper_suite(
+    datasets: Sequence[str] | None = None,
+    seeds: Sequence[int] | None = None,
+    precision: str = "float32",
+    *,
+    quick: bool = False,
+    data_dir: Path | None = None,
+) -> Suite:
+    """The paper's data sets and protocol, or the quick version of them.
+
+    BURSI, which no collection has, is left out with a warning where it is not in the data folder.
+    """
+    protocol = Protocol(precision=precision)
+    if quick:
+        protocol = replace(protocol, seeds=QUICK_SEEDS, max_epochs=QUICK_EPOCHS)
+    if seeds is not None:
+        protocol = replace(protocol, seeds=tuple(seeds))
+    names = list(dict.fromkeys(datasets or (QUICK_DATASETS if quick else DATASETS)))
+    if LOCAL in names and not _is_in(folder := data_folder(data_dir), LOCAL):
+        said = f"{LOCAL} is not in {folder}, and no collection has it to download"
+        if datasets:
+            raise LookHopsError(f"{said}: put {LOCAL}.zip there, or leave it out of --datasets.")
+        warnings.warn(f"{said}: its column is left out.", stacklevel=2)
+        names.remove(LOCAL)
+    return Suite(names, protocol, quick, data_dir)
+
+
+def _is_in(folder: Path, name: str) -> bool:
+    """Whether a data folder holds a set, as its archive, its files or packed."""
+    return (folder / f"{name}{SUFFIX}").is_file() or find(name, folder) is not None
+
+
+def some_of(graphs: Graphs, count: int) -> Graphs:
+    """So many graphs, drawn at random but always the same."""
+    if len(graphs) <= count:
+        return graphs
+    order = torch.randperm(len(graphs), generator=torch.Generator().manual_seed(0))
+    return graphs.select(order[:count].sort().values)
+
+
+def data_note(graphs: Graphs) -> dict[str, int]:
+    """What the paper's table of data sets counts."""
+    return {
+        "graphs": len(graphs),
+        "nodes": graphs.num_nodes,
+        "edges": graphs.num_undirected_edges,
+        "features": graphs.num_features,
+        "classes": graphs.num_classes,
+    }
+
+
+def gain_note(graphs: Graphs) -> dict[str, Any]:
+    """Information gain for k = 2 to 9, its fit and the suggested k."""
+    from lookhops.information import look
+
+    found = look(graphs, max_k=9, bootstrap=0).to_dict()
+    return {key: found[key] for key in ("k", "gain", "fit", "suggested_k")}

@@ -1,0 +1,306 @@
+"""Results: what tables, figures and claims are made from, out of a store or a JSON file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import read_json
+from lookhops.core.schema import Count, located, read
+from lookhops.graphs import Graphs
+from lookhops.models.records import Machine, RunRecord
+from lookhops.runs.keys import Model, RunKey, read_model
+from lookhops.runs.plan import Cell
+from lookhops.runs.rows import StoredRun, check_note
+from lookhops.runs.statistics import mean_std
+from lookhops.runs.store import Store
+from lookhops.tasks import Metric
+from lookhops.training import Protocol
+
+FORMAT = "lookhops-results-1"
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """The finished runs of a cell.
+
+    Args:
+        dataset, model: What they are called.
+        key: The graphs, the model and the protocol.
+        runs: The records, one for each seed.
+    """
+
+    dataset: str
+    model: str
+    key: RunKey
+    runs: tuple[RunRecord, ...]
+
+    @property
+    def architecture(self) -> Model:
+        """The model."""
+        return self.key.architecture
+
+    @property
+    def protocol(self) -> Protocol:
+        """How it was trained; the seeds are those of the runs."""
+        return self.key.protocol
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seeds that are finished."""
+        return tuple(run.seed for run in self.runs)
+
+    @cached_property
+    def metrics(self) -> Mapping[str, Sequence[Any]]:
+        """Each metric's values, in the order of the seeds."""
+        names = self.runs[0].metrics
+        return {name: [run.metrics.get(name) for run in self.runs] for name in names}
+
+    def of_seeds(self, seeds: Sequence[int]) -> CellResult:
+        """The same of these seeds only, in their order."""
+        found = {run.seed: run for run in self.runs}
+        return replace(self, runs=tuple(found[seed] for seed in seeds))
+
+    @property
+    def main(self) -> Metric:
+        """The metric that models are compared by."""
+        return self.runs[0].task.main
+
+    def scores(self) -> dict[int, float]:
+        """The main metric of each seed, of the test part; shares in per cent."""
+        for run in self.runs:
+            if run.score is None:
+                raise LookHopsError(
+                    f"{self.model} on {self.dataset}, seed {run.seed}: {self.main.title} is not "
+                    "defined on the test part; larger test parts may help."
+                )
+        return {run.seed: self.main.scale * (run.score or 0.0) for run in self.runs}
+
+    def mean_std(self) -> tuple[float, float]:
+        """Mean and sample standard deviation of the scores."""
+        return mean_std(list(self.scores().values()))
+
+    def written(self) -> str:
+        """The same as tables have it: ``80.6 ± 1.8``, ``0.532 ± 0.021``; one run has no spread."""
+        values = (value / self.main.scale for value in self.mean_std()[: len(self.runs)])
+        return self.main.written(*values).removesuffix(" %")
+
+    @property
+    def device(self) -> str:
+        """Where its runs were trained, or most of them."""
+        return Counter(str(run.machine) for run in self.runs).most_common(1)[0][0]
+
+    @property
+    def parameters(self) -> int:
+        """Of a network; a classical model has none that are counted."""
+        return self.runs[0].metrics["parameters"]
+
+    @property
+    def peak_memory(self) -> int | None:
+        """The most bytes that a run of it held; none where that was not measured."""
+        sizes = [size for run in self.runs if (size := run.metrics.get("peak_memory")) is not None]
+        return max(sizes) if len(sizes) == len(self.runs) else None
+
+    @property
+    def test_to_train(self) -> float:
+        """Test graphs over training graphs, over all runs: folds are not all of one size."""
+        test, train = (sum(self.metrics[f"{part}_graphs"]) for part in ("test", "train"))
+        return test / train
+
+
+def shared_seeds(cells: Sequence[CellResult]) -> tuple[int, ...]:
+    """The seeds that all of these have finished, in the order of the first."""
+    return tuple(s for s in cells[0].seeds if all(s in c.seeds for c in cells)) if cells else ()
+
+
+@dataclass(frozen=True)
+class Results:
+    """Finished cells, and what else is known of the data sets.
+
+    Args:
+        cells: The cells.
+        notes: For each data set, its size (``data``) and information gain (``gain``), if measured.
+        quick: Whether this is the short version, whose numbers say nothing about the models.
+    """
+
+    cells: Sequence[CellResult] = ()
+    notes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    quick: bool = False
+
+    def find(self, dataset: str, architecture: Model, members: int = 1) -> CellResult | None:
+        """The cell of a model on a data set, if any of its runs is finished."""
+        for cell in self.cells:
+            found = (cell.dataset, cell.architecture, cell.protocol.members)
+            if found == (dataset, architecture, members):
+                return cell
+        return None
+
+    @property
+    def device(self) -> str | None:
+        """What most of the runs were trained on."""
+        devices = Counter(str(run.machine) for cell in self.cells for run in cell.runs)
+        return devices.most_common(1)[0][0] if devices else None
+
+    @property
+    def datasets(self) -> list[str]:
+        """The data sets, in the order in which they first appear."""
+        return list(dict.fromkeys([*self.notes, *(cell.dataset for cell in self.cells)]))
+
+    # ---------------------------------------------------------------- JSON
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it, small: what runs share is written once, metrics are columns."""
+        environments: list[Any] = []
+        protocols: list[Any] = []
+
+        def number(value: Any, known: list[Any]) -> int:
+            if value not in known:
+                known.append(value)
+            return known.index(value)
+
+        cells = [
+            {
+                "dataset": cell.dataset,
+                "fingerprint": cell.key.fingerprint,
+                "model": cell.model,
+                "architecture": asdict(cell.architecture),
+                "protocol": number(_protocol(cell.protocol), protocols),
+                "seeds": list(cell.seeds),
+                "metrics": {key: list(values) for key, values in cell.metrics.items()},
+                "environments": [number(_environment(run), environments) for run in cell.runs],
+                **({"layers": cell.key.layers} if cell.key.layers else {}),
+                **({"splits": cell.key.splits} if cell.key.splits else {}),
+            }
+            for cell in self.cells
+        ]
+        return {
+            "format": FORMAT,
+            "quick": self.quick,
+            "environments": environments,
+            "protocols": protocols,
+            "facts": {name: dict(notes) for name, notes in self.notes.items()},
+            "cells": cells,
+        }
+
+    @classmethod
+    def from_json(cls, path: Path) -> Results:
+        """Read what :meth:`to_json` gave; what is damaged is one sentence that says where."""
+        content = read_json(path)
+        if content.get("format") != FORMAT:
+            raise LookHopsError(f"{path}: not results of LookHops ({FORMAT}).")
+        try:
+            file = read(ResultsFile, content)
+            for name, notes in file.facts.items():
+                with located(f"facts.{name}"):
+                    for kind, value in notes.items():
+                        check_note(kind, value)
+            cells = []
+            for i, cell in enumerate(file.cells):
+                with located(f"cells[{i}] ({cell.model} on {cell.dataset})"):
+                    cells.append(cell.result(file))
+            return cls(cells, file.facts, file.quick)
+        except LookHopsError as error:
+            text = str(error).rstrip(".")
+            raise LookHopsError(f"{path}: damaged, {text}; export it again.") from error
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What many runs of a file share."""
+
+    versions: Mapping[str, str]
+    machine: Machine
+
+
+@dataclass(frozen=True)
+class CellEntry:
+    """A cell of a file: ``protocol`` and ``environments`` are places in the file's lists."""
+
+    dataset: str
+    fingerprint: str
+    model: str
+    architecture: Mapping[str, Any]
+    protocol: Count
+    seeds: Sequence[int]
+    metrics: Mapping[str, Sequence[Any]]
+    environments: Sequence[Count]
+    layers: str | None = None
+    splits: str | None = None
+
+    def result(self, file: ResultsFile) -> CellResult:
+        """The cell, its records checked one by one."""
+        count = len(self.seeds)
+        if not count or len(set(self.seeds)) < count:
+            raise LookHopsError("seeds must be at least one, each once")
+        for name, column in {**self.metrics, "environments": self.environments}.items():
+            if len(column) != count:
+                raise LookHopsError(f"{name} has not one value for each of {count} seeds")
+        runs = []
+        for i, seed in enumerate(self.seeds):
+            shared = asdict(_numbered(file.environments, self.environments[i], "environments"))
+            metrics = {name: column[i] for name, column in self.metrics.items()}
+            with located(f"seed {seed}"):
+                runs.append(RunRecord.from_dict({"seed": seed, "metrics": metrics, **shared}))
+        protocol = _numbered(file.protocols, self.protocol, "protocols")
+        model = read_model(self.architecture)
+        key = RunKey(self.fingerprint, model, protocol, self.layers, self.splits)
+        return CellResult(self.dataset, self.model, key, tuple(runs))
+
+
+@dataclass(frozen=True)
+class ResultsFile:
+    """The JSON file of results."""
+
+    format: str
+    quick: bool
+    environments: Sequence[Environment]
+    protocols: Sequence[Protocol]
+    facts: Mapping[str, Mapping[str, Any]]
+    cells: Sequence[CellEntry]
+
+
+def _numbered(entries: Sequence[Any], number: int, name: str) -> Any:
+    if number >= len(entries):
+        raise LookHopsError(f"the file has no {name}[{number}]")
+    return entries[number]
+
+
+def _protocol(protocol: Protocol) -> dict[str, Any]:
+    values = asdict(protocol)
+    values.pop("seeds")
+    return {**values, "fractions": list(protocol.fractions)}
+
+
+def _environment(run: RunRecord) -> dict[str, Any]:
+    return {"versions": dict(run.versions), "machine": asdict(run.machine)}
+
+
+# -------------------------------------------------------------------- out of a store
+
+
+def by_key(runs: Sequence[StoredRun]) -> dict[RunKey, dict[int, StoredRun]]:
+    """Stored runs by what decides them, then by seed; the first of each."""
+    found: dict[RunKey, dict[int, StoredRun]] = {}
+    for run in runs:
+        found.setdefault(run.key, {}).setdefault(run.record.seed, run)
+    return found
+
+
+def collect(
+    cells: Sequence[Cell], source: Callable[[str], Graphs], store: Store
+) -> list[CellResult]:
+    """The finished runs of the cells, from a store."""
+    stored = by_key(store.runs())
+    found = []
+    for cell in cells:
+        key = cell.key(source(cell.dataset))
+        mine = stored.get(key, {})
+        runs = tuple(mine[seed].record for seed in cell.protocol.seeds if seed in mine)
+        if runs:
+            found.append(CellResult(cell.dataset, cell.model, key, runs))
+    return found

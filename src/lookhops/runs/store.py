@@ -1,0 +1,312 @@
+"""The store: one SQLite file that holds every finished run once.
+
+A run is a row; rows are only ever added, in one transaction each, so that a process that dies at
+any moment leaves the finished ones whole. Processes that share a store divide the work by claims:
+who begins a run says so, and goes on saying so; the claim of a process that has died lapses.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sqlite3
+import threading
+import time
+import uuid
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import process_alive
+from lookhops.models.records import RunRecord
+from lookhops.runs.keys import RunKey, canonical_json
+from lookhops.runs.rows import StoredRun, checksum, has_checksums, read_note, read_runs
+
+APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others
+WAIT = 60.0  # seconds to wait for another process's transaction
+BEAT, EXPIRY = 5.0, 60.0  # seconds between signs of life, and without one until a claim lapses
+
+SCHEMA = """
+CREATE TABLE runs (
+    id INTEGER PRIMARY KEY,
+    dataset TEXT NOT NULL, fingerprint TEXT NOT NULL,
+    model TEXT NOT NULL, architecture TEXT NOT NULL,
+    seed INTEGER NOT NULL, protocol TEXT NOT NULL,
+    metrics TEXT NOT NULL, history BLOB NOT NULL,
+    versions TEXT NOT NULL, machine TEXT NOT NULL,
+    finished TEXT NOT NULL, sha256 TEXT,
+    UNIQUE (fingerprint, architecture, protocol, seed));
+CREATE TABLE claims (
+    fingerprint TEXT NOT NULL, architecture TEXT NOT NULL, protocol TEXT NOT NULL,
+    seed INTEGER NOT NULL, owner TEXT NOT NULL, beat REAL NOT NULL,
+    UNIQUE (fingerprint, architecture, protocol, seed));
+CREATE TABLE facts (
+    dataset TEXT NOT NULL, fingerprint TEXT NOT NULL, kind TEXT NOT NULL, value TEXT NOT NULL,
+    UNIQUE (fingerprint, kind));
+"""
+WHERE = "fingerprint = ? AND architecture = ? AND protocol = ?"
+
+
+class Store:
+    """Finished runs in a file.
+
+    Args:
+        path: The SQLite file; made if it is not there.
+    """
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.owner = f"{platform.node()}:{os.getpid()}:{uuid.uuid4().hex}"
+        with self._explained():
+            if not self.path.parent.is_dir():
+                self.path.parent.mkdir(parents=True)
+            self.db = connect(self.path)
+            self._prepare()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back what this process has claimed and close the file."""
+        if self.db.in_transaction:
+            self.db.rollback()
+        with self._transaction():
+            self.db.execute("DELETE FROM claims WHERE owner = ?", (self.owner,))
+        self.db.close()
+
+    # ---------------------------------------------------------------- runs
+
+    def finished(self, key: RunKey) -> set[int]:
+        """Seeds whose runs are here."""
+        return self._seeds("runs", key)
+
+    def claim(self, key: RunKey, seeds: Sequence[int], most: int | None = None) -> list[int]:
+        """Of these seeds, those that are neither finished nor begun elsewhere: now ours to run.
+
+        Args:
+            key: Which runs.
+            seeds: The seeds wanted.
+            most: Claim no more than so many.
+        """
+        with self._transaction():
+            self._drop_dead_claims()
+            taken = self._seeds("claims", key) | self.finished(key)
+            free = [seed for seed in seeds if seed not in taken][:most]
+            self.db.executemany(
+                "INSERT INTO claims VALUES (?, ?, ?, ?, ?, ?)",
+                [(*key.texts, seed, self.owner, time.time()) for seed in free],
+            )
+        return free
+
+    def release(self, key: RunKey, seeds: Sequence[int]) -> None:
+        """Give back claims of runs that were not finished."""
+        with self._transaction():
+            self._unclaim(key, seeds)
+
+    def add(self, dataset: str, model: str, key: RunKey, records: Sequence[RunRecord]) -> int:
+        """Keep finished runs, all or none; how many of them were not here before."""
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        with self._transaction():
+            before = self.db.total_changes
+            for record in records:
+                values = record.to_dict()
+                kept = [canonical_json(values[name]) for name in ("metrics", "versions", "machine")]
+                packed = zlib.compress(
+                    canonical_json([dict(row) for row in record.history]).encode()
+                )
+                digest = checksum(record.seed, *kept)
+                self.db.execute(
+                    "INSERT OR IGNORE INTO runs (dataset, model, fingerprint, architecture,"
+                    " protocol, seed, metrics, versions, machine, history, finished, sha256)"
+                    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                    (dataset, model, *key.texts, record.seed, *kept, packed, now, digest),
+                )
+            added = self.db.total_changes - before
+            self._unclaim(key, [record.seed for record in records])
+        with self._explained():  # into the file itself: who copies it alone has all finished runs
+            self.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        return added
+
+    def runs(self) -> list[StoredRun]:
+        """Every run in the order in which they were finished."""
+        with self._explained():
+            return read_runs(self.db, self.path)
+
+    def note(self, dataset: str, fingerprint: str, kind: str, make: Callable[[], Any]) -> Any:
+        """What is kept of a data set under ``kind``; made, and kept, if it is not there yet."""
+        query = "SELECT rowid, value FROM facts WHERE fingerprint = ? AND kind = ?"
+        with self._explained():
+            found = self.db.execute(query, (fingerprint, kind)).fetchone()
+        if found is not None:
+            return read_note(self.path, found[0], dataset, kind, found[1])
+        row = (dataset, fingerprint, kind, canonical_json(make()))
+        with self._transaction():
+            self.db.execute("INSERT OR IGNORE INTO facts VALUES (?, ?, ?, ?)", row)
+        return json.loads(row[-1])
+
+    def _seeds(self, table: str, key: RunKey) -> set[int]:
+        with self._explained():
+            found = self.db.execute(f"SELECT seed FROM {table} WHERE {WHERE}", key.texts)
+            return {seed for (seed,) in found}
+
+    # ---------------------------------------------------------------- claims
+
+    @contextmanager
+    def beating(self) -> Iterator[None]:
+        """While the block runs, say every few seconds that our claims are alive."""
+        stop = threading.Event()
+        update = "UPDATE claims SET beat = ? WHERE owner = ?"
+
+        def beat() -> None:
+            with closing(connect(self.path)) as db:
+                while not stop.wait(BEAT):
+                    with suppress(sqlite3.Error):  # at worst a run is computed twice, kept once
+                        db.execute(update, (time.time(), self.owner))
+
+        thread = threading.Thread(target=beat, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _drop_dead_claims(self) -> None:
+        old = time.time() - EXPIRY
+        found = self.db.execute("SELECT DISTINCT owner, beat < ? FROM claims", (old,)).fetchall()
+        dead = {owner for owner, lapsed in found if lapsed or not alive(owner)}
+        self.db.executemany("DELETE FROM claims WHERE owner = ?", [(owner,) for owner in dead])
+
+    def _unclaim(self, key: RunKey, seeds: Sequence[int]) -> None:
+        self.db.executemany(
+            f"DELETE FROM claims WHERE {WHERE} AND seed = ? AND owner = ?",
+            [(*key.texts, seed, self.owner) for seed in seeds],
+        )
+
+    # ---------------------------------------------------------------- the file
+
+    def _prepare(self) -> None:
+        """Make the tables of a new file; refuse a file that is not ours."""
+        if _state(self.db) == (0, 0, 0):
+            retry_locked(lambda: self.db.execute("PRAGMA journal_mode = WAL"), self.path)
+            with self._transaction():
+                if _state(self.db) == (0, 0, 0):  # nobody else has made them meanwhile
+                    for statement in SCHEMA.strip().rstrip(";").split(";"):
+                        self.db.execute(statement)
+                    self.db.execute(f"PRAGMA application_id = {APPLICATION}")
+                    self.db.execute(f"PRAGMA user_version = {VERSION}")
+        check_version(self.db, self.path)
+        if not has_checksums(self.db):  # made by an earlier version
+            with self._transaction():
+                if not has_checksums(self.db):
+                    self.db.execute("ALTER TABLE runs ADD COLUMN sha256 TEXT")
+        self._complete()
+        self.runs()  # what is damaged is said now, not after hours of training
+
+    def _complete(self) -> None:
+        """Rows from before an option existed are given its default, so that they are found."""
+        query = "SELECT DISTINCT fingerprint, architecture, protocol FROM runs"
+        for texts in self.db.execute(query).fetchall():
+            with suppress(LookHopsError):  # of a later version, or damaged
+                if (now := RunKey.from_texts(*texts).texts) != texts:
+                    names = "fingerprint = ?, architecture = ?, protocol = ?"
+                    update = f"UPDATE OR IGNORE runs SET {names} WHERE {WHERE}"
+                    self.db.execute(update, (*now, *texts))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """All of the block or nothing; other processes wait."""
+        with self._explained():
+            self.db.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                self.db.rollback()
+                raise
+            self.db.commit()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise LookHopsError(
+                f"{self.path}: cannot be used as a store of results ({error})."
+            ) from error
+
+
+def connect(path: Path) -> sqlite3.Connection:
+    """A connection that waits for others and does not lose what was committed."""
+    db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
+    db.execute("PRAGMA synchronous = FULL")
+    return db
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write."""
+    address = path.resolve().as_uri()
+    db = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=WAIT, isolation_level=None)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return db
+    except sqlite3.OperationalError:
+        db.close()
+        if path.with_name(f"{path.name}-wal").exists():
+            raise
+    # On a disk that nobody can write to, SQLite must be told that nobody does.
+    return sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None)
+
+
+def check_version(db: sqlite3.Connection, path: Path) -> None:
+    """Refuse a file that is not a store, or one of another version."""
+    application, version, _ = _state(db)
+    if application != APPLICATION:
+        raise LookHopsError(f"{path}: an SQLite file, but not a store of LookHops.")
+    if version != VERSION:
+        raise LookHopsError(f"{path}: a store of version {version}; this LookHops reads {VERSION}.")
+
+
+def retry_locked(attempt: Callable[[], Any], path: Path, seconds: float = WAIT) -> None:
+    """Try again while the database is locked: SQLite does not wait where the journal changes.
+
+    Args:
+        attempt: What to do.
+        path: The file, to be named.
+        seconds: How long to try.
+    """
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            attempt()
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise
+            if time.monotonic() >= end:
+                raise LookHopsError(
+                    f"{path}: locked by another process for {seconds:g} seconds; end that process, "
+                    "or try again later."
+                ) from error
+        time.sleep(0.1)
+
+
+def alive(owner: str) -> bool:
+    """Whether a process may still live: on this machine we know, of others we assume it."""
+    node, _, process = str(owner).rpartition(":")[0].rpartition(":")
+    if not node or not process.isdecimal():
+        return False  # not what anybody writes who lives
+    return node != platform.node() or process_alive(int(process))
+
+
+def _state(db: sqlite3.Connection) -> tuple[int, int, int]:
+    """Application, version, and how many tables there are."""
+    queries = ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+    application, version, tables = (db.execute(query).fetchone()[0] for query in queries)
+    return application, version, tables

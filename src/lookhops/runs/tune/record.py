@@ -1,0 +1,195 @@
+"""What is kept of a tuning beside the study: what was tried, what was chosen, what it gained."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import current, read_json, write_json
+from lookhops.core.paired import ALPHA, Estimate, corrected_t
+from lookhops.core.schema import located, read
+from lookhops.core.words import counted, p_said, signed
+from lookhops.tasks import TASKS, Metric
+
+FORMAT = "lookhops-tuning-1"
+#: The file in a model's folder.
+TUNING = "tuning.json"
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A configuration that was tried.
+
+    Args:
+        name: What `lookhops compare --models` calls it.
+        values: Of the options that were tuned.
+        scores: The main metric of the validation part of each inner split; of a pruned one only of
+            the first; of one whose loss stopped being a number none.
+        value: Their mean; none of a pruned one.
+        epochs: That it was trained for, over all inner splits.
+        seconds: Its share of the time.
+    """
+
+    name: str
+    values: Mapping[str, Any]
+    scores: Sequence[float]
+    value: float | None
+    epochs: int
+    seconds: float
+
+    @property
+    def said(self) -> str:
+        """What differs from the recommended model: ``hidden 64, learning_rate 0.00213``."""
+        _, *differs = self.name.split("/")
+        return ", ".join(differs).replace("=", " ") or "the recommended model"
+
+
+@dataclass(frozen=True)
+class SearchRecord:
+    """The search for one outer split.
+
+    Args:
+        seed: Of the outer split.
+        tried: In the order of trying; the first is the recommended model.
+        best: Which of them was chosen.
+    """
+
+    seed: int
+    tried: Sequence[Tried]
+    best: int
+
+    @property
+    def chosen(self) -> Tried:
+        """The configuration that was chosen."""
+        return self.tried[self.best]
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """A tuning.
+
+    Args:
+        dataset: What the graphs are called.
+        task: The kind of task.
+        space: Each option that was tuned, with its values.
+        inner: How many inner splits a search has.
+        searches: One for each outer split.
+        importance: Of each option: its share of the differences between configurations.
+        tuned: The main metric of the test part of each outer split: of its chosen configuration.
+        recommended: The same of the recommended model.
+        test_to_train: Test graphs over training graphs.
+        device: Where it ran.
+    """
+
+    dataset: str
+    task: str
+    space: Mapping[str, str]
+    inner: int
+    searches: Sequence[SearchRecord]
+    importance: Mapping[str, float]
+    tuned: Sequence[float]
+    recommended: Sequence[float]
+    test_to_train: float
+    device: str
+
+    @property
+    def main(self) -> Metric:
+        """What configurations are judged by."""
+        return TASKS[self.task].main
+
+    @property
+    def seconds(self) -> float:
+        """What trying took."""
+        return sum(one.seconds for search in self.searches for one in search.tried)
+
+    @property
+    def trials(self) -> int:
+        """How many configurations were tried, over all searches."""
+        return sum(len(search.tried) for search in self.searches)
+
+    @property
+    def gains(self) -> list[float]:
+        """How much better the chosen configuration is on each outer test part, as it is shown."""
+        sign = self.main.scale * (1 if self.main.higher_is_better else -1)
+        pairs = zip(self.tuned, self.recommended, strict=True)
+        return [sign * (one - other) for one, other in pairs]
+
+    @property
+    def gain(self) -> Estimate | None:
+        """Their mean with its interval; none of a single outer split."""
+        return corrected_t(self.gains, self.test_to_train) if len(self.gains) > 1 else None
+
+    @property
+    def gain_digits(self) -> int:
+        """Digits after the point of a gain."""
+        return self.main.digits(self.recommended[0])
+
+    @property
+    def test_said(self) -> str:
+        """The interval of the gain and its test; nothing of a single outer split."""
+        if self.gain is None:
+            return ""
+        ends = [signed(end, self.gain_digits) for end in self.gain.interval or ()]
+        spread = f"95% interval {' to '.join(ends)}" if ends else "the same on every split"
+        return f"{spread}, {p_said(self.gain.p)}"
+
+    def said(self) -> str:
+        """What tuning gained, in a sentence."""
+        main, unit = self.main, " points" if self.main.share else ""
+        what = f"test {main.title}" if main.higher_is_better else f"the test {main.title}"
+        if self.gain is None:
+            return (
+                f"On one split {main.written(self.tuned[0])} after tuning, "
+                f"{main.written(self.recommended[0])} with the recommended model: one split says "
+                "nothing about a gain; it takes two or more."
+            )
+        mean = signed(self.gain.mean, self.gain_digits)
+        over = f"over {counted(len(self.gains), 'outer split')} ({self.test_said})."
+        if self.gain.p >= ALPHA:
+            return (
+                f"Tuning gained nothing that can be told from chance: {mean}{unit} of {what} {over}"
+            )
+        if self.gain.mean > 0:
+            verb = "raised" if main.higher_is_better else "lowered"
+            return f"Tuning {verb} {what} by {mean[1:]}{unit} {over}"
+        return f"Tuning made {what} worse by {mean[1:]}{unit} {over}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as JSON can hold it, with what follows from it."""
+        low, high = (self.gain and self.gain.interval) or (None, None)
+        gain = self.gain and {**asdict(self.gain), "low": low, "high": high}
+        return {"format": FORMAT, **asdict(self), "gain": gain, "said": self.said()}
+
+    def write(self, folder: Path) -> None:
+        """Write it to a model's folder."""
+        write_json(folder / TUNING, self.to_dict())
+
+
+def read_tuning(folder: Path) -> Tuning | None:
+    """The tuning that a model's folder came from, if it did."""
+    path = folder / TUNING
+    if not current(path).is_file():
+        return None
+    values = read_json(path)
+    if values.get("format") != FORMAT:
+        raise LookHopsError(
+            f"{path}: of another version of LookHops ({values.get('format')!r} is not {FORMAT!r}); "
+            "tune anew, or remove it."
+        )
+    own = {key: value for key, value in values.items() if key not in ("format", "gain", "said")}
+    with located(f"{path}: damaged, not what `lookhops tune` wrote, remove it"):
+        found = read(Tuning, own)
+        if not found.searches or len({len(found.searches), *map(len, _scores(found))}) != 1:
+            raise LookHopsError("it has not one score for each search")
+        if any(not 0 <= search.best < len(search.tried) for search in found.searches):
+            raise LookHopsError("a choice is not among what was tried")
+        if found.task not in TASKS:
+            raise LookHopsError(f"task {found.task!r} is not known")
+    return found
+
+
+def _scores(found: Tuning) -> tuple[Sequence[float], Sequence[float]]:
+    return found.tuned, found.recommended

@@ -1,0 +1,253 @@
+"""The space of a search: the options that are tuned, and the values that each may have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import RECOMMENDED, Architecture, Protocol
+from lookhops.nn import GraphNetwork
+from lookhops.nn.registry import find, reads_k
+from lookhops.runs.plan import Entry, option_value
+from lookhops.training.rates import Rates
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+#: A value of an option.
+Value = str | float | bool | None
+RATES = tuple(own.name for own in fields(Rates))
+#: What may be tuned, with the type of its values.
+TUNABLE = {
+    own.name: str(own.type)
+    for config in (Architecture, Protocol)
+    for own in fields(config)
+    if config is Architecture or own.name in RATES
+}
+
+
+@dataclass(frozen=True)
+class Choices:
+    """One of a few values."""
+
+    values: tuple[Value, ...]
+
+    @property
+    def ends(self) -> tuple[Value, ...]:
+        """The values."""
+        return self.values
+
+    def __contains__(self, value: Value) -> bool:
+        return value in self.values
+
+    def __str__(self) -> str:
+        return ",".join(map(written, self.values))
+
+
+@dataclass(frozen=True)
+class Between:
+    """A number between two, both of them included.
+
+    Args:
+        low, high: The two; whole numbers where only whole numbers are tried.
+        log: Whether what matters is the factor between two values, not their difference.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+
+    @property
+    def ends(self) -> tuple[Value, ...]:
+        """The two."""
+        return self.low, self.high
+
+    def __contains__(self, value: Value) -> bool:
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"{written(self.low)}..{written(self.high)}"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A configuration to try.
+
+    Args:
+        architecture: Its shape, with its dropout.
+        rates: Learning rate, weight decay and dropout.
+        name: What `lookhops compare --models` calls it: what differs from the recommended model.
+    """
+
+    architecture: Architecture
+    rates: Rates
+    name: str
+
+    @property
+    def shape(self) -> Architecture:
+        """What candidates of one stack share."""
+        return replace(self.architecture, dropout=0.0)
+
+    @property
+    def entry(self) -> Entry:
+        """The same for a comparison."""
+        training = ("learning_rate", "weight_decay")
+        return Entry(self.architecture, tuple((key, getattr(self.rates, key)) for key in training))
+
+
+#: What is tuned where nothing else is said. All of these layers record on a GPU.
+USUAL: Mapping[str, Choices | Between] = {
+    "conv": Choices(("licheb", "limixhop", "gin", "sage")),
+    "layers": Between(2, 6),
+    "hidden": Choices((64, 128, 256)),
+    "k": Between(1, 4),
+    "pool": Choices(("none", "lookhops", "topk", "sag")),
+    "ratio": Choices((0.5, 0.6, 0.7, 0.8, 0.9)),
+    "readout": Choices(("max+mean", "max+mean+sum")),
+    "fingerprint": Choices((None, 1, 2, 3, 4, 5, 6)),
+    "dropout": Between(0.0, 0.5),
+    "learning_rate": Between(3e-4, 5e-3, log=True),
+    "weight_decay": Choices((0.0, 1e-6, 1e-5, 1e-4, 1e-3)),
+}
+
+
+@dataclass(frozen=True)
+class Space:
+    """What is tuned.
+
+    Args:
+        options: Each option with its values.
+        base: The rates of the recommended model: those of the protocol.
+    """
+
+    options: Mapping[str, Choices | Between]
+    base: Rates
+
+    @classmethod
+    def parse(cls, text: str | None, protocol: Protocol | None = None) -> Space:
+        """The usual space, with other values for the options that a text names.
+
+        Args:
+            text: ``hidden=64,128/k=1..3/pool=none``: some values, two ends, one value that is not
+                tuned. The options are the fields of :class:`~lookhops.nn.Architecture`, the
+                learning rate and the weight decay.
+            protocol: Its rates are those of the recommended model.
+        """
+        options = dict(USUAL)
+        for part in (text or "").split("/") if text else ():
+            name, equals, values = part.strip().partition("=")
+            if not equals or not values:
+                raise LookHopsError(
+                    "A space is options with their values, such as hidden=64,128/k=1..3; not "
+                    f"{text!r}."
+                )
+            kind = find("option to tune", TUNABLE, name)
+            options[name] = _read_range(name, values, kind)
+        base = Rates.of(RECOMMENDED, protocol or Protocol())
+        found = cls(options, base)
+        for name, one in options.items():
+            for value in one.ends:
+                found._check(name, value)
+        return cls({name: one for name, one in options.items() if found._is_read(name)}, base)
+
+    def _is_read(self, name: str) -> bool:
+        """Whether some network of the space reads an option: the others would only be noise."""
+        convs, pools = (map(str, self.options[layer].ends) for layer in ("conv", "pool"))
+        if name == "k":
+            return any(reads_k(conv, pool) for conv, pool in product(convs, pools))
+        return name != "ratio" or set(pools) != {"none"}
+
+    def _check(self, name: str, value: Value) -> None:
+        """Refuse a value that no network can have."""
+        try:
+            candidate = self.candidate({name: value})
+            GraphNetwork.from_architecture(1, 2, candidate.architecture)
+            candidate.entry.protocol(Protocol())
+        except LookHopsError as error:
+            raise LookHopsError(f"The space has {name}={written(value)}: {error}") from error
+
+    @property
+    def shape(self) -> list[str]:
+        """The options that make the shape of a network."""
+        return [name for name in self.options if name not in RATES]
+
+    @property
+    def recommended(self) -> dict[str, Value]:
+        """The values of the recommended model, of the options that may have them."""
+        known = asdict(RECOMMENDED) | asdict(self.base)
+        return {name: known[name] for name, one in self.options.items() if known[name] in one}
+
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """The same as Optuna has it."""
+        from optuna.distributions import (
+            CategoricalDistribution,
+            FloatDistribution,
+            IntDistribution,
+        )
+
+        found: dict[str, BaseDistribution] = {}
+        for name, one in self.options.items():
+            if isinstance(one, Choices):
+                found[name] = CategoricalDistribution(one.values)
+            elif isinstance(one.low, int) and isinstance(one.high, int):
+                found[name] = IntDistribution(one.low, one.high)
+            else:
+                found[name] = FloatDistribution(one.low, one.high, log=one.log)
+        return found
+
+    def candidate(self, values: Mapping[str, Value]) -> Candidate:
+        """The configuration with these values, and the recommended model's of all others.
+
+        What a network does not read stays as the recommended model has it: networks that are equal
+        are equal candidates. Numbers have three digits, as in the candidate's name.
+        """
+        values = {name: _short(value) for name, value in values.items()}
+        drawn: dict[str, Any] = {name: values[name] for name in RATES if name in values}
+        rates = replace(self.base, **drawn)
+        own: dict[str, Any] = {n: value for n, value in values.items() if n not in RATES}
+        named = {**asdict(RECOMMENDED), **own}
+        if not reads_k(named["conv"], named["pool"]):
+            own.pop("k", None)
+        if named["pool"] == "none":
+            own.pop("ratio", None)
+        architecture = replace(RECOMMENDED, **own, dropout=rates.dropout)
+        differs = _differences(RECOMMENDED, architecture) | _differences(self.base, rates)
+        name = "recommended" + "".join(f"/{key}={written(v)}" for key, v in differs.items())
+        return Candidate(architecture, rates, name)
+
+    def to_dict(self) -> dict[str, str]:
+        """Each option with its values as text."""
+        return {name: str(one) for name, one in self.options.items()}
+
+
+def written(value: Value) -> str:
+    """A value as names of models have it: ``none``, ``true``, ``0.00123``."""
+    if value is None or isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def _short(value: Value) -> Value:
+    return float(f"{value:.3g}") if isinstance(value, float) else value
+
+
+def _differences(one: Any, other: Any) -> dict[str, Value]:
+    before = asdict(one)
+    return {name: value for name, value in asdict(other).items() if value != before[name]}
+
+
+def _read_range(name: str, text: str, kind: str) -> Choices | Between:
+    """``64,128`` or ``1..3``."""
+    low, dots, high = text.partition("..")
+    if not dots:
+        values: Sequence[str] = [value.strip() for value in text.split(",") if value.strip()]
+        return Choices(tuple(dict.fromkeys(option_value(name, value, kind) for value in values)))
+    if kind.split()[0] not in ("int", "float"):
+        raise LookHopsError(f"{name} is not a number: name its values, with commas between.")
+    ends = [option_value(name, end.strip(), kind) for end in (low, high)]
+    if None in ends or ends[0] > ends[1]:
+        raise LookHopsError(f"{name}={text}: a range goes from a lower number to a higher one.")
+    return Between(ends[0], ends[1], log=name in ("learning_rate", "weight_decay") and ends[0] > 0)

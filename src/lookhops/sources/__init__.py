@@ -1,0 +1,1 @@
+"""Where graphs come from: rows of tables, molecules, the TU collection, bundled sets; splits."""

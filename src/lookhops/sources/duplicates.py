@@ -1,0 +1,89 @@
+"""Graphs that are the same molecule: which they are, what they contradict in, and merging them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from lookhops.core.words import agreeing, counted
+from lookhops.graphs import Graphs, Skipped
+from lookhops.graphs.skipped import kept_rows
+from lookhops.graphs.targets import pack_targets, target_columns
+from lookhops.sources.splits.groups import SAME
+
+
+def first_of_each(names: Sequence[str]) -> np.ndarray:
+    """For each name the number of the first that is equal to it: the column :data:`SAME`."""
+    first: dict[str, int] = {}
+    return np.array([first.setdefault(name, number) for number, name in enumerate(names)])
+
+
+def contradicting(graphs: Graphs) -> np.ndarray:
+    """Whether a graph has a target with another value than one that is the same has, shape (g)."""
+    found = np.zeros(len(graphs), dtype=bool)
+    if graphs.y is None or SAME not in graphs.columns:
+        return found
+    _, group = np.unique(graphs.columns[SAME], return_inverse=True)
+    for _, values in target_columns(graphs.y, graphs.targets):
+        low, high = _range(group, values)
+        found |= (low < high)[group]
+    return found
+
+
+def merge(graphs: Graphs) -> Graphs:
+    """One graph for all that are the same, in the place of the first.
+
+    A target that is a number is the mean of theirs; a class on which they do not agree is blank.
+    The rows of the others are among the skipped ones.
+    """
+    if SAME not in graphs.columns:
+        return graphs
+    _, first, group = np.unique(graphs.columns[SAME], return_index=True, return_inverse=True)
+    columns = {key: column[first] for key, column in graphs.columns.items() if key != SAME}
+    ids, rows = graphs.columns["id"], kept_rows(graphs)
+    gone = [
+        Skipped(rows[number], str(ids[number]), f"the same molecule as {ids[same]}")
+        for number, same in enumerate(first[group].tolist())
+        if number != same
+    ]
+    said = f"{graphs.name}: {counted(len(gone), 'row')} {agreeing(len(gone), 'is', 'are')} "
+    said += "merged with others of the same molecule"
+    if disagreeing := int(contradicting(graphs)[first].sum()):
+        said += (
+            f"; of {counted(disagreeing, 'molecule')} the rows contradict each other (numbers are "
+        )
+        said += "averaged, classes blanked)"
+    warnings.warn(f"{said}.", stacklevel=4)
+    skipped = tuple(sorted((*graphs.skipped, *gone)))
+    targets = _merged_targets(graphs, group)
+    return replace(graphs.select(first), columns=columns, skipped=skipped, **targets)
+
+
+def _merged_targets(graphs: Graphs, group: np.ndarray) -> dict[str, Any]:
+    """Fields of ``Graphs``: the targets of each group of graphs."""
+    if graphs.y is None:
+        return {}
+    merged = []
+    for target, values in target_columns(graphs.y, graphs.targets):
+        low, high = _range(group, values)
+        instead = np.full_like(low, np.nan)
+        if not target.classes:
+            known = ~np.isnan(values)
+            count = np.bincount(group[known], minlength=len(low))
+            instead = np.bincount(group[known], values[known], len(low)) / np.maximum(count, 1)
+        merged.append((target, np.where(low < high, instead, low)))
+    return pack_targets(merged)
+
+
+def _range(group: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and the highest value that is known in each group; NaN where none is."""
+    count = int(group.max()) + 1
+    low, high = np.full(count, np.inf), np.full(count, -np.inf)
+    known = ~np.isnan(values)
+    np.minimum.at(low, group[known], values[known])
+    np.maximum.at(high, group[known], values[known])
+    return np.where(low > high, np.nan, low), np.where(low > high, np.nan, high)

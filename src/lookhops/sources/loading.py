@@ -1,0 +1,155 @@
+"""Load graphs from wherever they are: a name, a file, a folder."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import AS_USUAL, HOP_TASKS, MOLECULES, TABLES, Reading
+from lookhops.graphs import SUFFIX, Graphs
+from lookhops.sources.collection import data_folder, fetch, find, read_tu_cached
+from lookhops.sources.duplicates import merge
+from lookhops.sources.hop_tasks import MAX_HOPS, hop_task
+from lookhops.sources.molecules import SUFFIXES, read_molecules
+from lookhops.sources.rdkit.workers import ParsingPool
+from lookhops.sources.solubility import load_solubility
+from lookhops.sources.splits import Split, SplitPlan, read_splits, split, write_splits
+from lookhops.sources.table_kinds import kind_of_table, table_in
+from lookhops.sources.targets import Offer, choose_targets
+from lookhops.sources.text_tables import NODE_LINK, TABLE_SUFFIXES, suffix_of
+from lookhops.sources.transfers import load_transfers
+from lookhops.sources.tu import read_tu
+
+__all__ = ["Split", "SplitPlan", "load", "read_splits", "read_tu", "split", "write_splits"]
+
+GENERATED = tuple(f"hops-{k}" for k in range(1, MAX_HOPS + 1))
+BUNDLED = ("solubility", "transfers")
+OWN_NAMES = (*BUNDLED, *GENERATED)
+#: How the names of files with graphs end.
+ENDINGS = (SUFFIX, ".zip", *SUFFIXES, NODE_LINK, f"{NODE_LINK}.gz")
+
+
+def load(
+    source: Graphs | Path | str,
+    reading: Reading = AS_USUAL,
+    *,
+    remembered: Reading = AS_USUAL,
+    data_dir: Path | str | None = None,
+    cache: bool = True,
+    size: int | None = None,
+    seed: int | None = None,
+    processes: ParsingPool | int | None = 0,
+    need_targets: bool = True,
+    **options: Any,
+) -> Graphs:
+    """Load a set of graphs from wherever it is.
+
+    A text with a slash, or that ends as files of graphs do (``.graphs``, ``.zip``, ``.csv``, ...),
+    is a path. Any other text is a name first and a path in the working folder only if no set has
+    that name: where a folder ``NCI1`` lies in the working folder, ``"NCI1"`` is still the TU set,
+    and ``"./NCI1"`` is the folder.
+
+    Args:
+        source: A name (a TU set as ``"NCI1"``, ``"solubility"``, ``"transfers"``, ``"hops-1"`` to
+            ``"hops-6"``); a path to packed graphs, to a TU set (``.zip`` or folder), to molecules
+            (``.smi``, ``.sdf``, or a table with a column of SMILES) or to tables (an edge list, a
+            folder with ``edges.csv``, ``nodes.csv`` and ``graphs.csv``, or ``.jsonl`` in node-link
+            form); or ``Graphs``, which come back as they are. Tables are ``.csv``, ``.tsv``, either
+            with ``.gz``, and ``.parquet``.
+        reading: How to read it.
+        remembered: How an earlier source was read: taken over where ``reading`` chooses nothing.
+        data_dir: Folder of TU archives, ``NAME.zip`` or ``NAME/``; by default the environment's
+            ``LOOKHOPS_DATA``, else the user's cache folder. What it lacks is downloaded to it.
+        cache: Whether to keep a packed copy of a TU set in the user's cache folder and to use the
+            one that is there.
+        size: Of hop tasks: the number of graphs, as ``task_size``.
+        seed: Of hop tasks: the seed, as ``task_seed``.
+        processes: Worker processes that parse molecules, none meaning one for each core; by default
+            this process does. A script that asks for some keeps what it runs below
+            ``if __name__ == "__main__"``, as for all of Python's processes. A pool of them is used
+            and left as it is.
+        need_targets: Whether a target that cannot be read is an error. Who only asks a model needs
+            none: what cannot be read stays a column.
+        options: Fields of ``reading`` to choose by their names: ``label_column="toxic"``.
+    """
+    if isinstance(source, Graphs):
+        return source
+    made = {"task_size": size, "task_seed": seed}
+    options |= {name: value for name, value in made.items() if value is not None}
+    reading = replace(reading, **options)
+    kind, place = kind_of_source(source, reading, remembered, data_dir)
+    chosen = reading.or_remembered(remembered)
+    rest: dict[str, Any] = {"remembered": remembered, "need_targets": need_targets}
+    if kind == MOLECULES:
+        graphs = read_molecules(place, chosen, processes=processes, **rest)
+    elif kind == TABLES:
+        from lookhops.sources.tables import read_folder, read_tables
+
+        read = read_folder if place.is_dir() else read_tables
+        graphs = read(place, reading=chosen, **rest)
+    else:
+        offer = Offer(needed=need_targets)
+        graphs = choose_targets(_read(kind, place, reading, cache), reading, remembered, offer)
+    return merge(graphs) if reading.duplicates == "merge" else graphs
+
+
+def kind_of_source(
+    source: Path | str,
+    reading: Reading = AS_USUAL,
+    remembered: Reading = AS_USUAL,
+    data_dir: Path | str | None = None,
+) -> tuple[str, Path]:
+    """What kind of source it is, and where it is; arguments as for :func:`load`."""
+    try:
+        kind, place = _resolve(source, data_folder(data_dir))
+        if kind == "table":
+            kind = kind_of_table(place, reading, remembered)
+    except (OSError, RuntimeError) as error:  # a name too long, a home that is nobody's
+        raise LookHopsError(f"{source}: cannot be read ({error}).") from error
+    reading.check(source, kind)
+    return kind, place
+
+
+def _read(kind: str, place: Path, reading: Reading, cache: bool) -> Graphs:
+    """The graphs of a source that is no table, with the targets that it has itself."""
+    if kind == HOP_TASKS:
+        chosen = {"size": reading.task_size, "seed": reading.task_seed}
+        return hop_task(int(place.name[5:]), **{k: v for k, v in chosen.items() if v is not None})
+    if kind in BUNDLED:
+        return load_solubility() if kind == "solubility" else load_transfers()
+    if kind == "packed":
+        return Graphs.load(place)
+    return read_tu_cached(place) if cache else read_tu(place)
+
+
+def _resolve(source: Path | str, folder: Path) -> tuple[str, Path]:
+    """What kind of source it is, and where it is; a TU set that is nowhere is downloaded."""
+    path = Path(source).expanduser()
+    name = str(source)
+    suffix = suffix_of(path)
+    is_path = isinstance(source, Path) or "/" in name or "\\" in name
+    if not is_path and suffix not in ENDINGS:
+        if name in BUNDLED:
+            return name, path
+        if re.fullmatch(r"hops-\d+", name):
+            return HOP_TASKS, path
+        if find(name, folder) or not path.exists():
+            return "tu", fetch(name, folder, OWN_NAMES)
+    if not path.exists():
+        raise LookHopsError(f"{path}: no such file or folder.")
+    if path.is_dir() and table_in(path, "edges"):
+        return TABLES, path
+    if path.is_dir() or suffix == ".zip":
+        return "tu", path
+    if suffix == SUFFIX:
+        return "packed", path
+    if suffix in TABLE_SUFFIXES:
+        return "table", path
+    if suffix in ENDINGS:
+        return TABLES if suffix.startswith(NODE_LINK) else MOLECULES, path
+    raise LookHopsError(
+        f"{path}: not a kind of file that holds graphs; those end in {', '.join(ENDINGS)}."
+    )

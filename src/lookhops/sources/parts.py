@@ -1,0 +1,177 @@
+"""A source of graphs that comes in parts, so that no more than a part is held at a time."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lookhops.core.arrays import Array
+from lookhops.graphs import Graphs, Target, in_input_order
+from lookhops.graphs.choosing import slice_of
+from lookhops.graphs.targets import target_columns
+from lookhops.sources.molecule_files import sdf_fields, table_cells
+from lookhops.sources.parquet_files import column_types, open_parquet, parquet_rows
+from lookhops.sources.targets import target_cells
+from lookhops.sources.text_tables import PARQUET, TABLE_SUFFIXES, suffix_of, unpacked_suffix
+
+#: Rows that are written out at a time where they are passed over.
+BLOCK = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Some rows of a source that follow each other.
+
+    Args:
+        graphs: Their graphs; rows that gave none are ``skipped``, numbered within the part.
+        cells: What each row says, those that gave no graph too: texts, or values of the stream's
+            types, of which None and NaN are blanks.
+        labels: What each row says of the one target, as text; empty where it says nothing.
+        share: How much of the source has been read, from 0 to 1; none where nobody knows.
+    """
+
+    graphs: Graphs
+    cells: Sequence[Sequence[Any]]
+    labels: Sequence[str]
+    share: float | None
+
+
+class Stream(ABC):
+    """A source in parts.
+
+    Args:
+        name: What to call the graphs.
+        head: Names of the columns of its rows.
+        types: Of each of them the type of its cells, as Arrow or NumPy has it; none of texts.
+    """
+
+    def __init__(self, name: str, head: list[str], types: Sequence[Any] | None = None) -> None:
+        self.name, self.head = name, head
+        self.types = [None] * len(head) if types is None else [*types]
+
+    @abstractmethod
+    def skip(self, count: int) -> Iterator[Sequence[Any]]:
+        """Pass over rows, at most so many, as they are asked for; what each of them says."""
+
+    @abstractmethod
+    def parts(self, size: int) -> Iterator[Part]:
+        """The rows that follow, about so many at a time."""
+
+    def remarks(self) -> list[str]:
+        """What is to be said in the end; refuses a source that gave nothing."""
+        return []
+
+
+class GraphStream(Stream):
+    """Graphs that are all here, or mapped from a file, in parts.
+
+    Args:
+        graphs: The graphs.
+        source: Where they came from: rows of molecules are written as they stand there.
+    """
+
+    def __init__(self, graphs: Graphs, source: Path | str = "") -> None:
+        self.graphs, self.start = graphs, 0
+        head, types, self.rows = given_rows(source, graphs)
+        super().__init__(graphs.name, head, types)
+        gone = np.array([row.row for row in graphs.skipped], dtype=np.int64)
+        #: The rows that gave no graph, and how many rows there are.
+        self.gone, self.total = gone, len(graphs) + len(gone)
+
+    def skip(self, count: int) -> Iterator[Sequence[Any]]:
+        """Pass over as many rows as are asked for; what each of them says."""
+        end = min(self.start + count, self.total)
+        while self.start < end:
+            for row in self._cells(self.start, min(self.start + BLOCK, end)):
+                self.start += 1
+                yield row
+
+    def parts(self, size: int) -> Iterator[Part]:
+        """The rows that follow, so many at a time."""
+        while self.start < self.total:
+            first, after = self.start, min(self.start + size, self.total)
+            self.start = after
+            low, high = (int(i) for i in np.searchsorted(self.gone, (first, after)))
+            skipped = tuple(
+                one._replace(row=one.row - first) for one in self.graphs.skipped[low:high]
+            )
+            graphs = replace(slice_of(self.graphs, first - low, after - high), skipped=skipped)
+            yield Part(graphs, self._cells(first, after), _labels(graphs), after / self.total)
+
+    def _cells(self, first: int, after: int) -> Sequence[Sequence[Any]]:
+        if self.rows is not None:
+            return self.rows[first:after]
+        low, high = (int(i) for i in np.searchsorted(self.gone, (first, after)))
+        graphs = slice(first - low, after - high)
+        ids = self.graphs.columns.get("id", np.arange(len(self.graphs)))[graphs]
+        others = [own[graphs] for key, own in self.graphs.columns.items() if key != "id"]
+        for target, values in _other_targets(self.graphs, graphs):
+            others.append(target_cells(target, values))
+        known = zip(map(str, ids.tolist()), *(own.tolist() for own in others), strict=True)
+        own = [one._replace(row=one.row - first) for one in self.graphs.skipped[low:high]]
+        blank = [None] * len(others)
+        return in_input_order([*known], [(one.id, *blank) for one in own], own)
+
+
+def given_rows(
+    source: Path | str, graphs: Graphs
+) -> tuple[list[str], Sequence[Any] | None, Sequence[Sequence[Any]] | None]:
+    """Names and types of the columns of an input's rows, and the rows of a file with molecules.
+
+    Of other sources rows say what each graph is called, what else is known of it, and what is to be
+    learnt.
+    """
+    path = Path(source)
+    of_molecules = graphs.featuriser.startswith("molecules") and bool(source) and path.is_file()
+    if of_molecules and suffix_of(path) == PARQUET:
+        file = open_parquet(path)
+        names = [str(name) for name in file.schema_arrow.names]
+        return names, column_types(file), [*parquet_rows(path, file)]
+    if of_molecules and suffix_of(path) in TABLE_SUFFIXES:
+        head, rows, _ = table_cells(path)
+        return head, None, rows
+    if of_molecules and unpacked_suffix(path) == ".sdf":
+        head, rows = _sdf_rows(sdf_fields(path), graphs)
+        return head, None, rows
+    columns = {key: column.dtype for key, column in graphs.columns.items() if key != "id"}
+    for target, values in _other_targets(graphs, slice(0)):
+        columns[target.name] = target_cells(target, values).dtype
+    types = [None if kind.kind not in "biuf" else kind for kind in columns.values()]
+    return ["id", *columns], [None, *types], None
+
+
+def _sdf_rows(
+    fields: Mapping[str, Sequence[str]], graphs: Graphs
+) -> tuple[list[str], list[Sequence[str]]]:
+    """The records of an SDF file: what each is called, its SMILES, and its data fields."""
+    blank = {"id": [one.id for one in graphs.skipped], "smiles": [""] * len(graphs.skipped)}
+    ours = {
+        key: in_input_order(graphs.columns[key].tolist(), blank[key], graphs.skipped)
+        for key in blank
+        if key not in fields
+    }
+    return [*ours, *fields], list(zip(*ours.values(), *fields.values(), strict=True))
+
+
+def _other_targets(graphs: Graphs, chosen: slice) -> list[tuple[Target, Array]]:
+    """The targets of some graphs that are not among the columns too, with their values."""
+    known = [] if graphs.y is None else target_columns(graphs.y[chosen], graphs.targets)
+    return [(target, values) for target, values in known if target.name not in graphs.columns]
+
+
+def _labels(graphs: Graphs) -> list[str]:
+    """The one target of each row as text, where graphs have one; of skipped rows nothing."""
+    none = [""] * len(graphs.skipped)
+    if graphs.y is None or len(graphs.targets) != 1:
+        return [""] * len(graphs) + none
+    names, y = graphs.targets[0].classes, graphs.y.cpu()
+    if names:
+        known = [names[int(c)] if c >= 0 else "" for c in y.nan_to_num(-1).long().tolist()]
+    else:
+        known = ["" if value != value else repr(value) for value in y.tolist()]
+    return in_input_order(known, none, graphs.skipped)

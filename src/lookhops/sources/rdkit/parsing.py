@@ -1,0 +1,207 @@
+"""Texts of molecules to what RDKit says of them: those that parse, and why the others do not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain
+from textwrap import shorten
+from typing import Any
+
+import numpy as np
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Reading
+from lookhops.sources.rdkit.features import AtomsAndBonds
+from lookhops.sources.rdkit.sizes import why_too_large
+
+REFUSED = "RDKit refuses it"
+#: What a SMILES has beside plain atoms and bonds: stereochemistry, hydrogen atoms, extensions.
+_MORE_THAN_ATOMS = re.compile(r"[@/\\|]|\[\d*[H#]")
+#: What is known of molecules, in arrays that follow each other where molecules do.
+_ARRAYS = ("atom_counts", "labels", "degrees", "neighbours", "edge_labels")
+#: Where an atom's isotope is given.
+_ISOTOPE = re.compile(r"\[\d+")
+
+
+@dataclass(frozen=True)
+class Parsing:
+    """How molecules are parsed.
+
+    Args:
+        mol_blocks: Whether they are mol blocks, not SMILES.
+        salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
+        max_atoms: Molecules with more are not parsed.
+        canonical: Whether canonical SMILES are wanted.
+        only_first_failure: Whether to stop at the first text that is none; an empty one may pass.
+    """
+
+    mol_blocks: bool = False
+    salts: str = "keep"
+    max_atoms: int = 1000
+    canonical: bool = True
+    only_first_failure: bool = False
+
+    @classmethod
+    def of(cls, reading: Reading, mol_blocks: bool = False, canonical: bool = True) -> Parsing:
+        """How the molecules of a source are parsed, given how it is read."""
+        strict = reading.invalid != "skip"
+        return cls(mol_blocks, reading.salts, reading.max_atoms, canonical, strict)
+
+
+@dataclass(frozen=True, eq=False)
+class Parsed:
+    """What RDKit says of some molecules.
+
+    Args:
+        count: How many molecules there were.
+        rows: The numbers of those that parse, shape (m).
+        smiles: The SMILES of these, whose atoms stand in the same order.
+        canonical: Their canonical SMILES, where wanted.
+        atom_counts, labels, degrees, neighbours, edge_labels: What
+            :meth:`~lookhops.sources.rdkit.features.AtomsAndBonds.arrays` says of them.
+        failures: The number of each of the others, and why it does not parse.
+    """
+
+    count: int
+    rows: np.ndarray
+    smiles: list[str]
+    canonical: list[str]
+    atom_counts: np.ndarray
+    labels: np.ndarray
+    degrees: np.ndarray
+    neighbours: np.ndarray
+    edge_labels: np.ndarray
+    failures: list[tuple[int, str]]
+
+    @classmethod
+    def failed(cls, reason: str) -> Parsed:
+        """One molecule that does not parse."""
+        return cls(1, np.zeros(0, np.int64), [], [], *AtomsAndBonds().arrays(), [(0, reason)])
+
+    @classmethod
+    def join(cls, parts: Sequence[Parsed]) -> Parsed:
+        """The molecules of the first part, then those of the second, ..."""
+        if len(parts) == 1:
+            return parts[0]
+        before = [0, *accumulate(part.count for part in parts)]
+        shifted = list(zip(before[:-1], parts, strict=True))
+        failures = [(start + row, why) for start, part in shifted for row, why in part.failures]
+        return cls(
+            before[-1],
+            np.concatenate([start + part.rows for start, part in shifted]),
+            list(chain.from_iterable(part.smiles for part in parts)),
+            list(chain.from_iterable(part.canonical for part in parts)),
+            failures=failures,
+            **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS},
+        )
+
+
+def parse(
+    structures: Sequence[str], how: Parsing, begin: Callable[[int], None] | None = None
+) -> Parsed:
+    """Parse molecules, here and now.
+
+    Args:
+        structures: SMILES, or mol blocks.
+        how: How to parse them.
+        begin: Is told the number of each molecule before RDKit sees it.
+    """
+    try:
+        from rdkit import Chem, rdBase
+    except ImportError as error:
+        raise LookHopsError("Molecules are read with RDKit: pip install rdkit.") from error
+    rows: list[int] = []
+    found: list[str] = []
+    canonical: list[str] = []
+    parts = AtomsAndBonds()
+    failures: list[tuple[int, str]] = []
+    with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
+        for number, structure in enumerate(structures):
+            if begin is not None:
+                begin(number)
+            try:
+                smiles, molecule, failure = _read(structure, how)
+                if not failure:
+                    told = Chem.MolToSmiles(molecule) if how.canonical else ""
+                    parts.add(molecule, smiles)
+            except (RuntimeError, ValueError):  # what RDKit's C++ throws; text that is no UTF-8
+                failure = REFUSED
+            if failure:
+                failures.append((number, failure))
+                if how.only_first_failure and structure:  # an empty one may be let pass
+                    break
+                continue
+            rows.append(number)
+            found.append(smiles)
+            if how.canonical:
+                canonical.append(told)
+    numbers = np.array(rows, dtype=np.int64)
+    return Parsed(len(structures), numbers, found, canonical, *parts.arrays(), failures)
+
+
+def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:
+    """SMILES and molecule, whose atoms stand in the order of the SMILES: a mol block's may not.
+
+    Isotopes are left out: no feature tells them apart, and of deuterium RDKit would make an atom of
+    its own, where other hydrogens are counted. Where there is no molecule, the last says why.
+    """
+    from rdkit import Chem
+
+    failure = why_too_large(structure, how.mol_blocks, how.max_atoms)
+    if failure:
+        return "", None, failure
+    smiles = structure
+    if how.mol_blocks:
+        molecule = Chem.MolFromMolBlock(structure)
+        smiles = "" if molecule is None else Chem.MolToSmiles(molecule)
+    smiles = _ISOTOPE.sub("[", smiles)
+    molecule = _molecule(smiles)
+    if how.salts == "largest" and molecule is not None and "." in smiles:
+        pieces = Chem.GetMolFrags(molecule, asMols=True)
+        smiles = Chem.MolToSmiles(max(pieces, key=_size))
+        molecule = _molecule(smiles)
+    if molecule is None or not molecule.GetNumAtoms():
+        failure = _reason(structure, how.mol_blocks)
+    return smiles, molecule, failure
+
+
+def _molecule(smiles: str) -> Any:
+    """The molecule of a SMILES; none where RDKit refuses it.
+
+    Where no stereochemistry is written, none is looked for, which takes RDKit a quarter of the
+    time; hydrogens that are atoms of their own are its to remove.
+    """
+    from rdkit import Chem
+
+    if _MORE_THAN_ATOMS.search(smiles):
+        return Chem.MolFromSmiles(smiles)
+    molecule = Chem.MolFromSmiles(smiles, sanitize=False)
+    if molecule is None or Chem.SanitizeMol(molecule, catchErrors=True):
+        return None
+    return molecule
+
+
+def _size(piece: Any) -> tuple[int, int, str]:
+    """What makes a piece of a molecule the largest: atoms, then their numbers; then the SMILES."""
+    from rdkit import Chem
+
+    numbers = [atom.GetAtomicNum() for atom in piece.GetAtoms()]
+    return len(numbers), sum(numbers), Chem.MolToSmiles(piece)
+
+
+def _reason(structure: str, mol_block: bool) -> str:
+    """Why a molecule does not parse: how it is written, or its chemistry."""
+    from rdkit import Chem
+
+    if not structure.strip():
+        return "it is empty"
+    read = Chem.MolFromMolBlock if mol_block else Chem.MolFromSmiles
+    molecule = read(structure, sanitize=False)
+    if molecule is None:
+        return "not a mol block" if mol_block else "not SMILES"
+    if not molecule.GetNumAtoms():
+        return "it has no atoms"
+    problems = Chem.DetectChemistryProblems(molecule)
+    return shorten(problems[0].Message(), 120, placeholder=" ...") if problems else REFUSED

@@ -1,0 +1,117 @@
+"""Splits in a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import read_bytes, replacing
+from lookhops.graphs import Graphs
+from lookhops.sources.splits.split import PARTS, Split
+
+#: The form of Errica et al.: the parts for training and validation stand in a list within.
+INNER = "model_selection"
+EXPECTED = (
+    'expected {"train": [...], "val": [...], "test": [...]}, or {"test": [...], '
+    '"model_selection": [{"train": [...], "validation": [...]}]}'
+)
+
+
+def read_splits(path: Path | str, graphs: Graphs | int) -> list[Split]:
+    """Read splits from JSON: a list of ``{"train": [...], "val": [...], "test": [...]}``.
+
+    The folds that Errica et al. published are read as they are: a list of ``{"test": [...],
+    "model_selection": [{"train": [...], "validation": [...]}]}``, of which the first inner pair is
+    taken. Graphs are numbered from 0, or named by their ids (texts). No graph may stand in two
+    parts of a split, or twice in one; graphs that stand in none are left out.
+
+    Args:
+        path: The file.
+        graphs: The graphs, or how many there are.
+    """
+    try:
+        content = json.loads(read_bytes(Path(path)).decode())
+    except json.JSONDecodeError as error:
+        raise LookHopsError(f"{path}, line {error.lineno}: not JSON ({error.msg}).") from error
+    except (UnicodeDecodeError, RecursionError) as error:
+        raise LookHopsError(f"{path}: cannot be read ({error}).") from error
+    if not isinstance(content, list) or not content:
+        raise LookHopsError(f"{path}: expected a list of splits, and at least one.")
+    numbers = _Numbers(graphs)
+    found = []
+    for count, entry in enumerate(content, 1):
+        where = f"{path}, split {count}"
+        found.append(_checked(_parts(entry, where), where, numbers))
+    return found
+
+
+def _parts(entry: Any, where: str) -> dict[str, Any]:
+    """The three lists of an entry in either form."""
+    if isinstance(entry, dict) and INNER in entry:
+        inner = entry[INNER]
+        if isinstance(inner, list) and inner and isinstance(inner[0], dict):
+            first = inner[0]
+            entry = {"test": entry.get("test"), "train": first.get("train")}
+            entry |= {"val": first.get("validation")}
+    if not isinstance(entry, dict) or any(part not in entry for part in PARTS):
+        raise LookHopsError(f"{where}: {EXPECTED}.")
+    return entry
+
+
+class _Numbers:
+    """Finds graphs by what a file calls them."""
+
+    def __init__(self, graphs: Graphs | int) -> None:
+        self.count = graphs if isinstance(graphs, int) else len(graphs)
+        ids = () if isinstance(graphs, int) else tuple(graphs.columns.get("id", ()))
+        self.by_id: Mapping[str, int] = {str(name): number for number, name in enumerate(ids)}
+        self.repeated = len(self.by_id) < len(ids)
+        self.skipped = 0 if isinstance(graphs, int) else len(graphs.skipped)
+
+    def find(self, name: Any, where: str) -> int:
+        if isinstance(name, str) and self.by_id:
+            if self.repeated:
+                raise LookHopsError(f"{where}: graphs are named by id, but their ids repeat.")
+            if name not in self.by_id:
+                raise LookHopsError(f"{where} has {json.dumps(name)}, which is no graph's id.")
+            return self.by_id[name]
+        if type(name) is not int or not 0 <= name < self.count:
+            raise LookHopsError(
+                f"{where} has {json.dumps(name)}, which is not the number of a graph; they go from "
+                f"0 to {self.count - 1}."
+            )
+        if self.skipped:
+            raise LookHopsError(
+                f"{where}: graphs are numbered, but {self.skipped} rows of the source were "
+                "skipped, so the numbers may mean others; name the graphs by their ids."
+            )
+        return name
+
+
+def _checked(entry: Mapping[str, Any], where: str, numbers: _Numbers) -> Split:
+    part_of: dict[int, str] = {}
+    for part in PARTS:
+        if not isinstance(entry[part], list) or not entry[part]:
+            raise LookHopsError(f"{where}: {part} must be a list of graph numbers, not empty.")
+        for name in entry[part]:
+            number = numbers.find(name, f"{where}: {part}")
+            if number in part_of:
+                other = f"in {part_of[number]} too" if part_of[number] != part else "there twice"
+                raise LookHopsError(f"{where}: graph {name} of {part} is {other}.")
+            part_of[number] = part
+    found: dict[str, list[int]] = {part: [] for part in PARTS}
+    for number, part in part_of.items():
+        found[part].append(number)
+    return Split(*(torch.tensor(found[part], dtype=torch.long) for part in PARTS))
+
+
+def write_splits(path: Path | str, splits: Sequence[Split]) -> None:
+    """Write splits as :func:`read_splits` reads them."""
+    content = [{part: getattr(one, part).tolist() for part in PARTS} for one in splits]
+    with replacing(path) as part_file:
+        part_file.write_text(json.dumps(content) + "\n", encoding="utf-8")

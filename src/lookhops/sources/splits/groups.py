@@ -1,0 +1,119 @@
+"""Graphs that stay in one part of a split: look-alike molecules, groups that a column names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lookhops.core.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.graphs.column_finder import called
+
+#: The column of :class:`~lookhops.graphs.Graphs` that says which graphs are the same: they have the
+#: same number.
+SAME = "duplicate_of"
+
+
+def codes_of(values: Iterable[object]) -> Tensor:
+    """Equal values as equal whole numbers from 0."""
+    texts = np.array([str(value) for value in values], dtype=object)
+    return torch.from_numpy(np.unique(texts, return_inverse=True)[1].astype(np.int64).reshape(-1))
+
+
+def same_graphs(graphs: Graphs) -> Tensor | None:
+    """The group of each graph, where the source knows that some graphs are the same."""
+    known = graphs.columns.get(SAME)
+    if known is None or not len(known):
+        return None
+    codes = codes_of(known)
+    return codes if int(codes.max()) + 1 < len(graphs) else None
+
+
+def column_of(graphs: Graphs, name: str, option: str) -> np.ndarray:
+    """A column of the source, or a sentence that says which there are."""
+    found = called(name, graphs.columns)
+    if found is None:
+        known = ", ".join(graphs.columns) or "none"
+        raise LookHopsError(
+            f"{graphs.name}: {option} asks for the column {name!r}; the columns are: {known}."
+        )
+    return graphs.columns[found]
+
+
+def smiles_of(graphs: Graphs) -> np.ndarray:
+    """The SMILES of molecules."""
+    if "smiles" not in graphs.columns:
+        raise LookHopsError(
+            f"{graphs.name}: a scaffold split is for molecules; these graphs have no SMILES."
+        )
+    return graphs.columns["smiles"]
+
+
+def canonical(smiles: object) -> str:
+    """The canonical SMILES of a molecule."""
+    from rdkit import Chem
+
+    return Chem.MolToSmiles(_molecule(smiles))
+
+
+def _molecule(smiles: object) -> Any:
+    """The molecule of a SMILES, which may be of a source that nobody parsed."""
+    from rdkit import Chem, rdBase
+
+    with rdBase.BlockLogs():
+        molecule = Chem.MolFromSmiles(str(smiles))
+    if molecule is None:
+        raise LookHopsError(f"{str(smiles)!r} is not the SMILES of a molecule; mend it.")
+    return molecule
+
+
+def scaffolds(graphs: Graphs) -> Tensor:
+    """The group of each molecule by its Bemis-Murcko scaffold: its rings and what joins them.
+
+    Molecules without a ring have no scaffold in common with others: each is a group of its own,
+    with those whose canonical SMILES is the same.
+    """
+    from rdkit import Chem
+    from rdkit.Chem.Scaffolds import MurckoScaffold
+
+    found = []
+    for molecule in map(_molecule, smiles_of(graphs)):
+        scaffold = MurckoScaffold.MurckoScaffoldSmiles(mol=molecule)
+        found.append(scaffold or f"acyclic {Chem.MolToSmiles(molecule)}")
+    return codes_of(found)
+
+
+def joined(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+    """Groups that keep together what either keeps together."""
+    if first is None or second is None:
+        return second if first is None else first
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    size = int(first.max()) + 1
+    shape = (total := size + int(second.max()) + 1, total)
+    pairs = (first.numpy(), size + second.numpy())
+    links = coo_array((np.ones(len(first)), pairs), shape=shape)
+    return torch.from_numpy(connected_components(links)[1].astype(np.int64))[first]
+
+
+def folds_of_groups(groups: np.ndarray, folds: int, seed: int) -> np.ndarray:
+    """The fold of each graph: groups stay whole, and folds have about the same size.
+
+    The largest group comes first, those of one size in an order that the seed decides; each goes to
+    the fold that is smallest so far. (Scikit-learn's ``GroupKFold`` does so without a seed; with
+    one its folds have as many groups, not as many graphs.)
+    """
+    _, code, sizes = np.unique(groups, return_inverse=True, return_counts=True)
+    if len(sizes) < folds:
+        raise LookHopsError(f"{len(sizes)} groups of graphs cannot make {folds} folds.")
+    order = np.random.default_rng(seed).permutation(len(sizes))
+    totals, place = np.zeros(folds, dtype=np.int64), np.empty(len(sizes), dtype=np.int64)
+    for group in order[np.argsort(-sizes[order], kind="stable")]:
+        place[group] = totals.argmin()
+        totals[place[group]] += sizes[group]
+    return place[code]

@@ -1,0 +1,183 @@
+"""Which of the columns of a set are to be learnt, and whether as classes or as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.words import counted
+from lookhops.graphs import Graphs, Target
+from lookhops.graphs.column_finder import called, listed
+from lookhops.graphs.edges import as_known
+from lookhops.graphs.targets import (
+    KINDS,
+    is_blank,
+    known_targets,
+    pack_targets,
+    read_target,
+    target_columns,
+)
+
+#: No more class names than this are listed in a sentence.
+SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Offer:
+    """What a source says of targets, before any is chosen.
+
+    Args:
+        label: The column that is learnt where nobody names another, or none.
+        place: Where a graph stands in the source, for messages; none where nobody knows.
+        needed: Whether a target that cannot be read is an error; else it stays a column.
+    """
+
+    label: str | None = None
+    place: Callable[[int], str] | None = None
+    needed: bool = True
+
+
+def choose_targets(
+    graphs: Graphs, reading: Reading, remembered: Reading = AS_USUAL, offer: Offer | None = None
+) -> Graphs:
+    """The graphs with the targets that are asked for.
+
+    Args:
+        graphs: Graphs with targets, or with columns that can be.
+        reading: Names the targets, with commas between, and says what they are; by default they are
+            those that the source had.
+        remembered: Where ``reading`` names none, its targets are taken if all of them are there.
+        offer: What the source says of them.
+    """
+    offer = offer or Offer()
+    kinds = parse_task(reading.task)
+    if reading.target is not None:
+        return _with_targets(graphs, _names(reading.target, graphs), kinds, offer)
+    if remembered.target is not None:
+        names = _names(remembered.target, graphs)
+        if all(_found(graphs, name) is not None for name in names):
+            return _with_targets(graphs, names, parse_task(remembered.task), offer)
+    if offer.label is not None:
+        if all(map(is_blank, graphs.columns[offer.label])):  # nothing is known, or yet
+            return graphs
+        return _with_targets(graphs, [offer.label], kinds, offer)
+    if set(kinds.values()) == {"auto"}:
+        return graphs
+    return _with_targets(graphs, [target.name for target in graphs.targets], kinds, offer)
+
+
+def parse_task(text: str) -> dict[str, str]:
+    """What targets are, by name; under ``""``, what the others are.
+
+    ``classes``, ``numbers`` or ``auto`` for all, or ``logS=numbers,active=classes`` for each.
+    """
+    kinds = {"": "auto"}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, _, kind = part.rpartition("=")
+        if kind.strip() not in KINDS:
+            raise LookHopsError(
+                f"--task is one of {', '.join(KINDS)}, or NAME=KIND with commas between, not "
+                f"{text!r}."
+            )
+        kinds[name.strip()] = kind.strip()
+    return kinds
+
+
+def target_sentences(graphs: Graphs) -> list[str]:
+    """What each target was taken for, how to say otherwise, and how many graphs have none."""
+    if graphs.y is None:
+        return []
+    said = []
+    for target, values in target_columns(graphs.y, graphs.targets):
+        known = values[~np.isnan(values)]
+        if target.classes:
+            more = f" and {len(target.classes) - SHOWN} more" if len(target.classes) > SHOWN else ""
+            what = f"classes ({', '.join(target.classes[:SHOWN])}{more})"
+            other = "numbers" if all(map(_is_number, target.classes)) else ""
+        else:
+            ends = f"{known.min():g} to {known.max():g}" if len(known) else "none known"
+            what, other = f"numbers, a regression ({ends})", "classes"
+        otherwise = f"; say otherwise with --task {other}" if other else ""
+        blank = len(values) - len(known)
+        left = f"; {counted(blank, 'graph')} without it left out" if blank else ""
+        said.append(f"{target.name}: learnt as {what}{otherwise}{left}")
+    alone = ~known_targets(graphs.y.view(len(graphs), -1)).any(1)
+    if len(said) > 1 and bool(alone.any()):
+        said.append(f"{counted(int(alone.sum()), 'graph')} without any target left out")
+    return said
+
+
+def _with_targets(
+    graphs: Graphs, names: Sequence[str], kinds: Mapping[str, str], offer: Offer
+) -> Graphs:
+    """The graphs with these targets; those that they had before become columns."""
+    if strange := [name for name in kinds if name and name not in names]:
+        raise LookHopsError(
+            f"--task names {strange[0]!r}, which is no target; name it in --target."
+        )
+    had: dict[str, tuple[Target, NDArray[Any]]] = {}
+    if graphs.y is not None:
+        had = {target.name: (target, v) for target, v in target_columns(graphs.y, graphs.targets)}
+    columns = dict(graphs.columns)
+    for name, (target, values) in had.items():
+        columns[name] = target_cells(target, values)
+    chosen = []
+    for given in names:
+        found, kind = _found(graphs, given), kinds.get(given, kinds[""])
+        if found is None:
+            raise LookHopsError(
+                f"{graphs.name}: no column is called {given!r}; the columns are "
+                f"{listed(list(columns))}. Choose some of them (--target)."
+            )
+        own = had.get(found)
+        if own is not None and kind in ("auto", "classes" if own[0].classes else "numbers"):
+            chosen.append(own)
+        else:
+            place = offer.place or f"{graphs.name}, graph {{}}".format
+            try:
+                chosen.append(read_target(found, columns[found], kind, place=place))
+            except LookHopsError:
+                if offer.needed:
+                    raise
+                continue
+        columns.pop(found)
+    packed = pack_targets(chosen) if chosen else {"y": None, "targets": ()}
+    return as_known(graphs, replace(graphs, columns=columns, **packed))
+
+
+def _names(text: str, graphs: Graphs) -> list[str]:
+    """The names in a text, with commas between; a column may have commas in its own name."""
+    if _found(graphs, text) is not None:
+        return [text]
+    names = list(dict.fromkeys(filter(None, map(str.strip, text.split(",")))))
+    if not names:
+        raise LookHopsError("--target names a column, or several with commas between.")
+    return names
+
+
+def _found(graphs: Graphs, name: str) -> str | None:
+    """The column or target of this name, else of the same in another case."""
+    own = [target.name for target in graphs.targets if graphs.y is not None]
+    return called(name, [*own, *graphs.columns])
+
+
+def target_cells(target: Target, values: NDArray[Any]) -> NDArray[Any]:
+    """A target as a column: the names of classes, or numbers."""
+    if not target.classes:
+        return values
+    cells = ["" if value != value else target.classes[int(value)] for value in values]
+    return np.array(cells, dtype=object)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

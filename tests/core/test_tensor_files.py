@@ -1,0 +1,20 @@
+"""Tensors in files: what is read is what was written, or refused."""
+
+import pytest
+import torch
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.tensor_files import pack_tensors, unpack_tensors
+
+
+def test_tensors_are_known_by_their_checksum(tmp_path):
+    tensors = {"a": torch.arange(5.0), "b": torch.tensor(True), "c": torch.zeros(0, 3)}
+    content = pack_tensors(tensors, {"k": 1})
+    found, note = unpack_tensors(content, tmp_path)
+    assert found.keys() == tensors.keys()
+    assert note["k"] == 1
+    for place in (content.index(b'\\"k\\": 1') + 7, len(content) - 3):
+        damaged = bytearray(content)
+        damaged[place] ^= 1
+        with pytest.raises(LookHopsError, match="its content does not fit its checksum"):
+            unpack_tensors(bytes(damaged), tmp_path)

@@ -1,0 +1,38 @@
+"""Experiments small enough for a test."""
+
+import pytest
+
+from lookhops.runs.plan import Cell, parse_model
+from lookhops.runs.results import collect
+from lookhops.runs.runners import run_local
+from lookhops.runs.store import Store
+from lookhops.sources.loading import load
+from lookhops.training import Protocol
+
+TINY = Protocol(seeds=(1, 2, 3), batch_size=64, max_epochs=1)
+
+
+@pytest.fixture(scope="session")
+def graphs():
+    return load("hops-1", size=40)
+
+
+@pytest.fixture
+def cells():
+    """Two tiny models, three seeds each."""
+    models = ("gcn/hidden=4/layers=1", "licheb/hidden=4/layers=1")
+    return [Cell("hops-1", name, parse_model(name), TINY) for name in models]
+
+
+@pytest.fixture
+def run(graphs, tmp_path):
+    """Run cells into a store: the finished plan, what was told, the results."""
+
+    def run(cells, **options):
+        events = []
+        with Store(tmp_path / "runs.sqlite") as store:
+            options["tell"] = lambda *event: events.append(event)
+            outcome = run_local(cells, lambda name: graphs, store, device="cpu", **options)
+            return outcome, events, collect(cells, lambda name: graphs, store)
+
+    return run

@@ -1,0 +1,154 @@
+"""A search: what it tries, what it prunes, that it goes on as if it had not been stopped."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Protocol
+from lookhops.runs.tune.inner import inner_splits
+from lookhops.runs.tune.search import Search
+from lookhops.runs.tune.space import Space
+from lookhops.runs.tune.study import StudyFile, finished, is_complete
+from lookhops.sources.splits import SplitPlan
+from lookhops.tasks import task_of
+from lookhops.training.candidates import CandidateTrainer, Judged
+from lookhops.training.runs import Run
+
+optuna = pytest.importorskip("optuna")
+PROTOCOL = Protocol(seeds=(11,), split="stratified")
+
+
+class Oracle(CandidateTrainer):
+    """Judges by a formula: wide networks with a rate near 0.001 are good; every split is noisy."""
+
+    def judge(self, architecture, rates, splits, prune):
+        self.__dict__.setdefault("asked", []).append((architecture, len(rates), list(splits)))
+        return [
+            [Judged(self.score(architecture, own, seed), 0.5, 3, 0.1) for seed in splits]
+            for own in rates
+        ]
+
+    def score(self, architecture, own, seed):
+        if own.weight_decay == 1e-3:
+            return None  # as if its loss had stopped being a number
+        rate = abs(torch.tensor(own.learning_rate / 1e-3).log().item())
+        return architecture.hidden / 1000 - rate / 10 + seed % 7 / 100
+
+
+@pytest.fixture
+def make(tasks, tmp_path):
+    def make(name="study.sqlite", trainer=Oracle, **settings):
+        task = task_of(tasks)
+        file = StudyFile.open(tmp_path / name, "seed 11", task.main, {"k": 1, **settings})
+        plan = SplitPlan.of(tasks, PROTOCOL)
+        made = trainer(tasks, task, PROTOCOL, torch.device("cpu"))
+        return Search(file, Space.parse(None), made, inner_splits(tasks, plan, 11, 3), 4)
+
+    return make
+
+
+def tried(search):
+    return [(t.params, t.user_attrs, t.state, t.value) for t in finished(search.study)]
+
+
+def kept(search):
+    trials = finished(search.file.study)
+    return [(t.params, t.user_attrs, t.state, t.value) for t in trials]
+
+
+def test_stacks_of_one_shape_the_recommended_model_first(make):
+    search = make()
+    search.run(16)
+    assert search.space.candidate(finished(search.study)[0].params).name == "recommended"
+    asked = search.trainer.asked
+    firsts = [one for one in asked if one[2] == [11]]
+    assert [count for _, count, _ in firsts] == [4] * 4
+    later = [one for one in asked if one[2] != [11]]
+    assert all(len(seeds) == 2 and 11 not in seeds for _, _, seeds in later)
+    assert sum(count for _, count, _ in later) < 16  # some were pruned
+    for trial in finished(search.study):
+        judged = len(trial.user_attrs["scores"])
+        assert judged == (3 if is_complete(trial) else judged % 3)
+    record = search.record(11)
+    best = record.chosen
+    assert best.value == max(t.value for t in finished(search.study) if is_complete(t))
+    assert best.value >= finished(search.study)[0].value
+    lost = [t for t in finished(search.study) if t.params["weight_decay"] == 1e-3]
+    assert lost
+    assert all(not t.user_attrs["scores"] and not is_complete(t) for t in lost)
+
+
+def test_a_search_that_was_killed_goes_on_to_the_same_end(make, monkeypatch):
+    whole, broken = make("whole.sqlite"), make("broken.sqlite")
+    whole.run(12)
+    broken.run(8)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Oracle, "judge", killed)
+        with pytest.raises(KeyboardInterrupt):
+            broken.run(12)
+    again = make("broken.sqlite")
+    again.run(12)
+    assert tried(again) == tried(whole) == kept(again)
+    again.run(12)
+    assert len(again.trainer.asked) == len(whole.trainer.asked) - 4
+
+
+class Slow(Oracle):
+    """As the others, but tells of epochs, in which the score rises to what it is in the end."""
+
+    def judge(self, architecture, rates, splits, prune):
+        runs = [
+            (own, Run(seed, None), self.score(architecture, own, seed) or 0.0)
+            for own in rates
+            for seed in splits
+        ]
+        for epoch in range(1, 41):
+            going = [(own, run) for own, run, _ in runs if not run.pruned]
+            for (_, run), (_, _, score) in zip([r[:2] for r in runs], runs, strict=True):
+                if not run.pruned:
+                    run.best_epoch = epoch
+                    run.history.append({"val_accuracy": score * epoch / 40})
+            for (_, run), ends in zip(going, prune(going), strict=True):
+                run.pruned = ends
+        found = [
+            Judged(score * len(run.history) / 40, 0.5, len(run.history), 0.1, run.pruned)
+            for _, run, score in runs
+        ]
+        return [found[i : i + len(splits)] for i in range(0, len(found), len(splits))]
+
+
+def test_what_falls_behind_the_median_ends_there(make):
+    search = make(trainer=Slow)
+    search.run(12)
+    trials = finished(search.study)
+    ended = [t for t in trials if not is_complete(t)]
+    assert len(ended) >= 6
+    assert {t.user_attrs["epochs"] for t in ended} <= {20, 40}  # 40: the end of the first split
+    assert 20 in {t.user_attrs["epochs"] for t in ended}
+    assert is_complete(trials[0])  # what is recommended is never pruned
+    for trial in ended:
+        assert len(trial.user_attrs["scores"]) == 1
+
+
+def test_time_that_is_up_leaves_one_stack(make):
+    search = make()
+    search.run(100, until=0.0)
+    assert len(finished(search.study)) == 4
+
+
+def test_other_settings_are_refused(make):
+    make()
+    with pytest.raises(LookHopsError, match=r"other settings \(k\).*--overwrite"):
+        make(k=2)
+
+
+def test_a_file_that_is_no_study_is_refused(make, tmp_path):
+    Path(tmp_path / "study.sqlite").write_text("not a database, but long enough for a header" * 9)
+    with pytest.raises(LookHopsError, match=r"cannot be used as a study.*--overwrite"):
+        make()

@@ -1,0 +1,200 @@
+"""Worker processes that parse molecules: the same as here, in order, whatever becomes of one."""
+
+import os
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from deadly import Deadly, Endless, Uninstalling
+from lookhops import LookHopsError
+from lookhops.sources.loading import load
+from lookhops.sources.rdkit import workers
+from lookhops.sources.rdkit.guess import guessed_chunks
+from lookhops.sources.rdkit.parsing import _ARRAYS, Parsed, Parsing, parse
+from lookhops.sources.rdkit.worker import CRASHED, HUNG
+from lookhops.sources.rdkit.workers import ParsingPool
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with ParsingPool(Parsing(), 2) as pool:
+        yield pool
+
+
+def assert_same(found: Parsed, want: Parsed) -> None:
+    assert found.smiles == want.smiles
+    assert found.canonical == want.canonical
+    assert found.failures == want.failures
+    for name in ("rows", *_ARRAYS):
+        assert np.array_equal(getattr(found, name), getattr(want, name))
+
+
+def test_workers_say_what_would_be_said_here(pool, monkeypatch):
+    monkeypatch.setattr(workers, "CHUNK", 50)
+    texts = [*load("solubility").columns["smiles"][:400], "C(", ""]
+    assert_same(pool.parse(texts), parse(texts, Parsing()))
+    assert pool.parse([]).count == 0
+
+
+def test_no_more_than_a_few_chunks_are_read_ahead(pool):
+    read = 0
+
+    def chunks():
+        nonlocal read
+        for read in range(1, 101):  # noqa: B007
+            yield ["CCO"]
+
+    found = pool.map(chunks())
+    next(found)
+    assert read <= 2 * pool.processes + 1
+    assert sum(1 for _ in found) == 99
+
+
+def guessing(chunks) -> ParsingPool:
+    """A pool that has parsed what it was told to guess."""
+    pool = ParsingPool(Parsing(), 1)
+    pool.guess(iter(chunks))
+    pool._guessing.join()
+    return pool
+
+
+def test_what_was_guessed_is_not_parsed_again():
+    chunks = [["CCO", "C("], ["CC"], ["N"]]
+    with guessing(chunks) as pool:
+        assert pool.workers[0].given == 3
+        for found, texts in zip(pool.map([*chunks, ["O"]]), [*chunks, ["O"]], strict=True):
+            assert_same(found, parse(texts, Parsing()))
+        assert pool.workers[0].given == 4
+
+
+@pytest.mark.parametrize("how", [Parsing(), Parsing(salts="largest")])
+def test_a_wrong_guess_changes_nothing(how):
+    guessed, asked = [["CCO"], ["CC.C"], ["N"]], [["CCO"], ["CC.O", "C"], ["N"]]
+    with guessing(guessed) as pool:
+        pool.how = how
+        for found, texts in zip(pool.map(asked), asked, strict=True):
+            assert_same(found, parse(texts, how))
+
+
+def test_a_guess_that_nobody_asks_for_ends_with_the_pool():
+    with ParsingPool(Parsing(), 1) as pool:
+        pool.guess(["C" * 50] * 100 for _ in range(1000))
+    assert not pool.workers
+    assert pool._guessing is None
+
+
+def test_a_worker_that_dies_of_a_guess_is_found_when_it_is_asked_for():
+    chunks = [["CC", Deadly("CCC"), "CO"], ["N"]]
+    with guessing(chunks) as pool:
+        first, second = pool.map(chunks)
+    assert (first.failures, first.smiles, second.smiles) == ([(1, CRASHED)], ["CC", "CO"], ["N"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "found"),
+    [
+        ("a.csv", "id,SMILES\n1, CCO \n\n2,CC\n3,N\n", [["CCO", "CC"], ["N"]]),
+        ("a.tsv", "smiles\tid\nC\t1\n", [["C"]]),
+        ("a.csv", "x;y\n1;2\n", []),
+        ("a.csv", "id,smiles\n1\n", []),
+        ("a.smi", "smiles name\nC one\n# no\n\nN\n", [["C", "N"]]),
+        ("a.smi", "C one\n", [["C"]]),
+        ("a.parquet", "smiles\nC\n", []),
+        ("a.csv", "", []),
+    ],
+)
+def test_what_is_guessed_of_a_file(tmp_path, name, content, found):
+    (tmp_path / name).write_text(content)
+    assert list(guessed_chunks(tmp_path / name, None, 2)) == found
+    assert list(guessed_chunks(tmp_path / "none.csv", None, 2)) == []
+
+
+def test_a_molecule_that_ends_its_worker_is_found_and_the_others_are_parsed(pool):
+    chunks = [["CCO", "C"], ["CC", "CN", Deadly("CCC"), "CO"], ["N"], [Deadly("O")], ["CF", "CCl"]]
+    found = list(pool.map(chunks))
+    assert [one.count for one in found] == [2, 4, 1, 1, 2]
+    assert found[1].smiles == ["CC", "CN", "CO"]
+    assert found[1].failures == [(2, CRASHED)]
+    assert found[3].failures == [(0, CRASHED)]
+    assert found[4].smiles == ["CF", "CCl"]
+
+
+def test_a_molecule_that_takes_too_long_is_found_and_the_others_are_parsed(pool, monkeypatch):
+    monkeypatch.setattr(workers, "SECONDS", 0.2)
+    chunks = [
+        ["CCO", Endless("C"), "CN"],
+        ["CC"],
+        [Endless("O")],
+        [Deadly("N"), "CF", Endless("F")],
+    ]
+    found = list(pool.map(chunks))
+    assert [one.smiles for one in found] == [["CCO", "CN"], ["CC"], [], ["CF"]]
+    failures = [one.failures for one in found]
+    assert failures == [[(1, HUNG)], [], [(0, HUNG)], [(0, CRASHED), (2, HUNG)]]
+
+
+def test_many_crash_at_once(pool, monkeypatch):
+    monkeypatch.setattr(workers, "CHUNK", 4)
+    texts = [Deadly("CC") if i % 3 == 0 else f"C{'C' * i}" for i in range(24)]
+    found = pool.parse(texts)
+    assert found.rows.tolist() == [i for i in range(24) if i % 3]
+    assert found.smiles == [text for text in texts if not isinstance(text, Deadly)]
+    assert found.failures == [(i, CRASHED) for i in range(0, 24, 3)]
+
+
+def test_a_worker_that_somebody_kills_costs_nothing(pool):
+    assert pool.parse(["CCO"]).smiles == ["CCO"]
+    for worker in pool.workers:
+        os.kill(worker.process.pid, signal.SIGKILL)
+    assert_same(pool.parse(["CCO", "CN"]), parse(["CCO", "CN"], Parsing()))
+
+
+def test_chunks_and_answers_may_be_larger_than_a_pipe_holds(pool):
+    for found in pool.map([["CCO"] * 1000 + ["C" * 5000] * 100 for _ in range(5)]):
+        assert (len(found.smiles), len(found.failures)) == (1000, 100)
+
+
+def test_an_error_of_a_worker_is_the_callers():
+    with (
+        ParsingPool(Parsing(), 1) as pool,
+        pytest.raises(LookHopsError, match="pip install rdkit"),
+    ):
+        pool.parse([Uninstalling("C")])
+
+
+def test_without_processes_it_is_parsed_here():
+    with ParsingPool(Parsing(), 0) as pool:
+        pool.warm_up()
+        assert pool.parse(["CCO"]).smiles == ["CCO"]
+        assert not pool.workers
+
+
+def test_where_no_process_can_be_started_it_is_parsed_here(monkeypatch):
+    def start(context):
+        raise OSError("no")
+
+    monkeypatch.setattr(workers, "Worker", start)
+    with ParsingPool(Parsing(), 2) as pool:
+        pool.warm_up()
+        assert pool.parse(["CCO"]).smiles == ["CCO"]
+
+
+def test_a_script_without_a_main_guard_is_told_so(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from lookhops.sources.rdkit.parsing import Parsing\n"
+        "from lookhops.sources.rdkit.workers import ParsingPool\n"
+        "ParsingPool(Parsing(), 1).parse(['C'])\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "keeps what it runs below" in done.stderr.splitlines()[-1]
+
+
+def test_workers_need_no_pytorch():
+    code = "import sys, lookhops.sources.rdkit.workers, rdkit.Chem\n"
+    code += "assert not {'torch', 'pandas', 'scipy'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
