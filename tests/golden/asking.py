@@ -52,7 +52,7 @@ def ask(run: Run, model: str, question: list[str], scratch: Path) -> dict[str, A
 
 def _attribute(folder: str, source: str, target: str | None = None) -> list[dict[str, Any]]:
     import lookhops
-    from lookhops.explanations import attribute
+    from lookhops.explain import attribute
 
     predictor = lookhops.Predictor(folder, "cpu")
     with warnings.catch_warnings():
