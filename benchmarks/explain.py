@@ -22,10 +22,10 @@ from pathlib import Path
 import torch
 
 import lookhops
+from explanations.explainers import captum, gnn_explainer
 from lookhops.core.options import RECOMMENDED, Protocol
 from lookhops.core.words import counted
 from lookhops.explain import attribute
-from lookhops.explain.explainers import captum, gnn_explainer
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
 

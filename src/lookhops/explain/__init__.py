@@ -1,4 +1,4 @@
-"""Which parts of a graph an answer rests on, and how true such explanations are."""
+"""Which parts of a graph an answer rests on."""
 
 from lookhops.explain.attribution import Attribution
 from lookhops.explain.attributions import Attributions, attribute

@@ -1,6 +1,6 @@
 """Explanations against the truth: tasks whose deciding nodes are known, every way to explain.
 
-``python -m lookhops.explain.benchmark`` trains the recommended model on each task, seeds 1 to
+``python benchmarks/explanations/accuracy.py`` trains the recommended model on each task, seeds 1 to
 10 on one split, explains the test graphs that it answers right, and prints how well the nodes that
 are named are those that decide.
 """
@@ -18,16 +18,22 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from explainers import EXPLAINERS, Explainer
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol
 from lookhops.core.words import NONE
-from lookhops.explain.explainers import EXPLAINERS, Explainer
-from lookhops.explain.fidelity import retrained_accuracy, robust_fidelity, top_nodes
-from lookhops.explain.measures import agreement, node_auc, precision_at_size
-from lookhops.explain.truths import TRUTHS, TruthTask, truth_task
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
 from lookhops.sources.splits import SplitPlan
+from measures import (
+    agreement,
+    node_auc,
+    precision_at_size,
+    retrained_accuracy,
+    robust_fidelity,
+    top_nodes,
+)
+from truths import TRUTHS, TruthTask, truth_task
 
 #: A row of its own: what pooling keeps in a model that is trained with a ratio of 0.5.
 POOLING, STRICT = "kept by pooling", "kept by pooling, ratio 0.5"
@@ -56,11 +62,11 @@ class Row:
         agreement: Rank correlation of the scores of two seeds, the mean over pairs.
         randomised: Rank correlation with the scores that the same way gives for shuffled weights:
             near one means that it does not explain the model.
-        needed: Fid+ of :func:`~.fidelity.robust_fidelity`: what the answer loses with some edges
+        needed: Fid+ of :func:`~measures.robust_fidelity`: what the answer loses with some edges
             of the named nodes.
         enough: Fid-: what it loses with as large a share of the others.
         retrained: Accuracy of a model that learns from the named half of each test graph alone
-            (:func:`~.fidelity.retrained_accuracy`).
+            (:func:`~measures.retrained_accuracy`).
     """
 
     task: str
@@ -99,7 +105,7 @@ def measure(
 
     Args:
         name: The task's.
-        explainer: The way, one of :data:`~.explainers.EXPLAINERS`.
+        explainer: The way, one of :data:`~explainers.EXPLAINERS`.
         predictor: The models of all seeds.
         task: All graphs.
         test: Numbers of those that the models did not learn from.

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+import accuracy as benchmark
 from lookhops import LookHopsError
 from lookhops.core.options import RECOMMENDED, Protocol
-from lookhops.explain import benchmark
 
 
 def test_only_networks_that_have_learnt_the_task_are_explained(tmp_path, monkeypatch, capsys):

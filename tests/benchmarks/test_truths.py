@@ -4,7 +4,8 @@ import networkx as nx
 import pytest
 
 from lookhops import LookHopsError
-from lookhops.explain.truths import (
+from lookhops.sources.hop_tasks import BLUE, MARKED, RED
+from truths import (
     BASE,
     ba_2motifs,
     fluorine_carbonyl,
@@ -12,7 +13,6 @@ from lookhops.explain.truths import (
     nitro,
     truth_task,
 )
-from lookhops.sources.hop_tasks import BLUE, MARKED, RED
 
 
 @pytest.mark.parametrize("k", [1, 3])
