@@ -215,7 +215,7 @@ def test_seeds_are_averaged(lookhops):
 
 SCORES = {
     "rounding": ([1, 0.5, 0.5 - 1.1e-5, 0.5 - 1.3e-5], 0.5, 3),  # 100 roundings of the largest
-    "a share that rounding makes larger": (np.linspace(0, 1, 20), 0.55, 11),
+    "a share that rounding makes larger": (np.linspace(0, 1, 25), 0.56, 14),
     "one stays": ([0.1, 0.2, 0.3], 0.01, 1),
 }
 
@@ -231,3 +231,46 @@ def test_scores_that_rounding_tells_apart_count_as_equal(scores, ratio, kept):
     x = torch.tensor(np.asarray(scores), dtype=torch.float32)[:, None]
     perm = pool(x, torch.zeros(2, 0, dtype=torch.long))[4]
     assert len(perm) == kept
+
+
+def number_with_tail(place, ratio):
+    """Quartiles -1 and 1, and ``ratio`` times a normal distribution's standard deviation."""
+    far = sqrt(((ratio / 0.6745) ** 2 - 0.9) / 0.1)
+    return (1 if place % 2 else -1) * (far if place % 20 < 2 else 1.0)
+
+
+def test_what_is_learnt_of_a_training_part(lookhops, tmp_path):
+    """Totals count that vary in 20 graphs; numbers are bent with tails twice the normal's."""
+    lines = []
+    for number in range(260):
+        kinds = ["a", "b" if number < 19 else "a", "c" if 100 <= number < 120 else "a"]
+        part = "train" if number < 240 else "val" if number < 250 else "test"
+        nodes = [
+            {
+                "id": place,
+                "kind": kind,
+                "less": number_with_tail(3 * number + place, 1.98),
+                "more": number_with_tail(3 * number + place, 2.02),
+            }
+            for place, kind in enumerate(kinds)
+        ]
+        edges = [{"source": 0, "target": 1}, {"source": 1, "target": 2}]
+        own = {"id": number, "label": "xy"[number % 2], "part": part}
+        lines.append(json.dumps({**own, "nodes": nodes, "edges": edges}) + "\n")
+    (tmp_path / "few.jsonl").write_text("".join(lines))
+    words = (
+        "--label-column label --split column:part --epochs 1 "
+        "--conv none --pool none --numbers less,more --device"
+    )
+    options = [*words.split(), "cpu", "--fingerprint", "none", "--totals"]
+    code, _, said = lookhops("train", tmp_path / "few.jsonl", *options, "-o", tmp_path / "model")
+    assert code == 0, said
+    learnt = load_file(tmp_path / "model" / "model.safetensors")
+    assert learnt["11.learnt.nodes.bent"].tolist() == [False, True]
+    factor = learnt["11.learnt.factor"]
+    config = json.loads((tmp_path / "model" / "config.json").read_text())
+    assert config["encoding"]["nodes"]["values"] == [["a", "b", "c"]]
+    counts = factor[2 + 2 * 7 :][:3]  # after the sizes, and counts and shares of degrees
+    np.testing.assert_allclose(counts[2], 1 / np.std([log1p(1)] * 20 + [0] * 220))
+    assert counts[1] == 0
+    assert counts[0] > 0
