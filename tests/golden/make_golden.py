@@ -54,7 +54,12 @@ MODELS: dict[str, tuple[str, list[str]]] = {
     ),
     "number": (
         f"inputs/molecules.csv --target logS --seeds 2 --members 2 {RECOMMENDED}",
-        [f"predict {FEW}", f"predict {FEW} --coverage 0.5", f"explain {FEW}"],
+        [
+            f"predict {FEW}",
+            f"predict {FEW} --coverage 0.5",
+            f"predict {FEW} --coverage 0.6",
+            f"explain {FEW}",
+        ],
     ),
     "several": (
         f"inputs/several.csv --target logS,soluble,size --seeds 2 {RECOMMENDED}",

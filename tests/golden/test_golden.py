@@ -10,6 +10,7 @@ import math
 import pytest
 import torch
 from asking import HERE, ask, names
+from safetensors.numpy import load_file
 
 #: What the command writes is compared so closely that another CPU's rounding passes.
 DIGITS = {"rtol": 1e-6, "atol": 1e-7}
@@ -98,4 +99,7 @@ def _training(folder):
         for seed, own in config["metrics"]["seeds"].items()
     }
     kept = ("format", "architecture", "protocol", "data", "encoding", "task", "members")
-    return {"history": history, "seeds": seeds} | {name: config[name] for name in kept}
+    limit = float(load_file(folder / "reference.safetensors")["limit"])  # of what is like them
+    return {"history": history, "seeds": seeds, "limit": limit} | {
+        name: config[name] for name in kept
+    }
