@@ -6,11 +6,11 @@ LOOKHOPS_DATA names the folder of the five sets. Numbers go to stdout as a Markd
 from pathlib import Path
 
 import numpy as np
-from lookhops.palette import SERIES
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 import lookhops
+from lookhops.core.palette import SERIES
 from lookhops.information import HopInformation
 from lookhops.information.plots import MARKERS
 

@@ -11,8 +11,7 @@ from random_sets import random_graphs
 from lookhops import Graphs
 from lookhops.information import compositions, entropy, kinfo, reach
 from lookhops.information.entropy import Scope
-from lookhops.information.gain import Gains, measure
-from lookhops.information.resample import Resampling
+from lookhops.information.gain import Gains, Resampling, measure
 
 
 def gains(graphs: Graphs, kind: str = "walk", block_size: int = 4096, max_k: int = 5) -> Gains:

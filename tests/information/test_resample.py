@@ -7,10 +7,9 @@ import pytest
 from random_sets import random_graphs
 
 from lookhops import Graphs
-from lookhops.information import compositions, resample
+from lookhops.information import compositions, gain
 from lookhops.information.entropy import Scope
-from lookhops.information.gain import measure
-from lookhops.information.resample import Resampling
+from lookhops.information.gain import Resampling, measure
 from lookhops.sources.hop_tasks import hop_task
 
 
@@ -57,7 +56,7 @@ def test_the_whole_sample_comes_out_as_itself():
 
 
 def test_many_graphs_are_drawn_in_bundles(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(resample, "UNITS", 10)
+    monkeypatch.setattr(gain, "UNITS", 10)
     scope = Scope.of(random_graphs(5, graphs=45), 4, "walk", 4096)
     drawn = Resampling.draw(scope, 8, seed=1)
     assert drawn.weights.shape == (8, 10)
@@ -69,7 +68,7 @@ def test_bundles_vary_as_much_as_graphs(monkeypatch: pytest.MonkeyPatch):
     scope = Scope.of(random_graphs(6, graphs=400, most_nodes=12), 4, "walk", 4096)
     spread = []
     for units in (400, 100):
-        monkeypatch.setattr(resample, "UNITS", units)
+        monkeypatch.setattr(gain, "UNITS", units)
         found = measure(scope, Resampling.draw(scope, 300, seed=2), quiet).resampled
         spread.append(found.std(axis=0))
     np.testing.assert_allclose(spread[1], spread[0], rtol=0.3)

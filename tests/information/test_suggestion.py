@@ -293,11 +293,7 @@ def test_figures(found: HopInformation, tmp_path: Path):
         assert gains.get_xlabel() == lost.get_xlabel() == "hops k"
         figure.savefig(tmp_path / "gains.png")
         assert (tmp_path / "gains.png").stat().st_size > 10_000
-        traces = [trace.to_plotly_json() for trace in one.plot(backend="plotly").data]
-        dots = [trace for trace in traces if trace.get("mode") == "markers"]
-        assert len(dots) == max(1, len(one.per_class))
-    with pytest.raises(LookHopsError, match="matplotlib or plotly"):
-        found.plot(backend="crayon")
+        assert len(gains.lines) == 2 * max(1, len(one.per_class))
 
 
 def test_sentences(found: HopInformation):

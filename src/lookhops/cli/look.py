@@ -20,6 +20,7 @@ from lookhops.core.words import agreeing, compact_percent, counted, plus_minus, 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
     from lookhops.information import HopInformation, LabelInformation
+    from lookhops.report.content import Report
 
 PICTURES = (".png", ".svg", ".pdf", ".html")
 # More classes than this do not fit beside one another in 80 columns.
@@ -75,7 +76,7 @@ def look(
     each = [one.to_dict() for one in told]
     everything = {**found.to_dict(), "labels": (each[0] if len(each) == 1 else each) or None}
     if plot is not None:
-        _draw(found, plot)
+        _draw(found, plot, _page(everything, graphs) if plot.suffix.lower() == ".html" else None)
     if as_json:
         print_json(everything)
     else:
@@ -85,7 +86,7 @@ def look(
         for reason in reasons:
             out.print(f"\n{escape(reason)}", width=80)
     if report is not None:
-        _report(everything, graphs, report, as_json)
+        write_page(_page(everything, graphs), report, quiet=as_json)
 
 
 def _look_labels(
@@ -101,21 +102,22 @@ def _look_labels(
     return told, [reason for reason in reasons.values() if reason]
 
 
-def _report(found: dict[str, Any], graphs: Graphs, path: Path, quiet: bool) -> None:
+def _page(found: dict[str, Any], graphs: Graphs) -> Report:
     from lookhops.models.graph_counts import graph_counts
     from lookhops.report.build import look_report
 
-    made = look_report(found, graph_counts(graphs), [("Measure", command_line())])
-    write_page(made, path, quiet=quiet)
+    return look_report(found, graph_counts(graphs), [("Measure", command_line())])
 
 
-def _draw(found: HopInformation, path: Path) -> None:
+def _draw(found: HopInformation, path: Path, page: Report | None) -> None:
+    """Draw with Matplotlib, or write the page with its interactive charts."""
     kind = path.suffix.lower()[1:]
-    with replacing(path) as part:
-        if kind == "html":
-            text = found.plot(backend="plotly").to_html(include_plotlyjs=True)
-            part.write_text(text, encoding="utf-8")
-        else:
+    if page is not None:
+        from lookhops.report.page import write_report
+
+        write_report(page, path)
+    else:
+        with replacing(path) as part:
             found.plot().savefig(part, format=kind, dpi=150)
             if kind == "svg":  # names with control characters would make it no XML
                 part.write_text(visible(part.read_text(encoding="utf-8")), encoding="utf-8")
@@ -123,7 +125,7 @@ def _draw(found: HopInformation, path: Path) -> None:
 
 
 def _print(found: HopInformation) -> None:
-    from lookhops.information.sentences import classes_sentence
+    from lookhops.information.result import classes_sentence
 
     constant = ""
     if same := found.constant_channels:

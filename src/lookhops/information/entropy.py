@@ -16,11 +16,10 @@ import numpy as np
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.information.blocks import Block, Structure, blocks
 from lookhops.information.channels import Channels, sort_channels
 from lookhops.information.compositions import two_valued_entropy
 from lookhops.information.density import global_density
-from lookhops.information.reach import NEIGHBOURHOODS, reach
+from lookhops.information.reach import NEIGHBOURHOODS, Block, Structure, blocks, reach
 
 # The most nodes that are worked on together: their bits stay in the processor's cache. Sums of
 # densities take more room than bits.

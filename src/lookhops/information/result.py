@@ -1,18 +1,23 @@
-"""What was found: the gain of each hop, how it dies away, and the k that follows."""
+"""What was found: the gain of each hop, how it dies away, the k that follows, in words."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import AtLeast, Count, read
+from lookhops.core.words import compact_percent
 from lookhops.information.gain import Decay, smallest_k
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 #: What a report reads of the gains of all graphs, and of those of a class.
 GAINS = {
@@ -107,7 +112,7 @@ class HopInformation:
     @property
     def suggested_k(self) -> int | None:
         r"""The smallest k with :math:`e^{-bk} \le` epsilon, or none where gains do not decay."""
-        return _whole(float(smallest_k(self.decay.b, self.epsilon)))
+        return _finite(float(smallest_k(self.decay.b, self.epsilon)))
 
     def lost(self, k: np.ndarray | float) -> np.ndarray:
         r"""The share of the information that lies beyond k hops, by the fit: :math:`e^{-bk}`."""
@@ -149,15 +154,13 @@ class HopInformation:
             return None
         hops = smallest_k(self.resampled_b, self.epsilon)
         low, high = np.percentile(hops, (2.5, 97.5), method="inverted_cdf")
-        return _whole(low), _whole(high)
+        return _finite(low), _finite(high)
 
     # ---------------------------------------------------------------- as text, numbers, pictures
 
     def sentence(self) -> str:
         """The answer in words."""
-        from lookhops.information.sentences import sentence
-
-        return sentence(self)
+        return _sentence(self)
 
     def to_frame(self) -> pd.DataFrame:
         """One row a k: gain, its interval (NaN without a bootstrap), fitted gain, shares lost."""
@@ -203,20 +206,96 @@ class HopInformation:
             "per_class": {name: one.to_dict() for name, one in self.per_class.items()},
         }
 
-    def plot(self, backend: str = "matplotlib") -> Any:
-        """A figure: gains and fit, and the share lost at each k.
+    def plot(self) -> Figure:
+        """A Matplotlib figure: gains and fit, and the share lost at each k."""
+        from lookhops.information.plots import draw
 
-        Args:
-            backend: ``"matplotlib"`` or ``"plotly"``.
-        """
-        from lookhops.information import plots
-
-        if backend == "matplotlib":
-            return plots.matplotlib_figure(self)
-        if backend == "plotly":
-            return plots.plotly_figure(self)
-        raise LookHopsError(f"Figures are drawn by matplotlib or plotly, not {backend!r}.")
+        return draw(self)
 
 
-def _whole(k: float) -> int | None:
+def _finite(k: float) -> int | None:
     return int(k) if math.isfinite(k) else None
+
+
+# A curve that explains less of the gains than this is no ground for a suggestion.
+GOOD_FIT = 0.9
+
+
+def _sentence(found: HopInformation) -> str:
+    """What k to take, what it keeps, what more hops would add, and how sure that is."""
+    k = found.suggested_k
+    if k is None:
+        return (
+            f"Up to k = {found.max_k}, each hop tells as much as the one before: the information "
+            "does not die away, and no k can be suggested."
+        )
+    one_more, two_more = (found.lost(k + i) - found.lost(k + i + 1) for i in (0, 1))
+    parts = [
+        f"k = {k} keeps {compact_percent(1 - found.lost(k))} of the information; each further hop "
+        f"adds less: one more {compact_percent(one_more)}, another {compact_percent(two_more)}."
+    ]
+    if k > found.max_k:
+        parts.append(
+            f"That k lies beyond the {found.max_k} hops that were measured: measure further before "
+            "you trust it."
+        )
+    elif k > 1:
+        parts.append(
+            f"k = {k - 1} would lose {compact_percent(found.lost(k - 1))}, more than the "
+            f"{compact_percent(found.epsilon)} allowed."
+        )
+    parts += _slow_tail(found, k)
+    if found.decay.r2 < GOOD_FIT:
+        parts.append(
+            f"The curve explains the gains poorly (R² = {found.decay.r2:.2f}): trust the gains "
+            "themselves more than this k."
+        )
+    return " ".join((*parts, *_certainty(found)))
+
+
+def _slow_tail(found: HopInformation, k: int) -> list[str]:
+    """A remark where the gains themselves die away too slowly for the k that the curve suggests."""
+    if k >= found.max_k or found.lost_measured(k) <= found.epsilon:
+        return []
+    enough = found.k[found.lost_measured(found.k) <= found.epsilon]
+    return [
+        f"But the gains fall more slowly than the curve: those measured beyond k = {k} are "
+        f"{compact_percent(found.lost_measured(k))} of all. Take k = {enough[0]} to be safe."
+    ]
+
+
+def _certainty(found: HopInformation) -> list[str]:
+    interval = found.suggested_k_interval
+    if interval is None:
+        return []
+    low, high = interval
+    times = f"Drawing the graphs anew {len(found.resampled_b)} times gave"
+    if low is None:
+        return [f"{times} no decay."]
+    if low == high:
+        return [f"{times} the same k."] if low == found.suggested_k else [f"{times} k = {low}."]
+    most = "no decay" if high is None else str(high)
+    return [f"{times} k = {low} to {most} (95% of the draws)."]
+
+
+def classes_sentence(found: HopInformation) -> str:
+    """Where the classes differ most beyond what resampling them explains."""
+    gaps = []
+    for one, other in combinations(found.per_class, 2):
+        first, second = found.per_class[one], found.per_class[other]
+        if first.gain_interval is None or second.gain_interval is None:
+            continue
+        intervals = zip(
+            found.k, first.gain, second.gain, first.gain_interval, second.gain_interval, strict=True
+        )
+        for k, a, b, (a_low, a_high), (b_low, b_high) in intervals:
+            if a_low > b_high or b_low > a_high:
+                (more, more_name), (less, less_name) = sorted([(a, one), (b, other)], reverse=True)
+                gaps.append((more - less, k, more, more_name, less, less_name))
+    if not gaps:
+        return "The classes' intervals overlap at every k: hops tell about as much in each."
+    _, k, more, more_name, less, less_name = max(gaps, key=lambda gap: gap[0])
+    return (
+        f"The classes differ most at k = {k}, where IG is {more:.4g} in class {more_name} and "
+        f"{less:.4g} in class {less_name}, and their intervals do not overlap."
+    )

@@ -11,8 +11,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.information.channels import with_something_to_see
 from lookhops.information.entropy import BLOCK_SIZE, Scope
-from lookhops.information.gain import Progress, fit_decay, fit_rates, measure
-from lookhops.information.resample import Resampling
+from lookhops.information.gain import Progress, Resampling, fit_decay, fit_rates, measure
 from lookhops.information.result import HopInformation
 
 # A curve of two numbers needs two gains, IG(2) and IG(3).

@@ -1,11 +1,8 @@
 """What exactly lies within h hops: an identity for every neighbourhood, counted for each graph."""
 
-from lookhops.neighbourhoods.bins import Bins
 from lookhops.neighbourhoods.content import content_hashes
-from lookhops.neighbourhoods.counts import SparseRows, Vocabulary, unary_codes
-from lookhops.neighbourhoods.gram import gram_by_hop
-from lookhops.neighbourhoods.identities import identities
-from lookhops.neighbourhoods.shells import shells
+from lookhops.neighbourhoods.counts import SparseRows, Vocabulary, gram_by_hop, unary_codes
+from lookhops.neighbourhoods.identities import Bins, identities, shells
 from lookhops.neighbourhoods.similarity import SimilarityIndex
 from lookhops.neighbourhoods.totals import graph_totals
 

@@ -1,14 +1,17 @@
-"""The identity of what lies within h hops of every node."""
+"""The identity of what lies within h hops of every node, and exactly h hops away."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.hashing import combine, hash_rows
+from lookhops.core.hashing import combine, hash_rows, mix
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import running_sum
+from lookhops.graphs.indexing import pair_keys, running_sum, stable_argsort
 
 
 def identities(
@@ -69,3 +72,94 @@ def sum_rows(values: Tensor, row_ptr: Tensor) -> Tensor:
     Differences of one running sum are exact here, since int64 wraps around; they need no atomics.
     """
     return running_sum(values).index_select(0, row_ptr).diff()
+
+
+def shells(graphs: Graphs, own: Tensor, hops: int) -> Tensor:
+    r"""The identity of what lies exactly 1 to :math:`h` hops from every node, shape (n, h).
+
+    Deep neighbourhoods are almost all different, because they hold everything on the way; a shell
+    leaves the way out, and recurs. It is a node's own label and the multiset of labels at which the
+    walks of :math:`t` steps towards it begin that never turn straight back. In a tree these are the
+    nodes at distance :math:`t`; around a ring a walk goes on. With messages along the edges,
+
+    .. math::
+        m^1_{ji} = c_j, \qquad s^t_i = \sum_{j \to i} m^t_{ji}, \qquad
+        m^{t+1}_{ji} = s^t_j - m^t_{ij},
+
+    where :math:`m_{ij}` is 0 if there is no edge back, the identity is
+    :math:`\mathrm{mix}(g \, \mathrm{mix}(c_i + t) + s^t_i)`, modulo :math:`2^{64}` as in
+    :func:`~lookhops.neighbourhoods.identities`. Labels of edges do not count.
+
+    Args:
+        graphs: The graphs, on any device; only edges into a node are looked along.
+        own: What each node is by itself, :math:`c`, shape (n): column 0 of ``identities``.
+        hops: How far to look, :math:`h`.
+    """
+    if hops < 0:
+        raise LookHopsError(f"The number of hops is a whole number from 0, not {hops}.")
+    source, target = graphs.source.long(), graphs.target.long()
+    there, back = (
+        pair_keys(*pair, graphs.num_nodes) for pair in ((source, target), (target, source))
+    )
+    order = stable_argsort(there)
+    place = torch.searchsorted(there[order], back).clamp(max=max(len(source) - 1, 0))
+    reverse = order[place]
+    turns_back = there[reverse] == back
+    found = own.new_empty(graphs.num_nodes, hops)
+    messages = own[source]
+    for hop in range(hops):
+        total = sum_rows(messages, graphs.row_ptr)
+        found[:, hop] = combine(mix(own + (hop + 1)), total)
+        messages = total[source] - torch.where(turns_back, messages[reverse], 0)
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Bins:
+    """Bins of each column of attributes, learnt from a training part; blanks (NaN) are one more.
+
+    Args:
+        edges: For each column the inner edges of its bins, sorted: a value is in the bin whose
+            number is how many edges are not above it.
+    """
+
+    edges: tuple[Tensor, ...]
+
+    @classmethod
+    def learn(cls, attributes: Tensor, count: int) -> Bins:
+        """At most ``count`` bins a column, each with about as many of these values.
+
+        Args:
+            attributes: Values of the training nodes, shape (n, a).
+            count: Number of bins. Columns with fewer different values have fewer.
+        """
+        edges = []
+        for column in attributes.unbind(1):
+            values = column[~column.isnan()].sort().values
+            inner = torch.arange(1, count, device=values.device) * values.numel() // count
+            # An edge at the smallest value would leave the first bin empty.
+            distinct = values[inner].unique() if values.numel() else values
+            edges.append(distinct[distinct > values[:1]])
+        return cls(tuple(edges))
+
+    def __call__(self, attributes: Tensor) -> Tensor:
+        """The bin of each value, int64, same shape (n, a)."""
+        columns = []
+        for column, edges in zip(attributes.T.contiguous(), self.edges, strict=True):
+            known = edges.to(column)  # the bin is how many of these are not above the value
+            if torch.compiler.is_exporting():
+                number = (known <= column[:, None]).sum(1)
+            else:
+                number = torch.bucketize(column, known, right=True)
+            columns.append(torch.where(column.isnan(), len(edges) + 1, number))
+        return torch.stack(columns, 1) if columns else attributes.long()
+
+    def tensors(self) -> dict[str, Tensor]:
+        """What a model folder keeps of them."""
+        sizes = torch.tensor([len(edges) for edges in self.edges])
+        return {"edges": torch.cat(self.edges), "sizes": sizes}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Bins:
+        """The bins that :meth:`tensors` gave."""
+        return cls(tensors["edges"].split(tensors["sizes"].tolist()))

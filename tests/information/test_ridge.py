@@ -3,12 +3,12 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from lookhops.neighbourhoods import ridge
-from lookhops.neighbourhoods.ridge import ridge_predictions
+from lookhops.information import labels
+from lookhops.information.labels import ridge_predictions
 
 
 def test_predictions_are_those_of_the_normal_equations(monkeypatch):
-    monkeypatch.setattr(ridge, "TOLERANCE", 1e-6)
+    monkeypatch.setattr(labels, "TOLERANCE", 1e-6)
     rng = np.random.default_rng(0)
     rows = (rng.random((40, 15)) < 0.3).astype(np.float32)
     targets = rng.normal(size=(40, 3)).astype(np.float32)
