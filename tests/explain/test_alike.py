@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lookhops import Graphs
 from lookhops.explain import attribute
-from lookhops.explain.alike import Alike
+from lookhops.explain.spreading import alike, means_of_kinds
 from lookhops.sources.molecules import from_smiles
 from strategies import graph_sets
 
@@ -24,11 +24,11 @@ def test_the_atoms_and_bonds_of_benzene_have_equal_shares(of_classes):
 @given(graph_sets(), st.integers(0, 2**16))
 def test_means_keep_the_sum_of_each_graph(graphs, seed):
     draws = np.random.default_rng(seed)
-    alike, graph = Alike(graphs, 4), graphs.batch.long()
+    (kind, _), graph = alike(graphs, 4), graphs.batch.long()
     shares = torch.from_numpy(draws.normal(size=(2, graphs.num_nodes)))
     one, two = (
         torch.zeros(2, len(graphs), dtype=torch.float64).index_add(1, graph, own)
-        for own in (shares, alike.of_nodes(shares))
+        for own in (shares, means_of_kinds(shares, kind))
     )
     torch.testing.assert_close(one, two)
 
@@ -39,6 +39,6 @@ def test_numbers_and_kinds_of_edges_tell_nodes_apart():
     numbers = torch.tensor([[0.1], [0.5], [0.1000001]])
     kinds = torch.tensor([[0], [0], [1], [1]])
     for told, apart in ({}, False), ({"attributes": numbers}, True), ({"edge_labels": kinds}, True):
-        alike = Alike(Graphs.from_edges(**plain, **told), 3)
-        assert (alike.node[0] != alike.node[2]) == apart
-        assert (alike.edge[0] != alike.edge[3]) == apart
+        node, edge = alike(Graphs.from_edges(**plain, **told), 3)
+        assert (node[0] != node[2]) == apart
+        assert (edge[0] != edge[3]) == apart

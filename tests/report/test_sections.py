@@ -14,7 +14,7 @@ import torch
 from lookhops.core.errors import LookHopsError
 from lookhops.core.tables import Table
 from lookhops.core.words import MINUS, ahead, short
-from lookhops.explain.drawing.svg import animated
+from lookhops.explain.drawing.pictures import animated
 from lookhops.explain.kept import explain
 from lookhops.graphs.targets import Target
 from lookhops.information import look

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,10 +23,12 @@ NAMED = 3
 
 
 @dataclass(frozen=True, eq=False)
-class Attribution:
+class Attribution(SharedGraph):
     """What one graph's parts have of the answer; nodes are numbered from 0.
 
     Args:
+        edges, smiles, ids, names, node, edge: As for
+            :class:`~lookhops.explain.drawing.shares.SharedGraph`; an edge has both directions.
         id: What the graph is called.
         answer: What the model answers, in words.
         record: The same as JSON can hold it.
@@ -36,15 +37,9 @@ class Attribution:
         value: The answer in these units: ``baseline``, ``whole`` and all shares together.
         baseline: The answer to an average graph.
         whole: What neither a node nor an edge carries.
-        names: What each node is called, n of them.
-        node: Share of each node, shape (n).
-        node_spread: Its standard deviation over the networks, shape (n).
-        edges: Each edge once, the smaller node first, shape (e, 2).
-        edge: Share of each edge, both directions together, shape (e).
-        edge_spread: Its standard deviation over the networks, at most, shape (e).
+        node_spread: Standard deviation of the nodes' shares over the networks, shape (n).
+        edge_spread: The same of the edges', at most, shape (e).
         networks: How many networks answered.
-        smiles: The molecule, if it is one.
-        node_ids: What the source calls each node, where it does.
         limit: The share with the full colour in a picture; by default the largest of this graph.
     """
 
@@ -56,15 +51,9 @@ class Attribution:
     value: float
     baseline: float
     whole: float
-    names: Sequence[str]
-    node: Array
     node_spread: Array
-    edges: Array
-    edge: Array
     edge_spread: Array
     networks: int = 1
-    smiles: str | None = None
-    node_ids: Sequence[str] | None = None
     limit: float | None = None
 
     @property
@@ -72,18 +61,12 @@ class Attribution:
         """What shares are counted in."""
         return f"log-odds of '{self.asked}'" if self.in_log_odds else self.asked
 
-    @cached_property
-    def graph(self) -> SharedGraph:
-        """The graph with its shares, for drawing."""
-        told: dict[str, Any] = {"smiles": self.smiles, "ids": self.node_ids}
-        return SharedGraph(self.edges, self.names, self.node, self.edge, **told)
-
     @property
     def sentence(self) -> str:
         """The answer, the three parts that matter most, and what it is made of."""
         shares = np.concatenate((self.node, self.edge))
         order = np.argsort(-np.abs(shares), kind="stable")[:NAMED]
-        digits = digits_for(self.graph.largest)
+        digits = digits_for(self.largest)
         parts = [
             f"{self._called(number)} {written(shares[number], digits)}" for number in order.tolist()
         ]
@@ -101,8 +84,8 @@ class Attribution:
         if part < len(self.node):
             return self.names[part]
         i, j = self.edges[part - len(self.node)].tolist()
-        if self.node_ids is not None:
-            return f"the edge between {self.node_ids[i]} and {self.node_ids[j]}"
+        if self.ids is not None:
+            return f"the edge between {self.ids[i]} and {self.ids[j]}"
         if self.smiles is None:
             return f"the edge {i}-{j}"
         ends = (f"{self.names[end].split()[0]}{end}" for end in (i, j))
@@ -110,7 +93,7 @@ class Attribution:
 
     def as_json(self) -> dict[str, Any]:
         """The same as JSON can hold it."""
-        several, ids, pairs = self.networks > 1, self.node_ids, self.edges.tolist()
+        several, ids, pairs = self.networks > 1, self.ids, self.edges.tolist()
         return {
             "id": self.id,
             **({} if self.smiles is None else {"smiles": self.smiles}),
@@ -133,14 +116,13 @@ class Attribution:
 
     def picture(self) -> str:
         """An SVG of the graph, its parts coloured by their shares, with the sentence below."""
-        limit = self.graph.largest if self.limit is None else self.limit
-        head = f"{self.id}: {self.answer}"
-        return draw_shares(self.graph, limit, self.unit, head, [self.sentence])
+        limit = self.largest if self.limit is None else self.limit
+        return draw_shares(self, limit, self.unit, f"{self.id}: {self.answer}", [self.sentence])
 
 
 def common_limit(graphs: Sequence[Attribution]) -> float:
     """A share for the full colour in pictures side by side: few graphs have a larger one."""
-    largest = [one.graph.largest for one in graphs]
+    largest = [one.largest for one in graphs]
     return float(np.quantile(largest, 0.9)) if largest else 1.0
 
 
@@ -152,8 +134,8 @@ def paired(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
         values: Of each of them, shape (e).
     """
     ends = np.stack((np.minimum(source, target), np.maximum(source, target)), 1)
-    pairs, place = np.unique(ends, axis=0, return_inverse=True)
-    sums = (np.bincount(place.ravel(), value, minlength=len(pairs)) for value in values)
+    pairs, number = np.unique(ends, axis=0, return_inverse=True)
+    sums = (np.bincount(number.ravel(), value, minlength=len(pairs)) for value in values)
     return (pairs.reshape(-1, 2), *sums)
 
 

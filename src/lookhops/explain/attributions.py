@@ -92,7 +92,7 @@ class Attributions:
             edge_spread=spread,
             networks=self.networks,
             smiles=None if smiles is None else str(smiles[number]),
-            node_ids=ids,
+            ids=ids,
         )
 
     @property

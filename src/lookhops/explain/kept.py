@@ -11,7 +11,7 @@ import torch
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.explain.drawing.svg import LayeredGraph, panels
+from lookhops.explain.drawing.pictures import LayeredGraph, panels
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor, graph_ids
 from lookhops.nn import NodePooling, Pooled

@@ -16,7 +16,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted
 from lookhops.explain.attribution import paired
 from lookhops.explain.attributions import node_names
-from lookhops.explain.drawing.fragments import Fragment, draw_fragment, fragment_smiles
+from lookhops.explain.drawing.pictures import Fragment, draw_fragment
 from lookhops.explain.question import find_head
 from lookhops.graphs import Graphs
 from lookhops.models.evaluation import graph_ids
@@ -54,11 +54,12 @@ class SpeakingNeighbourhood:
     @property
     def words(self) -> str:
         """What it is, in a line: a fragment as SMILES, or the nodes that it holds."""
-        if (smiles := fragment_smiles(self.fragment)) is not None:
+        if (smiles := self.fragment.as_smiles) is not None:
             return smiles
-        names = [name.partition(" (")[0] for name in self.fragment.names]
-        centre = names.pop(self.fragment.centre)
-        held = ", ".join(f"{count} {name}" for name, count in Counter(names).most_common())
+        nodes, names = self.fragment.nodes.tolist(), self.fragment.names
+        short = {node: names[node].partition(" (")[0] for node in nodes}
+        centre = short.pop(self.fragment.centre)
+        held = ", ".join(f"{count} {name}" for name, count in Counter(short.values()).most_common())
         return f"{centre} with {held}" if held else centre
 
     def picture(self, styled: bool = True) -> str:
@@ -208,6 +209,10 @@ class _Found:
         smiles = graphs.columns.get("smiles")
         (edges,) = paired(source, target)
         names = node_names(graphs, first, last, smiles is not None)
-        return Fragment.of(
-            names, edges, np.flatnonzero(inside), centre, None if smiles is None else smiles[graph]
+        return Fragment(
+            edges,
+            names,
+            np.flatnonzero(inside),
+            centre,
+            smiles=None if smiles is None else smiles[graph],
         )

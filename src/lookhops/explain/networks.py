@@ -9,17 +9,22 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from lookhops.encoding import Encoding
+from lookhops.encoding.edges import number_columns
 from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
-from lookhops.explain.alike import Alike
-from lookhops.explain.average import average_edge, average_node
 from lookhops.explain.path import Path, PathShares, Shares, halves
 from lookhops.explain.points import Points
 from lookhops.explain.question import Question
-from lookhops.explain.spreading import neighbourhood_shares, over_neighbourhoods
+from lookhops.explain.spreading import (
+    alike,
+    means_of_kinds,
+    neighbourhood_shares,
+    over_neighbourhoods,
+)
 from lookhops.graphs.choosing import gather
 from lookhops.models.predictor import Predictor
-from lookhops.neighbourhoods.totals import spread_totals
+from lookhops.neighbourhoods.totals import DEGREES, spread_totals
 from lookhops.nn import GraphNetwork, Level
 from lookhops.tasks.task import Head
 from lookhops.training.inference import side_by_side
@@ -28,6 +33,50 @@ from lookhops.training.member_weights import padded_stack
 from lookhops.training.stacked import stackable
 from lookhops.training.stacked_inference import batches_by_nodes
 from lookhops.training.whole_gather import WholeGatherer
+
+# Totals begin with two sizes, and counts and shares of each degree.
+_FIRST_LABEL = 2 + 2 * DEGREES
+
+
+def average_node(encoding: Encoding, learnt: Learnt) -> Tensor:
+    """What is told of an average training node, shape (d).
+
+    Numbers have the mean of what is told, labels the mean share of each value among the nodes of a
+    graph (zero where the model reads no totals and so does not know it), blanks none. A network
+    that is told of no features is told a one.
+    """
+    nodes = encoding.nodes
+    if not nodes.width:
+        return torch.ones(1, dtype=torch.float64)
+    scale = learnt.scales.nodes
+    numbers = _zeros(len(nodes.attributes)) if scale is None else scale.fill.double().flatten()
+    labels = _label_shares(nodes.sizes, learnt.whole.mean, _FIRST_LABEL)
+    return torch.cat((numbers, _zeros(len(encoding.blanks)), labels))
+
+
+def average_edge(encoding: Encoding, learnt: Learnt) -> Tensor:
+    """The same of an average edge, shape (f)."""
+    edges = encoding.edges
+    assert edges is not None
+    scale, columns = learnt.scales.edges, number_columns(edges)
+    numbers = _zeros(len(columns)) if scale is None else scale.fill.double().flatten()[columns]
+    first = _FIRST_LABEL + 2 * sum(encoding.nodes.sizes) + len(encoding.nodes.attributes)
+    labels = _label_shares(edges.sizes, learnt.whole.mean, first)
+    return torch.cat((numbers, _zeros(len(encoding.edge_blanks)), labels))
+
+
+def _label_shares(sizes: Sequence[int], mean: Tensor | None, at: int) -> Tensor:
+    """The mean shares of labels, of each of which totals have the counts and then the shares."""
+    parts = []
+    for size in sizes:
+        parts.append(_zeros(size) if mean is None else mean[at + size : at + 2 * size].double())
+        at += 2 * size
+    return torch.cat(parts) if parts else _zeros(0)
+
+
+def _zeros(size: int) -> Tensor:
+    return torch.zeros(size, dtype=torch.float64)
+
 
 #: Most graphs of a batch, and most nodes, those of all its networks and points of their paths
 #: together: with all that is kept for gradients some 25 kB a node. On the CPU, and on a GPU.
@@ -114,8 +163,8 @@ class Stack:
     def explain(self, question: Question) -> NetworkShares:
         """The shares of all graphs."""
         found, seen = self._integrate(question), self.model.architecture
-        alike = Alike(self.whole.graphs, seen.k * seen.layers)
-        node, edge = alike.of_nodes(found.node), alike.of_edges(found.edge)
+        kinds = alike(self.whole.graphs, seen.k * seen.layers)
+        node, edge = map(means_of_kinds, (found.node, found.edge), kinds)
         left = torch.zeros_like(found.start)
         if found.totals.shape[-1]:
             every = map(self._spread_totals, found.totals, self.learnt)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lookhops.core.hashing import mix
 from lookhops.explain.points import Points
-from lookhops.explain.quadrature import gauss_legendre
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import identities
 
@@ -25,6 +26,13 @@ DIVISIONS = 2
 HOPS = 3
 #: What the size of a share is at least when something is spread by size.
 FAINTEST = 1e-9
+
+
+@cache
+def gauss_legendre(points: int) -> tuple[tuple[float, float], ...]:
+    """Gauss and Legendre's points from 0 to 1, each with its weight; the weights add up to 1."""
+    place, weight = np.polynomial.legendre.leggauss(points)
+    return tuple(zip(((place + 1) / 2).tolist(), (weight / 2).tolist(), strict=True))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn.functional import one_hot, softplus
 
 from lookhops.core.errors import LookHopsError
-from lookhops.explain.quadrature import gauss_legendre
+from lookhops.explain.path import gauss_legendre
 from lookhops.models.predictor import Predictor
 from lookhops.tasks import Task
 from lookhops.tasks.task import Head

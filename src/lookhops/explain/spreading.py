@@ -1,4 +1,4 @@
-"""Shares of exact neighbourhoods, handed on to the nodes that lie in them."""
+"""Shares handed on: to parts that look alike, and from exact neighbourhoods to their nodes."""
 
 from __future__ import annotations
 
@@ -7,12 +7,54 @@ import torch
 from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 
-from lookhops.core.hashing import combine
+from lookhops.core.hashing import combine, hash_rows
 from lookhops.encoding.whole import WholeEncoding, WholeGraphs
-from lookhops.explain.alike import kinds_of, means_of_kinds
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import identities
 from lookhops.nn.whole import Fingerprint
+
+#: Farther than this no difference is looked for.
+MOST_HOPS = 32
+
+
+def alike(graphs: Graphs, hops: int) -> tuple[Tensor, Tensor]:
+    """Kinds of nodes, shape (n), and of edges, shape (e), that look the same to a network.
+
+    By its formula a network gives them equal features. Rounding, and poolings that take the earlier
+    of equals, part them for no reason that has to do with the graph: of the atoms of benzene some
+    would pull towards an answer and others away from it.
+
+    Args:
+        graphs: The graphs.
+        hops: How far the network sees.
+    """
+    node_bits, edge_bits = _bits(graphs.attributes), _bits(graphs.edge_attributes)
+    code = identities(graphs, min(hops, MOST_HOPS), node_bits, edge_bins=edge_bits)[:, -1]
+    code = combine(code, graphs.batch.long())
+    columns = [part.long() for part in (graphs.edge_labels, edge_bits) if part is not None]
+    features = torch.cat(columns, 1) if columns else None
+    ends = combine(code[graphs.source.long()], code[graphs.target.long()])
+    edge = combine(ends, hash_rows(features, graphs.num_edges, graphs.device))
+    return kinds_of(code), kinds_of(edge)
+
+
+def _bits(numbers: Tensor | None) -> Tensor | None:
+    """Numbers as whole ones that differ where they do."""
+    return None if numbers is None else numbers.double().view(torch.int64)
+
+
+def kinds_of(codes: Tensor) -> Tensor:
+    """Numbers from 0 of the different codes, shape (n)."""
+    return torch.unique(codes, return_inverse=True)[1]
+
+
+def means_of_kinds(values: Tensor, kind: Tensor) -> Tensor:
+    """Of each value the mean over those of its kind."""
+    if not kind.numel():
+        return values
+    count = torch.bincount(kind).to(values)
+    total = values.new_zeros(*values.shape[:-1], len(count)).index_add(-1, kind, values)
+    return (total / count)[..., kind]
 
 
 def neighbourhood_shares(
@@ -45,11 +87,11 @@ def neighbourhood_shares(
     graph = whole.graphs.batch.long()
     count = slope.new_zeros(len(slope)).index_add(0, graph, known.sum(1).to(slope))
     scale = Fingerprint.GAMMA * count.clamp(min=1).rsqrt()
-    own = (scale[:, None] * slope).index_select(0, graph)
+    slopes = (scale[:, None] * slope).index_select(0, graph)
     found = torch.zeros_like(known, dtype=torch.float64)
     for hop in range(codes.shape[1]):  # one hop at a time: rows of the table are gathered
         rows = table.index_select(0, place[:, hop]).double()
-        found[:, hop] = (rows * own).sum(1) * known[:, hop]
+        found[:, hop] = (rows * slopes).sum(1) * known[:, hop]
         same = kinds_of(combine(identity[:, hop], graph))
         found[:, hop] = means_of_kinds(found[:, hop], same)
     return found
@@ -73,8 +115,8 @@ def over_neighbourhoods(graphs: Graphs, shares: Tensor) -> Tensor:
     ) + eye_array(n, dtype=np.float32, format="csr")
     inside = csr_array(eye_array(n, dtype=np.float32, format="csr"))
     found = value[0].copy()
-    for own in value[1:]:
+    for share in value[1:]:
         inside = csr_array(inside @ links)
         inside.data[:] = 1
-        found += inside.T @ (own / np.diff(inside.indptr)[:, None])
+        found += inside.T @ (share / np.diff(inside.indptr)[:, None])
     return torch.from_numpy(found.T.copy()).to(shares.device).view(shares.shape[:-1])

@@ -58,4 +58,4 @@ async def explanations(
 
 def _records(found: Sequence[Attribution]) -> list[dict[str, Any]]:
     limit = common_limit(found)
-    return [{**one.as_json(), "picture": draw_shares(one.graph, limit, one.unit)} for one in found]
+    return [{**one.as_json(), "picture": draw_shares(one, limit, one.unit)} for one in found]

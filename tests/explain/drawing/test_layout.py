@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lookhops.explain.drawing.layout import fit, layout
+from lookhops.explain.drawing.sketch import fit, layout
 
 
 @pytest.mark.parametrize("n", [0, 1, 2, 5, 450])

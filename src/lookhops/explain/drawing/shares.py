@@ -14,9 +14,8 @@ from scipy.sparse import coo_array
 from lookhops.core.arrays import Array
 from lookhops.core.palette import PAGE
 from lookhops.core.words import counted, short, signed
-from lookhops.explain.drawing.layout import fit, layout
-from lookhops.explain.drawing.sketch import DrawnGraph, Sketch, sketch
-from lookhops.explain.drawing.svg import fill_in
+from lookhops.explain.drawing.pictures import fill_in
+from lookhops.explain.drawing.sketch import DrawnGraph, Sketch, fit, layout, sketch
 
 #: Width and height of a picture, and of the small one of a whole large graph.
 SIZE, OVERVIEW = (480, 320), (150, 110)

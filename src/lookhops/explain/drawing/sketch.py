@@ -1,7 +1,4 @@
-"""A graph as shapes that know their nodes: a molecule by RDKit, any other graph by a layout.
-
-A sketch says where things are. What they look like is said by who shows it: :mod:`.svg`.
-"""
+"""A graph as shapes that know their nodes: a molecule by RDKit, any other graph by a layout."""
 
 from __future__ import annotations
 
@@ -11,9 +8,95 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import shortest_path
 
 from lookhops.core.arrays import Array
-from lookhops.explain.drawing.layout import fit, layout
+
+#: Up to this many nodes every pair pulls and pushes; beyond, every node and this many landmarks.
+ALL_PAIRS, LANDMARKS = 400, 50
+
+
+def layout(num_nodes: int, edges: Array, steps: int = 100) -> Array:
+    r"""Places of the nodes, shape (n, 2), that keep drawn distances near graph distances.
+
+    .. math::
+        \min_p \sum_{i<j} d_{ij}^{-2} \bigl(\|p_i - p_j\| - d_{ij}\bigr)^2
+
+    the springs of Kamada and Kawai, solved by majorisation from a start that classical scaling
+    gives: nothing is random. Graphs with more than 400 nodes keep that start.
+
+    Args:
+        num_nodes: How many nodes there are.
+        edges: Pairs of nodes, shape (e, 2).
+        steps: Rounds of majorisation.
+    """
+    if num_nodes < 2:
+        return np.zeros((num_nodes, 2))
+    landmarks = np.arange(num_nodes)
+    if num_nodes > ALL_PAIRS:
+        landmarks = np.linspace(0, num_nodes - 1, LANDMARKS).astype(int)
+    distance = _distances(num_nodes, edges, landmarks)
+    place = _scale(distance)
+    # Twins (leaves of one node) start at one point, where springs have no direction to push in.
+    angle = np.arange(num_nodes) * 2.4
+    place += 0.05 * np.stack((np.cos(angle), np.sin(angle)), 1)
+    return _turn(_relax(place, distance, steps) if num_nodes <= ALL_PAIRS else place)
+
+
+def _distances(num_nodes: int, edges: Array, landmarks: Array) -> Array:
+    """Hops from each landmark to every node; parts without a path stand a little apart."""
+    ones = np.ones(len(edges))
+    links = coo_matrix((ones, (edges[:, 0], edges[:, 1])), shape=(num_nodes, num_nodes)).tocsr()
+    distance = shortest_path(links, directed=False, unweighted=True, indices=landmarks)
+    finite = np.isfinite(distance)
+    return np.where(finite, distance, distance[finite].max() / 2 + 1.5)
+
+
+def _scale(distance: Array) -> Array:
+    """Classical scaling from the landmarks' distances."""
+    squared = distance.T**2
+    centred = squared - squared.mean(0) - squared.mean(1, keepdims=True) + squared.mean()
+    left, size, _ = np.linalg.svd(-centred / 2, full_matrices=False)
+    place = np.zeros((len(left), 2))
+    width = min(2, left.shape[1])
+    place[:, :width] = left[:, :width] * np.sqrt(size[:width])
+    return _turn(place)
+
+
+def _turn(place: Array) -> Array:
+    """The same places, turned so that they are wider than high."""
+    centred = place - place.mean(0)
+    turned = centred @ np.linalg.svd(centred, full_matrices=False)[2].T
+    # The sign of a singular vector is anybody's choice: let the largest entry be positive.
+    largest = np.abs(turned).argmax(0)
+    return turned * np.where(turned[largest, [0, 1]] < 0, -1.0, 1.0)
+
+
+def _relax(place: Array, distance: Array, steps: int) -> Array:
+    """Majorisation: each step moves every node to where its springs want it on average."""
+    wanted = (distance + distance.T) / 2
+    np.fill_diagonal(wanted, 1)
+    weight = wanted**-2.0
+    np.fill_diagonal(weight, 0)
+    laplacian = np.diag(weight.sum(1)) - weight
+    inverse = np.linalg.pinv(laplacian)
+    for _ in range(steps):
+        apart = np.linalg.norm(place[:, None] - place[None], axis=-1)
+        pull = weight * wanted / np.maximum(apart, 1e-9)
+        np.fill_diagonal(pull, 0)
+        place = inverse @ ((np.diag(pull.sum(1)) - pull) @ place)
+    return place
+
+
+def fit(place: Array, width: float, height: float) -> Array:
+    """Places within a picture, shape (n, 2): one scale for both directions, edges not too long."""
+    if not len(place):
+        return place
+    size, margin = np.array([width, height]), 0.05 * width
+    low, high = place.min(0), place.max(0)
+    scale = ((size - 2 * margin) / np.maximum(high - low, 1e-9)).min()
+    return size / 2 + (place - (low + high) / 2) * min(scale, 0.15 * width)
 
 
 @dataclass(frozen=True)
@@ -93,7 +176,7 @@ def sketch(num_nodes: int, edges: Array, smiles: str | None, width: int, height:
         smiles: The molecule, if it is one.
         width, height: Of the picture.
     """
-    molecule = None if smiles is None else _molecule(smiles, num_nodes)
+    molecule = None if smiles is None else read_molecule(smiles, num_nodes)
     if molecule is not None:
         return _sketch_molecule(molecule, width, height)
     place = fit(layout(num_nodes, edges), width, height)
@@ -118,23 +201,23 @@ def _length(place: Array, edges: Array, otherwise: float) -> float:
     )
 
 
-def _molecule(smiles: str, num_atoms: int) -> Any | None:
-    """The molecule for RDKit to draw; none where it has other atoms, or RDKit is not there."""
+def read_molecule(smiles: str, num_atoms: int) -> Any | None:
+    """The molecule by RDKit; none where it has other atoms, or RDKit is not installed."""
     try:
         from rdkit import Chem, rdBase
-        from rdkit.Chem.Draw import rdMolDraw2D
     except ImportError:
         return None
     with rdBase.BlockLogs():
         molecule = Chem.MolFromSmiles(smiles)
-        if molecule is None or molecule.GetNumAtoms() != num_atoms:
-            return None
-        return rdMolDraw2D.PrepareMolForDrawing(molecule, addChiralHs=False)
+        return molecule if molecule is not None and molecule.GetNumAtoms() == num_atoms else None
 
 
 def _sketch_molecule(molecule: Any, width: int, height: int) -> Sketch:
+    from rdkit import rdBase
     from rdkit.Chem.Draw import rdMolDraw2D
 
+    with rdBase.BlockLogs():
+        molecule = rdMolDraw2D.PrepareMolForDrawing(molecule, addChiralHs=False)
     drawer = rdMolDraw2D.MolDraw2DSVG(width, height)
     options: Any = drawer.drawOptions()
     options.clearBackground = False

@@ -46,7 +46,7 @@ def _shares(model: ModelFolder, predictor: Predictor, graphs: Graphs) -> Section
     pictures = [
         Picture(
             f"{one.id}: {one.answer}",
-            draw_shares(one.graph, limit, one.unit, styled=False, words=one.sentence),
+            draw_shares(one, limit, one.unit, styled=False, words=one.sentence),
             [one.sentence],
         )
         for one in every

@@ -9,7 +9,7 @@ import numpy as np
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted
-from lookhops.explain.drawing.svg import LayeredGraph, animated
+from lookhops.explain.drawing.pictures import LayeredGraph, animated
 from lookhops.explain.kept import explain
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lookhops.core.palette import SCORE_HIGH, SCORE_LOW, score_colour
-from lookhops.explain.drawing.svg import LayeredGraph, animated, panels
+from lookhops.explain.drawing.pictures import LayeredGraph, animated, panels
 
 SVG = "{http://www.w3.org/2000/svg}"
 CAPTIONS = [("layer 1", ["0", "1"]), ("layer 2", [])]

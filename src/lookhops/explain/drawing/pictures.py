@@ -1,4 +1,4 @@
-"""What pooling did to a graph, as SVG: still, a panel for each layer, or for a page to animate."""
+"""Graphs as SVG: what pooling did, still or for a page to animate; and parts of a graph."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from lookhops.core.arrays import Array
-from lookhops.core.palette import FAINT, INK, score_colour
+from lookhops.core.palette import FAINT, INK, PAGE, score_colour
 from lookhops.core.templates import templates_of
 from lookhops.core.words import visible
-from lookhops.explain.drawing.sketch import DrawnGraph, Shape, Sketch, sketch
+from lookhops.explain.drawing.sketch import DrawnGraph, Shape, Sketch, read_molecule, sketch
 
 if TYPE_CHECKING:
     from jinja2 import Environment
-
 
 #: Width and height of a still panel, and of a picture in a page.
 PANEL, CARD = (400, 260), (320, 210)
@@ -126,3 +125,74 @@ def _templates() -> Environment:
     known = {"INK": INK, "FAINT": FAINT, "faded": ' opacity="0.18"', "score_colour": score_colour}
     found.globals.update(known, percent=lambda share: round(100 * share))
     return found
+
+
+#: Width and height of the whole that a molecule's part is cut out of, and of any other picture.
+WHOLE, SIZE = (480, 320), (200, 140)
+
+
+@dataclass(frozen=True, eq=False)
+class Fragment(DrawnGraph):
+    """A part of a graph.
+
+    Args:
+        edges, smiles, ids: As for :class:`~lookhops.explain.drawing.sketch.DrawnGraph`.
+        names: What each node of the graph is called.
+        nodes: Numbers of the nodes in the part, ascending.
+        centre: Number of the node in the middle.
+    """
+
+    names: Sequence[str]
+    nodes: Array
+    centre: int
+
+    @property
+    def as_smiles(self) -> str | None:
+        """The part of a molecule as SMILES; none of other graphs, and without RDKit."""
+        if self.smiles is None or (molecule := read_molecule(self.smiles, len(self.names))) is None:
+            return None
+        from rdkit import Chem
+
+        return str(Chem.MolFragmentToSmiles(molecule, self.nodes.tolist()))
+
+
+def draw_fragment(fragment: Fragment, words: str, styled: bool = True) -> str:
+    """An SVG of the part, its middle marked.
+
+    Args:
+        fragment: The part.
+        words: The picture in words, for who does not see it.
+        styled: Whether it brings its own colours; a page that shows it may have them.
+    """
+    nodes = fragment.nodes.tolist()
+    drawn = sketch(len(fragment.names), fragment.edges, fragment.smiles, *WHOLE)
+    shapes = [shape for shape in drawn.shapes if set(nodes).issuperset(shape.nodes)]
+    place = drawn.place[fragment.nodes]
+    if not drawn.molecule:
+        edges, _ = fragment.edges_among(fragment.nodes, len(fragment.names))
+        drawn = sketch(len(nodes), edges, None, *SIZE)
+        shapes, place = list(drawn.shapes), drawn.place
+    margin = 2.2 * drawn.radius
+    low, high = place.min(0) - margin, place.max(0) + margin
+    box = np.maximum(high - low, (6 * drawn.radius, 4 * drawn.radius))
+    low = (low + high - box) / 2
+    return fill_in(
+        "fragment.svg",
+        drawn,
+        box=" ".join(f"{value:.1f}" for value in (*low, *box)),
+        height=round(min(140.0, 200 * box[1] / box[0])),
+        words=words,
+        styled=styled,
+        page=PAGE,
+        molecule=drawn.molecule,
+        shapes=shapes,
+        nodes=[
+            {
+                "x": f"{x:.1f}",
+                "y": f"{y:.1f}",
+                "name": fragment.names[node],
+                "centre": node == fragment.centre,
+            }
+            for (x, y), node in zip(place.tolist(), nodes, strict=True)
+        ],
+    )
