@@ -6,10 +6,10 @@ module that draws it escapes what it takes from the data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from lookhops.core.charts import Chart as Chart
 from lookhops.core.tables import Table
 
 #: Command lines, each after what it does.
@@ -21,27 +21,6 @@ class Folded:
     """A table of which only the note shows until it is opened."""
 
     table: Table
-
-
-@dataclass(frozen=True)
-class Chart:
-    """A chart that Plotly draws in the reader's browser.
-
-    Args:
-        figure: Plotly's ``data`` and ``layout``; colours are CSS variables of the page.
-        alt: The chart in words, for who does not see it.
-        caption: What it shows, with units and sample sizes.
-        numbers: The same as a small table.
-        height: In pixels.
-        wide: Whether it takes the whole width.
-    """
-
-    figure: Mapping[str, Any]
-    alt: str
-    caption: str
-    numbers: Table
-    height: int = 300
-    wide: bool = False
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from lookhops.core.arrays import Array
-from lookhops.core.tables import Table
-from lookhops.core.words import NONE, percent, short
-from lookhops.report.charts import (
+from lookhops.core.charts import (
     DIAGONAL,
     MOST_SERIES,
     Figure,
@@ -21,6 +19,8 @@ from lookhops.report.charts import (
     rounded,
     series,
 )
+from lookhops.core.tables import Table
+from lookhops.core.words import NONE, percent, short
 from lookhops.report.content import Chart
 from lookhops.tasks.metrics import auroc, average_precision
 

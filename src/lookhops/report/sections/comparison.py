@@ -7,6 +7,16 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
+from lookhops.core.charts import (
+    Figure,
+    axis,
+    figure,
+    interval,
+    label,
+    named_axis,
+    rounded,
+    series,
+)
 from lookhops.core.paired import ALPHA
 from lookhops.core.tables import Table
 from lookhops.core.words import (
@@ -27,16 +37,6 @@ from lookhops.core.words import (
 )
 from lookhops.nn import Architecture
 from lookhops.nn.registry import network_name
-from lookhops.report.charts import (
-    Figure,
-    axis,
-    figure,
-    interval,
-    label,
-    named_axis,
-    rounded,
-    series,
-)
 from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading, Tile
 from lookhops.report.paper.side_by_side import ROW_NAMES

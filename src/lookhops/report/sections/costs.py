@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from lookhops.core.charts import axis, figure, label, rounded, series
 from lookhops.core.tables import Table
 from lookhops.core.words import joined
-from lookhops.report.charts import axis, figure, label, rounded, series
 from lookhops.report.comparable import Group
 from lookhops.report.content import Chart
 from lookhops.runs.statistics import Cost, pareto_front

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.core.tables import Table
-from lookhops.core.words import counted, percent, span
-from lookhops.report.charts import (
+from lookhops.core.charts import (
     MOST_SERIES,
     PATTERN,
     PATTERNS,
@@ -21,6 +19,8 @@ from lookhops.report.charts import (
     named_axis,
     series,
 )
+from lookhops.core.tables import Table
+from lookhops.core.words import counted, percent, span
 from lookhops.report.content import Block, Chart, Section
 from lookhops.sources.molecule_counts import in_words
 

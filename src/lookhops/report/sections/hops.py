@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lookhops.core.tables import Table
-from lookhops.core.words import MINUS, NONE, between, counted, percent
-from lookhops.report.charts import (
+from lookhops.core.charts import (
     SYMBOLS,
     Figure,
     axis,
@@ -22,6 +20,8 @@ from lookhops.report.charts import (
     rounded,
     series,
 )
+from lookhops.core.tables import Table
+from lookhops.core.words import MINUS, NONE, between, counted, percent
 from lookhops.report.content import Block, Chart, Section, Tile
 
 #: More classes than this would lie on top of one another.

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from lookhops.core.arrays import Array
+from lookhops.core.charts import DIAGONAL, axis, figure, interval, label, rounded, series
 from lookhops.core.tables import Table
 from lookhops.core.words import MINUS, counted, span
-from lookhops.report.charts import DIAGONAL, axis, figure, interval, label, rounded, series
 from lookhops.report.content import Chart
 
 #: More points than this are too many to tell apart: a sample of them is drawn.

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from lookhops.core.charts import Figure, axis, figure, rounded, series
 from lookhops.core.tables import Table
 from lookhops.core.words import agreeing, counted, duration
-from lookhops.report.charts import Figure, axis, figure, rounded, series
 from lookhops.report.content import Block, Chart, Note, Section
 from lookhops.report.folders import ModelFolder
 from lookhops.tasks import TASKS

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from lookhops.core.tables import Table
-from lookhops.core.words import between, counted, duration, p_said, signed
-from lookhops.report.charts import (
+from lookhops.core.charts import (
     Figure,
     axis,
     colour,
@@ -16,6 +14,8 @@ from lookhops.report.charts import (
     rounded,
     series,
 )
+from lookhops.core.tables import Table
+from lookhops.core.words import between, counted, duration, p_said, signed
 from lookhops.report.content import Block, Chart, Folded, Section, Tile
 from lookhops.runs.tune.record import SearchRecord, Tuning
 

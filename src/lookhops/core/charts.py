@@ -8,13 +8,15 @@ through :func:`label`, because Plotly reads some HTML in its texts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
 import numpy as np
 
 from lookhops.core.palette import SERIES_NAMES
+from lookhops.core.tables import Table
 from lookhops.core.words import short
 
 Figure = dict[str, Any]
@@ -27,6 +29,27 @@ PATTERNS = ("", "/", ".", "\\", "x", "-", "+")
 DIAGONAL = {"color": "var(--muted)", "dash": "dot", "width": 1.5}
 #: The most classes that have their own colour.
 MOST_SERIES = len(SERIES_NAMES)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart that Plotly draws in the reader's browser.
+
+    Args:
+        figure: Plotly's ``data`` and ``layout``; colours are CSS variables of the page.
+        alt: The chart in words, for who does not see it.
+        caption: What it shows, with units and sample sizes.
+        numbers: The same as a small table.
+        height: In pixels.
+        wide: Whether it takes the whole width.
+    """
+
+    figure: Mapping[str, Any]
+    alt: str
+    caption: str
+    numbers: Table
+    height: int = 300
+    wide: bool = False
 
 
 def colour(number: int) -> str:
