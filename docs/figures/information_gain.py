@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 import lookhops
 from lookhops.core.palette import SERIES
-from lookhops.information import HopInformation
-from lookhops.information.plots import MARKERS
+from lookhops.neighbourhoods import HopInformation
+from lookhops.neighbourhoods.plots import MARKERS
 
 NAMES = ("PROTEINS", "DD", "NCI1", "NCI109", "Mutagenicity")
 

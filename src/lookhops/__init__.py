@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from lookhops.core.errors import LookHopsError
     from lookhops.graphs import Graphs, Target
-    from lookhops.information import look, look_labels
     from lookhops.learners.hop_fingerprint import HopFingerprint
     from lookhops.models import Predictor, train_into
     from lookhops.models.estimators import (
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
         LookHopsMultitask,
         LookHopsRegressor,
     )
+    from lookhops.neighbourhoods import look, look_labels
     from lookhops.nn import Architecture, GraphNetwork
     from lookhops.sources.loading import load
     from lookhops.training import Protocol, train
@@ -33,8 +33,8 @@ _HOMES = {
     "Protocol": "lookhops.training",
     "Target": "lookhops.graphs",
     "load": "lookhops.sources.loading",
-    "look": "lookhops.information",
-    "look_labels": "lookhops.information",
+    "look": "lookhops.neighbourhoods",
+    "look_labels": "lookhops.neighbourhoods",
     "train": "lookhops.training",
     "train_into": "lookhops.models",
 }

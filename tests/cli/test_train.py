@@ -128,7 +128,7 @@ def test_one_split_for_all_seeds(lookhops, tmp_path):
 )
 def test_k_from_the_hop_information(lookhops, tmp_path, monkeypatch, suggested, k, said):
     found = SimpleNamespace(suggested_k=suggested, max_k=9, to_dict=dict)
-    monkeypatch.setattr("lookhops.information.look", lambda graphs, **options: found)
+    monkeypatch.setattr("lookhops.neighbourhoods.look", lambda graphs, **options: found)
     options = ["--k", "auto", "--epochs", "1", "--json"]
     code, out, err = lookhops("train", *SMALL, *options, "-o", tmp_path / "m")
     assert code == 0, err

@@ -62,7 +62,7 @@ def make_model(folder: Path) -> None:
     graphs[:4].save(folder / "few.graphs")
     train_into(folder / "model", graphs, SMALL, Protocol(seeds=(1,), max_epochs=2), device="cpu")
     from lookhops.core.files import write_json
-    from lookhops.information import look
+    from lookhops.neighbourhoods import look
 
     write_json(folder / "model" / "information.json", look(graphs, bootstrap=0).to_dict())
 

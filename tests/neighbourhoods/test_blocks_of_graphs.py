@@ -3,18 +3,13 @@
 import torch
 from hypothesis import given
 
-from lookhops.neighbourhoods import SimilarityIndex, content, content_hashes
+from lookhops.neighbourhoods import SimilarityIndex, content_hashes
 from strategies import graph_sets
 
 
 @given(graph_sets(min_graphs=2))
 def test_hashes_block_by_block(graphs):
-    whole = content_hashes(graphs)
-    before, content.AT_ONCE = content.AT_ONCE, 9
-    try:
-        assert torch.equal(content_hashes(graphs), whole)
-    finally:
-        content.AT_ONCE = before
+    assert torch.equal(content_hashes(graphs, at_once=9), content_hashes(graphs))
 
 
 @given(graph_sets(min_graphs=2))

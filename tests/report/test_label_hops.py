@@ -6,7 +6,7 @@ import re
 import plotly.graph_objects as go
 import pytest
 
-from lookhops.information import look, look_labels
+from lookhops.neighbourhoods import look, look_labels
 from lookhops.report.build import look_report
 from lookhops.report.sections.hops import label_accuracy
 

@@ -17,10 +17,10 @@ from lookhops.core.words import MINUS, ahead, short
 from lookhops.explain.drawing.pictures import animated
 from lookhops.explain.kept import explain
 from lookhops.graphs.targets import Target
-from lookhops.information import look
 from lookhops.models import Predictor
 from lookhops.models.graph_counts import graph_counts
 from lookhops.models.resumable_training import train_into
+from lookhops.neighbourhoods import look
 from lookhops.nn import Architecture
 from lookhops.report.build import look_report, model_report, report_on
 from lookhops.report.content import Chart, Gallery, Note, Subheading

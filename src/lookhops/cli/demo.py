@@ -22,8 +22,8 @@ from lookhops.core.words import MINUS, NONE, between, counted, duration
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
-    from lookhops.information import HopInformation
     from lookhops.models import Predictions
+    from lookhops.neighbourhoods import HopInformation
 
 # Well-known molecules that the bundled set does not have.
 MOLECULES = {
@@ -61,8 +61,8 @@ def demo(output: Path = Path("demo"), seeds: int = 3, epochs: int = EPOCHS) -> N
         seeds: Seeds of each model.
         epochs: Most epochs of a run.
     """
-    from lookhops.information import look
     from lookhops.models import Predictor
+    from lookhops.neighbourhoods import look
     from lookhops.sources.loading import load
     from lookhops.sources.molecules import from_smiles
 

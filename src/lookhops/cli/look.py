@@ -19,7 +19,7 @@ from lookhops.core.words import agreeing, compact_percent, counted, plus_minus, 
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
-    from lookhops.information import HopInformation, LabelInformation
+    from lookhops.neighbourhoods import HopInformation, LabelInformation
     from lookhops.report.content import Report
 
 PICTURES = (".png", ".svg", ".pdf", ".html")
@@ -63,7 +63,7 @@ def look(
         seeds: Splits to tell them on: a count or a list.
         plot: Draw it to a file: .png .svg .pdf or .html.
     """
-    from lookhops.information import look as measure
+    from lookhops.neighbourhoods import look as measure
 
     check_picture(plot, PICTURES)
     graphs = reading.load_to_learn(source)
@@ -94,8 +94,8 @@ def _look_labels(
 ) -> tuple[list[LabelInformation], list[str]]:
     """What hops tell about each target, and for the others why they tell nothing."""
     from lookhops.graphs.targets import one_target_each
-    from lookhops.information import look_labels
-    from lookhops.information.labels import why_not
+    from lookhops.neighbourhoods import look_labels
+    from lookhops.neighbourhoods.labels import why_not
 
     reasons = {one: why_not(one) for one in one_target_each(graphs)}
     told = [look_labels(one, max_hops, seeds, progress) for one in reasons if not reasons[one]]
@@ -125,7 +125,7 @@ def _draw(found: HopInformation, path: Path, page: Report | None) -> None:
 
 
 def _print(found: HopInformation) -> None:
-    from lookhops.information.result import classes_sentence
+    from lookhops.neighbourhoods.information import classes_sentence
 
     constant = ""
     if same := found.constant_channels:

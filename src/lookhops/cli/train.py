@@ -26,7 +26,7 @@ from lookhops.core.options import RECOMMENDED, Architecture, option
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
-    from lookhops.information import HopInformation
+    from lookhops.neighbourhoods import HopInformation
     from lookhops.sources.splits import SplitPlan
     from lookhops.training.runs import Progress
     from lookhops.training.workers import Workers
@@ -164,7 +164,7 @@ def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
         if not (k.isascii() and k.isdecimal()):
             raise LookHopsError(f"--k is a number of hops from 0, or auto, not {k!r}.")
         return int(k), None
-    from lookhops.information import look
+    from lookhops.neighbourhoods import look
 
     try:
         with warnings_as_lines():

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
@@ -21,14 +22,10 @@ from lookhops.graphs.indexing import (
     run_begins,
     stable_argsort,
 )
+from lookhops.neighbourhoods.identities import identities
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-from typing import Any
-
-from numpy.typing import NDArray
-
-from lookhops.neighbourhoods.identities import identities
 
 #: Codes with the same beginning are looked through one by one where there are no more.
 MOST_ALIKE = 8

@@ -1,4 +1,4 @@
-"""The identity of what lies within h hops of every node, and exactly h hops away."""
+"""The identity of what lies within h hops of a node, exactly h hops away, and of a graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,14 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.core.hashing import combine, hash_rows, mix
 from lookhops.graphs import Graphs
+from lookhops.graphs.blocks import graph_ranges
+from lookhops.graphs.choosing import slice_of
 from lookhops.graphs.indexing import pair_keys, running_sum, stable_argsort
+
+#: Hops after which the hash of a graph compares neighbourhoods.
+CONTENT_HOPS = 8
+#: Nodes and edges that are hashed together.
+AT_ONCE = 1 << 24
 
 
 def identities(
@@ -112,6 +119,39 @@ def shells(graphs: Graphs, own: Tensor, hops: int) -> Tensor:
         found[:, hop] = combine(mix(own + (hop + 1)), total)
         messages = total[source] - torch.where(turns_back, messages[reverse], 0)
     return found
+
+
+def content_hashes(graphs: Graphs, at_once: int = AT_ONCE) -> Tensor:
+    r"""One 64-bit hash a graph, shape (g), of its structure and of all features of nodes and edges.
+
+    .. math::
+        \mathrm{hash}\Big(\mathrm{nodes}, \mathrm{edges}, \sum_i c^8_i\Big)
+
+    The identities :math:`c^8` of the nodes (:func:`~lookhops.neighbourhoods.identities`) do not
+    depend on how nodes are numbered, nor does their sum. Two graphs with the same hash are the same
+    as far as eight rounds of the Weisfeiler-Lehman test can tell. Attributes count by their bits in
+    single precision.
+
+    Args:
+        graphs: The graphs.
+        at_once: Nodes and edges that are hashed together.
+    """
+    spans = graph_ranges(graphs, at_once)
+    found = [_hashes(slice_of(graphs, *span)) for span in spans]
+    return torch.cat(found) if found else _hashes(graphs)
+
+
+def _hashes(graphs: Graphs) -> Tensor:
+    attributes, edge_attributes = _bits(graphs.attributes), _bits(graphs.edge_attributes)
+    found = identities(graphs, CONTENT_HOPS, attributes, edge_bins=edge_attributes)
+    sums = sum_rows(found[:, CONTENT_HOPS].contiguous(), graphs.node_ptr)
+    sizes = torch.stack((graphs.nodes_per_graph, graphs.edge_ptr.diff()), 1)
+    return combine(hash_rows(sizes, len(graphs), graphs.device), sums)
+
+
+def _bits(attributes: Tensor | None) -> Tensor | None:
+    """Numbers as the whole numbers with the same 32 bits; the two zeros are one."""
+    return None if attributes is None else (attributes.float() + 0.0).view(torch.int32).long()
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,6 @@ from lookhops.core.files import current, read_bytes, read_json
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.core.schema import located
 from lookhops.core.tables import with_formula
-from lookhops.information.result import check_information
 from lookhops.models.folder import (
     CONFIG,
     HISTORY,
@@ -29,6 +28,7 @@ from lookhops.models.folder import (
     read_config,
     task_in,
 )
+from lookhops.report.sections.hops import check_information
 from lookhops.runs.tune.record import Tuning, read_tuning
 from lookhops.tasks import Classification, Metric, Task
 from lookhops.tasks.task import Head

@@ -282,7 +282,7 @@ def data_note(graphs: Graphs) -> dict[str, int]:
 
 def gain_note(graphs: Graphs) -> dict[str, Any]:
     """Information gain for k = 2 to 9, its fit and the suggested k."""
-    from lookhops.information import look
+    from lookhops.neighbourhoods import look
 
     found = look(graphs, max_k=9, bootstrap=0).to_dict()
     return {key: found[key] for key in ("k", "gain", "fit", "suggested_k")}

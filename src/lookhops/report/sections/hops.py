@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from math import exp
 from typing import Any
@@ -20,6 +20,8 @@ from lookhops.core.charts import (
     rounded,
     series,
 )
+from lookhops.core.errors import LookHopsError
+from lookhops.core.schema import AtLeast, Count, read
 from lookhops.core.tables import Table
 from lookhops.core.words import MINUS, NONE, between, counted, percent
 from lookhops.report.content import Block, Chart, Section, Tile
@@ -30,11 +32,63 @@ MOST_CLASSES = 7
 SHOWN_HOPS = 5
 
 
+#: What is read of the gains of all graphs, and of those of a class.
+GAINS = {
+    "k": Sequence[Count],
+    "gain": Sequence[float],
+    "gain_interval?": Sequence[tuple[float, float]] | None,
+    "fit": AtLeast(dict.fromkeys(("a", "b"), float)),
+}
+#: What is read of a target.
+LABELS = {
+    **dict.fromkeys(("sentence", "number?"), str),
+    "hops": Sequence[Count],
+    "enough": Count | None,
+    **dict.fromkeys(("accuracy?", "r2?", "std", "lost"), Sequence[float]),
+    "lost_interval": Sequence[tuple[float, float]],
+    **dict.fromkeys(("majority?", "of_the_mean?"), float),
+    "splits": Count,
+}
+INFORMATION = AtLeast(
+    {
+        **GAINS,
+        "sentence": str,
+        **dict.fromkeys(("name?", "neighbourhood?"), str),
+        **dict.fromkeys(("graphs?", "nodes?", "resamples?"), Count),
+        "suggested_k?": Count | None,
+        "epsilon?": float | None,
+        "per_class?": Mapping[str, AtLeast(GAINS)],  # type: ignore[misc]
+    }
+)
+
+
+def check_information(found: Any) -> dict[str, Any]:
+    """Check what ``HopInformation.to_dict`` wrote as JSON, with or without targets."""
+    read(INFORMATION, found)
+    for one in (found, *(found.get("per_class") or {}).values()):
+        if not 0 < len(one["k"]) == len(one["gain"]) == len(one.get("gain_interval") or one["k"]):
+            raise LookHopsError("gain has not one number for each k")
+    for one in read(Sequence[Any], _targets(found), "labels"):
+        read(AtLeast(LABELS), one, "labels")
+        scores, naive = ("r2", "of_the_mean") if "number" in one else ("accuracy", "majority")
+        columns = [one.get(name, ()) for name in (scores, "std", "lost", "lost_interval")]
+        fits = list(one["hops"]) == list(range(len(one["hops"]))) and one["sentence"]
+        if not fits or naive not in one or {*map(len, columns)} != {len(one["hops"])}:
+            raise LookHopsError("labels has not one number for each count of hops")
+    return dict(found)
+
+
+def _targets(found: Mapping[str, Any]) -> Any:
+    """What was measured of each target: none, one, or a list of them in the file."""
+    labels = found.get("labels") or []
+    return [labels] if isinstance(labels, Mapping) else labels
+
+
 def information_section(found: Mapping[str, Any]) -> Section:
     """Which k: the gains, what is lost beyond each k, and the suggestion in words.
 
     Args:
-        found: What :meth:`~lookhops.information.HopInformation.to_dict` gives.
+        found: What :meth:`~lookhops.neighbourhoods.HopInformation.to_dict` gives.
     """
     seen = {
         "walk": "those that a walk of exactly k steps leads to",
@@ -45,8 +99,7 @@ def information_section(found: Mapping[str, Any]) -> Section:
         f"of the nodes changes when each looks at k hops ({seen}) instead of k {MINUS} 1."
     )
     blocks: list[Block] = [gains(found), lost(found)]
-    labels = found.get("labels") or []
-    for told in [labels] if isinstance(labels, Mapping) else labels:
+    for told in _targets(found):
         if "number" in told:
             lead += f" {told['sentence']}"
         else:
@@ -85,7 +138,7 @@ def gains(found: Mapping[str, Any], title: str = "") -> Chart:
     """The gain of each hop with its interval, and the fitted curve.
 
     Args:
-        found: As :meth:`~lookhops.information.HopInformation.to_dict` gives it.
+        found: As :meth:`~lookhops.neighbourhoods.HopInformation.to_dict` gives it.
         title: Said first in the caption.
     """
     k, gain, fit = found["k"], found["gain"], found["fit"]
@@ -212,7 +265,7 @@ def label_accuracy(told: Mapping[str, Any]) -> Chart:
     """Validation accuracy, or R², by what lies within 0, 1, ... hops; the fewest that are enough.
 
     Args:
-        told: What :meth:`~lookhops.information.LabelInformation.to_dict` gives.
+        told: What :meth:`~lookhops.neighbourhoods.LabelInformation.to_dict` gives.
     """
     hops, enough, number = told["hops"], told["enough"], told.get("number")
     scale, digits, key = (1, 3, "r2") if number else (100, 1, "accuracy")

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from lookhops.information.result import HopInformation
+    from lookhops.neighbourhoods.information import HopInformation
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 # Bars of the share lost are drawn up to here: beyond it they cannot be seen.

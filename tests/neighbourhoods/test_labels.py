@@ -10,8 +10,8 @@ import torch
 
 from lookhops import Graphs, LookHopsError, load, look_labels
 from lookhops.graphs import Target
-from lookhops.information import LabelInformation, labels
-from lookhops.information.labels import PENALTY
+from lookhops.neighbourhoods import LabelInformation, labels
+from lookhops.neighbourhoods.labels import PENALTY
 from lookhops.sources.splits import split
 from naive_wl import naive_colours, naive_shells
 

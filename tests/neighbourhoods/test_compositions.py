@@ -5,7 +5,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from lookhops.information.compositions import CompositionCounter, two_valued_entropy
+from lookhops.neighbourhoods.compositions import CompositionCounter, two_valued_entropy
 
 
 @pytest.mark.parametrize("units", [1, 5])

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lookhops.information.density import Sample, run_bounds
+from lookhops.neighbourhoods.density import Sample, run_bounds
 
 # Keys of a single unit below this are counted in a table for each k, others by sorting.
 TABLE_KEYS = 1 << 22

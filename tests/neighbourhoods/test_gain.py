@@ -9,9 +9,9 @@ from naive_information import divergence as naive_divergence
 from random_sets import random_graphs
 
 from lookhops import Graphs
-from lookhops.information import compositions, entropy, kinfo, reach
-from lookhops.information.entropy import Scope
-from lookhops.information.gain import Gains, Resampling, measure
+from lookhops.neighbourhoods import compositions, entropy, kinfo, reach
+from lookhops.neighbourhoods.entropy import Scope
+from lookhops.neighbourhoods.gain import Gains, Resampling, measure
 
 
 def gains(graphs: Graphs, kind: str = "walk", block_size: int = 4096, max_k: int = 5) -> Gains:

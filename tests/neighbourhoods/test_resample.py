@@ -7,9 +7,9 @@ import pytest
 from random_sets import random_graphs
 
 from lookhops import Graphs
-from lookhops.information import compositions, gain
-from lookhops.information.entropy import Scope
-from lookhops.information.gain import Resampling, measure
+from lookhops.neighbourhoods import compositions, gain
+from lookhops.neighbourhoods.entropy import Scope
+from lookhops.neighbourhoods.gain import Resampling, measure
 from lookhops.sources.hop_tasks import hop_task
 
 

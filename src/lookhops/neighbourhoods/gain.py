@@ -16,9 +16,9 @@ from itertools import chain, pairwise
 
 import numpy as np
 
-from lookhops.information.compositions import CompositionCounter, Entropies
-from lookhops.information.density import CUT, FLOOR, POINTS, Sample, divergence, share, silverman
-from lookhops.information.entropy import Scope
+from lookhops.neighbourhoods.compositions import CompositionCounter, Entropies
+from lookhops.neighbourhoods.density import CUT, FLOOR, POINTS, Sample, divergence, share, silverman
+from lookhops.neighbourhoods.entropy import Scope
 
 # More graphs than this are drawn in as many random bundles: as good a bootstrap, and no slower for
 # a million graphs.

@@ -12,7 +12,7 @@ from naive_information import neighbourhoods
 from random_sets import random_graphs
 
 from lookhops import Graphs, LookHopsError
-from lookhops.information import kinfo, reach
+from lookhops.neighbourhoods import kinfo, reach
 from strategies import graph_sets
 
 KINDS = ("walk", "ball")

@@ -3,8 +3,8 @@
 import numpy as np
 from scipy.sparse import csr_array
 
-from lookhops.information import labels
-from lookhops.information.labels import ridge_predictions
+from lookhops.neighbourhoods import labels
+from lookhops.neighbourhoods.labels import ridge_predictions
 
 
 def test_predictions_are_those_of_the_normal_equations(monkeypatch):

@@ -8,8 +8,8 @@ from naive_information import density_at
 from naive_information import divergence as naive_divergence
 from scipy.stats import gaussian_kde
 
-from lookhops.information import density
-from lookhops.information.density import (
+from lookhops.neighbourhoods import density
+from lookhops.neighbourhoods.density import (
     Sample,
     convolve,
     divergence,

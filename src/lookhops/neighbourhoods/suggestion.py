@@ -9,10 +9,9 @@ import numpy as np
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.information.channels import with_something_to_see
-from lookhops.information.entropy import BLOCK_SIZE, Scope
-from lookhops.information.gain import Progress, Resampling, fit_decay, fit_rates, measure
-from lookhops.information.result import HopInformation
+from lookhops.neighbourhoods.entropy import BLOCK_SIZE, Scope, with_something_to_see
+from lookhops.neighbourhoods.gain import Progress, Resampling, fit_decay, fit_rates, measure
+from lookhops.neighbourhoods.information import HopInformation
 
 # A curve of two numbers needs two gains, IG(2) and IG(3).
 LEAST_K = 3

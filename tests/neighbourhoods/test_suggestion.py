@@ -13,7 +13,7 @@ from random_sets import random_graphs
 
 import lookhops
 from lookhops import Graphs, LookHopsError
-from lookhops.information import Decay, HopInformation
+from lookhops.neighbourhoods import Decay, HopInformation
 from lookhops.sources.hop_tasks import hop_task
 from strategies import graph_sets
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import curve_fit
 
-from lookhops.information import fit_decay, smallest_k
-from lookhops.information.gain import fit_rates
+from lookhops.neighbourhoods import fit_decay, smallest_k
+from lookhops.neighbourhoods.gain import fit_rates
 
 K = np.arange(2, 10)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lookhops.graphs import Graphs
-from lookhops.information.density import run_bounds
+from lookhops.neighbourhoods.density import run_bounds
 
 
 @dataclass(frozen=True)

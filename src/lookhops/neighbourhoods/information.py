@@ -3,67 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
-from lookhops.core.errors import LookHopsError
-from lookhops.core.schema import AtLeast, Count, read
 from lookhops.core.words import compact_percent
-from lookhops.information.gain import Decay, smallest_k
+from lookhops.neighbourhoods.gain import Decay, smallest_k
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
-
-#: What a report reads of the gains of all graphs, and of those of a class.
-GAINS = {
-    "k": Sequence[Count],
-    "gain": Sequence[float],
-    "gain_interval?": Sequence[tuple[float, float]] | None,
-    "fit": AtLeast(dict.fromkeys(("a", "b"), float)),
-}
-#: What it reads of what classes or numbers tell.
-TOLD = {
-    **dict.fromkeys(("sentence", "number?"), str),
-    "hops": Sequence[Count],
-    "enough": Count | None,
-    **dict.fromkeys(("accuracy?", "r2?", "std", "lost"), Sequence[float]),
-    "lost_interval": Sequence[tuple[float, float]],
-    **dict.fromkeys(("majority?", "of_the_mean?"), float),
-    "splits": Count,
-}
-INFORMATION = AtLeast(
-    {
-        **GAINS,
-        "sentence": str,
-        **dict.fromkeys(("name?", "neighbourhood?"), str),
-        **dict.fromkeys(("graphs?", "nodes?", "resamples?"), Count),
-        "suggested_k?": Count | None,
-        "epsilon?": float | None,
-        "per_class?": Mapping[str, AtLeast(GAINS)],  # type: ignore[misc]
-    }
-)
-
-
-def check_information(found: Any) -> dict[str, Any]:
-    """What :meth:`HopInformation.to_dict` gave, read from JSON, or a sentence about it."""
-    read(INFORMATION, found)
-    for one in (found, *(found.get("per_class") or {}).values()):
-        if not 0 < len(one["k"]) == len(one["gain"]) == len(one.get("gain_interval") or one["k"]):
-            raise LookHopsError("gain has not one number for each k")
-    told = found.get("labels") or []
-    for one in [told] if isinstance(told, Mapping) else read(Sequence[Any], told, "labels"):
-        read(AtLeast(TOLD), one, "labels")
-        scores, naive = ("r2", "of_the_mean") if "number" in one else ("accuracy", "majority")
-        columns = [one.get(name, ()) for name in (scores, "std", "lost", "lost_interval")]
-        fits = list(one["hops"]) == list(range(len(one["hops"]))) and one["sentence"]
-        if not fits or naive not in one or {*map(len, columns)} != {len(one["hops"])}:
-            raise LookHopsError("labels has not one number for each count of hops")
-    return dict(found)
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +116,8 @@ class HopInformation:
 
     def to_frame(self) -> pd.DataFrame:
         """One row a k: gain, its interval (NaN without a bootstrap), fitted gain, shares lost."""
+        import pandas as pd
+
         interval = self.gain_interval
         low, high = interval.T if interval is not None else np.full((2, self.k.size), np.nan)
         return pd.DataFrame(
@@ -208,7 +162,7 @@ class HopInformation:
 
     def plot(self) -> Figure:
         """A Matplotlib figure: gains and fit, and the share lost at each k."""
-        from lookhops.information.plots import draw
+        from lookhops.neighbourhoods.plots import draw
 
         return draw(self)
 
