@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from batches import Batch, batches
-from lookhops.encoding import label_kernels
 from lookhops.graphs.features import feature_columns
 from lookhops.graphs.indexing import to_offsets
 from lookhops.nn import ASAP, Level, kernels, segments
@@ -47,13 +46,15 @@ from lookhops.ops import (
     powers,
     score_kernels,
 )
+from lookhops.ops import adam as adam_step
 from lookhops.ops import kernels as hop_kernels
+from lookhops.ops.layout import Tables, lay_out_by_kernels, lay_out_plainly
+from lookhops.ops.log_likelihood import LogLikelihood
 from lookhops.ops.merge import merge_entries, merge_hops
+from lookhops.ops.one_hot import one_hot_by_kernel
 from lookhops.ops.product import entry_products, mirror, multiply
 from lookhops.ops.recurrences import alternate_sums
-from lookhops.tasks import Classification, loss_kernels
-from lookhops.training import adam_kernels, layout_kernels
-from lookhops.training.layout import Tables, lay_out
+from lookhops.tasks import Classification
 
 FLOATS, DOUBLE = (torch.float32, torch.bfloat16), (torch.float32, torch.float64)
 CLOSE = {torch.float32: {"rtol": 1e-4, "atol": 1e-5}, torch.bfloat16: {"rtol": 4e-2, "atol": 4e-2}}
@@ -278,8 +279,8 @@ def layout(device: str, members: int, size: int, graphs: int, some_of_more: bool
     nodes = int(torch.where(index >= 0, sizes[chosen], 0).sum(1).max()) + 3
     edges = int(torch.where(index >= 0, row_ptr[node_ptr].diff()[chosen], 0).sum()) + 7
     given = (index, node_ptr, row_ptr, source, first_node)
-    plain = lay_out(index, Tables(*given[1:]), nodes, edges)
-    found = layout_kernels.lay_out(*(move(t, device) for t in given), nodes, edges)
+    plain = lay_out_plainly(index, Tables(*given[1:]), nodes, edges)
+    found = lay_out_by_kernels(*(move(t, device) for t in given), nodes, edges)
     pattern = plain.pattern
     of_edges = (pattern.row_ptr, pattern.column, pattern.row, plain.edge)
     of_slots = (plain.node, plain.place, plain.alive, plain.graph, plain.segments)
@@ -293,7 +294,7 @@ def labels_told(device: str, nodes: int, chosen: int, sizes: tuple[int, ...], wi
         labels.to(torch.int16 if wide else torch.uint8),
         torch.randint(0, nodes, (chosen,)),
     )
-    found = label_kernels.one_hot(*(move(t, device) for t in (labels, node)), sizes, torch.float32)
+    found = one_hot_by_kernel(*(move(t, device) for t in (labels, node)), sizes, torch.float32)
     assert torch.equal(found.cpu(), feature_columns(None, labels[node], sizes, torch.float32))
 
 
@@ -307,7 +308,7 @@ def log_likelihood(
     task = Classification(tuple(map(str, range(classes))))
     there = [move(t, device) for t in (target, fitted, real)]
     compare(
-        lambda output: loss_kernels.LogLikelihood.apply(output, *there),
+        lambda output: LogLikelihood.apply(output, *there),
         lambda output: task.losses(output, target, fitted, real),
         [output],
         device,
@@ -332,7 +333,7 @@ def adam(device: str, members: int, count: int, dtype: torch.dtype, learning: fl
     for _ in range(3):
         gradients = [torch.randn(shape).to(dtype) for shape in shapes]
         given = [gradient.to(device) for gradient in gradients]
-        adam_kernels.step(own, given, *moments, steps, *told, done, (0.9, 0.999), 1e-8)
+        adam_step.step(own, given, *moments, steps, *told, done, (0.9, 0.999), 1e-8)
         for m, optimiser in enumerate(theirs):
             for value, gradient in zip(alone[m], gradients, strict=True):
                 value.grad = gradient[m].double()

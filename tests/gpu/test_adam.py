@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lookhops.training.adam import Adam
+from lookhops.ops.adam import Adam
 from lookhops.training.engine import MOMENTS
 from lookhops.training.rates import MemberAdam, Rates
 

@@ -5,7 +5,7 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.nn import Architecture, GraphNetwork
-from lookhops.training.adam import Adam
+from lookhops.ops.adam import Adam
 from lookhops.training.member_weights import TABLE, MemberWeights
 
 SIZES = (3, 7, 5)

@@ -13,7 +13,6 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import read
 from lookhops.core.words import counted
-from lookhops.encoding import label_kernels
 from lookhops.encoding.columns import (
     NOT_SEEN,
     OWNERS,
@@ -30,6 +29,7 @@ from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.graphs.edges import as_known
 from lookhops.graphs.indexing import take
+from lookhops.ops.one_hot import one_hot
 from lookhops.sources.molecule_features import as_featurised
 
 
@@ -180,8 +180,8 @@ class Encoding:
         if node is not None:
             sizes = self.nodes.sizes
             alone = attributes is None and sizes == graphs.label_sizes
-            if labels is not None and alone and label_kernels.fits(labels, sizes):
-                return label_kernels.one_hot(labels, node, sizes, dtype)
+            if labels is not None and alone and sizes:
+                return one_hot(labels, node, sizes, dtype)
             attributes, labels, rows = take(attributes, node), take(labels, node), node.numel()
         if not self.nodes.width:
             return torch.ones(rows, 1, dtype=dtype, device=graphs.device)

@@ -14,7 +14,7 @@ from torch import Tensor
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.tasks import loss_kernels
+from lookhops.ops.log_likelihood import log_likelihood
 from lookhops.tasks.conformal import (
     class_nonconformity,
     class_sets,
@@ -144,15 +144,7 @@ class Classification(Task):
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
     ) -> tuple[Tensor, Tensor]:
         """Weighted mean of the negative log-likelihood, and the sum of the weights."""
-        if loss_kernels.fits(output, target, real):
-            return loss_kernels.LogLikelihood.apply(output, target, fitted, real)
-        own = target.clamp(min=0)
-        likelihood = output.log_softmax(-1).gather(-1, own.unsqueeze(-1)).squeeze(-1)
-        weight = weights(self.known(target), real, likelihood.dtype)
-        if fitted is not None:
-            weight = weight * fitted.to(weight.dtype).gather(-1, own)
-        total = weight.sum(-1)
-        return -(likelihood * weight).sum(-1) / total.clamp(min=1e-12), total
+        return log_likelihood(output, target, fitted, real)
 
     def scores(
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None

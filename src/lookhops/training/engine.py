@@ -17,9 +17,9 @@ from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork, Level
+from lookhops.ops.adam import Adam
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
-from lookhops.training.adam import Adam
 from lookhops.training.batches import batches
 from lookhops.training.precision import dtype_of, layers
 from lookhops.training.randomness import seeded_model

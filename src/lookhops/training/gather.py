@@ -10,8 +10,8 @@ from lookhops.encoding.scale import Scale, Scales
 from lookhops.graphs import Graphs
 from lookhops.nn import EdgeInputs, GraphNetwork, Level
 from lookhops.ops import Adjacency, Pattern
+from lookhops.ops.layout import Tables, lay_out
 from lookhops.training.capacity import Capacity, makes_links
-from lookhops.training.layout import Tables, lay_out
 
 
 class Gatherer:

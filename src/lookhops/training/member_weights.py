@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from lookhops.nn import GraphNetwork
-from lookhops.training.adam import Adam
+from lookhops.ops.adam import Adam
 from lookhops.training.engine import MOMENTS, check_state, entries, moments
 
 Weights = Mapping[str, Tensor]

@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from lookhops.core.options import Architecture, Protocol
-from lookhops.training.adam import Adam
+from lookhops.ops.adam import Adam
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,8 @@ class MemberAdam(Adam):
         self, parameters: Iterable[Tensor], rates: Sequence[Rates], **options: Any
     ) -> None:
         super().__init__(parameters, lr=1.0, **options)
-        self.learning = self._told(*(own.learning_rate for own in rates))
-        self.decay = self._told(*(own.weight_decay for own in rates))
+        self.learning = self._rates(*(own.learning_rate for own in rates))
+        self.decay = self._rates(*(own.weight_decay for own in rates))
 
     def step_of_pytorch(self, closure: Callable[[], Any] | None) -> None:
         """The formula above."""

@@ -1,16 +1,15 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""A Triton kernel for a step of Adam: all parameters in one launch, as they lie in memory.
-
-:func:`step` stands for a step of :class:`torch.optim.Adam`, which tests hold it to. PyTorch's own
-kernel takes 65,536 elements a program, which leaves most of a GPU idle.
-"""
+"""Adam as PyTorch has it, without what only its compiler needs, and on a GPU in one launch."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from inspect import unwrap
+from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, optim
+from torch.optim.optimizer import Optimizer
 
 from lookhops.ops.kernels import available, tl, triton
 
@@ -18,7 +17,56 @@ BLOCK = 1024  # elements that a program takes
 AT_ONCE = 64  # parameters of a launch, whose arguments may take 4 kB
 
 
-def fits(parameters: Sequence[Tensor]) -> bool:
+class Adam(optim.Adam):
+    """PyTorch's Adam, step for step.
+
+    PyTorch wraps the methods of optimisers for ``torch.compile``, and the first call of any of them
+    imports the compiler: seconds, where a small training takes no longer. We do not compile steps,
+    so the methods are called as they stand inside. On a GPU :func:`step` takes the step: PyTorch's
+    own kernel takes 65,536 elements a program, which leaves most of a GPU idle.
+
+    Args:
+        parameters: All of one group.
+        options: Of :class:`torch.optim.Adam`: ``lr``, ``weight_decay``, ``betas``, ``eps``, and how
+            it is computed.
+    """
+
+    add_param_group = unwrap(Optimizer.add_param_group)
+    zero_grad = unwrap(Optimizer.zero_grad)
+
+    def __init__(self, parameters: Iterable[Tensor], **options: Any) -> None:
+        super().__init__(parameters, **options)
+        [group] = self.param_groups
+        self.values: list[Tensor] = group["params"]
+        #: One for all, or one for each slice of the parameters' first axis.
+        self.learning, self.decay = self._rates(group["lr"]), self._rates(group["weight_decay"])
+        # Where the programs of a launch count each other.
+        self.done = torch.zeros(len(self.values), dtype=torch.int32, device=self.values[0].device)
+
+    def _rates(self, *rates: float) -> Tensor:
+        like = self.values[0]
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        return torch.tensor(rates, dtype=dtype, device=like.device)
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Move every parameter that has a gradient."""
+        if closure is not None or not _fits(self.values):
+            return self.step_of_pytorch(closure)
+        [group] = self.param_groups
+        found: list[list[Tensor]] = [[] for _ in range(6)]
+        self._init_group(group, *found)
+        values, gradients, means, squares, _, steps = found
+        rates, options = (self.learning, self.decay), (group["betas"], group["eps"])
+        step(values, gradients, means, squares, steps, *rates, self.done, *options)
+        return None
+
+    def step_of_pytorch(self, closure: Callable[[], Any] | None) -> Any:
+        """The same by PyTorch's own operators, on any device and in any precision."""
+        return unwrap(optim.Adam.step)(self, closure)
+
+
+def _fits(parameters: Sequence[Tensor]) -> bool:
     """Whether :func:`step` can take these parameters: of one type, on a GPU, not empty."""
     kinds = {(value.dtype, value.is_cuda and value.is_contiguous()) for value in parameters}
     exact = (torch.float32, torch.bfloat16)

@@ -1,9 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""A Triton kernel for the loss of a classification: one launch, where operators take twenty.
-
-:class:`LogLikelihood` stands for :meth:`lookhops.tasks.Classification.losses`, which tests hold it
-to. A launch costs more here than what is computed.
-"""
+"""The loss of a classification: one launch on a GPU, where operators take twenty."""
 
 from __future__ import annotations
 
@@ -16,10 +12,34 @@ MOST_CLASSES = 256
 ELEMENTS = 1024  # outputs that a program takes at once
 
 
-def fits(output: Tensor, target: Tensor, real: Tensor | None) -> bool:
-    """Whether :class:`LogLikelihood` can take these tensors."""
+def log_likelihood(
+    output: Tensor, target: Tensor, class_weight: Tensor | None, real: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    r"""The weighted mean :math:`-\sum_g v_g \log p_g / \sum_g v_g`, and :math:`\sum_g v_g`.
+
+    Args:
+        output: Logits, shape :math:`(\ldots, g, c)`.
+        target: The class of each graph, below 0 for none, shape :math:`(\ldots, g)`.
+        class_weight: The weight :math:`v` of each class, shape :math:`(\ldots, c)`; none means one.
+        real: Which graphs count, shape :math:`(\ldots, g)`; none means all.
+    """
     alike = output.shape[:-1] == target.shape and (real is None or real.shape == target.shape)
-    return alike and output.shape[-1] <= MOST_CLASSES and can_run_on(output)
+    if alike and output.shape[-1] <= MOST_CLASSES and can_run_on(output):
+        return LogLikelihood.apply(output, target, class_weight, real)
+    return log_likelihood_plainly(output, target, class_weight, real)
+
+
+def log_likelihood_plainly(
+    output: Tensor, target: Tensor, class_weight: Tensor | None, real: Tensor | None
+) -> tuple[Tensor, Tensor]:
+    """:func:`log_likelihood` by PyTorch's operators."""
+    known = target.clamp(min=0)
+    likelihood = output.log_softmax(-1).gather(-1, known.unsqueeze(-1)).squeeze(-1)
+    weight = ((target >= 0) if real is None else (target >= 0) & real).to(likelihood.dtype)
+    if class_weight is not None:
+        weight = weight * class_weight.to(weight.dtype).gather(-1, known)
+    total = weight.sum(-1)
+    return -(likelihood * weight).sum(-1) / total.clamp(min=1e-12), total
 
 
 class LogLikelihood(torch.autograd.Function):

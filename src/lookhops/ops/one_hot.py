@@ -1,9 +1,5 @@
 # mypy: allow-untyped-defs, allow-incomplete-defs
-"""A Triton kernel that tells nodes' labels: one launch, where operators take five.
-
-:func:`one_hot` stands for :func:`lookhops.graphs.features.feature_columns` of labels alone, of the
-nodes of a batch, which tests hold it to.
-"""
+"""One-hot labels of the nodes of a batch: one launch on a GPU, where operators take five."""
 
 from __future__ import annotations
 
@@ -12,16 +8,11 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from lookhops.graphs.features import feature_columns
 from lookhops.ops.kernels import available, tl, triton
 
 ELEMENTS = 2048  # of the result that a program writes
 MOST_COLUMNS, MOST_LABELS = 1024, 16
-
-
-def fits(labels: Tensor, sizes: Sequence[int]) -> bool:
-    """Whether :func:`one_hot` can tell these labels."""
-    few = 0 < len(sizes) <= MOST_LABELS and sum(sizes) <= MOST_COLUMNS
-    return labels.is_cuda and available() and few
 
 
 def one_hot(labels: Tensor, node: Tensor, sizes: Sequence[int], dtype: torch.dtype) -> Tensor:
@@ -33,6 +24,16 @@ def one_hot(labels: Tensor, node: Tensor, sizes: Sequence[int], dtype: torch.dty
         sizes: How many values each label has.
         dtype: Type of the result.
     """
+    few = 0 < len(sizes) <= MOST_LABELS and sum(sizes) <= MOST_COLUMNS
+    if few and labels.is_cuda and available():
+        return one_hot_by_kernel(labels, node, sizes, dtype)
+    return feature_columns(None, labels.index_select(0, node), sizes, dtype)
+
+
+def one_hot_by_kernel(
+    labels: Tensor, node: Tensor, sizes: Sequence[int], dtype: torch.dtype
+) -> Tensor:
+    """:func:`one_hot` in one launch."""
     rows, columns = node.numel(), sum(sizes)
     out = torch.empty(rows, columns, dtype=dtype, device=node.device)
     block = triton.next_power_of_2(columns)

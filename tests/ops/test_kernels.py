@@ -1,5 +1,6 @@
-"""The Triton kernels through Triton's compiler, for a GPU that need not be here."""
+"""The Triton kernels under Triton's interpreter, and through its compiler for a GPU."""
 
+import ctypes
 import os
 import re
 import subprocess
@@ -7,10 +8,18 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 import lookhops
+from kernel_cases import SMALL, interpret
+from lookhops.ops import kernels
 
 TESTS = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("group", SMALL)
+def test_kernels_are_their_plain_lines(group):
+    interpret(group)
 
 
 def test_every_kernel_compiles_for_a_gpu(tmp_path):
@@ -28,7 +37,22 @@ def test_every_kernel_compiles_for_a_gpu(tmp_path):
     assert done.returncode == 0, done.stderr
     compiled = dict(line.split() for line in done.stdout.splitlines())
     package = Path(lookhops.__file__).parent
-    sources = [path.read_text("utf-8") for path in package.rglob("*.py") if "kernels" in str(path)]
+    sources = [path.read_text("utf-8") for path in package.rglob("*.py")]
     launched = {name for text in sources for name in re.findall(r"(\w+_kernel)\[", text)}
     assert launched == set(compiled)
     assert all(int(size) > 1000 for size in compiled.values())
+
+
+@pytest.mark.parametrize("driver", [True, False])
+def test_triton_is_loaded_where_a_driver_is(monkeypatch, driver):
+    def load(name):
+        if not driver:
+            raise OSError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", load)
+    monkeypatch.setattr(torch.version, "hip", None)
+    monkeypatch.delitem(sys.modules, "triton", raising=False)
+    monkeypatch.delenv("TRITON_INTERPRET", raising=False)
+    assert kernels._wanted() is driver
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    assert kernels._wanted()
