@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from torch import Tensor
 
@@ -38,6 +39,7 @@ class Run:
         together: How many networks were trained at once.
         failed: Whether its loss stopped being a number, and others went on without it.
         pruned: Whether it was ended early, as not worth going on with.
+        chosen: What the validation part chose besides the epoch, by name.
     """
 
     seed: int
@@ -54,6 +56,7 @@ class Run:
     together: int = 1
     failed: bool = False
     pruned: bool = False
+    chosen: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:

@@ -1,0 +1,191 @@
+"""The protocol of everything that can be fitted: a learner, and what it has fitted."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Protocol
+from lookhops.core.schema import read
+from lookhops.encoding import Encoding
+from lookhops.encoding.whole import WholeGraphs
+from lookhops.graphs import Graphs
+from lookhops.sources.splits import Split, SplitPlan
+from lookhops.tasks import Task, task_of
+from lookhops.training.runs import Run
+from lookhops.training.setting import draw_splits
+
+#: Begins the names of tensors that an encoding fitted, beside the weights.
+LEARNT = "learnt."
+#: Of tasks that need it to answer: what was taken from the training part.
+FITTED = "fitted"
+#: The fields of a protocol that draw the splits: all that a learner without epochs reads of it.
+OF_SPLITS = ("fractions", "split", "folds")
+
+
+class Fitted(ABC):
+    """What a learner has fitted on one training part; :meth:`tensors` is all that is saved of it.
+
+    Graphs that it is asked about have the columns of the training graphs
+    (:meth:`~lookhops.encoding.Encoding.read`).
+    """
+
+    #: What the validation part chose, by name, as JSON can hold it.
+    chosen: Mapping[str, Any] = {}
+
+    @abstractmethod
+    def outputs(self, graphs: Graphs) -> Tensor:
+        """The outputs in the units of the targets, in main memory, shape (g, task.out_channels).
+
+        These are log-probabilities of classes and numbers, side by side where there are several
+        targets.
+        """
+
+    @abstractmethod
+    def tensors(self) -> dict[str, Tensor]:
+        """All that :meth:`outputs` needs besides the learner, the task and the encoding."""
+
+    @classmethod
+    @abstractmethod
+    def from_tensors(
+        cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
+    ) -> Self:
+        """What :meth:`tensors` gave, checked: tensors that do not fit are a ``LookHopsError``.
+
+        Args:
+            learner: The learner that fitted it.
+            task: What was asked.
+            encoding: The columns of the training graphs.
+            tensors: By name.
+        """
+
+    def variance(self, graphs: Graphs) -> Tensor | None:
+        """The variance of each number, shape (g, task.out_channels); none where it is not known."""
+        return None
+
+    def to(self, device: torch.device) -> Fitted:
+        """The same where it computes on this device; by default it stays in main memory."""
+        return self
+
+
+class Learner(ABC):
+    """Whatever can be fitted to graphs and asked. Subclasses are frozen dataclasses of options."""
+
+    name: ClassVar[str]  #: In names of models, in ``config.json`` and in stores.
+    fitted: ClassVar[type[Fitted]]  #: What :meth:`fit` gives.
+    #: Whether it is trained in epochs, as a network: then it reads all of a :class:`Protocol`.
+    has_epochs: ClassVar[bool] = False
+
+    @property
+    def title(self) -> str:
+        """What pages call it."""
+        return self.name
+
+    @property
+    def reads_edges(self) -> bool:
+        """Whether features of edges are looked at."""
+        return True
+
+    # ---------------------------------------------------------------- fitting
+
+    def check(self, graphs: Graphs, task: Task) -> None:  # noqa: B027 -- many learn from any graphs
+        """Raise one ``LookHopsError`` where it cannot be fitted to these graphs on any split."""
+
+    @abstractmethod
+    def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> Fitted:
+        """Fit on the training part; the validation part may choose, the test part is not read.
+
+        Args:
+            graphs: All graphs.
+            task: What is asked of them.
+            split: The parts.
+            seed: Of all that is random.
+        """
+
+    def train(
+        self,
+        graphs: Graphs,
+        protocol: Protocol | None = None,
+        *,
+        task: Task | None = None,
+        splits: SplitPlan | Sequence[Split] | None = None,
+        device: str | torch.device = "auto",
+        **how: Any,
+    ) -> list[Run]:
+        """Fit once for each seed of the protocol, and test each once.
+
+        Args:
+            graphs, protocol, task, splits, device: As for :func:`~lookhops.training.train`.
+            how: Its further arguments; a learner without epochs reads none of them.
+        """
+        protocol = protocol or Protocol()
+        task = task or task_of(graphs, protocol.class_weights, protocol.loss)
+        self.check(graphs, task)
+        plan = draw_splits(graphs, task, protocol, splits)
+        return [self._run(graphs, task, part, seed) for seed, part in plan.splits.items()]
+
+    def _run(self, graphs: Graphs, task: Task, split: Split, seed: int) -> Run:
+        fitted = self.fit(graphs, task, split, seed)
+        both = fitted.outputs(graphs.select(torch.cat((split.val, split.test))))
+        val, test = both.split([len(split.val), len(split.test)])
+        return Run(
+            seed,
+            split,
+            weights=fitted.tensors(),
+            predictions={"val": val, "test": test},
+            fitted=task.fit(task.targets(graphs).cpu()[split.train]),
+            chosen=fitted.chosen,
+        )
+
+    def train_on_all(
+        self, graphs: Graphs, protocol: Protocol, epochs: int, *, task: Task, **how: Any
+    ) -> Run:
+        """Train on all graphs that have a target, for so many epochs: nothing is left to test on.
+
+        Args:
+            graphs, protocol, epochs, task, how: As for
+                :func:`~lookhops.training.trainer.train_on_all`.
+        """
+        raise LookHopsError(
+            f"{self.name} needs a validation part to choose by: leave out --final, which trains a "
+            "network on all graphs."
+        )
+
+    def read_of(self, protocol: Protocol) -> Protocol:
+        """The protocol with its defaults wherever it does not decide a run besides the seed."""
+        return replace(Protocol(), **{name: getattr(protocol, name) for name in OF_SPLITS})
+
+    # ---------------------------------------------------------------- asking
+
+    def prepare(self, graphs: Graphs, encoding: Encoding) -> WholeGraphs:
+        """Graphs in the columns of the encoding, with what all fitted ones need to know of them."""
+        return WholeGraphs(graphs)
+
+    def together(self, fitted: Sequence[Fitted]) -> Callable[[WholeGraphs], list[Tensor]]:
+        """What gives the :meth:`Fitted.outputs` of each for graphs that :meth:`prepare` gave."""
+        return lambda whole: [one.outputs(whole.graphs) for one in fitted]
+
+    # ---------------------------------------------------------------- storing
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its name and its options, as JSON can hold them."""
+        return {"name": self.name, "options": asdict(self)}  # type: ignore[call-overload]
+
+    @classmethod
+    def from_options(cls, options: Any) -> Self:
+        """The learner of these options, checked."""
+        return read(cls, options, "options")
+
+
+def tensors_of(run: Run, task: Task) -> list[dict[str, Tensor]]:
+    """What is saved of each member of a run, and what :meth:`Fitted.from_tensors` reads again."""
+    shared = {f"{LEARNT}{name}": value for name, value in run.learnt.tensors().items()}
+    if task.num_fitted and run.fitted is not None:
+        shared[FITTED] = run.fitted
+    return [{**one.weights, **shared} for one in run.networks]

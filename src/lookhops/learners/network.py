@@ -1,0 +1,229 @@
+"""The network as a learner: it fits many runs at once, and is asked many networks at once."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, ClassVar, Self, cast
+
+import torch
+from torch import Tensor
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import RECOMMENDED, Architecture, Protocol
+from lookhops.core.schema import read
+from lookhops.encoding import Encoding
+from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.whole import WholeGraphs
+from lookhops.graphs import Graphs
+from lookhops.learners.learner import FITTED, LEARNT, Fitted, Learner, tensors_of
+from lookhops.nn import GraphNetwork
+from lookhops.nn.registry import BUILT_IN, is_known, network_name
+from lookhops.sources.splits import Split, SplitPlan
+from lookhops.tasks import Task
+from lookhops.training import train
+from lookhops.training.inference import Ensemble
+from lookhops.training.runs import Run
+from lookhops.training.trainer import train_on_all
+
+
+@dataclass(frozen=True, eq=False)
+class FittedNetwork(Fitted):
+    """One trained network.
+
+    Args:
+        network: The network, with its weights.
+        task: What it was asked.
+        encoding: The columns that it reads.
+        learnt: What else was fitted on its training part.
+        target: What the task took from the training part, where its outputs need it.
+    """
+
+    network: GraphNetwork
+    task: Task
+    encoding: Encoding
+    learnt: Learnt
+    target: Tensor | None = None
+
+    def outputs(self, graphs: Graphs) -> Tensor:
+        """As for :class:`Fitted`."""
+        learner = Network(self.network.architecture)
+        return learner.together([self])(learner.prepare(graphs, self.encoding))[0]
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The weights, what was learnt beside them, and what the task took."""
+        return {
+            **self.network.state_dict(),
+            **{f"{LEARNT}{name}": value for name, value in self.learnt.tensors().items()},
+            **({} if self.target is None else {FITTED: self.target}),
+        }
+
+    @classmethod
+    def from_tensors(
+        cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
+    ) -> Self:
+        """A network with these weights, after its names and shapes are those of the options."""
+        n = len(LEARNT)
+        learnt = Learnt.from_tensors(
+            {name[n:]: value for name, value in tensors.items() if name.startswith(LEARNT)}
+        )
+        sizes = {**learnt.sizes, **encoding.sizes}
+        make = partial(
+            GraphNetwork.from_architecture,
+            encoding.width,
+            task.out_channels,
+            learner.architecture,
+            **sizes,
+        )
+        # On no device: what a file says may be far larger than what it holds.
+        with torch.device("meta"):
+            expected = make().state_dict()
+        weights = {k: v for k, v in tensors.items() if not k.startswith(LEARNT)}
+        target = weights.pop(FITTED, None)
+        if task.num_fitted:
+            found = {} if target is None else {FITTED: target}
+            _check_names(found, {FITTED: torch.zeros(task.num_fitted)})
+        _check_names(weights, expected)
+        network = make()
+        dtype = next(own.dtype for own in weights.values() if own.is_floating_point())
+        network.to(dtype).load_state_dict(weights)
+        return cls(network.eval(), task, encoding, learnt, target)
+
+    def to(self, device: torch.device) -> Self:
+        """The same, with its network on this device."""
+        self.network.to(device)
+        return self
+
+
+@dataclass(frozen=True)
+class Network(Learner):
+    """A :class:`~lookhops.nn.GraphNetwork`, trained by the engines.
+
+    Args:
+        architecture: What it is made of: its options.
+    """
+
+    name: ClassVar[str] = "network"
+    fitted: ClassVar[type[Fitted]] = FittedNetwork
+    has_epochs: ClassVar[bool] = True
+
+    architecture: Architecture = RECOMMENDED
+
+    @property
+    def title(self) -> str:
+        """Its layers, and their hops."""
+        return network_name(asdict(self.architecture))
+
+    @property
+    def reads_edges(self) -> bool:
+        """Whether features of edges are looked at."""
+        return self.architecture.reads_edges
+
+    def check(self, graphs: Graphs, task: Task) -> None:
+        """An architecture that cannot be says so before anything is trained."""
+        encoding = Encoding.fit(graphs, self.reads_edges)
+        outputs, sizes = task.out_channels, encoding.sizes
+        GraphNetwork.from_architecture(encoding.width, outputs, self.architecture, **sizes)
+
+    def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedNetwork:
+        """Train one network by the paper's protocol."""
+        [run] = self.train(graphs, Protocol((seed,)), task=task, splits=[split])
+        encoding = Encoding.fit(graphs, self.reads_edges)
+        return FittedNetwork.from_tensors(self, task, encoding, tensors_of(run, task)[0])
+
+    def train(
+        self,
+        graphs: Graphs,
+        protocol: Protocol | None = None,
+        *,
+        task: Task | None = None,
+        splits: SplitPlan | Sequence[Split] | None = None,
+        device: str | torch.device = "auto",
+        **how: Any,
+    ) -> list[Run]:
+        """All seeds and members at once where the device can."""
+        how |= {"task": task, "splits": splits, "device": device}
+        return train(graphs, self.architecture, protocol, **how)
+
+    def train_on_all(
+        self, graphs: Graphs, protocol: Protocol, epochs: int, *, task: Task, **how: Any
+    ) -> Run:
+        """Train on all graphs that have a target."""
+        return train_on_all(graphs, self.architecture, protocol, epochs, task=task, **how)
+
+    def read_of(self, protocol: Protocol) -> Protocol:
+        """All of it but its seeds and how batches are brought to the device."""
+        plain = Protocol()
+        return replace(protocol, seeds=plain.seeds, stream=plain.stream)
+
+    def prepare(self, graphs: Graphs, encoding: Encoding) -> WholeGraphs:
+        """The graphs with their totals and as far as neighbourhoods are read."""
+        return WholeGraphs.of(graphs, self.architecture, encoding)
+
+    def together(self, fitted: Sequence[Fitted]) -> Callable[[WholeGraphs], list[Tensor]]:
+        """All networks are asked at once."""
+        each = cast(Sequence[FittedNetwork], fitted)
+        ensemble = ensemble_of(each)
+
+        def outputs(whole: WholeGraphs) -> list[Tensor]:
+            found = zip(each, ensemble.outputs(whole), strict=True)
+            return [one.task.in_units(output, one.target) for one, output in found]
+
+        return outputs
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its name, and the architecture as its options."""
+        return {"name": self.name, "options": asdict(self.architecture)}
+
+    @classmethod
+    def from_options(cls, options: Any) -> Self:
+        """The network of this architecture."""
+        return cls(read(Architecture, options, "options"))
+
+    @property
+    def layers(self) -> str | None:
+        """A digest of its layers where the user registered them; of ours the names suffice.
+
+        So a layer that is defined anew under an old name is trained anew.
+        """
+        names = self.architecture.conv, self.architecture.pool
+        if {*names} <= BUILT_IN or not is_known(*names):
+            return None  # training says what is not known
+        model = GraphNetwork.from_architecture(3, 2, self.architecture, num_edge_labels=2)
+        kinds = dict.fromkeys(type(module) for module in model.modules())
+        said = [repr(model), *map(_source, kinds)]
+        return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
+
+
+def ensemble_of(fitted: Sequence[FittedNetwork]) -> Ensemble:
+    """Networks that are asked about the same graphs."""
+    networks, learnt = [one.network for one in fitted], [one.learnt for one in fitted]
+    return Ensemble(networks, learnt, fitted[0].encoding)
+
+
+def _check_names(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:
+    for what, names in (
+        ("lacks", [key for key in expected if key not in found]),
+        ("also has", [key for key in found if key not in expected]),
+    ):
+        if names:
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            raise LookHopsError(f"it {what} the parameter {names[0]!r}{more}")
+    for key, value in expected.items():
+        of_one_kind = found[key].is_floating_point() == value.is_floating_point()
+        if found[key].shape != value.shape or not of_one_kind:
+            raise LookHopsError(
+                f"{key!r} has shape {tuple(found[key].shape)}, expected {tuple(value.shape)}"
+            )
+
+
+def _source(kind: type) -> str:
+    if kind.__module__.split(".")[0] in ("torch", "lookhops"):  # known by their names
+        return ""
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError):  # typed at a prompt
+        return kind.__qualname__
