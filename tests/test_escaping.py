@@ -14,7 +14,7 @@ from lookhops.core.options import Architecture
 from lookhops.core.tables import Table, csv_text, with_formula, without_formula
 from lookhops.core.words import visible
 from lookhops.report.paper.figures import new_figure, save
-from lookhops.sources.rdkit.sizes import why_too_large
+from lookhops.sources.rdkit.parsing import why_too_large
 
 HOSTILE = "\x1b[31mred\x1b[0m|<b>[a](b)\u202e"
 

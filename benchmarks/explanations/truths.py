@@ -13,9 +13,9 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import targets_of
+from lookhops.sources.bundled import load_solubility
 from lookhops.sources.hop_tasks import BLUE, MARKED, RED, hop_task
 from lookhops.sources.molecules import from_smiles
-from lookhops.sources.solubility import load_solubility
 
 #: Nodes of the Barabási-Albert graph to which a motif is tied, and of the motif itself.
 BASE, MOTIF = 20, 5

@@ -13,7 +13,7 @@ import torch
 
 import lookhops as package
 from lookhops import Graphs
-from lookhops.sources.transfers import write_transfers
+from lookhops.sources.bundled import write_transfers
 
 Run = Callable[..., tuple[int, str, str]]
 TASK = ("hops-2", "--task-size", 80, "--bootstrap", 40)

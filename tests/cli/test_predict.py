@@ -487,8 +487,6 @@ def test_a_molecule_that_crashes_rdkit_costs_its_own_row(lookhops, model, many, 
         return row(where, Deadly(smiles) if where == "line 5" else smiles, *rest)
 
     monkeypatch.setattr(molecule_streams, "MoleculeRow", deadly)
-    # What is guessed from the file itself is not deadly.
-    monkeypatch.setattr("lookhops.sources.rdkit.guess.guessed_chunks", lambda *_: iter(()))
     code, out, err = lookhops("predict", model, many, "--processes", "1")
     assert code == 0, err
     found = rows(out)

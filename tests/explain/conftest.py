@@ -10,7 +10,7 @@ from lookhops import Graphs
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol
 from lookhops.models.predictor import Predictor
 from lookhops.models.resumable_training import train_into
-from lookhops.sources.solubility import load_solubility
+from lookhops.sources.bundled import load_solubility
 
 SMALL = replace(RECOMMENDED, hidden=8, layers=3, fingerprint=2)
 

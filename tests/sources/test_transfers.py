@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lookhops
-from lookhops.sources.transfers import transfer_tables, write_transfers
+from lookhops.sources.bundled import transfer_tables, write_transfers
 
 
 @pytest.mark.filterwarnings("ignore:.*repeats an earlier one")

@@ -83,7 +83,7 @@ def describe(graphs: Graphs) -> dict[str, Any]:
     Undirected edges are pairs of joined nodes. The paper's column of average edges is edges per
     node, although its caption says per graph; both are here.
     """
-    from lookhops.sources.molecule_counts import molecule_counts
+    from lookhops.sources.duplicates import molecule_counts
 
     count, nodes, edges = len(graphs), graphs.num_nodes, graphs.num_undirected_edges
     sizes = graphs.nodes_per_graph
@@ -285,7 +285,7 @@ def example(
     as_json: Json = False,
 ) -> None:
     """Write tables to try things on: money transfers between accounts, a class for each case."""
-    from lookhops.sources.transfers import write_transfers
+    from lookhops.sources.bundled import write_transfers
 
     if folder.exists():
         raise LookHopsError(f"{folder} is there already; name another folder.")

@@ -30,7 +30,6 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.edges import as_known
 from lookhops.graphs.indexing import take
 from lookhops.ops.one_hot import one_hot
-from lookhops.sources.molecule_features import as_featurised
 
 
 class ReadOtherwise(UserWarning):
@@ -106,7 +105,6 @@ class Encoding:
         seen are read as one more value, which has no effect; features that it does not know are
         left out; both are said in a warning. Features that are missing are refused.
         """
-        graphs = as_featurised(graphs, self.featuriser)
         if self.featuriser and graphs.featuriser and self.featuriser != graphs.featuriser:
             raise LookHopsError(
                 f"{graphs.name}: its features were made by {graphs.featuriser!r}; the model was "

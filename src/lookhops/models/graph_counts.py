@@ -10,7 +10,7 @@ import numpy as np
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import AtLeast, Count, read
 from lookhops.graphs import Graphs
-from lookhops.sources.molecule_counts import molecule_counts
+from lookhops.sources.duplicates import molecule_counts
 
 #: Bars of the distribution of sizes.
 SIZE_BINS = 30

@@ -18,7 +18,7 @@ from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
 from lookhops.models.checkpoint import Checkpoint
 from lookhops.models.folder import commonest_key
 from lookhops.models.predictor import Predictor
-from lookhops.sources.splits.fixed_test import target_in
+from lookhops.sources.splits.given import target_in
 from lookhops.tasks import Classification, Metric
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.metrics import (

@@ -10,17 +10,16 @@ from typing import Any
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, HOP_TASKS, MOLECULES, TABLES, Reading
 from lookhops.graphs import SUFFIX, Graphs
+from lookhops.sources.bundled import load_solubility, load_transfers
 from lookhops.sources.collection import data_folder, fetch, find, read_tu_cached
 from lookhops.sources.duplicates import merge
 from lookhops.sources.hop_tasks import MAX_HOPS, hop_task
 from lookhops.sources.molecules import SUFFIXES, read_molecules
 from lookhops.sources.rdkit.workers import ParsingPool
-from lookhops.sources.solubility import load_solubility
 from lookhops.sources.splits import Split, SplitPlan, read_splits, split, write_splits
 from lookhops.sources.table_kinds import kind_of_table, table_in
 from lookhops.sources.targets import Offer, choose_targets
 from lookhops.sources.text_tables import NODE_LINK, TABLE_SUFFIXES, suffix_of
-from lookhops.sources.transfers import load_transfers
 from lookhops.sources.tu import read_tu
 
 __all__ = ["Split", "SplitPlan", "load", "read_splits", "read_tu", "split", "write_splits"]

@@ -25,26 +25,20 @@ ring        no, yes                                                             
 
 Stereochemistry is R or S, E or Z and not the turn in which the SMILES is written, which would give
 one molecule other features each time its SMILES begins at another atom.
-
-The first version, ``molecules-1``, had of bonds the label ``bond`` alone: models of that version
-are given that alone (:func:`as_featurised`).
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import torch
 
 from lookhops.graphs import Graphs
-from lookhops.graphs.edges import as_known
 from lookhops.graphs.indexing import spread, to_offsets
 from lookhops.sources.rdkit.features import ATOM_FEATURES, BOND_FEATURES
 from lookhops.sources.rdkit.parsing import Parsed
 
 FEATURISER = "molecules-2"
-EARLIER = "molecules-1"
 
 
 def feature_names() -> list[str]:
@@ -78,17 +72,3 @@ def pack(parsed: Parsed, **rest: Any) -> Graphs:
     )
     graphs.__dict__["is_undirected"] = graphs.__dict__["is_symmetric"] = True  # as just made
     return graphs
-
-
-def as_featurised(graphs: Graphs, featuriser: str) -> Graphs:
-    """Molecules with the features of an earlier version; other graphs as they are."""
-    if graphs.featuriser != FEATURISER or featuriser != EARLIER or graphs.edge_labels is None:
-        return graphs
-    earlier = replace(
-        graphs,
-        edge_labels=graphs.edge_labels[:, :1],
-        edge_label_names=graphs.edge_label_names[:1],
-        edge_label_values=graphs.edge_label_values[:1],
-        featuriser=EARLIER,
-    )
-    return as_known(graphs, earlier)

@@ -12,7 +12,6 @@ from lookhops.core.tables import cell_text
 from lookhops.graphs.column_finder import ColumnFinder, listed
 from lookhops.sources.molecule_table import MoleculeTable
 from lookhops.sources.parquet_files import open_parquet, parquet_rows
-from lookhops.sources.rdkit.guess import SMILES_NAMES
 from lookhops.sources.text_tables import (
     PARQUET,
     SEPARATOR_LINE,
@@ -23,8 +22,8 @@ from lookhops.sources.text_tables import (
     with_points,
 )
 
-# Names that are looked for, in this order, whatever their case, when no option names the column,
-# as SMILES_NAMES are.
+# Names that are looked for, in this order, whatever their case, when no option names the column.
+SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "mol")
 LABEL_NAMES = ("class", "label", "y", "target")
 ID_NAMES = ("id", "name", "title", "identifier", "compound", "molecule_id", "compound_id")
 

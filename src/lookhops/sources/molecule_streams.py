@@ -15,12 +15,11 @@ from lookhops.core.options import Reading
 from lookhops.core.tables import cell_text
 from lookhops.graphs.column_finder import ColumnFinder, called, listed
 from lookhops.sources.molecule_features import pack
-from lookhops.sources.molecule_files import ID_NAMES, LABEL_NAMES, smi_rows
+from lookhops.sources.molecule_files import ID_NAMES, LABEL_NAMES, SMILES_NAMES, smi_rows
 from lookhops.sources.molecule_table import MoleculeTable
 from lookhops.sources.molecules import SHOWN, skipped_rows, skipped_sentence
 from lookhops.sources.parquet_files import column_types, open_parquet, parquet_rows
 from lookhops.sources.parts import Part, Stream
-from lookhops.sources.rdkit.guess import SMILES_NAMES
 from lookhops.sources.rdkit.parsing import Parsed
 from lookhops.sources.rdkit.workers import CHUNK, ParsingPool
 from lookhops.sources.text_tables import (

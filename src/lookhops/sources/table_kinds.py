@@ -7,8 +7,8 @@ from pathlib import Path
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import MOLECULES, TABLES, Reading
 from lookhops.graphs.column_finder import SOURCE_NAMES, TARGET_NAMES, ColumnFinder, listed
+from lookhops.sources.molecule_files import SMILES_NAMES
 from lookhops.sources.parquet_files import open_parquet
-from lookhops.sources.rdkit.guess import SMILES_NAMES
 from lookhops.sources.text_tables import PARQUET, TABLE_SUFFIXES, TextTable, suffix_of
 
 

@@ -12,7 +12,6 @@ from deadly import Deadly, Endless, Uninstalling
 from lookhops import LookHopsError
 from lookhops.sources.loading import load
 from lookhops.sources.rdkit import workers
-from lookhops.sources.rdkit.guess import guessed_chunks
 from lookhops.sources.rdkit.parsing import _ARRAYS, Parsed, Parsing, parse
 from lookhops.sources.rdkit.worker import CRASHED, HUNG
 from lookhops.sources.rdkit.workers import ParsingPool
@@ -51,65 +50,6 @@ def test_no_more_than_a_few_chunks_are_read_ahead(pool):
     next(found)
     assert read <= 2 * pool.processes + 1
     assert sum(1 for _ in found) == 99
-
-
-def guessing(chunks) -> ParsingPool:
-    """A pool that has parsed what it was told to guess."""
-    pool = ParsingPool(Parsing(), 1)
-    pool.guess(iter(chunks))
-    pool._guessing.join()
-    return pool
-
-
-def test_what_was_guessed_is_not_parsed_again():
-    chunks = [["CCO", "C("], ["CC"], ["N"]]
-    with guessing(chunks) as pool:
-        assert pool.workers[0].given == 3
-        for found, texts in zip(pool.map([*chunks, ["O"]]), [*chunks, ["O"]], strict=True):
-            assert_same(found, parse(texts, Parsing()))
-        assert pool.workers[0].given == 4
-
-
-@pytest.mark.parametrize("how", [Parsing(), Parsing(salts="largest")])
-def test_a_wrong_guess_changes_nothing(how):
-    guessed, asked = [["CCO"], ["CC.C"], ["N"]], [["CCO"], ["CC.O", "C"], ["N"]]
-    with guessing(guessed) as pool:
-        pool.how = how
-        for found, texts in zip(pool.map(asked), asked, strict=True):
-            assert_same(found, parse(texts, how))
-
-
-def test_a_guess_that_nobody_asks_for_ends_with_the_pool():
-    with ParsingPool(Parsing(), 1) as pool:
-        pool.guess(["C" * 50] * 100 for _ in range(1000))
-    assert not pool.workers
-    assert pool._guessing is None
-
-
-def test_a_worker_that_dies_of_a_guess_is_found_when_it_is_asked_for():
-    chunks = [["CC", Deadly("CCC"), "CO"], ["N"]]
-    with guessing(chunks) as pool:
-        first, second = pool.map(chunks)
-    assert (first.failures, first.smiles, second.smiles) == ([(1, CRASHED)], ["CC", "CO"], ["N"])
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "found"),
-    [
-        ("a.csv", "id,SMILES\n1, CCO \n\n2,CC\n3,N\n", [["CCO", "CC"], ["N"]]),
-        ("a.tsv", "smiles\tid\nC\t1\n", [["C"]]),
-        ("a.csv", "x;y\n1;2\n", []),
-        ("a.csv", "id,smiles\n1\n", []),
-        ("a.smi", "smiles name\nC one\n# no\n\nN\n", [["C", "N"]]),
-        ("a.smi", "C one\n", [["C"]]),
-        ("a.parquet", "smiles\nC\n", []),
-        ("a.csv", "", []),
-    ],
-)
-def test_what_is_guessed_of_a_file(tmp_path, name, content, found):
-    (tmp_path / name).write_text(content)
-    assert list(guessed_chunks(tmp_path / name, None, 2)) == found
-    assert list(guessed_chunks(tmp_path / "none.csv", None, 2)) == []
 
 
 def test_a_molecule_that_ends_its_worker_is_found_and_the_others_are_parsed(pool):

@@ -49,7 +49,7 @@ class SplitSource:
             usual: How many seeds are usual.
         """
         from lookhops.sources.splits import SplitPlan, read_splits
-        from lookhops.sources.splits.fixed_test import with_test_set
+        from lookhops.sources.splits.given import with_test_set
 
         if self.splits is not None:
             if self.test is not None or protocol.folds or protocol.split != "auto":

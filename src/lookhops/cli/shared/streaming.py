@@ -64,8 +64,8 @@ def opened(
 ) -> Iterator[tuple[Predictor, Stream]]:
     """A model, and the source that it is asked about.
 
-    Molecules are parsed by workers: where the source may hold some, they begin while this process
-    loads PyTorch and the model. Warnings, of all that is done meanwhile, are lines in the end.
+    Molecules are parsed by workers: where the source may hold some, these load RDKit while this
+    process loads PyTorch and the model. Warnings of all that are printed as lines in the end.
 
     Args:
         model: The model's folder.
@@ -74,17 +74,14 @@ def opened(
         source: As the user named it; ``-`` is standard input.
         streaming: Whether some of it is done already, and how many workers there are.
     """
-    from lookhops.sources.rdkit.guess import guessed_chunks
     from lookhops.sources.rdkit.parsing import Parsing
-    from lookhops.sources.rdkit.workers import CHUNK, ParsingPool
+    from lookhops.sources.rdkit.workers import ParsingPool
 
     usual = reading.or_remembered(replace(AS_USUAL, invalid="skip"))
     pool = ParsingPool(Parsing.of(usual, canonical=False), streaming.processes)
     with pool, warnings_as_lines():
         if source.lower().endswith(("-", ".smi", ".csv", ".tsv", ".gz", ".parquet")):
             pool.warm_up()
-            if not streaming.resume:
-                pool.guess(guessed_chunks(Path(source), reading.smiles_column, CHUNK))
         load(device, "lookhops.models.predictor", "lookhops.sources.molecule_streams")
         from lookhops.models.predictor import Predictor
 

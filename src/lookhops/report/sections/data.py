@@ -22,7 +22,7 @@ from lookhops.core.charts import (
 from lookhops.core.tables import Table
 from lookhops.core.words import counted, percent, span
 from lookhops.report.content import Block, Chart, Section
-from lookhops.sources.molecule_counts import in_words
+from lookhops.sources.duplicates import in_words
 
 
 def data_section(name: str, about: Mapping[str, Any]) -> Section:

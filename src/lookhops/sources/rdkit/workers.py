@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
-from threading import Event, Thread
 
 from lookhops.core.machine import usable_cores
 from lookhops.sources.rdkit.parsing import Parsed, Parsing, parse
@@ -23,8 +22,6 @@ from lookhops.sources.rdkit.worker import Task, Worker
 CHUNK = 512
 #: Chunks that a worker has at a time: the one that it is at, and the next.
 AT_ONCE = 2
-#: The same where nobody may come by for a while to bring the next; and how many are guessed.
-AT_ONCE_GUESSED, MOST_GUESSED = 8, 64
 #: Processor time that a molecule may take; more where molecules of over a thousand atoms may come.
 SECONDS = 10.0
 
@@ -33,8 +30,7 @@ class ParsingPool:
     """Parses molecules in worker processes.
 
     Workers are started when they are needed, from a process that has nothing of this one, no thread
-    of PyTorch's among it, but RDKit loaded. Everything is done by who calls, no thread beside it,
-    but for what is guessed (:meth:`guess`), and that thread has ended before anything is asked for.
+    of PyTorch's among it, but RDKit loaded. The caller's thread does all the rest.
 
     Args:
         how: How molecules are parsed.
@@ -47,10 +43,6 @@ class ParsingPool:
         self.processes = usable_cores() if processes is None else processes
         self.workers: list[Worker] = []
         self.tasks: deque[Task] = deque()  # that no worker has
-        self._at_once = AT_ONCE
-        self._guessed: deque[Task] = deque()
-        self._guessing: Thread | None = None
-        self._asked = Event()
 
     def __enter__(self) -> ParsingPool:
         return self
@@ -70,44 +62,8 @@ class ParsingPool:
         with suppress(OSError):
             forkserver.ensure_running()  # the first worker would wait for it
 
-    def guess(self, chunks: Iterable[Sequence[str]]) -> None:
-        """Parse while this process does something else what will probably be asked for first.
-
-        :meth:`map` takes over where what it is given is the same, text by text; else all this was
-        for nothing, and changes nothing.
-        """
-        if self.processes:
-            self._guessing = Thread(target=self._guess, args=(iter(chunks),), daemon=True)
-            self._guessing.start()
-
-    def _guess(self, chunks: Iterator[Sequence[str]]) -> None:
-        try:
-            self._go_on_guessing(chunks)
-        except Exception:  # who asks in the end will meet it again
-            self.tasks.clear()
-            self._guessed.clear()
-
-    def _go_on_guessing(self, chunks: Iterator[Sequence[str]]) -> None:
-        self._at_once = AT_ONCE_GUESSED
-        while not self._asked.is_set():
-            full = len(self._guessed) >= MOST_GUESSED or len(self.tasks) > 1
-            chunk = None if full else next(chunks, None)
-            if chunk is not None:
-                self._guessed.append(self._task(chunk))
-            elif all(task.done for task in self._guessed):
-                return
-            self._go_on(0.02 if chunk is None else 0)
-
-    def _take_over(self) -> None:
-        """End the thread that guesses; what it began is ours."""
-        if self._guessing is not None:
-            self._asked.set()
-            self._guessing.join()
-            self._guessing, self._at_once = None, AT_ONCE
-
     def stop(self) -> None:
         """End the workers; what they are at is dropped."""
-        self._take_over()
         self.tasks.clear()
         while self.workers:
             self.workers.pop().kill()
@@ -119,10 +75,9 @@ class ParsingPool:
 
     def map(self, chunks: Iterable[Sequence[str]]) -> Iterator[Parsed]:
         """Parse chunk after chunk; no more than a few are read ahead of the one that is given."""
-        self._take_over()
         ahead: deque[Task] = deque()
         for chunk in chunks:
-            ahead.append(self._guessed_task(chunk) or self._task(chunk))
+            ahead.append(self._task(chunk))
             self._go_on(0)
             if len(ahead) > AT_ONCE * self.processes:
                 yield self._first(ahead)
@@ -133,16 +88,6 @@ class ParsingPool:
         """A task that is to be given to a worker."""
         self.tasks.append(Task(chunk, self.how, SECONDS * max(1, self.how.max_atoms / 1000)))
         return self.tasks[-1]
-
-    def _guessed_task(self, chunk: Sequence[str]) -> Task | None:
-        """The task that was begun for these molecules; after one that differs there are none."""
-        task = self._guessed.popleft() if self._guessed else None
-        if task is None or (task.how == self.how and list(task.structures) == list(chunk)):
-            return task
-        wrong = {id(one) for one in (task, *self._guessed)}
-        self.tasks = deque(one for one in self.tasks if id(one) not in wrong)
-        self._guessed.clear()
-        return None
 
     def _first(self, ahead: deque[Task]) -> Parsed:
         """The result of the first of the tasks that were read ahead."""
@@ -174,7 +119,7 @@ class ParsingPool:
                 task.found = parse(task.structures, task.how)
                 continue
             worker = min(self.workers, key=lambda worker: len(worker.tasks))
-            if len(worker.tasks) >= self._at_once:
+            if len(worker.tasks) >= AT_ONCE:
                 return
             worker.give(self.tasks.popleft())
 

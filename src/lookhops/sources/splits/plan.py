@@ -25,6 +25,7 @@ from lookhops.sources.splits.groups import (
     same_graphs,
     scaffolds,
     smiles_of,
+    times_of,
 )
 from lookhops.sources.splits.remarks import rare_classes, shared_graphs
 from lookhops.sources.splits.split import (
@@ -37,7 +38,6 @@ from lookhops.sources.splits.split import (
     labelled,
     seeded_order,
 )
-from lookhops.sources.splits.times import times_of
 
 #: Kinds of splits that a column decides.
 NAMED = ("group", "time", "column")
