@@ -13,7 +13,7 @@ import pytest
 from lookhops.core.options.limits import Limits
 from lookhops.encoding import Encoding
 from lookhops.encoding.columns import Columns
-from lookhops.serve.examples import bodies
+from lookhops.serve.openapi import example_bodies
 from lookhops.sources.loading import load
 
 SMILES = ["CCO", "c1ccccc1", "CC(=O)Oc1ccccc1C(=O)O"]
@@ -355,9 +355,9 @@ def test_there_is_no_example_where_columns_have_no_names():
     model = SimpleNamespace(
         name="tu", reads_molecules=False, predictor=SimpleNamespace(checkpoint=checkpoint)
     )
-    assert bodies([model]) == {}
+    assert example_bodies([model]) == {}
     checkpoint.encoding = Encoding("plain", "", Columns())
-    assert set(bodies([model])) == {"tu, node-link", "tu, tables"}
+    assert set(example_bodies([model])) == {"tu, node-link", "tu, tables"}
 
 
 def test_explanations_add_up_and_are_those_of_the_rows_asked_for(service, molecule_model):

@@ -32,8 +32,8 @@ def serve(
     """Serve models: a page for people, an API for programs.
 
     The page answers SMILES that are pasted or drawn and files that are dropped, and shows what
-    spoke for each answer. Programs ask `/v1/predict` and its like; `/openapi.json` describes them,
-    `/metrics` is for Prometheus. A model is read anew when its folder changes. SIGTERM or Ctrl-C
+    each answer rests on. Programs ask `/v1/predict` and its like; `/openapi.json` describes them,
+    `/metrics` is for Prometheus. A model is reloaded when its folder changes. SIGTERM or Ctrl-C
     ends the service when the requests that are under way are answered. Without `--host` only this
     machine can ask; with it a token is needed.
 

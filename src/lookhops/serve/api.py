@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from http import HTTPStatus
 from typing import Any
@@ -10,20 +11,29 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.responses import FileResponse, JSONResponse, Response
 
+from lookhops.core.errors import LookHopsError
+from lookhops.explain import Attribution, attribute
+from lookhops.explain.attribution import common_limit
+from lookhops.explain.drawing.shares import draw_shares
 from lookhops.models.answer_table import answer_csv, answer_records
-from lookhops.serve import bodies, examples, openapi
-from lookhops.serve.explaining import explanations, graphs_of
-from lookhops.serve.inputs import safe_name
-from lookhops.serve.refusals import Refused
+from lookhops.serve import bodies, openapi
+from lookhops.serve.bodies import Refused
+from lookhops.serve.inputs import Asked, safe_name
+from lookhops.serve.models import ServedModel
 from lookhops.serve.service import CSV, JSON, Service, chunks, wants_csv
 from lookhops.tasks.conformal import COVERAGE
 
+#: Graphs that are explained at a time.
+AT_A_TIME = 4
+
 
 def routes(service: Service) -> APIRouter:
-    """What can be asked under ``/v1``."""
+    """The paths under ``/v1``."""
     router = APIRouter(prefix="/v1", responses=openapi.REFUSALS)
 
-    @router.get("/models", summary="The models", **openapi.answers(list[dict[str, Any]]))
+    @router.get(
+        "/models", summary="The models", **openapi.answers(list[dict[str, Any]], "Each model.")
+    )
     async def models() -> Response:
         return JSONResponse([model.about() for model in service.models.by_name.values()])
 
@@ -35,9 +45,7 @@ def routes(service: Service) -> APIRouter:
 def _graph_routes(router: APIRouter, service: Service) -> None:
     """Graphs that come with the request."""
     served = list(service.models.by_name.values())
-    described = partial(
-        openapi.graphs_path, examples=examples.bodies(served), table=examples.table(served[0])
-    )
+    described = partial(openapi.graphs_path, models=served)
 
     @router.post("/predict", summary="Answers to graphs", **described(bodies.Predict))
     async def predict(
@@ -52,7 +60,7 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
                 return Response(table, media_type=CSV)
         return got.answer(answers=answer_records(asked.given, answers))
 
-    @router.post("/explain", summary="What spoke for the answers", **described(bodies.Explain))
+    @router.post("/explain", summary="What the answers rest on", **described(bodies.Explain))
     async def explain(
         request: Request, model: str | None = None, target: str | None = None
     ) -> Response:
@@ -99,7 +107,9 @@ def _job_routes(router: APIRouter, service: Service) -> None:
         jobs.start(job)
         return JSONResponse(job.about(), HTTPStatus.ACCEPTED)
 
-    @router.get("/jobs/{key}", summary="How far a job is", **openapi.answers(bodies.JobState))
+    state = openapi.answers(bodies.JobState, "Its state.")
+
+    @router.get("/jobs/{key}", summary="How far a job is", **state)
     async def job_state(key: str) -> Response:
         return JSONResponse(jobs.named(key).about())
 
@@ -117,3 +127,49 @@ def _job_routes(router: APIRouter, service: Service) -> None:
     async def drop_job(key: str) -> Response:
         jobs.drop(jobs.named(key).id)
         return Response(status_code=HTTPStatus.NO_CONTENT)
+
+
+# -------------------------------------------------------------------- explanations
+
+
+def graphs_of(asked: Asked, rows: Sequence[int] | None) -> list[int]:
+    """The numbers of the graphs that were read from some rows of the input; by default all.
+
+    Args:
+        asked: What was read.
+        rows: Numbers of rows, from 0.
+    """
+    skipped = {row.row: row.reason for row in asked.given.skipped}
+    total = len(asked.graphs) + len(skipped)
+    if rows is None:
+        return list(range(len(asked.graphs)))
+    found = []
+    kept = [row for row in range(total) if row not in skipped]
+    number = {row: i for i, row in enumerate(kept)}
+    for row in rows:
+        if not 0 <= row < total:
+            raise LookHopsError(f"There is no row {row}: the input has {total}, from 0.")
+        if row in skipped:
+            raise LookHopsError(f"Row {row} gave no graph: {skipped[row]}.")
+        found.append(number[row])
+    return found
+
+
+async def explanations(
+    model: ServedModel, asked: Asked, chosen: Sequence[int], target: str | None
+) -> list[dict[str, Any]]:
+    """Each graph's shares as ``lookhops explain`` gives them, with a picture (SVG).
+
+    Few graphs at a time: others get their turn between them.
+    """
+    found: list[Attribution] = []
+    for start in range(0, len(chosen), AT_A_TIME):
+        part = asked.graphs.select(chosen[start : start + AT_A_TIME])
+        shares = await model.batcher.call(partial(attribute, asked.predictor, part, target))
+        found += [shares[number] for number in range(len(shares))]
+    return await asyncio.to_thread(_records, found)
+
+
+def _records(found: Sequence[Attribution]) -> list[dict[str, Any]]:
+    limit = common_limit(found)
+    return [{**one.as_json(), "picture": draw_shares(one, limit, one.unit)} for one in found]

@@ -4,34 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
+from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
-from starlette.responses import JSONResponse, Response
+from starlette.responses import FileResponse, JSONResponse, Response
+from starlette.staticfiles import StaticFiles
 
 from lookhops import __version__
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options.limits import DEFAULT_LIMITS, Limits
 from lookhops.core.words import counted
+from lookhops.report.look import stylesheet
 from lookhops.serve.api import routes
-from lookhops.serve.bodies import in_a_sentence
-from lookhops.serve.guard import LOOPBACK, Guard, answer_refused
+from lookhops.serve.bodies import Refused, fault, in_a_sentence
+from lookhops.serve.guard import LOOPBACK, Guard, Metrics, answer_refused
 from lookhops.serve.jobs import Jobs
-from lookhops.serve.metrics import Metrics
 from lookhops.serve.models import Models
 from lookhops.serve.openapi import DescribedApp
-from lookhops.serve.page import STATIC, Files, page_routes
-from lookhops.serve.refusals import Refused, fault
 from lookhops.serve.service import Service
 
 log = logging.getLogger("lookhops.serve")
+
+#: The page, its script and style, and the molecule editor.
+STATIC = Path(str(files("lookhops.serve") / "static"))
+#: How long a browser keeps the files before it asks again whether they are the same.
+HEADERS = {"cache-control": "no-cache"}
+COMPRESSED = ".gz"
 
 
 def create_app(
@@ -47,7 +55,7 @@ def create_app(
     Args:
         folders: The models; the first answers where none is named.
         limits: What one request may ask for.
-        token: Without it nothing is answered; none is needed where it is empty.
+        token: What requests must carry; none is needed where it is empty.
         hosts: Names that the service may be called by; any where there are none.
         device: Where the models compute.
     """
@@ -90,7 +98,7 @@ def create_app(
 
 
 def _errors(app: FastAPI) -> None:
-    """Errors as one sentence each; those that nobody can cause are logged."""
+    """Errors as one sentence each; those that no user can cause are logged."""
 
     @app.exception_handler(LookHopsError)
     async def refused(request: Request, error: LookHopsError) -> Response:
@@ -114,3 +122,42 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(Exception)
     async def failed(request: Request, error: Exception) -> Response:
         return answer_refused(fault())
+
+
+# -------------------------------------------------------------------- the page
+
+
+def page_routes() -> APIRouter:
+    """The page, and the style that it shares with reports."""
+    router = APIRouter(include_in_schema=False)
+    style = stylesheet()
+
+    @router.get("/")
+    async def page() -> Response:
+        return FileResponse(STATIC / "page.html", media_type="text/html", headers=HEADERS)
+
+    @router.get("/static/look.css")
+    async def look() -> Response:
+        return Response(style, media_type="text/css", headers=HEADERS)
+
+    return router
+
+
+class Files(StaticFiles):
+    """The other files, which a browser may keep as long as they are the same.
+
+    A large one is stored compressed, under its name and ``.gz``, and sent so to every browser.
+    """
+
+    def lookup_path(self, path: str) -> tuple[str, os.stat_result | None]:
+        """Where a file is, and what is known of it."""
+        found = super().lookup_path(path)
+        return found if found[1] else super().lookup_path(f"{path}{COMPRESSED}")
+
+    def file_response(self, full_path: Any, *given: Any, **more: Any) -> Response:
+        """A file of the package."""
+        answer = super().file_response(full_path, *given, **more)
+        answer.headers.update(HEADERS)
+        if str(full_path).endswith(COMPRESSED):
+            answer.headers["content-encoding"] = "gzip"
+        return answer

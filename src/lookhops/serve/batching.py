@@ -22,7 +22,7 @@ from lookhops.models.predictor import Predictor
 BATCH_NODES = 20_000
 
 
-#: Is told of each batch: how many requests, and how many graphs.
+#: Called with the size of each batch: requests, and graphs.
 Watcher = Callable[[int, int], None]
 
 
@@ -31,7 +31,7 @@ class Question:
     """Graphs that wait for their answers.
 
     Args:
-        predictor: Who is to answer.
+        predictor: The model.
         graphs: In the columns that it was trained on.
         coverage: Of its sets and intervals.
         answers: What is answered.
@@ -41,11 +41,6 @@ class Question:
     graphs: Graphs
     coverage: float
     answers: Future[Predictions] = field(default_factory=Future)
-
-    @property
-    def company(self) -> tuple[int, float]:
-        """Questions with the same are answered together."""
-        return id(self.predictor), self.coverage
 
 
 @dataclass(eq=False)
@@ -59,11 +54,11 @@ class Call:
 class Batcher:
     """A thread that does all work of one model, one batch after the other.
 
-    A batch is whatever has arrived while the one before was answered: nobody waits for company.
+    A batch is whatever has arrived while the one before was answered: no request waits for others.
 
     Args:
         name: Of the thread.
-        watcher: Is told the size of each batch.
+        watcher: Called with the size of each batch.
     """
 
     def __init__(self, name: str, watcher: Watcher = lambda requests, graphs: None) -> None:
@@ -100,10 +95,10 @@ class Batcher:
                 if first.result.set_running_or_notify_cancel():
                     _settle(first.result, first.work)
                 continue
-            batch, room = [first], BATCH_NODES - first.graphs.num_nodes
+            batch, nodes = [first], first.graphs.num_nodes
             while waiting and isinstance(one := waiting[0], Question):
-                room -= one.graphs.num_nodes
-                if room < 0:
+                nodes += one.graphs.num_nodes
+                if nodes > BATCH_NODES:
                     break
                 batch.append(one)
                 waiting.popleft()
@@ -118,19 +113,19 @@ class Batcher:
 
     def _answer(self, batch: list[Question]) -> None:
         """Answer some questions: together those of one model and coverage."""
-        companies: dict[tuple[int, float], list[Question]] = {}
+        groups: dict[tuple[int, float], list[Question]] = {}
         for one in batch:
-            companies.setdefault(one.company, []).append(one)
-        for questions in companies.values():
+            groups.setdefault((id(one.predictor), one.coverage), []).append(one)
+        for questions in groups.values():
             self._watcher(len(questions), sum(len(one.graphs) for one in questions))
             try:
                 answers = _together(questions)
-            except Exception:  # whose fault it is shows when each is asked alone
+            except Exception:  # each alone, so that only the one at fault fails
                 for one in questions:
                     _settle(one.answers, partial(_alone, one))
             else:
-                for one, own in zip(questions, answers, strict=True):
-                    one.answers.set_result(own)
+                for one, found in zip(questions, answers, strict=True):
+                    one.answers.set_result(found)
 
 
 def _together(questions: Sequence[Question]) -> list[Predictions]:
@@ -142,7 +137,7 @@ def _together(questions: Sequence[Question]) -> list[Predictions]:
     ends = list(accumulate(map(len, graphs), initial=0))
     parts = (answers.part(slice(*ends)) for ends in pairwise(ends))
     # A set that was joined does not know what its graphs are called.
-    return [replace(own, ids=graph_ids(one)) for own, one in zip(parts, graphs, strict=True)]
+    return [replace(part, ids=graph_ids(one)) for part, one in zip(parts, graphs, strict=True)]
 
 
 def _alone(question: Question) -> Predictions:

@@ -1,4 +1,4 @@
-"""What the bodies of requests and answers look like, as OpenAPI describes them."""
+"""The bodies of requests and answers, as OpenAPI describes them; and how a request is refused."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from lookhops.core.errors import LookHopsError
 from lookhops.models.embedding import BITS
-from lookhops.serve.refusals import Refused
 from lookhops.tasks.conformal import COVERAGE
 
 B = TypeVar("B", bound="Body")
@@ -78,7 +77,7 @@ class Predict(Source):
 
 
 class Embed(Source):
-    """Graphs to be told as vectors."""
+    """Graphs to be embedded."""
 
     bits: int = Field(
         BITS, ge=0, le=MOST_BITS, description="Length of the fingerprint; 0 leaves it out."
@@ -121,7 +120,7 @@ class Vectors(BaseModel):
 
 
 class Explanations(BaseModel):
-    """What spoke for the answers to some graphs."""
+    """What the answers to some graphs rest on."""
 
     model: str
     version: str
@@ -175,3 +174,27 @@ def in_a_sentence(error: Mapping[str, Any]) -> str:
     where = ".".join(map(str, error["loc"]))
     said = error["msg"][:1].lower() + error["msg"][1:]
     return f"The request does not fit: {f'{where}: ' if where else ''}{said}."
+
+
+class Refused(LookHopsError):
+    """A request that is not answered.
+
+    Args:
+        status: The HTTP status.
+        sentence: What was wrong, and what to do.
+    """
+
+    def __init__(self, status: HTTPStatus, sentence: str) -> None:
+        super().__init__(sentence)
+        self.status = status
+
+
+def too_large(sentence: str) -> Refused:
+    """A request over one of the limits."""
+    return Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, sentence)
+
+
+def fault() -> Refused:
+    """A request that failed through no fault of its own."""
+    said = "A fault of LookHops, which its log describes."
+    return Refused(HTTPStatus.INTERNAL_SERVER_ERROR, said)

@@ -68,7 +68,7 @@ class Client:
         return self._json("POST", "/v1/predict", question)["answers"]
 
     def explain(self, **question: Any) -> list[dict[str, Any]]:
-        """What spoke for each answer.
+        """What each answer rests on.
 
         Args:
             question: As for :meth:`predict`; also ``rows`` and ``target``.
@@ -96,9 +96,9 @@ class Client:
 
         Args:
             path: The file.
-            model: Who is asked; by default the first model.
+            model: The model; by default the first.
             coverage: Of sets and intervals.
-            progress: Is called with the graphs that are done and all, again and again.
+            progress: Called with the graphs that are done and all of them, every so often.
             every: Seconds between two such calls.
         """
         path = Path(path)
@@ -108,8 +108,8 @@ class Client:
             size = {"Content-Length": str(path.stat().st_size)}
             job = json.loads(self._ask("POST", f"/v1/jobs?{given}", file, size))
         at = f"/v1/jobs/{quote(job['id'])}"
-        # The result is asked for at once, by a connection of its own: a service that is told to
-        # end answers what it was asked, and nothing more.
+        # The result is asked for at once, on a second connection: a service that is shut down
+        # answers the requests that it has, and takes no more.
         with ThreadPoolExecutor(1) as pool, self._another() as other:
             result = pool.submit(other._ask, "GET", f"{at}/result", None, {"Accept": CSV})
             while progress is not None and not result.done():

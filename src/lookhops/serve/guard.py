@@ -1,4 +1,4 @@
-"""Who may ask, and what every answer carries: token, host, headers, counts."""
+"""The outermost layer: token, host and origin of a request, headers of an answer, metrics."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from lookhops.serve.metrics import Metrics
-from lookhops.serve.refusals import Refused
+from lookhops.serve.bodies import Refused
 
 #: What a page may load and do: its own files, and questions to this service.
 POLICY = "; ".join(
@@ -37,10 +37,15 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "cross-origin-opener-policy": "same-origin",
 }
-#: Names of this machine that nobody else can take.
+#: Names of this machine that no other machine can take.
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-#: What is shown to everybody: the page knows nothing until it has a token.
+#: Answered without a token: the page itself holds no data.
 OPEN = ("/", "/health")
+
+
+#: Upper ends of the ranges that times (in seconds) and batches (in requests) are counted in.
+SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60)
+REQUESTS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Guard:
@@ -48,10 +53,10 @@ class Guard:
 
     Args:
         app: What it guards.
-        token: Without it nothing is answered; none is needed where it is empty.
+        token: What requests must carry; none is needed where it is empty.
         hosts: Names that the service may be called by; any where there are none. A page elsewhere
             whose name suddenly leads to this machine is refused.
-        metrics: Are told of each request.
+        metrics: Count each request.
     """
 
     def __init__(self, app: ASGIApp, token: str, hosts: Collection[str], metrics: Metrics) -> None:
@@ -113,3 +118,48 @@ def _name_of(host: str) -> str:
         return urlsplit(f"//{host}").hostname or ""
     except ValueError:
         return host
+
+
+class Metrics:
+    """Counters of one service."""
+
+    def __init__(self) -> None:
+        self.registry = registry = CollectorRegistry()
+        self.requests = Counter(
+            "lookhops_requests",
+            "Requests by what was asked and the status.",
+            ("path", "status"),
+            registry=registry,
+        )
+        self.seconds = Histogram(
+            "lookhops_request_seconds",
+            "Time from a request to its answer.",
+            ("path",),
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self.batches = Histogram(
+            "lookhops_batch_requests",
+            "Requests that were answered together.",
+            buckets=REQUESTS,
+            registry=registry,
+        )
+        self.graphs = Counter("lookhops_graphs", "Graphs that were answered.", registry=registry)
+        self.under_way = Gauge(
+            "lookhops_requests_under_way", "Requests without an answer yet.", registry=registry
+        )
+        self.jobs = Gauge("lookhops_jobs_under_way", "Jobs that are not done.", registry=registry)
+
+    def batch(self, requests: int, graphs: int) -> None:
+        """Count a batch."""
+        self.batches.observe(requests)
+        self.graphs.inc(graphs)
+
+    def answered(self, path: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        self.requests.labels(path, str(status)).inc()
+        self.seconds.labels(path).observe(seconds)
+
+    def text(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""Large files: each is a job with progress, whose result waits for who asked."""
+"""Large files: each is a job with progress, whose result is kept for an hour."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from lookhops.core.options.limits import Limits
 from lookhops.graphs import Graphs
 from lookhops.models.answer_table import answer_csv, answer_records
 from lookhops.models.answers import Predictions
+from lookhops.serve.bodies import Refused, fault, too_large
 from lookhops.serve.inputs import Asked, read_file, without_folder
 from lookhops.serve.models import ServedModel
 from lookhops.serve.readers import Readers
-from lookhops.serve.refusals import Refused, fault, too_large
 
 #: Graphs of a job that are answered at a time: others get their turn between two such parts.
 PART = 256
@@ -43,10 +43,10 @@ class Job:
     """A file whose graphs are answered.
 
     Args:
-        id: By which it is asked for; nobody can guess it.
+        id: By which it is asked for; it cannot be guessed.
         folder: Where its files are.
         path: The file.
-        model: Who answers.
+        model: The model.
         coverage: Of sets and intervals.
         since: When it came, and once it has ended, when that was.
     """
@@ -131,7 +131,7 @@ class Jobs:
     def drop(self, key: str) -> None:
         """Forget a job, done or not."""
         job = self._jobs.pop(key)
-        if not job.ended.is_set():  # who waits for its result is told
+        if not job.ended.is_set():  # those that wait for its result get this
             job.error = _unknown(key)
         if job.task is not None:
             job.task.cancel()

@@ -1,4 +1,4 @@
-"""The models that are served: each is read anew when its folder changes, in one step."""
+"""The models that are served: each is reloaded when its folder changes, in one step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lookhops.core.words import agreeing, counted
 from lookhops.models.folder import CONFIG, REFERENCE, WEIGHTS
 from lookhops.models.predictor import Predictor
 from lookhops.serve.batching import Batcher, Watcher
-from lookhops.serve.refusals import Refused
+from lookhops.serve.bodies import Refused
 from lookhops.tasks import Classification
 
 #: Seconds between two looks at the folders.
@@ -30,14 +30,14 @@ class ServedModel:
     Args:
         folder: The model.
         device: Where it computes.
-        watcher: Is told the size of each batch.
+        watcher: Called with the size of each batch.
     """
 
     def __init__(self, folder: Path, device: str, watcher: Watcher) -> None:
         self.folder, self.device = folder, device
         self.name = folder.resolve().name
         self._seen = self._look()
-        #: What answers now; who has begun with one stays with it.
+        #: What answers now; a request stays with the one that it began with.
         self.predictor = Predictor(folder, device)
         #: Why the folder as it is now could not be read, where it could not.
         self.trouble = ""
@@ -66,13 +66,13 @@ class ServedModel:
             found = Predictor(self.folder, self.device)
         except LookHopsError as error:
             if self.trouble != str(error):
-                log.warning("%s; what was read before answers on", str(error).rstrip("."))
+                log.warning("%s; the model read before still answers", str(error).rstrip("."))
             self.trouble, self._seen = str(error), seen
             return False
         before = self.version
         self.predictor, self.trouble, self._seen = found, "", seen
         if self.version != before:
-            log.info("%s: read anew", self.name)
+            log.info("%s: reloaded", self.name)
         return self.version != before
 
     def _look(self) -> tuple[tuple[int, ...], ...]:
@@ -136,7 +136,7 @@ class Models:
     Args:
         folders: The models; the first answers where none is named.
         device: Where they compute.
-        watcher: Is told the size of each batch.
+        watcher: Called with the size of each batch.
     """
 
     def __init__(self, folders: Sequence[Path], device: str, watcher: Watcher) -> None:
@@ -162,14 +162,14 @@ class Models:
         return self.by_name[name]
 
     async def keep_fresh(self) -> None:
-        """Look at the folders again and again."""
+        """Reload models whose folders have changed, for as long as the service runs."""
         while True:
             await asyncio.sleep(LOOK_EVERY)
             for model in self.by_name.values():
                 try:
                     await asyncio.to_thread(model.reload)
-                except Exception:  # the model that is there goes on answering, and so do the others
-                    log.exception("%s: cannot be read anew", model.name)
+                except Exception:  # a failed reload does not stop the watcher
+                    log.exception("%s: cannot be reloaded", model.name)
 
     def close(self) -> None:
         """End the threads when all that was asked is answered."""

@@ -1,15 +1,18 @@
-"""How the API describes itself: schemas and examples beside what FastAPI finds out by itself."""
+"""The description of the API: schemas and examples that FastAPI does not find by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from fastapi import FastAPI
-from pydantic import BaseModel
 
+from lookhops.encoding.columns import Columns
 from lookhops.serve import bodies
 from lookhops.serve.inputs import FILES
+from lookhops.serve.models import ServedModel
 
 Described = dict[str, Any]
 
@@ -18,9 +21,9 @@ REFUSALS: dict[int | str, Described] = {
     status: {"model": bodies.Error, "description": text}
     for status, text in (
         (400, "What was sent is no graph, or none that the model can answer."),
-        (401, "There is no token, or a wrong one."),
+        (401, "The token is missing or wrong."),
         (404, "No model or job has that name."),
-        (413, "It is more than one request may ask."),
+        (413, "The request is over one of the limits."),
         (415, "The content is of a type that is not read here."),
         (503, "It took too long, or too much is under way."),
     )
@@ -44,67 +47,103 @@ class DescribedApp(FastAPI):
         return found
 
 
-def answers(model: Any, description: str = "The answer.") -> Described:
+def answers(model: Any, description: str, status: int = 200, **more: Any) -> Described:
     """What a path answers."""
-    return {"responses": {200: {"model": model, "description": description}}}
+    return {"responses": {status: {"model": model, "description": description, **more}}}
 
 
-def graphs_path(
-    model: type[BaseModel], examples: Mapping[str, Described], table: str | None
-) -> Described:
-    """A path that takes graphs: a body of JSON, or a file, with examples, and what it answers.
-
-    Args:
-        model: The JSON.
-        examples: Bodies by what they are called.
-        table: A file, where there is one to show.
-    """
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    schema.pop("$defs", None)
-    shown = {name: {"value": value} for name, value in examples.items()}
-    files: Described = {kind: {"schema": {"type": "string"}} for kind in FILES}
-    if table is not None:
-        files["text/csv"]["examples"] = {"molecules": {"value": table}}
-    content = {"application/json": {"schema": schema, "examples": shown}, **files}
-    body = {"requestBody": {"required": True, "content": content}}
-    return {"openapi_extra": body, **ANSWERED[model]}
-
-
-PREDICTED: Described = {
-    "responses": {
-        200: {
-            "model": bodies.Answers,
-            "description": "An answer for each row of the input; as a table where that is accepted "
-            "(`Accept: text/csv`), or where a table was sent.",
-            "content": {"text/csv": {"schema": {"type": "string"}}},
-        }
-    },
-}
+TABLE: Described = {"content": {"text/csv": {"schema": {"type": "string"}}}}
 #: What is answered to each body.
-ANSWERED: Mapping[type[BaseModel], Described] = {
-    bodies.Predict: PREDICTED,
+ANSWERED: Mapping[type[bodies.Source], Described] = {
+    bodies.Predict: answers(
+        bodies.Answers,
+        "An answer for each row of the input; as a table where that is accepted "
+        "(`Accept: text/csv`), or where a table was sent.",
+        **TABLE,
+    ),
     bodies.Explain: answers(bodies.Explanations, "The explanations."),
     bodies.Embed: answers(bodies.Vectors, "The vectors."),
 }
+FILE = {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}
 JOB: Described = {
     "status_code": 202,
-    "responses": {202: {"model": bodies.JobState, "description": "The job, which has begun."}},
-    "openapi_extra": {
-        "requestBody": {
-            "required": True,
-            "content": {
-                "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
-            },
-        }
-    },
+    "openapi_extra": {"requestBody": {"required": True, "content": FILE}},
+    **answers(bodies.JobState, "The job, which has begun.", 202),
 }
-RESULT: Described = {
-    "responses": {
-        200: {
-            "model": bodies.Answers,
-            "description": "A table, or the records of the first `limit` rows "
-            "(`Accept: application/json`).",
-            "content": {"text/csv": {"schema": {"type": "string"}}},
-        }
+RESULT = answers(
+    bodies.Answers,
+    "A table, or the records of the first `limit` rows (`Accept: application/json`).",
+)
+
+
+def graphs_path(body: type[bodies.Source], models: Sequence[ServedModel]) -> Described:
+    """A path that takes graphs: a body of JSON, or a file, with examples, and what it answers.
+
+    Args:
+        body: The JSON.
+        models: Those that are served; the first answers where none is named.
+    """
+    schema = body.model_json_schema(ref_template="#/components/schemas/{model}")
+    schema.pop("$defs", None)
+    shown = {name: {"value": value} for name, value in example_bodies(models).items()}
+    files: Described = {kind: {"schema": {"type": "string"}} for kind in FILES}
+    if models[0].reads_molecules:
+        table = "name,smiles\n" + "".join(f"{pair[0]},{pair[1]}\n" for pair in MOLECULES.items())
+        files["text/csv"]["examples"] = {"molecules": {"value": table}}
+    content = {"application/json": {"schema": schema, "examples": shown}, **files}
+    return {
+        "openapi_extra": {"requestBody": {"required": True, "content": content}},
+        **ANSWERED[body],
     }
-}
+
+
+# -------------------------------------------------------------------- examples
+
+MOLECULES = {"ethanol": "CCO", "benzene": "c1ccccc1"}
+#: A path of three nodes.
+NODES, EDGES = (1, 2, 3), ((1, 2), (2, 3))
+
+
+def example_bodies(models: Iterable[ServedModel]) -> dict[str, Described]:
+    """Bodies of requests in JSON, each for one of the models, by what they are called.
+
+    A model of molecules is asked about SMILES. Any other is asked about a path, in the columns that
+    it was trained on; where these have no names there is no example.
+    """
+    found: dict[str, Described] = {}
+    for model in models:
+        encoding = model.predictor.checkpoint.encoding
+        asked: dict[str, Described] = {}
+        if model.reads_molecules:
+            asked["SMILES"] = {"smiles": list(MOLECULES.values()), "ids": list(MOLECULES)}
+        elif encoding.by_name and _named(encoding.nodes) and _named(encoding.edges):
+            nodes = [{"id": node, **_features(encoding.nodes)} for node in NODES]
+            ends = [{"source": source, "target": target} for source, target in EDGES]
+            edges = [{**one, **_features(encoding.edges)} for one in ends]
+            asked["node-link"] = {"graphs": [{"id": "path", "nodes": nodes, "edges": edges}]}
+            asked["tables"] = {"tables": {"edges": _csv(edges), "nodes": _csv(nodes)}}
+        found |= {f"{model.name}, {form}": {"model": model.name, **asked[form]} for form in asked}
+    return found
+
+
+def _named(columns: Columns | None) -> bool:
+    """Whether columns can be written by name; so can none at all."""
+    return columns is None or not columns.width or not columns.are_unnamed
+
+
+def _features(columns: Columns | None) -> dict[str, Any]:
+    """A value for each column of a node or an edge."""
+    if columns is None:
+        return {}
+    labels = zip(columns.labels, columns.values, strict=True)
+    first = {name: values[0] if values else "" for name, values in labels}
+    return {**first, **dict.fromkeys(columns.attributes, 0.5)}
+
+
+def _csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Rows of the one graph as the text of a table; a node's id is its ``node`` there."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(["graph", *("node" if name == "id" else name for name in rows[0])])
+    writer.writerows(["path", *row.values()] for row in rows)
+    return text.getvalue()

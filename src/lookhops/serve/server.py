@@ -11,7 +11,7 @@ from starlette.types import ASGIApp
 
 from lookhops.core.errors import LookHopsError
 
-#: Connections at a time; more are told to come again.
+#: Connections at a time; more are answered with 503.
 CONNECTIONS = 1000
 
 

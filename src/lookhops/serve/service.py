@@ -17,7 +17,8 @@ from starlette.responses import JSONResponse
 
 from lookhops.core.options.limits import Limits
 from lookhops.graphs import Graphs
-from lookhops.serve.bodies import Source, read_body
+from lookhops.serve.bodies import Refused, Source, read_body, too_large
+from lookhops.serve.guard import Metrics
 from lookhops.serve.inputs import (
     FILES,
     Asked,
@@ -27,10 +28,8 @@ from lookhops.serve.inputs import (
     write_tables,
 )
 from lookhops.serve.jobs import Jobs
-from lookhops.serve.metrics import Metrics
 from lookhops.serve.models import Models, ServedModel, version_of
 from lookhops.serve.readers import Readers
-from lookhops.serve.refusals import Refused, too_large
 
 JSON, CSV = "application/json", "text/csv"
 #: Threads that read the graphs of requests.

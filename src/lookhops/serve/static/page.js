@@ -329,7 +329,7 @@ function drawing(text) {
   return picture;
 }
 
-// What spoke for the answers of some rows: pictures, and a sentence each.
+// What the answers of some rows rest on: a picture and a sentence for each.
 async function explain(mine, rows) {
   const target = mine.model.targets.length > 1 ? byId("target").value : null;
   const place = (row) => byId("cards").querySelector(`[data-row="${row}"]`);
