@@ -1,7 +1,6 @@
 """Packed graphs on disk: what is saved comes back, and what is broken is refused."""
 
 import hashlib
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,18 +30,6 @@ def test_saving_and_loading_changes_nothing(tmp_path: Path, graphs: Graphs):
     for name in ("name", "featuriser", "targets", *NAMES):
         assert getattr(again, name) == getattr(graphs, name)
     assert [file.name for file in path.parent.iterdir()] == ["set.graphs"]
-
-
-def test_a_file_of_an_earlier_version_gets_default_names(tmp_path: Path):
-    graphs = two_graphs()
-    rest = {"name": "old", "featuriser": "", "class_names": ["0", "1"], "label_sizes": [4]}
-    rest |= {"edge_label_sizes": [], "columns": [], "text_columns": []}
-    metadata = {"format": "lookhops-graphs-1", "rest": json.dumps(rest)}
-    save_file(graphs._tensors(), tmp_path / "old.graphs", metadata=metadata)
-    again = Graphs.load(tmp_path / "old.graphs")
-    assert (again.label_names, again.label_values) == (("label 0",), (("0", "1", "2", "3"),))
-    assert again.edge_attribute_names == ("attribute 0",)
-    assert torch.equal(again.x[:, :3], graphs.x)
 
 
 def test_a_failed_save_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

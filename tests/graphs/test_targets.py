@@ -1,6 +1,5 @@
 """What is to be learnt of graphs: columns as classes or numbers, blanks, storage."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +7,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from safetensors import safe_open
-from safetensors.torch import save_file
 from torch_geometric.data import Data
 
 from lookhops import Graphs, LookHopsError, Target
@@ -91,18 +88,6 @@ def test_several_targets_are_kept_chosen_and_joined(tmp_path: Path):
     assert other.fingerprint != graphs.fingerprint
     assert concatenate([graphs, other]).y is None
     assert graphs.class_names == ()
-
-
-def test_a_file_of_an_earlier_version_has_its_classes(tmp_path: Path):
-    graphs, path = two_graphs(), tmp_path / "old.graphs"
-    graphs.save(path)
-    with safe_open(path, framework="pt") as file:
-        metadata = file.metadata()
-    del metadata["sha256"]  # which earlier versions did not write
-    rest = json.loads(metadata["rest"])
-    rest["class_names"] = rest.pop("targets")[0][1]
-    save_file(graphs._tensors(), path, metadata={**metadata, "rest": json.dumps(rest)})
-    assert Graphs.load(path).targets == graphs.targets
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ import torch
 
 from lookhops.core import files
 from lookhops.core.errors import LookHopsError
+from lookhops.core.tensor_files import pack_tensors
 from lookhops.models.checkpoint import load_model
 from lookhops.models.folder import FORMAT, run_records, with_totals
 from lookhops.models.predictor import Predictor
@@ -109,22 +110,6 @@ def test_a_layer_of_pyg_that_is_too_large_for_memory_is_not_tried(tmp_path, task
         load_model(tmp_path / "m")
 
 
-def test_a_folder_that_says_stratify_is_read_and_resumed(tmp_path, tasks):
-    """Before there were kinds of splits, members and a final model, folders said this."""
-    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=16)
-    train_into(tmp_path / "m", tasks, SMALL, protocol, device="cpu")
-    path = tmp_path / "m" / "config.json"
-    config = json.loads(path.read_text())
-    del config["members"], config["final"]
-    for name in ("split", "folds", "members"):
-        del config["protocol"][name]
-    config["protocol"]["stratify"] = False
-    path.write_text(json.dumps(config))
-    assert load_model(tmp_path / "m").seeds == (11,)
-    again = train_into(tmp_path / "m", tasks, SMALL, protocol, device="cpu", resume=True)
-    assert again["protocol"]["stratify"] is False
-
-
 def test_a_planted_pickle_is_refused_and_not_run(folder, tmp_path):
     marker = tmp_path / "it ran"
 
@@ -172,7 +157,7 @@ def test_foreign_weights_are_told_apart(folder):
         ({**tensors, name: torch.ones(3, 3, 3)}, r"has shape \(3, 3, 3\), expected"),
         ({**tensors, name: tensors[name] + 1}, "not the weights that config.json describes"),
     ):
-        path.write_bytes(safetensors.torch.save(changed))
+        path.write_bytes(pack_tensors(changed, {}))
         with pytest.raises(LookHopsError, match=what):
             load_model(folder)
 

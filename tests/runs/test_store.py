@@ -165,21 +165,6 @@ def test_rows_from_before_an_option_are_found(path, make_record):
         assert store.db.execute("SELECT count(*) FROM runs").fetchone() == (2,)
 
 
-def test_rows_that_say_stratify_are_found(path, make_record):
-    """Before there were kinds of splits, protocols said whether they were stratified."""
-    key = replace(KEY, protocol=replace(KEY.protocol, split="stratified"))
-    values = json.loads(key.texts[2])
-    for name in ("split", "folds", "members"):
-        values.pop(name)
-    with Store(path) as store:
-        store.add("NCI1", "a", key, [make_record(1)])
-        text = json.dumps({**values, "stratify": True})
-        store.db.execute("UPDATE runs SET protocol = ?", (text,))
-        assert store.finished(key) == set()
-    with Store(path) as store:
-        assert store.finished(key) == {1}
-
-
 def test_splits_from_elsewhere_stay_apart(path, make_record):
     keys = [replace(KEY, splits=splits) for splits in (None, "a1", "b2")]
     with Store(path) as store:

@@ -14,6 +14,11 @@ from lookhops.cli.commands import MARKUP, Commands, add_commands
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import visible
 
+try:  # what Typer raises for options that it cannot read
+    from typer.exceptions import TyperException as OptionError
+except ImportError:  # versions that are built on Click
+    from click import ClickException as OptionError  # type: ignore[assignment]
+
 # Before PyTorch is imported: its threads wait for each other in a loop, and where another program
 # has one of the cores they wait for a whole time slice. A short loop, then sleep, costs little.
 os.environ.setdefault("GOMP_SPINCOUNT", "10000")
@@ -55,8 +60,6 @@ PACKAGES = {
     **dict.fromkeys(("fastapi", "prometheus_client", "uvicorn"), "lookhops[serve]"),
     **{"optuna": "lookhops[tune]", "pyarrow": "lookhops[parquet]", "ray": "lookhops[ray]"},
 }
-#: What Typer raises for options that cannot be read.
-OptionError: Any = typer.BadParameter.__mro__[2]
 
 
 def main() -> None:

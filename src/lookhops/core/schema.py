@@ -78,8 +78,7 @@ def read(kind: type[T] | AtLeast, value: Any, path: str = "") -> T:
     """A value as this type, or a sentence that says where it is not.
 
     Args:
-        kind: A dataclass (no other entries are allowed; those with defaults may be missing; what
-            earlier versions wrote goes through its ``upgrade`` first, where it has one),
+        kind: A dataclass (no other entries are allowed; those with defaults may be missing),
             :class:`AtLeast`, ``Mapping[str, T]``, ``Sequence[T]``, ``tuple[...]``, ``T | None``, a
             number with a :class:`Range`, a plain type or ``Any``.
         value: What ``json.loads`` gave.
@@ -161,10 +160,9 @@ def _entries_reader(kind: Any) -> Callable[[Any], Any]:
     else:
         kinds, optional = kind.entries, kind.optional
     readers = {name: _reader(each) for name, each in kinds.items()}
-    upgrade = getattr(kind, "upgrade", lambda value: value)
 
     def entries(value: Any) -> Any:
-        value = upgrade(_object(value))
+        value = _object(value)
         for name in value if closed else ():
             if name not in readers:
                 text = " is not known to this version of LookHops"

@@ -30,8 +30,7 @@ def pack_tensors(tensors: Mapping[str, Tensor], note: Mapping[str, Any]) -> byte
 def unpack_tensors(content: bytes, path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What :func:`pack_tensors` packed. Only safetensors is read: nothing is ever unpickled.
 
-    A file whose content is not what was written is refused; those of earlier versions have no
-    checksum, and ``note`` then lacks :data:`CHECKSUM`.
+    A file whose content does not fit its checksum is refused.
     """
     from safetensors import SafetensorError
     from safetensors.torch import load
@@ -67,5 +66,5 @@ def check_content(
     path: Path, tensors: Mapping[str, Tensor], text: str, metadata: Mapping[str, str]
 ) -> None:
     """Refuse a file whose tensors and text are not those of which it holds the checksum."""
-    if metadata.get(CHECKSUM, wanted := checksum(tensors, text)) != wanted:
+    if metadata.get(CHECKSUM) != checksum(tensors, text):
         raise LookHopsError(f"{path}: damaged: its content does not fit its checksum.")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from math import inf
-from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options.fields import option
@@ -101,14 +100,6 @@ class Protocol:
                 raise LookHopsError(
                     f"{name} is one of {', '.join(words)}, not {getattr(self, name)!r}."
                 )
-
-    @staticmethod
-    def upgrade(values: dict[str, Any]) -> dict[str, Any]:
-        """Entries as earlier versions wrote them, in today's names."""
-        if "stratify" not in values:
-            return values
-        rest = {name: value for name, value in values.items() if name != "stratify"}
-        return {"split": "stratified" if values["stratify"] else "random", **rest}
 
 
 def splits_in_words(split: str, folds: int | None) -> str:
