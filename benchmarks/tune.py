@@ -29,7 +29,7 @@ from lookhops.sources.loading import load
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training.candidates import CandidateTrainer
-from lookhops.training.setting import choose_device
+from lookhops.training.device import choose_device
 
 SEED = 11
 

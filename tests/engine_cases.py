@@ -13,7 +13,7 @@ from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 from lookhops.sources.hop_tasks import hop_task
 from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
-from lookhops.training.capacity import Capacity
+from lookhops.training.batches import Capacity
 from lookhops.training.eager import EagerEngine
 from lookhops.training.rates import Rates
 from lookhops.training.stacked import StackedEngine

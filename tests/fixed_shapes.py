@@ -74,7 +74,7 @@ def _steps(pool: str, edges: str) -> None:
     from lookhops.ops.kernels import available
     from lookhops.sources.splits import split
     from lookhops.tasks import task_of
-    from lookhops.training import capacity
+    from lookhops.training import batches as capacity
     from lookhops.training.stacked import StackedEngine
 
     patch_once()

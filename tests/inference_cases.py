@@ -10,10 +10,9 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.nn import Architecture
-from lookhops.training.inference import Ensemble
+from lookhops.training.inference import Ensemble, StackedNetworks
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.randomness import seeded_model
-from lookhops.training.stacked_inference import StackedNetworks
 
 CASES = {
     "all that the recommended model reads": replace(WHOLE, edges="use"),
@@ -52,7 +51,7 @@ class InferenceCases:
     @pytest.mark.parametrize("name", CASES)
     @pytest.mark.parametrize("stacked", [True, False])
     def test_each_network_answers_as_it_does_alone(self, told, name, stacked, monkeypatch):
-        monkeypatch.setattr("lookhops.training.stacked_inference.MOST_NODES", 900)
+        monkeypatch.setattr("lookhops.training.inference.MOST_NODES", 900)
         monkeypatch.setattr("lookhops.training.inference.MOST_NUMBERS", 16 * 900)
         monkeypatch.setattr("lookhops.training.inference.GPU_GRAPHS", 800)
         graphs, architecture = told, CASES[name]

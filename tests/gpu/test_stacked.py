@@ -7,7 +7,7 @@ import torch
 
 from engine_cases import EXACT, StackedCases, exactly, noisy, told  # noqa: F401  the cases' graphs
 from lookhops.nn import Architecture, kernels
-from lookhops.training import capacity
+from lookhops.training import batches as capacity
 
 
 class TestStackedOnGpu(StackedCases):

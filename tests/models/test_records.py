@@ -9,8 +9,8 @@ from lookhops.models.records import Machine, RunRecord, record_run, seconds_per_
 from lookhops.nn import Architecture
 from lookhops.tasks import task_of
 from lookhops.training import Protocol, train
+from lookhops.training.device import choose_device
 from lookhops.training.runs import Run
-from lookhops.training.setting import choose_device
 
 
 def test_a_record_survives_json(make_record):

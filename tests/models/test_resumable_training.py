@@ -27,9 +27,9 @@ from lookhops.sources.loading import load
 from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
 from lookhops.training import Protocol, trainer
+from lookhops.training.device import limited_threads, threads_of
 from lookhops.training.eager import EagerEngine
 from lookhops.training.randomness import FINAL, member_seed
-from lookhops.training.threads import limited_threads, threads_of
 from lookhops.training.trainer import train_on_all
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=3)

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from engine_cases import noisy, told  # noqa: F401  the cases' graphs
 from inference_cases import CASES, InferenceCases, trained
 from lookhops.encoding.whole import WholeGraphs
-from lookhops.training.inference import Ensemble
-from lookhops.training.stacked_inference import batches_by_nodes
+from lookhops.training.inference import Ensemble, batches_by_nodes
 
 
 class TestOnCpu(InferenceCases):

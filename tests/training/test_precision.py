@@ -6,7 +6,7 @@ import torch
 from lookhops.core.options import PRECISIONS
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.training import Protocol, train
-from lookhops.training.precision import dtype_of
+from lookhops.training.device import dtype_of
 
 
 @pytest.mark.parametrize("stacked", [False, True])

@@ -9,8 +9,8 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from engine_cases import StackedCases, exactly, noisy, told  # noqa: F401  the cases' graphs
 from lookhops.nn import Architecture, activate, segments
 from lookhops.ops import Adjacency
-from lookhops.training import capacity
-from lookhops.training.capacity import Capacity, keeps_shapes
+from lookhops.training import batches as capacity
+from lookhops.training.batches import Capacity, keeps_shapes
 
 ASKING = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "bincount", "equal")
 

@@ -6,7 +6,7 @@ import torch
 from lookhops.core.options import Protocol
 from lookhops.nn import Architecture
 from lookhops.sources.hop_tasks import hop_task
-from lookhops.training.threads import limited_threads, threads_for
+from lookhops.training.device import limited_threads, threads_for
 from lookhops.training.trainer import train
 
 

@@ -15,10 +15,10 @@ from lookhops.nn import Architecture, GraphNetwork
 from lookhops.sources.loading import load
 from lookhops.sources.splits import Split, split
 from lookhops.training import PAPER_SEEDS, Protocol, fitting, train
+from lookhops.training.device import choose_device
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import entries
 from lookhops.training.runs import NotFinite
-from lookhops.training.setting import choose_device
 from lookhops.training.stacked import StackedEngine
 
 SMALL = Architecture(hidden=8, layers=2)

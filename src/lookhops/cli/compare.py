@@ -118,7 +118,7 @@ def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple
     from lookhops.runs.store import Store
     from lookhops.runs.train_cell import check_graphs
     from lookhops.tasks import task_of
-    from lookhops.training.setting import draw_splits
+    from lookhops.training.splits import draw_splits
 
     plan = contest.plan
     draw_splits(graphs, task_of(graphs), plan.protocol, plan)  # what cannot be learnt says so now

@@ -27,11 +27,10 @@ from lookhops.models.predictor import Predictor
 from lookhops.neighbourhoods.totals import DEGREES, spread_totals
 from lookhops.nn import GraphNetwork, Level
 from lookhops.tasks.task import Head
-from lookhops.training.inference import side_by_side
+from lookhops.training.inference import batches_by_nodes, side_by_side
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.member_weights import padded_stack
 from lookhops.training.stacked import stackable
-from lookhops.training.stacked_inference import batches_by_nodes
 from lookhops.training.whole_gather import WholeGatherer
 
 # Totals begin with two sizes, and counts and shares of each degree.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lookhops.nn import GraphNetwork, Level
 from lookhops.ops import Adjacency, Pattern
-from lookhops.training.capacity import NODE_STEP
+from lookhops.training.batches import NODE_STEP
 
 
 def copies(level: Level, points: int, networks: int | None = None) -> Level:

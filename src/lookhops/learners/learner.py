@@ -19,7 +19,7 @@ from lookhops.graphs import Graphs
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
 from lookhops.training.runs import Run
-from lookhops.training.setting import draw_splits
+from lookhops.training.splits import draw_splits
 
 #: Begins the names of tensors that an encoding fitted, beside the weights.
 LEARNT = "learnt."

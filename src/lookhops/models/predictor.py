@@ -22,9 +22,9 @@ from lookhops.nn import GraphNetwork
 from lookhops.tasks import Calibration, Classification
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.task import Head
+from lookhops.training.device import choose_device
 from lookhops.training.inference import Ensemble
 from lookhops.training.inputs import MemberInputs
-from lookhops.training.setting import choose_device
 
 #: The answers of one network, and how they were calibrated.
 Alone = tuple[Array, Calibration]

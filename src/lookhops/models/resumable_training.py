@@ -24,10 +24,10 @@ from lookhops.models.settings import difference, settings_of
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import task_of
+from lookhops.training.device import choose_device, limited_threads, threads_of
 from lookhops.training.processes import Processes
 from lookhops.training.runs import NotFinite, Progress, Run
-from lookhops.training.setting import choose_device, draw_splits
-from lookhops.training.threads import limited_threads, threads_of
+from lookhops.training.splits import draw_splits
 from lookhops.training.trainer import train, train_on_all
 from lookhops.training.windows import packed_bytes
 from lookhops.training.workers import ALONE, Workers

@@ -24,9 +24,8 @@ from lookhops.runs.keys import RunKey
 from lookhops.runs.plan import Cell
 from lookhops.runs.store import Store
 from lookhops.runs.train_cell import check_graphs, train_records, train_with_plugins
+from lookhops.training.device import choose_device, threads_of
 from lookhops.training.processes import Processes
-from lookhops.training.setting import choose_device
-from lookhops.training.threads import threads_of
 
 #: Gives the graphs of a data set by its name.
 Source = Callable[[str], Graphs]

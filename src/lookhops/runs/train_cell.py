@@ -23,7 +23,8 @@ from lookhops.runs.plan import Cell
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training import Protocol, Run, train
-from lookhops.training.setting import choose_device, draw_splits
+from lookhops.training.device import choose_device
+from lookhops.training.splits import draw_splits
 
 
 def train_records(

@@ -1,13 +1,17 @@
-"""Cutting an order of graphs into batches, by number of graphs or by a budget of nodes."""
+"""Batches: cutting an order of graphs, and the capacity of batches of fixed shape."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple, dataclass
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from lookhops.core.options import Protocol
+from lookhops.nn import GraphNetwork
+from lookhops.nn.level import Extent
 
 
 def number_of_batches(part: Tensor, nodes: Tensor, protocol: Protocol) -> int:
@@ -72,3 +76,133 @@ def _shares(part: Tensor, nodes: Tensor, protocol: Protocol) -> Tensor:
     assert protocol.batch_nodes is not None
     own = nodes[part].double() / protocol.batch_nodes
     return own.clamp(min=1 / protocol.batch_size, max=1)
+
+
+NODE_STEP = 256  # capacities are multiples of this: dense layers and kernels take whole blocks
+EDGE_STEP = 1024
+PIECE = 1024  # batches of a plan that are looked at together
+#: Nodes of all members times the nodes of the largest graph: where there are more, links between
+#: any two nodes of a graph get no room for all that there could be.
+MOST_PAIRS = 1 << 28
+
+
+def makes_links(model: GraphNetwork) -> bool:
+    """Whether a pooling of the network makes links between any two nodes of a graph."""
+    return any(getattr(pool, "makes_links", False) for pool in model.pools)
+
+
+def keeps_shapes(model: GraphNetwork, room: Capacity, members: int) -> bool:
+    """Whether the shapes of a step of the network do not depend on the data."""
+    fixed = all(getattr(pool, "fixed_shapes", True) for pool in model.pools)
+    return fixed and (not makes_links(model) or room.extent(members, 1) is not None)
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """Room for a batch.
+
+    Args:
+        nodes: Nodes of each member.
+        edges: Edges of all members.
+        entries: Entries of sparse rows, of all members.
+        own_edges: Edges of each member, where something is told of edges.
+        largest: Nodes of one graph.
+        squares: Squares of the graphs' numbers of nodes, added up over all members, where links are
+            made.
+    """
+
+    nodes: int
+    edges: int
+    entries: int = 0
+    own_edges: int = 0
+    largest: int = 0
+    squares: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        plan: np.ndarray,
+        nodes: np.ndarray,
+        edges: np.ndarray,
+        entries: np.ndarray | None = None,
+        tells_edges: bool = False,
+        links: bool = False,
+    ) -> Capacity:
+        """The room that a plan of graphs, shape (members, batches, size), needs.
+
+        Args:
+            plan: Numbers of graphs, -1 for none.
+            nodes: Nodes of each graph.
+            edges: Edges of each graph.
+            entries: Entries of each graph's sparse row, shape (members, graphs).
+            tells_edges: Whether something is told of edges.
+            links: Whether links are made (:func:`makes_links`).
+        """
+
+        if plan.shape[1] > PIECE:  # of long plans what is held at a time is bounded
+            pieces = np.array_split(plan, -(-plan.shape[1] // PIECE), axis=1)
+            found = [cls.of(piece, nodes, edges, entries, tells_edges, links) for piece in pieces]
+            return cls(*(max(each) for each in zip(*map(astuple, found), strict=True)))
+
+        def most(values: np.ndarray, axes: int | tuple[int, ...]) -> int:
+            return int(np.where(plan >= 0, values, 0).sum(axes).max(initial=0))
+
+        own_entries = 0
+        if entries is not None:
+            own = np.take_along_axis(entries, plan.reshape(len(plan), -1), 1)
+            own_entries = most(own.reshape(plan.shape), (0, 2))
+        own_edges = most(edges[plan], 2) if tells_edges else 0
+        squares = most(nodes.astype(np.int64)[plan] ** 2, (0, 2)) if links else 0
+        counts = most(nodes[plan], 2), most(edges[plan], (0, 2)), own_entries, own_edges
+        return cls(*counts, int(nodes.max(initial=0)), squares)
+
+    @classmethod
+    def likely(
+        cls,
+        members: int,
+        size: int,
+        nodes: np.ndarray,
+        edges: np.ndarray,
+        entries: np.ndarray | None = None,
+        tells_edges: bool = False,
+        links: bool = False,
+    ) -> Capacity:
+        """Room that shuffled batches seldom outgrow: four standard deviations above the mean."""
+
+        def above(values: np.ndarray, count: int) -> int:
+            count = min(count, len(values) * max(count // size, 1))
+            return int(count * values.mean() + 4 * np.sqrt(count) * values.std())
+
+        more = 0 if entries is None else above(entries.flatten(), members * size)
+        own_edges = above(edges, size) if tells_edges else 0
+        squares = above(nodes.astype(np.int64) ** 2, members * size) if links else 0
+        counts = above(nodes, size), above(edges, members * size), more, own_edges
+        return cls(*counts, squares=squares)
+
+    def holds(self, needed: Capacity) -> bool:
+        """Whether there is room; one node more than needed, for padding edges to hold on to."""
+        pairs = zip(astuple(self)[1:], astuple(needed)[1:], strict=True)
+        return self.nodes > needed.nodes and all(own >= other for own, other in pairs)
+
+    def grown(self, needed: Capacity) -> Capacity:
+        """The next capacity that holds both."""
+        nodes = max(self.nodes, needed.nodes + 1)
+        others = (
+            max(self.edges, needed.edges),
+            max(self.entries, needed.entries),
+            max(self.own_edges, needed.own_edges),
+            max(self.squares, needed.squares),
+        )
+        edges, entries, own_edges, squares = (
+            -(-count // EDGE_STEP) * EDGE_STEP for count in others
+        )
+        nodes = -(-nodes // NODE_STEP) * NODE_STEP
+        largest = max(self.largest, needed.largest)
+        return Capacity(nodes, edges, entries, own_edges, largest, squares)
+
+    def extent(self, members: int, graphs: int) -> Extent | None:
+        """How large so many graphs of all members can be; none where links find no room."""
+        nodes, largest = members * self.nodes, max(self.largest, 1)
+        if nodes * largest > MOST_PAIRS:
+            return None
+        return Extent(graphs, nodes, self.squares, largest)

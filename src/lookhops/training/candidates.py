@@ -15,9 +15,9 @@ from lookhops.graphs import Graphs
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.training.batches import number_of_batches
+from lookhops.training.device import in_halves
 from lookhops.training.eager import EagerEngine
 from lookhops.training.fitting import fit
-from lookhops.training.memory import in_halves
 from lookhops.training.randomness import seeded_model
 from lookhops.training.rates import Rates
 from lookhops.training.runs import Progress, Run

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from lookhops.nn import GraphNetwork, Level
+from lookhops.training.device import dense_products
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments, with_layers
 from lookhops.training.inputs import MemberInputs, WindowInputs
-from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
 
 

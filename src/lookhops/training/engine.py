@@ -21,7 +21,7 @@ from lookhops.ops.adam import Adam
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.training.batches import batches
-from lookhops.training.precision import dtype_of, layers
+from lookhops.training.device import dtype_of, layers
 from lookhops.training.randomness import seeded_model
 from lookhops.training.rates import MemberAdam, Rates
 from lookhops.training.windows import Windows, should_stream

@@ -21,7 +21,7 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import to_offsets
 from lookhops.nn import GraphNetwork, Level
-from lookhops.training.capacity import Capacity
+from lookhops.training.batches import Capacity
 from lookhops.training.gather import Gatherer
 from lookhops.training.whole_gather import WholeGatherer, WindowWholeGatherer
 from lookhops.training.windows import Window, Windows, first_entries

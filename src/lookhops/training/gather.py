@@ -11,7 +11,7 @@ from lookhops.graphs import Graphs
 from lookhops.nn import EdgeInputs, GraphNetwork, Level
 from lookhops.ops import Adjacency, Pattern
 from lookhops.ops.layout import Tables, lay_out
-from lookhops.training.capacity import Capacity, makes_links
+from lookhops.training.batches import Capacity, makes_links
 
 
 class Gatherer:

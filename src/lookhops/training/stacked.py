@@ -10,13 +10,12 @@ from torch import Tensor
 from lookhops.encoding.scale import Scales
 from lookhops.nn import Convolution, GraphNetwork
 from lookhops.sources.splits import PARTS
-from lookhops.training.batches import plan_of
-from lookhops.training.capacity import Capacity, keeps_shapes, makes_links
+from lookhops.training.batches import Capacity, keeps_shapes, makes_links, plan_of
+from lookhops.training.device import dense_products
 from lookhops.training.engine import Engine, with_layers
 from lookhops.training.feed import Feed, Resident, Streamed
 from lookhops.training.gather import Gatherer
 from lookhops.training.member_weights import MemberWeights, Weights
-from lookhops.training.precision import dense_products
 from lookhops.training.randomness import dropout_key, layers_of_others, shuffled
 from lookhops.training.recording import Recorder, Step
 

@@ -20,17 +20,16 @@ from lookhops.nn.plugins import LOADED, load_plugin
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
 from lookhops.training.batches import number_of_batches
+from lookhops.training.device import choose_device, in_halves, limited_threads, threads_of
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import Engine
 from lookhops.training.fitting import train_stack
-from lookhops.training.memory import in_halves
 from lookhops.training.processes import Ask, Processes, Tell
 from lookhops.training.randomness import FINAL, member_seed, seeded_model
 from lookhops.training.runs import NotFinite, Progress, Resume, Run, by_split
-from lookhops.training.setting import choose_device, draw_splits
 from lookhops.training.side_by_side import WORTH, Ended, SideBySide, heard, told
+from lookhops.training.splits import draw_splits
 from lookhops.training.stacked import StackedEngine, stackable
-from lookhops.training.threads import limited_threads, threads_of
 from lookhops.training.workers import ALONE, Workers
 
 

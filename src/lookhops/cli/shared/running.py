@@ -50,7 +50,7 @@ class Runner:
 
     def check(self) -> None:
         """Say before anything is run or written that it cannot be run so."""
-        from lookhops.training.setting import choose_device
+        from lookhops.training.device import choose_device
 
         if self.runner not in RUNNERS:
             raise LookHopsError(f"The runner is {' or '.join(RUNNERS)}, not {self.runner!r}.")

@@ -183,7 +183,7 @@ def _computed(
         return
     import torch
 
-    from lookhops.training.threads import limited_threads
+    from lookhops.training.device import limited_threads
 
     begun: deque[tuple[Part, Future[Any]]] = deque()
     each = max(torch.get_num_threads() // at_once, 1)  # parts share the cores

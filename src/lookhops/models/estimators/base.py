@@ -22,8 +22,8 @@ from lookhops.models.estimators.columns import ONE
 from lookhops.nn import GraphNetwork
 from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
+from lookhops.training.device import choose_device
 from lookhops.training.inference import Ensemble
-from lookhops.training.setting import choose_device
 from lookhops.training.trainer import train
 
 T = TypeVar("T")

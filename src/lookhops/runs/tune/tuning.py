@@ -25,8 +25,9 @@ from lookhops.runs.tune.space import Candidate, Space
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training.candidates import CandidateTrainer
+from lookhops.training.device import choose_device
 from lookhops.training.runs import Progress
-from lookhops.training.setting import choose_device, draw_splits
+from lookhops.training.splits import draw_splits
 
 #: The files of a tuning in a model's folder: Optuna's storage, and the runs on the outer splits.
 STUDY, STORE = "study.sqlite", "comparison.sqlite"

@@ -1,29 +1,15 @@
-"""Where a training runs, and on which splits: what must hold before it begins."""
+"""The splits of a training: drawn or given, and checked before it begins."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-import torch
-
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol
 from lookhops.graphs import Graphs
 from lookhops.sources.splits import PARTS, Split, SplitPlan
 from lookhops.tasks import Task
-
-
-def choose_device(device: str | torch.device) -> torch.device:
-    """The device that a name stands for."""
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        chosen = torch.device(device)
-        torch.empty(0, device=chosen)
-    except (RuntimeError, AssertionError) as error:
-        raise LookHopsError(f"There is no device {str(device)!r} here.") from error
-    return chosen
 
 
 def draw_splits(

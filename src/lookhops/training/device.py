@@ -1,0 +1,105 @@
+"""Where and how a training computes: device, threads, memory and precision."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from typing import TypeVar
+
+import torch
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Architecture, Protocol
+from lookhops.graphs import Graphs
+from lookhops.training.workers import Workers
+
+
+def choose_device(device: str | torch.device) -> torch.device:
+    """The device that a name stands for."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        torch.empty(0, device=chosen)
+    except (RuntimeError, AssertionError) as error:
+        raise LookHopsError(f"There is no device {str(device)!r} here.") from error
+    return chosen
+
+
+#: Numbers that a thread is worth: below that, threads wait longer for each other than they compute,
+#: and where other programs hold the cores, much longer.
+WORK = 1 << 19
+
+
+def threads_for(nodes: float, channels: int) -> int:
+    """The threads for batches of so many nodes with so many channels: one for little work.
+
+    The answer does not depend on what else the machine does, so that neither do the numbers.
+    """
+    return max(min(torch.get_num_threads(), int(nodes * channels) // WORK), 1)
+
+
+def threads_of(graphs: Graphs, architecture: Architecture, protocol: Protocol) -> int:
+    """The threads that a batch of these graphs is worth."""
+    nodes = protocol.batch_size * graphs.num_nodes / max(len(graphs), 1)
+    return threads_for(nodes, architecture.hidden)
+
+
+@contextmanager
+def limited_threads(count: int) -> Iterator[None]:
+    """PyTorch's operations take so many threads in the block."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_halves(work: Callable[[Sequence[T]], R], stack: Sequence[T]) -> Iterator[R]:
+    """What work on a stack gives, or on its halves one after the other where memory ends.
+
+    Args:
+        work: Called with the stack or a part of it, perhaps again after it failed.
+        stack: What is worked on together.
+    """
+    try:
+        found = work(stack)
+    except torch.OutOfMemoryError:
+        if len(stack) == 1 or not Workers.joined().alone:  # the others know nothing of it
+            raise
+    else:
+        yield found
+        return
+    # Outside the handler, which would keep the failed attempt's memory alive.
+    gc.collect()
+    torch.cuda.empty_cache()
+    half = len(stack) // 2
+    yield from in_halves(work, stack[:half])
+    yield from in_halves(work, stack[half:])
+
+
+def dtype_of(precision: str) -> torch.dtype:
+    """Type of the weights, the features and the losses."""
+    return torch.float64 if precision == "float64" else torch.float32
+
+
+@contextmanager
+def dense_products(precision: str) -> Iterator[None]:
+    """Dense products of the block round as the precision says; afterwards as before."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("high" if precision == "tf32" else "highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+def layers(precision: str, device: torch.device) -> AbstractContextManager[object]:
+    """Layers that run in the block run in bfloat16 where the precision says so."""
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
