@@ -11,9 +11,9 @@ from lookhops import Graphs, LookHopsError
 from lookhops.core.options import FINGERPRINT, RECOMMENDED, Architecture
 from lookhops.explain import Attributions, attribute, networks
 from lookhops.graphs.targets import Target, targets_of
-from lookhops.models.answers import ClassAnswers
 from lookhops.sources.hop_tasks import hop_task
 from lookhops.sources.molecules import from_smiles
+from lookhops.tasks import ClassAnswers
 
 #: Poolings that merge nodes, or make edges anew: what they do jumps on the way to the graph.
 MERGING = ("edge", "asap", "diffpool", "hgpsl", "ipool")

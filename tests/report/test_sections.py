@@ -26,10 +26,10 @@ from lookhops.report.build import look_report, model_report, report_on
 from lookhops.report.content import Chart, Gallery, Note, Subheading
 from lookhops.report.folders import Answers, read_folder
 from lookhops.report.sections.gallery import choose, steps
-from lookhops.report.sections.performance import _best_and_worst
 from lookhops.report.sections.training import training_section
 from lookhops.runs.statistics import compare_pairs
 from lookhops.sources.loading import load
+from lookhops.tasks.classes import best_and_worst
 from lookhops.tasks.metrics import confusion_matrix, rates
 from lookhops.training import Protocol
 
@@ -370,6 +370,6 @@ def test_figures_of_numbers_are_plotlys(several_folder):
 
 def test_the_class_that_is_known_best_is_not_the_one_that_is_known_least():
     names = ["a", "b"]
-    said = _best_and_worst(np.array([0.5, 0.75]), names)
-    assert said == " It knows b best (75 % right) and a least (50 %)."
-    assert _best_and_worst(np.ones(2), names) == " It knows all classes alike (100 % right)."
+    said = best_and_worst(np.array([0.5, 0.75]), names)
+    assert said == " It recognises b best (75 % right) and a least (50 %)."
+    assert best_and_worst(np.ones(2), names) == " It recognises all classes alike (100 % right)."

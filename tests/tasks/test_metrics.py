@@ -11,7 +11,7 @@ from sklearn.metrics import accuracy_score, balanced_accuracy_score, f1_score
 from lookhops.tasks.metrics import (
     auroc,
     bootstrap_auroc,
-    bootstrap_errors,
+    bootstrap_means,
     calibration_error,
     confusion_matrix,
     fit_temperature,
@@ -71,7 +71,7 @@ def test_what_all_redrawn_sets_give_is_no_interval():
     draws = bootstrap_auroc(p, y, resamples=200)
     assert set(draws[np.isfinite(draws)]) == {1.0}
     assert interval(draws) is None
-    assert interval(bootstrap_errors(np.array([4.2]))["mae"]) is None
+    assert interval(bootstrap_means({"mae": np.array([4.2])})["mae"]) is None
     assert interval(np.array([0.1 + 0.2, 0.3] * 50)) is None  # the same but for the last bit
     assert interval(np.zeros(10)) is None
 

@@ -6,7 +6,6 @@ import io
 import sys
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -139,7 +138,7 @@ class Told:
 
     def write(self, part: Part, answers: Predictions) -> None:
         """Take the answers to a part."""
-        from lookhops.models.answer_table import answer_columns, answer_records
+        from lookhops.models.answers import answer_columns, answer_records
 
         self.summary.add(part, answers)
         if self.as_json:
@@ -176,13 +175,11 @@ class Summary:
     """
 
     def __init__(self, predictor: Predictor, resumed: bool) -> None:
-        self.parts = self.unlike = self.known = self.hits = 0
-        self.error = 0.0
-        self.now = " answered now" if resumed else ""
+        self.parts = self.unlike = self.known = 0
+        self.agreement = 0.0
+        self.when = " answered now" if resumed else ""
         heads = predictor.checkpoint.task.heads
-        self.comparable = len(heads) == 1
-        self.classes: tuple[str, ...] = getattr(heads[0].task, "class_names", ())
-        self.name = getattr(heads[0].task, "name", "")
+        self.task = heads[0].task if len(heads) == 1 else None
 
     def add(self, part: Part, answers: Predictions) -> None:
         """Count a part; where its rows say what the truth is, compare."""
@@ -190,39 +187,26 @@ class Summary:
 
         self.parts += 1
         self.unlike += int(answers.unlike.sum())
-        if not self.comparable:
+        if self.task is None:
             return
         gone = {row.row for row in part.graphs.skipped}
         labels = [label for row, label in enumerate(part.labels) if row not in gone]
         known = {label for label in set(labels) if not is_blank(label)}
-        numbers = [i for i, label in enumerate(labels) if label in known]
-        if not numbers:
-            return
-        true = [labels[number] for number in numbers]
+        true = {graph: label for graph, label in enumerate(labels) if label in known}
         try:
-            if self.classes:
-                self.comparable = set(true) <= set(self.classes)
-                found = answers.classes
-                self.hits += sum(found[i] == label for i, label in zip(numbers, true, strict=True))
-            else:
-                values = answers.values.tolist()
-                pairs = [(i, float(label)) for i, label in zip(numbers, true, strict=True)]
-                numbers = [i for i, label in pairs if isfinite(label)]
-                self.error += sum(abs(values[i] - label) for i, label in pairs if isfinite(label))
-        except ValueError:  # what stands there is no number
-            self.comparable = False
-        self.known += len(numbers)
+            agreement, count = self.task.agreement(answers.targets[0], true)
+        except ValueError:  # the column holds something else
+            self.task = None
+            return
+        self.agreement += agreement
+        self.known += count
 
     def tell(self) -> None:
         """Say it on stderr."""
         if self.unlike:
-            said = f"{counted(self.unlike, 'graph')}{self.now} {agreeing(self.unlike, 'is', 'are')}"
+            said = (
+                f"{counted(self.unlike, 'graph')}{self.when} {agreeing(self.unlike, 'is', 'are')}"
+            )
             warn(f"{said} unlike all that the model was trained on")
-        if not self.comparable or not self.known:
-            return
-        if self.classes:
-            share = f"{self.hits / self.known:.1%}"
-            print_line(f"{self.hits:,} of {self.known:,}{self.now} as labelled ({share})", err)
-        else:
-            said = f"mean error {self.error / self.known:.3g} in {counted(self.known, 'graph')}"
-            print_line(f"{said}{self.now} with a measured {self.name}", err)
+        if self.task is not None and self.known:
+            print_line(self.task.agreement_in_words(self.agreement, self.known, self.when), err)

@@ -15,11 +15,8 @@ from lookhops.explain.drawing.shares import with_edges
 from lookhops.explain.networks import NetworkShares, explain_networks
 from lookhops.explain.question import all_together, find_head, temperature_of
 from lookhops.graphs import Graphs
-from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
+from lookhops.models.answers import Predictions
 from lookhops.models.predictor import Predictor
-
-#: Probabilities beyond these log-odds are not told apart from 0 and 1.
-MOST_LOG_ODDS = 20.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +76,7 @@ class Attributions:
             id=self.answers.ids[number],
             answer=self.answers.targets[self.target].said(number),
             record=self.answers.record(number),
-            asked=self.asked(number),
+            asked=self.answers.targets[self.target].explained(number),
             in_log_odds=self.in_log_odds,
             value=float(self.value[number]),
             baseline=float(self.baseline[number]),
@@ -98,12 +95,7 @@ class Attributions:
     @property
     def in_log_odds(self) -> bool:
         """Whether the shares are in log-odds of a class, and not in the units of a number."""
-        return isinstance(self.answers.targets[self.target], ClassAnswers)
-
-    def asked(self, number: int) -> str:
-        """The class or the number that is explained of a graph."""
-        own = self.answers.targets[self.target]
-        return own.classes[number] if isinstance(own, ClassAnswers) else own.name
+        return self.answers.targets[self.target].chosen is not None
 
     @property
     def node_with_edges(self) -> Array:
@@ -179,11 +171,11 @@ def attribute(
     answers = predictor.predict(graphs)
     whole = predictor.whole(graphs)
     classes, own = None, answers.targets[number]
-    if isinstance(own, ClassAnswers):
-        classes = torch.from_numpy(own.numbers).long().to(predictor.device)
+    if own.chosen is not None:
+        classes = torch.from_numpy(own.chosen).long().to(predictor.device)
     seeds = predictor.checkpoint.answering if seed is None else (predictor.known_seed(seed),)
     found = explain_networks(predictor, whole, seeds, head, classes, stacked)
-    values = None if seed is not None else _answered(own)
+    values = None if seed is not None else torch.from_numpy(own.shared())
     sizes = [(len(predictor.members[s]), temperature_of(predictor, head, s)) for s in seeds]
     together = all_together(found.start, found.end, classes is not None, sizes)
     return _joined(whole.graphs, answers, number, found, together, values)
@@ -226,13 +218,3 @@ def _joined(
 def _spread(shares: Tensor) -> Tensor:
     """Standard deviation over the networks; PyTorch warns where there is nothing, as no edge."""
     return shares.std(0, correction=0) if shares.numel() else shares[0]
-
-
-def _answered(own: ClassAnswers | NumberAnswers) -> Tensor:
-    """What was answered, in the units of the shares, shape (g); NaN where it is rounded to 1 or 0,
-    whose log-odds are not known."""
-    if isinstance(own, NumberAnswers):
-        return torch.from_numpy(np.asarray(own.values))
-    p = own.probabilities[np.arange(len(own.numbers)), own.numbers]
-    odds = torch.from_numpy(np.asarray(p)).double().logit()
-    return odds.where(odds.abs() <= MOST_LOG_ODDS, torch.nan)

@@ -24,7 +24,6 @@ from lookhops.models.predictor import Predictor
 from lookhops.neighbourhoods import Bins, identities
 from lookhops.nn import GraphNetwork
 from lookhops.nn.whole import Fingerprint
-from lookhops.tasks import Classification
 
 #: How many of each side are shown, how many graphs hold each at least, and examples of each.
 SHOWN, FEWEST, EXAMPLES = 20, 5, 2
@@ -108,14 +107,9 @@ def speaking_neighbourhoods(
         for network in predictor.members[seed]
     ]
     mean = torch.stack(weights).mean(0).flatten(0, 1).cpu().numpy()
-    if isinstance(head.task, Classification):
-        others = (mean.sum(1, keepdims=True) - mean) / max(mean.shape[1] - 1, 1)
-        sides = dict(zip(head.task.class_names, (mean - others).T, strict=True))
-    else:
-        spread = np.mean(
-            [_spread(predictor, seed, head) for seed in predictor.checkpoint.answering]
-        )
-        sides = {"high": spread * mean[:, 0], "low": -spread * mean[:, 0]}
+    fitted, place = predictor.checkpoint.fitted, head.fitted or slice(None)
+    known = [fitted[seed][place] for seed in predictor.checkpoint.answering if seed in fitted]
+    sides = head.task.sides(mean, known)
     first = predictor.checkpoint.learnt[predictor.checkpoint.answering[0]].whole
     found = _Found(predictor.whole(graphs).graphs.to("cpu"), hops, first.bins)
     return {side: found.best(side, weight, shown) for side, weight in sides.items()}
@@ -139,12 +133,6 @@ def _entry_weights(
     scale = reading.GAMMA * count.clamp(min=1).rsqrt()
     rows = reading.weight.detach()[place] * known[..., None]
     return rows * scale[graph][:, None, None]
-
-
-def _spread(predictor: Predictor, seed: int, head: Any) -> float:
-    """The number's units for one unit of output."""
-    fitted = predictor.checkpoint.fitted[seed]
-    return float(fitted[head.fitted][1] if head.fitted is not None else fitted[1])
 
 
 class _Found:

@@ -29,9 +29,9 @@ def find_head(task: Task, target: str | None) -> tuple[int, Head]:
         names = ", ".join(head.name for head in heads)
         raise LookHopsError(f"The model answers several targets; name one of them: {names}.")
     for number, head in enumerate(heads):
-        if target in (head.name, getattr(head.task, "name", None)):
+        if target in (head.name, head.task.name):
             return number, head
-    known = ", ".join(head.name or getattr(head.task, "name", "class") for head in heads)
+    known = ", ".join(head.title for head in heads)
     raise LookHopsError(f"The model has no target {target!r}, but {known}.")
 
 
@@ -93,7 +93,7 @@ class Question:
         """
         own = self.task.in_units(outputs, self.fitted)[..., self.head.channels].double()
         if self.classes is None:
-            return own[..., 0]
+            return self.head.task.answers(own, {})[..., 0]
         times = own.shape[1] // max(len(self.classes), 1)
         return log_odds(own / self.temperature, self.classes.repeat(times))
 

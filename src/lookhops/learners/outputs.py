@@ -13,7 +13,7 @@ from torch import Tensor
 from lookhops.core.arrays import Array
 from lookhops.graphs import Graphs
 from lookhops.sources.splits import Split
-from lookhops.tasks import Classification, task_of
+from lookhops.tasks import task_of
 
 _LEAST = 1e-3
 
@@ -106,7 +106,7 @@ def questions_of(graphs: Graphs, split: Split) -> Iterator[Question]:
     columns = task.targets(graphs).cpu().numpy().reshape(len(graphs), -1).T
     train, val, test = (part.cpu().numpy() for part in (split.train, split.val, split.test))
     for head, y in zip(task.heads, columns, strict=True):
-        classes = head.task.out_channels if isinstance(head.task, Classification) else 0
+        classes = len(head.task.class_names)
         if classes:
             y = np.nan_to_num(y, nan=-1).astype(int)
         question = Question(head.name, y, classes, train, val, test)

@@ -1,129 +1,42 @@
-"""Answers to new graphs: classes or numbers, of one target or several, and how sure they are."""
+"""Answers to new graphs, as one object, as records and as the rows of a table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from itertools import chain
-from math import isfinite
+import io
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.core.words import MINUS
+from lookhops.core.row_files import write_csv
+from lookhops.graphs import Graphs, in_input_order
+from lookhops.sources.parts import GraphStream
+from lookhops.tasks.answers import Column, TargetAnswers, rowwise
 
-
-@dataclass(frozen=True, eq=False)
-class ClassAnswers:
-    """Answers to which class each graph is of.
-
-    Args:
-        name: Of the target; nothing where it is the only one.
-        class_names: Names of the classes.
-        probabilities: Calibrated, the mean over seeds, shape (g, classes).
-        numbers: Number of the class that is answered, shape (g).
-        agreement: The share of networks that, asked alone, answer the same class, shape (g).
-        spread: Standard deviation over the networks of that class's probability, shape (g).
-        models: How many networks answered: the members of all seeds.
-        sets: Which classes the conformal set holds, shape (g, classes); none where the folder, of
-            an earlier version, lacks what it takes.
-    """
-
-    name: str
-    class_names: tuple[str, ...]
-    probabilities: Array
-    numbers: Array
-    agreement: Array
-    spread: Array
-    models: int
-    sets: Array | None = None
-
-    @property
-    def classes(self) -> list[str]:
-        """Name of the class that is answered, for each graph."""
-        return [self.class_names[number] for number in self.numbers.tolist()]
-
-    def named_set(self, graph: int) -> list[str]:
-        """Names of the classes in a graph's conformal set."""
-        held = () if self.sets is None else np.flatnonzero(self.sets[graph])
-        return [self.class_names[number] for number in held]
-
-    def record(self, graph: int) -> dict[str, Any]:
-        """The answer to one graph, as JSON can hold it."""
-        p = self.probabilities[graph].tolist()
-        return {
-            "class": self.class_names[self.numbers[graph]],
-            "probabilities": dict(zip(self.class_names, p, strict=True)),
-            **({} if self.sets is None else {"set": self.named_set(graph)}),
-            "agreement": float(self.agreement[graph]),
-            "spread": float(self.spread[graph]),
-        }
-
-    def said(self, graph: int) -> str:
-        """The answer to one graph in words: ``high (62%)``."""
-        number = self.numbers[graph]
-        return f"{self.class_names[number]} ({self.probabilities[graph, number]:.0%})"
-
-
-@dataclass(frozen=True, eq=False)
-class NumberAnswers:
-    """Answers to how large something is of each graph.
-
-    Args:
-        name: Of the target.
-        values: The mean over seeds, shape (g).
-        spread: Standard deviation over the networks, shape (g).
-        models: How many networks answered: the members of all seeds.
-        intervals: Lower and upper end of the conformal interval, shape (g, 2), or none as above.
-    """
-
-    name: str
-    values: Array
-    spread: Array
-    models: int
-    intervals: Array | None = None
-
-    def record(self, graph: int) -> dict[str, Any]:
-        """The answer to one graph, as JSON can hold it: an end that is not known is none."""
-        ends = () if self.intervals is None else self.intervals[graph].tolist()
-        return {
-            "value": float(self.values[graph]),
-            **({"interval": [end if isfinite(end) else None for end in ends]} if ends else {}),
-            "spread": float(self.spread[graph]),
-        }
-
-    def said(self, graph: int) -> str:
-        """The answer to one graph in words: ``logS −2.31``."""
-        return f"{self.name} {self.values[graph]:.3g}".replace("-", MINUS)
-
-
-Own = TypeVar("Own", bound=ClassAnswers | NumberAnswers)
+#: What a table says of a graph like none that the model was trained on.
+UNLIKE = "unlike the training graphs"
 Value = TypeVar("Value")
 
 
-class OfOnlyTarget(Generic[Own, Value]):
-    """An attribute of :class:`Predictions` that is one of its only target's answers.
+class OfOnlyTarget(Generic[Value]):
+    """An attribute of :class:`Predictions` that is one of its only target's answers."""
 
-    Args:
-        kind: What that target must be.
-        read: Gives the value.
-    """
-
-    def __init__(self, kind: type[Own], read: Callable[[Own], Value]) -> None:
-        self.kind = kind
-        self.read = read
+    def __set_name__(self, owner: type[Predictions], name: str) -> None:
+        self.name = name
 
     def __get__(self, answers: Predictions, owner: type[Predictions] | None = None) -> Value:
         first = answers.targets[0]
         if (count := len(answers.targets)) > 1:
             raise LookHopsError(f"The model answers {count} targets; look at each of `targets`.")
-        if not isinstance(first, self.kind):
-            number = isinstance(first, NumberAnswers)
-            found = "a number; it is in `values`" if number else "a class; it is in `classes`"
-            raise LookHopsError(f"The model answers {found}.")
-        return self.read(first)
+        if not hasattr(first, self.name):
+            raise LookHopsError(f"The model answers {first.found_in}.")
+        found: Value = getattr(first, self.name)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,12 +47,12 @@ class Predictions:
         ids: What each graph is called, shape (g).
         targets: The answers to each target.
         similarity: To the most similar training graph, from 0 to 1, shape (g); none where the
-            folder, of an earlier version, lacks what it takes.
+            model has no reference to compare with.
         limit: Graphs below this similarity are unlike those that the model was trained on.
     """
 
     ids: list[str]
-    targets: tuple[ClassAnswers | NumberAnswers, ...]
+    targets: tuple[TargetAnswers, ...]
     similarity: Array | None = None
     limit: float = 0.0
 
@@ -165,51 +78,112 @@ class Predictions:
 
     def part(self, chosen: slice) -> Predictions:
         """The answers for some of the graphs."""
-        return _rowwise([self], lambda rows: rows[0][chosen])
+        return rowwise([self], lambda parts: parts[0][chosen])
 
     @classmethod
     def joined(cls, parts: Sequence[Predictions]) -> Predictions:
         """The answers of one model for several sets of graphs, one after the other."""
-        return _rowwise(parts, _concatenated)
+        return rowwise(parts, _concatenated)
 
     def said(self, graph: int) -> str:
         """The answers to one graph in words."""
         several = len(self.targets) > 1
-        return ", ".join(
-            f"{target.name} {target.said(graph)}"
-            if several and isinstance(target, ClassAnswers)
-            else target.said(graph)
-            for target in self.targets
-        )
+        return ", ".join(target.said(graph, named=several) for target in self.targets)
 
     # ---------------------------------------------------------------- one target
 
-    class_names = OfOnlyTarget(ClassAnswers, lambda own: own.class_names)
+    class_names = OfOnlyTarget[tuple[str, ...]]()
     """Names of the classes, where these are the only target; as are those that follow."""
-    probabilities = OfOnlyTarget(ClassAnswers, lambda own: own.probabilities)
+    probabilities = OfOnlyTarget[Array]()
     """Calibrated probabilities, shape (g, classes)."""
-    numbers = OfOnlyTarget(ClassAnswers, lambda own: own.numbers)
+    numbers = OfOnlyTarget[Array]()
     """Number of the class that is answered, shape (g)."""
-    classes = OfOnlyTarget(ClassAnswers, lambda own: own.classes)
+    classes = OfOnlyTarget[list[str]]()
     """Name of the class that is answered, for each graph."""
-    agreement = OfOnlyTarget(ClassAnswers, lambda own: own.agreement)
+    agreement = OfOnlyTarget[Array]()
     """The share of networks that answer the same class alone, shape (g)."""
-    values = OfOnlyTarget(NumberAnswers, lambda own: own.values)
+    values = OfOnlyTarget[Array]()
     """The numbers that are answered, where these are the only target, shape (g)."""
-
-
-def _rowwise(parts: Sequence[Any], join: Callable[[list[Any]], Any]) -> Any:
-    """Answers whose values of each graph (lists and arrays) are made from those of some parts."""
-    changed: dict[str, Any] = {}
-    for own in fields(parts[0]):
-        values = [getattr(part, own.name) for part in parts]
-        if own.name == "targets":
-            each = zip(*values, strict=True)
-            changed["targets"] = tuple(_rowwise(targets, join) for targets in each)
-        elif isinstance(values[0], list | np.ndarray):
-            changed[own.name] = join(values)
-    return replace(parts[0], **changed)
 
 
 def _concatenated(rows: Sequence[Any]) -> Any:
     return list(chain(*rows)) if isinstance(rows[0], list) else np.concatenate(rows)
+
+
+# -------------------------------------------------------------------- tables
+
+
+def answer_records(graphs: Graphs, answers: Predictions) -> list[dict[str, Any]]:
+    """A record for each row of the input: its answer, or why it has none."""
+    rows = [{"id": name, **answers.record(i)} for i, name in enumerate(answers.ids)]
+    skipped: list[dict[str, Any]] = [{**row.record()} for row in graphs.skipped]
+    return in_input_order(rows, skipped, graphs.skipped)
+
+
+def answer_csv(source: Path | str, graphs: Graphs, answers: Predictions, coverage: float) -> str:
+    """The rows of the input as CSV, each with its answer or why it has none."""
+    stream = GraphStream(graphs, source)
+    [cells] = [part.cells for part in stream.parts(max(stream.total, 1))] or [[]]
+    head, columns = answer_columns(stream.head, cells, graphs, answers, coverage)
+    text = io.StringIO()
+    write_csv(text, [[name] for name in head])
+    write_csv(text, columns)
+    return text.getvalue()
+
+
+def answer_columns(
+    head: Sequence[str],
+    cells: Sequence[Sequence[Any]],
+    graphs: Graphs,
+    answers: Predictions,
+    coverage: float,
+    as_text: bool = True,
+) -> tuple[list[str], list[Any]]:
+    """The rows of an input with their answers, column by column.
+
+    Args:
+        head: Names of the input's columns; ours are numbered where they have the same.
+        cells: The rows of the input.
+        graphs: Their graphs, and the rows that gave none.
+        answers: The answers to the graphs.
+        coverage: Of sets and intervals.
+        as_text: Whether numbers are written out, as CSV files have them; else they are arrays of
+            floats, and what is not known is NaN; or none, of texts.
+
+    Returns:
+        Names of all columns, and the columns. The last says what to be careful with: a graph unlike
+        the training graphs, or why a row has no answer.
+    """
+    names: list[str] = [*head]
+    made: list[Any] = list(zip(*cells, strict=True)) or [[] for _ in head]
+    blank = ["" if as_text else None] * len(graphs.skipped)
+    for name, (values, written) in _answered(answers, coverage).items():
+        names.append(free_name(name, head))
+        own = values.tolist() if isinstance(values, np.ndarray) else values
+        if as_text and written:
+            own = [written % value for value in own]
+        own = in_input_order(own, blank, graphs.skipped)
+        made.append(np.array(own, dtype=float) if written and not as_text else own)
+    reasons = [f"skipped: {row.reason}" for row in graphs.skipped]
+    warnings = [UNLIKE if unlike else "" for unlike in answers.unlike.tolist()]
+    names.append(free_name("warning", head))
+    made.append(in_input_order(warnings, reasons, graphs.skipped))
+    return names, made
+
+
+def _answered(answers: Predictions, coverage: float) -> dict[str, Column]:
+    """The columns of answers to graphs."""
+    several = len(answers.targets) > 1
+    found: dict[str, Column] = {}
+    for target in answers.targets:
+        own = target.columns(coverage)
+        found |= {f"{target.name}_{key}" if several else key: own[key] for key in own}
+    if answers.similarity is not None:
+        found["similarity"] = answers.similarity, "%.3f"
+    return found
+
+
+def free_name(name: str, taken: Collection[str]) -> str:
+    """A name that no other column has: ``predicted``, ``predicted_2``."""
+    others = (f"{name}_{number}" for number in count(2))
+    return next(own for own in chain([name], others) if own not in taken)

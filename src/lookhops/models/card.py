@@ -11,7 +11,7 @@ from lookhops.core.tables import Table, in_markdown
 from lookhops.core.words import counted, joined, percent, span, visible
 from lookhops.nn.others import is_other
 from lookhops.nn.registry import BUILT_IN, network_name
-from lookhops.tasks import Classification, Metric, Task
+from lookhops.tasks import Metric, Task
 from lookhops.tasks.metrics import COUNTED, RESAMPLES
 
 #: More names than this are counted, not listed.
@@ -57,19 +57,8 @@ def model_card(config: Mapping[str, Any], task: Task, limit: float) -> str:
 
 def _answers(task: Task) -> str:
     """What it answers, in a sentence."""
-    kinds = [
-        f"which {in_markdown(head.name or 'class')} it is of: {_listed(head.task.class_names)}"
-        if isinstance(head.task, Classification)
-        else f"a number, {in_markdown(getattr(head.task, 'name', head.name))}"
-        for head in task.heads
-    ]
+    kinds = [head.task.in_card(head.name, in_markdown, SHOWN_NAMES) for head in task.heads]
     return f"Answers for a graph {'; '.join(kinds)}."
-
-
-def _listed(names: Sequence[str]) -> str:
-    if len(names) > SHOWN_NAMES:
-        return f"one of {len(names):,} classes"
-    return joined([*map(in_markdown, names)], "or")
 
 
 def _table(rows: Iterator[tuple[str, str]]) -> str:

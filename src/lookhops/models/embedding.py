@@ -13,7 +13,7 @@ from torch import Tensor
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.models.answer_table import free_name
+from lookhops.models.answers import free_name
 
 #: Bits of a fingerprint where nothing else is asked for.
 BITS = 1024

@@ -13,19 +13,17 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.column_finder import called
-from lookhops.graphs.targets import Target
-from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
+from lookhops.models.answers import Predictions
 from lookhops.models.checkpoint import Checkpoint
 from lookhops.models.folder import commonest_key
 from lookhops.models.predictor import Predictor
 from lookhops.sources.splits.given import target_in
-from lookhops.tasks import Classification, Metric
+from lookhops.tasks import Metric, TargetAnswers
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.metrics import (
     COUNTED,
     LEAST_OF_CLASS,
     RESAMPLES,
-    calibration_error,
     exact_interval,
     interval,
 )
@@ -67,7 +65,7 @@ class TargetEvaluation:
 
     name: str
     metrics: tuple[Metric, ...]
-    answers: ClassAnswers | NumberAnswers
+    answers: TargetAnswers
     truth: Array
     all: Measured
     new: Measured | None
@@ -167,7 +165,7 @@ class _Asked(NamedTuple):
     """
 
     head: Head
-    own: ClassAnswers | NumberAnswers
+    own: TargetAnswers
     truth: Array
     naive: Tensor | None
 
@@ -178,25 +176,20 @@ def _naive(checkpoint: Checkpoint, head: Head) -> Tensor | None:
     Of several seeds it is made as their answer is: the mean of their training parts' means, and the
     class that is commonest in all of these parts together.
     """
-    if not isinstance(head.task, Classification):
-        place = head.fitted or slice(None)
-        each = [checkpoint.fitted[seed].double()[place] for seed in checkpoint.answering]
-        return torch.stack(each).mean(0)[:1]
-    names = head.task.class_names
-    known = checkpoint.config.get("commonest", {}).get(commonest_key(head))
-    return torch.tensor([names.index(known)]) if known in names else None
+    place = head.fitted or slice(None)
+    known = [checkpoint.fitted[seed] for seed in checkpoint.answering if seed in checkpoint.fitted]
+    commonest = checkpoint.config.get("commonest", {}).get(commonest_key(head))
+    return head.task.typical([one[place] for one in known], commonest)
 
 
 def _truth(head: Head, graphs: Graphs) -> Array | None:
     """What is known of a target, shape (g); none where the graphs know nothing of it."""
-    classes = getattr(head.task, "class_names", ())
+    name = head.title
     if not head.name and len(graphs.targets) == 1:  # the only one, whatever it is called
-        own = graphs.targets[0]
-        return target_in(Target(own.name, classes), graphs)[1]
-    name = head.name or getattr(head.task, "name", "class")
+        name = graphs.targets[0].name
     if called(name, [target.name for target in graphs.targets]) is None:
         return None
-    return target_in(Target(name, classes), graphs)[1]
+    return target_in(head.task.target(name), graphs)[1]
 
 
 def _metrics(head: Head, coverage: float) -> tuple[Metric, ...]:
@@ -216,7 +209,7 @@ def _metrics(head: Head, coverage: float) -> tuple[Metric, ...]:
 
 def _measured(asked: _Asked, which: Array, resamples: int) -> Measured:
     """The metrics of the graphs among these whose truth is known."""
-    head, own, truth, _ = asked
+    head, truth = asked.head, asked.truth
     rows = np.flatnonzero(which & ~np.isnan(truth))
     if not len(rows):
         return Measured(0, {}, {})
@@ -229,7 +222,9 @@ def _measured(asked: _Asked, which: Array, resamples: int) -> Measured:
     # A redrawn set repeats graphs, and repeats look badly calibrated.
     draws.pop("ece_after", None)
     intervals = {name: interval(np.array(values)) for name, values in draws.items()}
-    values, too_few = _values(asked, rows), _too_few(own, truth[rows])
+    labels = head.task.count_labels(head.task.as_target(torch.from_numpy(truth[rows])))
+    too_few = {name: count for name, count in labels.items() if 0 < count < LEAST_OF_CLASS}
+    values = _values(asked, rows)
     for metric in head.task.metrics:
         name = metric.name
         if metric.over_classes and too_few:
@@ -241,39 +236,9 @@ def _measured(asked: _Asked, which: Array, resamples: int) -> Measured:
     return Measured(len(rows), values, intervals, too_few)
 
 
-def _too_few(own: ClassAnswers | NumberAnswers, truth: Array) -> dict[str, int]:
-    """Classes with some graphs, but fewer than ten, and how many."""
-    if not isinstance(own, ClassAnswers):
-        return {}
-    counts = np.bincount(truth.astype(np.int64), minlength=len(own.class_names)).tolist()
-    each = zip(own.class_names, counts, strict=True)
-    return {name: count for name, count in each if 0 < count < LEAST_OF_CLASS}
-
-
 def _values(asked: _Asked, rows: Array) -> dict[str, float | None]:
     """The metrics of some rows."""
     head, own, truth, naive = asked
     y = head.task.as_target(torch.from_numpy(truth[rows]))
     found = dict.fromkeys(head.task.naive(y, y)) if naive is None else head.task.naive(naive, y)
-    if isinstance(own, ClassAnswers):
-        return found | _of_classes(head, own, y, rows)
-    found |= head.task.evaluate(torch.from_numpy(own.values[rows, None]), y)
-    if own.intervals is not None:
-        low, high = own.intervals[rows].T
-        found["coverage"] = float(((low <= truth[rows]) & (truth[rows] <= high)).mean())
-        width = float((high - low).mean())
-        found["interval_width"] = width if np.isfinite(width) else None
-    return found
-
-
-def _of_classes(head: Head, own: ClassAnswers, y: Tensor, rows: Array) -> dict[str, float | None]:
-    p = own.probabilities[rows]
-    # Answers as outputs: their softmax is what they are.
-    output = torch.from_numpy(np.log(np.maximum(p, 1e-300)))
-    found = head.task.rates_of(own.numbers[rows], output, y)
-    found["ece_after"] = calibration_error(p, y.numpy())
-    if own.sets is not None:
-        sets = own.sets[rows]
-        found["coverage"] = float(sets[np.arange(len(rows)), y.numpy()].mean())
-        found["set_size"] = float(sets.sum(1).mean())
-    return found
+    return found | head.task.measure(own.rows(rows), y)

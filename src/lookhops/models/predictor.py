@@ -13,21 +13,17 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
-from lookhops.models.answers import ClassAnswers, NumberAnswers, Predictions
+from lookhops.models.answers import Predictions
 from lookhops.models.checkpoint import Checkpoint, load_model
 from lookhops.models.embedding import BITS, Embeddings, folded
 from lookhops.models.evaluation import graph_ids
 from lookhops.neighbourhoods.similarity import HOPS
 from lookhops.nn import GraphNetwork
-from lookhops.tasks import Calibration, Classification
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.task import Head
 from lookhops.training.device import choose_device
 from lookhops.training.inference import Ensemble
 from lookhops.training.inputs import MemberInputs
-
-#: The answers of one network, and how they were calibrated.
-Alone = tuple[Array, Calibration]
 
 
 class Predictor:
@@ -83,50 +79,22 @@ class Predictor:
             for seed, own in outputs.items()
             for one in own
         ]
-        heads = enumerate(self.checkpoint.task.heads)
+        mean, networks = each.mean(0).numpy(), np.stack([answers for answers, _ in alone])
         targets = tuple(
-            self._target(head, self._region(head, number, each.numpy(), coverage), each, alone)
-            for number, head in heads
+            head.task.answer(
+                head.name,
+                mean[:, head.channels],
+                networks[:, :, head.channels],
+                [head.calibration(calibration) for _, calibration in alone],
+                self._region(head, number, each.numpy(), coverage),
+            )
+            for number, head in enumerate(self.checkpoint.task.heads)
         )
         reference = self.checkpoint.reference
         if reference is None:
             return Predictions(graph_ids(graphs), targets)
         near = reference.index.nearest(whole.graphs, whole.codes_of(HOPS))
         return Predictions(graph_ids(graphs), targets, near, reference.limit)
-
-    def _target(
-        self, head: Head, region: Array | None, each: Tensor, networks: Sequence[Alone]
-    ) -> ClassAnswers | NumberAnswers:
-        """The answers to one target.
-
-        Args:
-            head: The target.
-            region: Its conformal sets or intervals.
-            each: All answers of each seed, shape (seeds, g, channels).
-            networks: All answers of each network alone, shape (g, channels), with its calibration.
-        """
-        mean = each[..., head.channels].mean(0).numpy()
-        alone = np.stack([answers[:, head.channels] for answers, _ in networks])
-        if not isinstance(head.task, Classification):
-            spread = alone.std(0)[:, 0]
-            return NumberAnswers(head.task.name, mean[:, 0], spread, len(alone), region)
-        calibrations = [head.calibration(calibration) for _, calibration in networks]
-        chosen = head.task.decided(mean, _together(calibrations))
-        pairs = zip(alone, calibrations, strict=True)
-        votes = np.stack([head.task.decided(p, calibration) for p, calibration in pairs])
-        likely = np.take_along_axis(alone, np.broadcast_to(chosen, votes.shape)[..., None], -1)
-        if region is not None:  # what is answered is never left out
-            region |= np.arange(mean.shape[1]) == chosen[:, None]
-        return ClassAnswers(
-            head.name,
-            head.task.class_names,
-            mean,
-            chosen,
-            (votes == chosen).mean(0),
-            likely[..., 0].std(0),
-            len(alone),
-            region,
-        )
 
     def _region(self, head: Head, number: int, each: Array, coverage: float) -> Array | None:
         """The conformal sets or intervals of one target, where the folder has what it takes."""
@@ -196,12 +164,3 @@ class Predictor:
         task, calibration = self.checkpoint.task, self.checkpoint.calibration(seed)
         together = outputs[0] if len(outputs) == 1 else task.average(outputs)
         return task.answers(together, calibration)
-
-
-def _together(calibrations: Sequence[Calibration]) -> Calibration:
-    """The threshold that the mean of all seeds' probabilities is held against, where there is one.
-
-    It is the mean of the seeds' thresholds.
-    """
-    known = [one["threshold"] for one in calibrations if "threshold" in one]
-    return {"threshold": float(np.mean(known))} if known else {}

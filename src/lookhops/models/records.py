@@ -23,10 +23,9 @@ from lookhops.training import Run
 def _required(task: type[Task], parameters: Any = Positive) -> AtLeast:
     """What tables, pages and reports read of a run, whatever else there is."""
     main = Share if task.main.share else float | None
-    shares = ("balanced_accuracy", "macro_f1", "auroc") if task is Classification else ()
     metrics = {
         **dict.fromkeys((task.main.name, f"val_{task.main.name}"), main),
-        **dict.fromkeys(shares, Share | None),
+        **dict.fromkeys(task.shares, Share | None),
         "seconds": NotNegative,
         "seconds_per_epoch": NotNegative | None,  # none where others shared the machine
         **dict.fromkeys(("train_graphs", "test_graphs"), Positive),

@@ -37,7 +37,7 @@ from lookhops.models.graph_counts import graph_counts
 from lookhops.models.provenance import UNKNOWN, Provenance
 from lookhops.models.records import Machine, about_training, versions
 from lookhops.models.reference import Reference
-from lookhops.tasks import Calibration, Classification, Task
+from lookhops.tasks import Calibration, Task
 from lookhops.training.runs import NotFinite, Run
 
 
@@ -140,9 +140,9 @@ def _commonest(runs: Sequence[Run], graphs: Graphs, task: Task) -> dict[str, dic
     target = task.targets(graphs).cpu()
     trained = torch.cat([target[run.split.train] for run in runs])
     found = {
-        commonest_key(head): head.task.class_names[head.task.commonest(head.target(trained))]
+        commonest_key(head): label
         for head in task.heads
-        if isinstance(head.task, Classification)
+        if (label := head.task.commonest_label(head.target(trained))) is not None
     }
     return {"commonest": found} if found else {}
 

@@ -36,7 +36,6 @@ from lookhops.report.sections.training import training_section
 from lookhops.report.sections.tuning import tuning_section, tuning_tile
 from lookhops.report.snapshot import Snapshot, read_store
 from lookhops.runs.results import Results
-from lookhops.tasks import Classification
 
 STORES = ("comparison.sqlite", "runs.sqlite")
 SQLITE = b"SQLite format 3\x00"
@@ -201,7 +200,7 @@ def _model_tiles(
             ends = found["interval"]
             note = f"95%: {metric.written(*ends, joint=' to ')}" if ends else ""
             tiles.append(Tile(metric.title, metric.written(found["mean"]), note))
-    tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", _asked(model)))
+    tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", model.task.asked))
     network = network_name(config["architecture"]).replace(" = ", f"{SPACE}={SPACE}")
     return [*tiles, Tile("parameters", f"{config['parameters']:,}", network)]
 
@@ -215,14 +214,4 @@ def _model_summary(model: ModelFolder) -> str:
 
 
 def _data(model: ModelFolder) -> str:
-    return f"{counted(model.config['data']['graphs'], 'graph')} {_asked(model)}"
-
-
-def _asked(model: ModelFolder) -> str:
-    """What is known of the graphs: ``in 3 classes``, ``with a measured logS``."""
-    heads = model.task.heads
-    if len(heads) > 1:
-        return f"with {counted(len(heads), 'target')}"
-    if isinstance(model.task, Classification):
-        return f"in {counted(len(model.class_names), 'class', 'classes')}"
-    return f"with a measured {heads[0].task.name}"
+    return f"{counted(model.config['data']['graphs'], 'graph')} {model.task.asked}"

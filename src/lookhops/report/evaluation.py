@@ -9,13 +9,10 @@ import numpy as np
 from lookhops.core.paired import CONFIDENCE
 from lookhops.core.tables import Table
 from lookhops.core.words import agreeing, counted
-from lookhops.models.answers import ClassAnswers
 from lookhops.models.labelled import Evaluation, TargetEvaluation
 from lookhops.report.content import Block, Chart, Lines, Report, Section, Subheading, Tile
-from lookhops.report.sections.class_charts import confusion, ranking_curves
-from lookhops.report.sections.number_charts import number_charts
 from lookhops.report.sections.reproduce import reproduce_section
-from lookhops.tasks.metrics import LEAST_OF_CLASS, RESAMPLES, confusion_matrix
+from lookhops.tasks.metrics import LEAST_OF_CLASS, RESAMPLES
 
 
 def evaluation_report(found: Evaluation, model: str, again: Lines = ()) -> Report:
@@ -106,16 +103,11 @@ def _charts(found: Evaluation, target: TargetEvaluation) -> Sequence[Chart]:
     known = ~np.isnan(target.truth)
     if target.new is not None and found.part is not None:
         known &= found.part == ""
-    rows, own = np.flatnonzero(known), target.answers
+    rows = np.flatnonzero(known)
     seen = " not seen before" if target.new else ""
     n = f"n = {counted(len(rows), 'graph')}{seen}"
     if not len(rows):
         return []
-    if isinstance(own, ClassAnswers):
-        y, p = target.truth[rows].astype(np.int64), own.probabilities[rows]
-        matrix = confusion_matrix(y, own.numbers[rows], len(own.class_names))
-        drawn = confusion(matrix, own.class_names, f"Confusion matrix. {n}.")
-        return [drawn, *ranking_curves(y, p, own.class_names, n)]
     ids = [found.answers.ids[row] for row in rows]
     nodes = found.graphs.nodes_per_graph.cpu().numpy()[rows]
-    return number_charts(target.truth[rows], own.values[rows], ids, nodes, target.name, n)
+    return target.answers.rows(rows).charts(target.truth[rows], ids, nodes, n)

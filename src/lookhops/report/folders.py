@@ -30,7 +30,8 @@ from lookhops.models.folder import (
 )
 from lookhops.report.sections.hops import check_information
 from lookhops.runs.tune.record import Tuning, read_tuning
-from lookhops.tasks import Classification, Metric, Task
+from lookhops.tasks import Metric, Task
+from lookhops.tasks.answers import TestAnswers
 from lookhops.tasks.task import Head
 
 COLUMNS = ("epoch", "train_loss", "val_loss")
@@ -232,6 +233,11 @@ class Answers:
         """Of one target of classes: calibrated probabilities, shape (n, classes)."""
         return self.values
 
+    @property
+    def of_target(self) -> TestAnswers:
+        """Those of one target, as its task draws them."""
+        return TestAnswers(self.seed, self.ids, self.targets[:, 0], self.values, self.nodes)
+
     def rows(self, which: Array) -> Answers:
         """The answers in these rows, by their numbers."""
         ids = [self.ids[row] for row in which.tolist()]
@@ -254,7 +260,8 @@ class Answers:
 def read_answers(rows: pd.DataFrame, task: Task) -> Answers:
     """The answers in the rows of ``predictions.csv``, whose cells are text."""
     truth, given = columns_of(task)
-    targets = [_numbers(rows[name], head) for name, head in zip(truth, task.heads, strict=True)]
+    pairs = zip(truth, task.heads, strict=True)
+    targets = [head.task.parse(rows[name].tolist()) for name, head in pairs]
     nodes = rows["nodes"].astype(np.int64).to_numpy() if "nodes" in rows else None
     return Answers(
         rows["seed"].astype(np.int64).to_numpy(),
@@ -270,11 +277,3 @@ def columns_of(task: Task) -> tuple[list[str], list[str]]:
     """The columns of ``predictions.csv`` that hold the truth, and those with the answers."""
     count = len(task.heads)
     return list(task.columns[:count]), list(task.columns[count:])
-
-
-def _numbers(cells: pd.Series, head: Head) -> Array:
-    """The truth as numbers, of classes their places; NaN where a cell is blank."""
-    if not isinstance(head.task, Classification):
-        return np.array([float(cell) if cell else np.nan for cell in cells])
-    places = {name: float(place) for place, name in enumerate(head.task.class_names)}
-    return np.array([places.get(cell, np.nan) for cell in cells])

@@ -15,7 +15,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.explain import Attribution, attribute
 from lookhops.explain.attribution import common_limit
 from lookhops.explain.drawing.shares import draw_shares
-from lookhops.models.answer_table import answer_csv, answer_records
+from lookhops.models.answers import answer_csv, answer_records
 from lookhops.serve import bodies, openapi
 from lookhops.serve.bodies import Refused
 from lookhops.serve.inputs import Asked, safe_name

@@ -21,8 +21,7 @@ import numpy as np
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options.limits import Limits
 from lookhops.graphs import Graphs
-from lookhops.models.answer_table import answer_csv, answer_records
-from lookhops.models.answers import Predictions
+from lookhops.models.answers import Predictions, answer_csv, answer_records
 from lookhops.serve.bodies import Refused, fault, too_large
 from lookhops.serve.inputs import Asked, read_file, without_folder
 from lookhops.serve.models import ServedModel

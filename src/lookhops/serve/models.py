@@ -16,7 +16,6 @@ from lookhops.models.folder import CONFIG, REFERENCE, WEIGHTS
 from lookhops.models.predictor import Predictor
 from lookhops.serve.batching import Batcher, Watcher
 from lookhops.serve.bodies import Refused
-from lookhops.tasks import Classification
 
 #: Seconds between two looks at the folders.
 LOOK_EVERY = 1.0
@@ -84,17 +83,7 @@ class ServedModel:
         checkpoint = self.predictor.checkpoint
         config = checkpoint.config
         summary, task = config["metrics"]["summary"], checkpoint.task
-        heads = [
-            {
-                "name": head.name,
-                **(
-                    {"classes": list(head.task.class_names)}
-                    if isinstance(head.task, Classification)
-                    else {}
-                ),
-            }
-            for head in task.heads
-        ]
+        heads = [{"name": head.name, **head.task.choices} for head in task.heads]
         shown = (metric for metric in task.metrics if metric.shown and summary.get(metric.name))
         return {
             "name": self.name,

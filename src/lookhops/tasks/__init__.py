@@ -1,4 +1,4 @@
-"""What is asked of a graph: head, loss, metrics and labels."""
+"""What is asked of a graph, and all that follows from it: head, loss, metrics, answers, charts."""
 
 from __future__ import annotations
 
@@ -8,27 +8,40 @@ from typing import Any
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import read
 from lookhops.graphs import Graphs
+from lookhops.tasks.answers import TargetAnswers
+from lookhops.tasks.class_answers import ClassAnswers
 from lookhops.tasks.classes import Classification
+from lookhops.tasks.metrics import Metric
+from lookhops.tasks.number_answers import NumberAnswers
 from lookhops.tasks.numbers import Regression
 from lookhops.tasks.several import SeveralTargets
-from lookhops.tasks.task import Calibration, Metric, Task
+from lookhops.tasks.task import Calibration, TargetTask, Task
 
 __all__ = [
+    "KINDS",
     "TASKS",
     "Calibration",
+    "ClassAnswers",
     "Classification",
     "Metric",
+    "NumberAnswers",
     "Regression",
     "SeveralTargets",
+    "TargetAnswers",
+    "TargetTask",
     "Task",
     "task_from_dict",
     "task_of",
 ]
 
+#: What can be asked about a target, in the order in which the heads of several stand.
+KINDS: tuple[type[TargetTask], ...] = (Classification, Regression)
 #: Every kind of task by its name.
 TASKS: dict[str, type[Task]] = {
-    kind.kind: kind for kind in (Classification, Regression, SeveralTargets)
+    **{kind.kind: kind for kind in KINDS},
+    SeveralTargets.kind: SeveralTargets,
 }
+_BY_WORDS = {kind.words: kind for kind in KINDS}
 
 
 def task_of(
@@ -39,6 +52,8 @@ def task_of(
 ) -> Task:
     """What these graphs ask, from the targets that they carry.
 
+    Of several, targets of one kind and width stand together: their heads are computed at once.
+
     Args:
         graphs: Graphs with targets.
         class_weights: Whether the loss weighs classes by their rarity in the training part.
@@ -46,15 +61,28 @@ def task_of(
         threshold: Of two classes: from which probability the second is answered, or how that is
             chosen on a validation part (see :class:`Classification`).
     """
+    if graphs.y is None:
+        raise LookHopsError(
+            f"{graphs.name}: the graphs have no classes to learn; name the column that has "
+            "them (--target), or give graphs in tables a table of graphs with a column 'class'."
+        )
+    if graphs.num_classes and len(graphs.y[graphs.y >= 0].unique()) < 2:
+        raise LookHopsError(
+            f"{graphs.name}: all graphs are of one class; there is nothing to learn."
+        )
     if threshold is not None and all(len(target.classes) != 2 for target in graphs.targets):
         raise LookHopsError(
             f"{graphs.name}: a threshold is for two classes, and no target has two; leave it out."
         )
-    if graphs.y is None or graphs.num_classes:
-        return Classification.of(graphs, class_weights, threshold)
-    if len(graphs.targets) == 1:
-        return Regression(graphs.targets[0].name, loss)
-    return SeveralTargets.of(graphs, class_weights, loss, threshold)
+    asked = []
+    for target in graphs.targets:
+        kind = _BY_WORDS["classes" if target.classes else "numbers"]
+        asked.append((target.name, kind.of_target(target, class_weights, loss, threshold)))
+    if len(asked) == 1:
+        return asked[0][1]
+    asked.sort(key=lambda one: (KINDS.index(type(one[1])), one[1].out_channels))
+    names, tasks = zip(*asked, strict=True)
+    return SeveralTargets(names, tasks)
 
 
 def task_from_dict(values: Mapping[str, Any]) -> Task:
@@ -67,6 +95,8 @@ def task_from_dict(values: Mapping[str, Any]) -> Task:
         given = options.get(name, [])
         read(Sequence[str], list(given) if isinstance(given, tuple) else given, name)
     try:
+        if "tasks" in options:
+            options["tasks"] = tuple(map(task_from_dict, options["tasks"]))
         return TASKS[kind](**options)
     except LookHopsError:
         raise

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor
 
 from lookhops.core.arrays import Array
-from lookhops.core.errors import LookHopsError
-from lookhops.graphs import Graphs
+from lookhops.core.charts import Chart
+from lookhops.core.words import counted, joined, percent
+from lookhops.graphs import Graphs, Target
 from lookhops.ops.log_likelihood import log_likelihood
+from lookhops.tasks.answers import Tested
+from lookhops.tasks.class_answers import (
+    ClassAnswers,
+    calibration_curve,
+    confusion,
+    ranking_curves,
+)
 from lookhops.tasks.conformal import (
     class_nonconformity,
     class_sets,
@@ -22,6 +31,8 @@ from lookhops.tasks.conformal import (
     with_likeliest,
 )
 from lookhops.tasks.metrics import (
+    RESAMPLES,
+    Metric,
     auroc,
     average_precision,
     bootstrap_auroc,
@@ -31,16 +42,25 @@ from lookhops.tasks.metrics import (
     rates,
     two_class_rates,
 )
-from lookhops.tasks.task import Calibration, Maybe, Metric, Task, Tensors, as_array, weights
+from lookhops.tasks.task import (
+    Calibration,
+    Head,
+    Maybe,
+    TargetTask,
+    Tensors,
+    as_array,
+    weights,
+)
 from lookhops.tasks.threshold import check_threshold, choose_threshold
 
 ACCURACY = Metric("accuracy", "accuracy")
+AUROC = Metric("auroc", "AUROC", over_classes=True)
 RATES = (
     ACCURACY,
     Metric("majority", "accuracy, commonest class"),
     Metric("balanced_accuracy", "balanced accuracy", over_classes=True),
     Metric("macro_f1", "macro-F1", over_classes=True),
-    Metric("auroc", "AUROC", over_classes=True),
+    AUROC,
 )
 #: Of two classes, the second of which is looked for.
 OF_TWO = (
@@ -58,7 +78,7 @@ OTHERS = (
 
 
 @dataclass(frozen=True)
-class Classification(Task):
+class Classification(TargetTask):
     r"""One class out of several: softmax over the output, negative log-likelihood.
 
     .. math::
@@ -80,8 +100,16 @@ class Classification(Task):
     threshold: str | None = None
 
     kind: ClassVar[str] = "classification"
-    regions_are: ClassVar[str] = "sets"
     main: ClassVar[Metric] = ACCURACY
+    ranked_by: ClassVar[Metric] = AUROC
+    shares: ClassVar[tuple[str, ...]] = ("balanced_accuracy", "macro_f1", "auroc")
+    words: ClassVar[str] = "classes"
+    panel: ClassVar[tuple[str, ...]] = (
+        *("accuracy", "majority", "balanced_accuracy", "auroc", "coverage"),
+    )
+    regions_are: ClassVar[str] = "sets"
+    unit: ClassVar[str] = "log-odds"
+    name = "class"
 
     @property
     def metrics(self) -> tuple[Metric, ...]:
@@ -94,25 +122,22 @@ class Classification(Task):
             check_threshold(self.threshold, self.class_names)
 
     @classmethod
-    def of(
-        cls, graphs: Graphs, class_weights: bool = False, threshold: str | None = None
+    def of_target(
+        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
     ) -> Classification:
-        """The classes of these graphs, refused where there are none or one only."""
-        if graphs.y is None:
-            raise LookHopsError(
-                f"{graphs.name}: the graphs have no classes to learn; name the column that has "
-                "them (--target), or give graphs in tables a table of graphs with a column 'class'."
-            )
-        if len(graphs.y[graphs.y >= 0].unique()) < 2:
-            raise LookHopsError(
-                f"{graphs.name}: all graphs are of one class; there is nothing to learn."
-            )
-        return cls(graphs.class_names, class_weights, threshold)
+        """Which class of the target; a threshold is for those of two."""
+        two = threshold if len(target.classes) == 2 else None
+        return cls(target.classes, class_weights, two)
 
     @property
     def out_channels(self) -> int:
         """One output a class."""
         return len(self.class_names)
+
+    @property
+    def fitted_size(self) -> int:
+        """One weight a class, where classes are weighed."""
+        return self.out_channels if self.class_weights else 0
 
     # ---------------------------------------------------------------- training
 
@@ -250,6 +275,15 @@ class Classification(Task):
         """The number of the class that most of these graphs have."""
         return int(target[self.known(target)].mode().values)
 
+    def commonest_label(self, target: Tensor) -> str:
+        """The class that most of these graphs have."""
+        return self.class_names[self.commonest(target)]
+
+    def typical(self, fitted: Sequence[Tensor], commonest: str | None) -> Tensor | None:
+        """The number of the class that is commonest in all training parts together."""
+        known = commonest in self.class_names
+        return torch.tensor([self.class_names.index(str(commonest))]) if known else None
+
     def _conformal(self, p: Array, y: Array, quantile: float) -> dict[str, float]:
         """How many conformal sets hold the true class, and how large they are."""
         sets = with_likeliest(1 - p <= quantile, p)
@@ -283,6 +317,72 @@ class Classification(Task):
             matrix += confusion_matrix(as_array(target[known]), predicted, self.out_channels)
         return {"confusion": matrix.tolist()}
 
+    # ---------------------------------------------------------------- new graphs
+
+    def answer(
+        self,
+        name: str,
+        together: Array,
+        alone: Array,
+        calibrations: Sequence[Calibration],
+        regions: Array | None,
+    ) -> ClassAnswers:
+        """The class that the mean of the probabilities gives, and how far the networks agree.
+
+        It is held against the mean of the seeds' thresholds, where they have one.
+        """
+        thresholds = [one["threshold"] for one in calibrations if "threshold" in one]
+        mean = {"threshold": float(np.mean(thresholds))} if thresholds else {}
+        chosen = self.decided(together, mean)
+        pairs = zip(alone, calibrations, strict=True)
+        votes = np.stack([self.decided(p, calibration) for p, calibration in pairs])
+        likely = np.take_along_axis(alone, np.broadcast_to(chosen, votes.shape)[..., None], -1)
+        if regions is not None:  # what is answered is never left out
+            regions |= np.arange(together.shape[1]) == chosen[:, None]
+        agreement, spread = (votes == chosen).mean(0), likely[..., 0].std(0)
+        return ClassAnswers(
+            name, self.class_names, together, chosen, agreement, spread, len(alone), regions
+        )
+
+    def measure(self, answers: ClassAnswers, target: Tensor) -> dict[str, float | None]:
+        """Rates, AUROC and calibration error, and how often the sets hold the class."""
+        p, y = answers.probabilities, as_array(target)
+        # Answers as outputs: their softmax is what they are.
+        output = torch.from_numpy(np.log(np.maximum(p, 1e-300)))
+        found = self.rates_of(answers.numbers, output, target)
+        found["ece_after"] = calibration_error(p, y)
+        if answers.sets is not None:
+            found["coverage"] = float(answers.sets[np.arange(len(y)), y].mean())
+            found["set_size"] = float(answers.sets.sum(1).mean())
+        return found
+
+    def count_labels(self, target: Tensor) -> dict[str, int]:
+        """How many graphs each class has."""
+        counts = torch.bincount(target[self.known(target)], minlength=self.out_channels)
+        return dict(zip(self.class_names, counts.tolist(), strict=True))
+
+    def agreement(self, answers: ClassAnswers, labels: Mapping[int, str]) -> tuple[float, int]:
+        """How many labels are the class that is answered."""
+        if strange := set(labels.values()) - set(self.class_names):
+            raise ValueError(f"{strange} are no classes")
+        classes = answers.classes
+        return sum(classes[graph] == label for graph, label in labels.items()), len(labels)
+
+    def agreement_in_words(self, total: float, count: int, when: str) -> str:
+        """``20 of 24 as labelled (83.3%)``."""
+        return f"{total:,} of {count:,}{when} as labelled ({total / count:.1%})"
+
+    def sides(self, weight: Array, fitted: Sequence[Tensor]) -> dict[str, Array]:
+        """For each class what is added to its output less the mean of the others."""
+        others = (weight.sum(1, keepdims=True) - weight) / max(weight.shape[1] - 1, 1)
+        return dict(zip(self.class_names, (weight - others).T, strict=True))
+
+    # ---------------------------------------------------------------- tables
+
+    def target(self, name: str) -> Target:
+        """The same classes."""
+        return Target(name, self.class_names)
+
     def as_target(self, column: Tensor) -> Tensor:
         """Numbers of classes, -1 where blank, from a column of float64 with NaN there."""
         return column.nan_to_num(-1).long()
@@ -295,3 +395,82 @@ class Classification(Task):
     def label(self, target: Any) -> str:
         """The name of a class; empty where it is blank."""
         return self.class_names[int(target)] if target >= 0 else ""
+
+    def parse(self, cells: Sequence[str]) -> Array:
+        """Numbers of classes by their names."""
+        numbers = {name: float(number) for number, name in enumerate(self.class_names)}
+        return np.array([numbers.get(cell, np.nan) for cell in cells])
+
+    def answer_columns(self, head: Head) -> tuple[str, ...]:
+        """The probabilities, under the name of the target."""
+        return tuple(head.key(name) for name in self.columns[1:])
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """The classes."""
+        return {"classes": list(self.class_names)}
+
+    @property
+    def asked(self) -> str:
+        """``in 3 classes``."""
+        return f"in {counted(self.out_channels, 'class', 'classes')}"
+
+    def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:
+        """Which class, and the classes where they are few."""
+        listed = f"one of {self.out_channels:,} classes"
+        if self.out_channels <= most:
+            listed = joined([*map(code, self.class_names)], "or")
+        return f"which {code(name or self.name)} it is of: {listed}"
+
+    # ---------------------------------------------------------------- reports
+
+    def results(self, tested: Tested) -> str:
+        """The share that was right, the classes that are known best and least, the sets."""
+        matrix = np.asarray(tested.overview["confusion"])
+        right = matrix.diagonal() / np.maximum(matrix.sum(1), 1)
+        there = np.flatnonzero(matrix.sum(1))
+        lead = f"The model classified {tested.score(ACCURACY)} of the test graphs correctly."
+        if len(there) > 1:
+            lead += best_and_worst(right[there], [self.class_names[c] for c in there])
+        lead += tested.covered(self.regions_are)
+        thresholds = [one["threshold"] for one in tested.seeds.values() if "threshold" in one]
+        if thresholds:
+            ends = dict.fromkeys(f"{value:.2f}" for value in (min(thresholds), max(thresholds)))
+            lead += f" It says {self.class_names[1]} from a probability of {' to '.join(ends)}."
+        return lead
+
+    def charts(self, tested: Tested) -> list[Chart]:
+        """The confusion matrix, ROC, precision-recall and calibration curves."""
+        matrix, names, n = np.asarray(tested.overview["confusion"]), self.class_names, tested.n
+        drawn = [confusion(matrix, names, f"Confusion matrix, all seeds together. {n}.")]
+        if (own := tested.answers) is None:
+            return drawn
+        y = own.truth.astype(np.int64)
+        drawn += ranking_curves(y, own.values, names, f"All seeds together, {n}")
+        temperature = np.array([tested.seeds[seed]["temperature"] for seed in own.seed.tolist()])
+        errors = [tested.summary.get(name, {}).get("mean") for name in ("ece_before", "ece_after")]
+        return [*drawn, calibration_curve(y, own.values, temperature, errors, n)]
+
+    def redrawn(
+        self, truth: Array, values: Array, calibration: Calibration, generator: Generator
+    ) -> dict[str, Array]:
+        """Of what follows from the confusion matrix alone.
+
+        To redraw n test graphs is to draw their confusion matrix from a multinomial distribution.
+        """
+        n, classes = len(truth), self.out_channels
+        decided = self.decided(values, calibration)
+        matrix = confusion_matrix(truth.astype(np.int64), decided, classes)
+        draws = generator.multinomial(n, matrix.flatten() / n, size=RESAMPLES)
+        return rates(draws.reshape(-1, classes, classes))
+
+
+def best_and_worst(right: Array, names: Sequence[str]) -> str:
+    """Which class is recognised best and which least, by the share that is right."""
+    best, worst = int(right.argmax()), int(right.argmin())
+    if right[best] == right[worst]:
+        return f" It recognises all classes alike ({percent(right[best], 0)} right)."
+    return (
+        f" It recognises {names[best]} best ({percent(right[best], 0)} right) and {names[worst]} "
+        f"least ({percent(right[worst], 0)})."
+    )

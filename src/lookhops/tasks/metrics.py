@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import floor, inf, log10
+
 import numpy as np
 
 from lookhops.core.arrays import Array
 from lookhops.core.paired import CONFIDENCE, ROUNDING
+from lookhops.core.words import MINUS, NONE
 
 #: Resamples of a bootstrap interval.
 RESAMPLES = 1000
@@ -15,6 +20,63 @@ COUNTED = ("accuracy", "coverage")
 LEAST_OF_CLASS = 10
 #: Bins of the expected calibration error.
 BINS = 15
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One number about a model's answers.
+
+    Args:
+        name: Its key in configs, stores and exports.
+        title: What tables call it.
+        higher_is_better: Whether more of it is better.
+        share: Whether it is a share, from 0 to 1, shown in per cent.
+        shown: Whether tables of results have a row for it.
+        about_calibration: Whether it is about how sure the answers are, not how right.
+        over_classes: Whether every class counts in it alike, however few graphs it has.
+    """
+
+    name: str
+    title: str
+    higher_is_better: bool = True
+    share: bool = True
+    shown: bool = True
+    about_calibration: bool = False
+    over_classes: bool = False
+
+    @property
+    def scale(self) -> float:
+        """What values are multiplied by to be shown: 100 for shares, else 1."""
+        return 100.0 if self.share else 1.0
+
+    @property
+    def heading(self) -> str:
+        """Its title with its unit, above a column of values: ``accuracy, %``."""
+        return f"{self.title}, %" if self.share else self.title
+
+    def digits(self, size: float) -> int:
+        """Digits after the point of values of about this size: one of shares, else three in all."""
+        if self.share:
+            return 1
+        return max(2 - floor(log10(abs(size))), 0) if 0 < abs(size) < inf else 2
+
+    def written(self, *values: float | None, joint: str = " ± ") -> str:
+        """Values of it as tables show them: ``77.5 %``, ``77.5 ± 1.3 %``, ``0.532 ± 0.021``.
+
+        Args:
+            values: One, or two that belong together: mean and spread, the ends of an interval.
+            joint: What stands between two: ``" to "`` for an interval.
+
+        Returns:
+            Shares in per cent with one digit; other numbers with three significant digits of the
+            first, in thousands with commas; a dash where there is no value.
+        """
+        known = [value for value in values if value is not None]
+        if not known:
+            return NONE
+        digits = self.digits(known[0])
+        texts = [f"{self.scale * value:,.{digits}f}" for value in known]
+        return joint.join(texts).replace("-", MINUS) + (" %" if self.share else "")
 
 
 def confusion_matrix(y: Array, predicted: Array, num_classes: int) -> Array:
@@ -174,13 +236,16 @@ def number_errors(answer: Array, y: Array) -> dict[str, float | None]:
     }
 
 
-def bootstrap_errors(error: Array, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Array]:
-    """MAE and RMSE of resampled rows, each of shape (resamples)."""
-    generator, n = np.random.default_rng(seed), len(error)
-    drawn = {"mae": np.full(resamples, np.nan), "rmse": np.full(resamples, np.nan)}
+def bootstrap_means(
+    values: Mapping[str, Array], resamples: int = RESAMPLES, seed: int = 0
+) -> dict[str, Array]:
+    """The mean of each array over resampled rows, each of shape (resamples)."""
+    generator, n = np.random.default_rng(seed), len(next(iter(values.values())))
+    drawn = {name: np.full(resamples, np.nan) for name in values}
     for i in range(resamples if n else 0):
-        own = error[generator.integers(n, size=n)]
-        drawn["mae"][i], drawn["rmse"][i] = np.abs(own).mean(), np.sqrt((own**2).mean())
+        rows = generator.integers(n, size=n)
+        for name, own in values.items():
+            drawn[name][i] = own[rows].mean()
     return drawn
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import inf, isfinite
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,22 +12,33 @@ import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
+from lookhops.core.charts import Chart
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import LOSSES
-from lookhops.graphs import Graphs
+from lookhops.core.words import counted
+from lookhops.graphs import Graphs, Target
+from lookhops.tasks.answers import Tested
 from lookhops.tasks.conformal import (
     conformal_quantile,
     number_intervals,
     number_nonconformity,
 )
-from lookhops.tasks.metrics import bootstrap_errors, number_errors
-from lookhops.tasks.task import Calibration, Maybe, Metric, Task, as_array, weights
+from lookhops.tasks.metrics import Metric, bootstrap_means, number_errors
+from lookhops.tasks.number_answers import NumberAnswers, number_charts
+from lookhops.tasks.task import Calibration, Maybe, TargetTask, as_array, weights
 
 MAE = Metric("mae", "MAE", higher_is_better=False, share=False)
+MEAN_MAE = Metric("mean_mae", "MAE, of the mean", False, share=False)
+R2 = Metric("r2", "R²", share=False)
+SPEARMAN = Metric("spearman", "Spearman", share=False)
+INTERVALS = (
+    Metric("coverage", "90% intervals with the number", about_calibration=True),
+    Metric("interval_width", "90% interval, width", False, False, about_calibration=True),
+)
 
 
 @dataclass(frozen=True)
-class Regression(Task):
+class Regression(TargetTask):
     r"""One number: the loss compares it with the target, standardised by the training part.
 
     .. math::
@@ -47,8 +58,13 @@ class Regression(Task):
     loss: str = "mse"
 
     kind: ClassVar[str] = "regression"
-    regions_are: ClassVar[str] = "intervals"
     main: ClassVar[Metric] = MAE
+    ranked_by: ClassVar[Metric] = R2
+    words: ClassVar[str] = "numbers"
+    panel: ClassVar[tuple[str, ...]] = ("mae", "mean_mae", "rmse", "r2", "spearman", "coverage")
+    regions_are: ClassVar[str] = "intervals"
+    unit: ClassVar[str] = "the number"
+    class_names = ()
 
     def __post_init__(self) -> None:
         if self.loss not in LOSSES:
@@ -59,14 +75,20 @@ class Regression(Task):
         """Errors beside those of the mean, and how well numbers and ranks agree."""
         return (
             MAE,
-            Metric("mean_mae", "MAE, of the mean", False, share=False),
+            MEAN_MAE,
             Metric("rmse", "RMSE", False, share=False),
             Metric("mean_rmse", "RMSE, of the mean", False, share=False),
-            Metric("r2", "R²", share=False),
-            Metric("spearman", "Spearman", share=False),
-            Metric("coverage", "90% intervals with the number", about_calibration=True),
-            Metric("interval_width", "90% interval, width", False, False, about_calibration=True),
+            R2,
+            SPEARMAN,
+            *INTERVALS,
         )
+
+    @classmethod
+    def of_target(
+        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
+    ) -> Regression:
+        """The number of the target."""
+        return cls(target.name, loss)
 
     @property
     def out_channels(self) -> int:
@@ -97,9 +119,14 @@ class Regression(Task):
         return torch.stack((mean, torch.where(spread > 0, spread, 1.0)))
 
     @property
-    def num_fitted(self) -> int:
+    def fitted_size(self) -> int:
         """Mean and standard deviation."""
         return 2
+
+    @property
+    def num_fitted(self) -> int:
+        """All of it."""
+        return self.fitted_size
 
     def losses(
         self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
@@ -151,17 +178,26 @@ class Regression(Task):
     def evaluate(
         self, output: Tensor, target: Tensor, calibration: Calibration | None = None
     ) -> dict[str, float | None]:
-        """MAE, RMSE, R² and Spearman's correlation, the last two none where not defined."""
+        """The errors; with a calibration also how often intervals hold the number, and how wide."""
         known = self.known(target)
-        answer = self.answers(output, calibration or {})[known, 0]
-        y, found = as_array(target[known].double()), as_array(answer)
-        measured: dict[str, float | None] = {**number_errors(found, y)}
+        answers, y = self.answers(output, calibration or {})[known], target[known].double()
+        measured = self.errors(as_array(answers)[:, 0], as_array(y))
         if calibration is not None:
             half = calibration.get("conformal_quantile")
-            held = None if half is None else float((np.abs(found - y) <= half).mean())
-            width = None if half is None else 2 * half
+            held = width = None
+            if half is not None:
+                held = float((self.nonconformity(answers, y) <= half).mean())
+                width = self.width(as_array(answers)[:, 0], half)
             measured |= {**calibration, "coverage": held, "interval_width": width}
         return measured
+
+    def errors(self, answer: Array, y: Array) -> dict[str, float | None]:
+        """MAE, RMSE, R² and Spearman's correlation, the last two none where not defined."""
+        return number_errors(answer, y)
+
+    def width(self, answer: Array, half: float) -> float:
+        """The mean width of intervals up to a nonconformity."""
+        return 2 * half
 
     def nonconformity(self, answers: Tensor, target: Tensor) -> Array:
         """How far numbers are from those measured."""
@@ -172,16 +208,70 @@ class Regression(Task):
         return number_intervals(answers[..., 0], nonconformity, coverage)
 
     def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
-        """``mean_mae`` and ``mean_rmse``: the errors of the training part's mean."""
+        """The errors of the training part's mean: ``mean_mae``, ``mean_rmse``."""
         known = as_array(target[self.known(target)].double())
-        mean = float(self.fit(train_target)[0])
-        found = number_errors(known * 0 + mean, known)
-        return {f"mean_{name}": found[name] for name in ("mae", "rmse")}
+        found = self.errors(known * 0 + float(self.fit(train_target)[0]), known)
+        names = {metric.name for metric in self.metrics}
+        return {own: found[name] for name in found if (own := f"mean_{name}") in names}
 
     def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
         """Of MAE and RMSE."""
         known = self.known(target)
-        return bootstrap_errors(as_array(output[known, 0].double() - target[known]))
+        error = as_array(output[known, 0].double() - target[known])
+        draws = bootstrap_means({"mae": np.abs(error), "rmse": error**2})
+        return draws | {"rmse": np.sqrt(draws["rmse"])}
+
+    # ---------------------------------------------------------------- new graphs
+
+    def answer(
+        self,
+        name: str,
+        together: Array,
+        alone: Array,
+        calibrations: Sequence[Calibration],
+        regions: Array | None,
+    ) -> NumberAnswers:
+        """The mean, and how far the networks are from it."""
+        spread = alone.std(0)[:, 0]
+        return NumberAnswers(self.name, together[:, 0], spread, len(alone), regions)
+
+    def measure(self, answers: NumberAnswers, target: Tensor) -> dict[str, float | None]:
+        """The errors, and how often the intervals hold the number."""
+        y = as_array(target.double())
+        found = self.errors(answers.values, y)
+        if answers.intervals is not None:
+            low, high = answers.intervals.T
+            width = float((high - low).mean())
+            found["coverage"] = float(((low <= y) & (y <= high)).mean())
+            found["interval_width"] = width if isfinite(width) else None
+        return found
+
+    def typical(self, fitted: Sequence[Tensor], commonest: str | None) -> Tensor:
+        """The mean of the training parts' means."""
+        return torch.stack([one.double() for one in fitted]).mean(0)[:1]
+
+    def agreement(self, answers: NumberAnswers, labels: Mapping[int, str]) -> tuple[float, int]:
+        """The sum of the absolute errors."""
+        numbers = {graph: float(label) for graph, label in labels.items()}
+        values = answers.values.tolist()
+        errors = [abs(values[i] - number) for i, number in numbers.items() if isfinite(number)]
+        return sum(errors), len(errors)
+
+    def agreement_in_words(self, total: float, count: int, when: str) -> str:
+        """``mean error 0.5 in 24 graphs with a measured logS``."""
+        graphs = counted(count, "graph")
+        return f"mean error {total / count:.3g} in {graphs}{when} {self.asked}"
+
+    def sides(self, weight: Array, fitted: Sequence[Tensor]) -> dict[str, Array]:
+        """For high and for low values, in units of the target."""
+        spread = float(np.mean([float(one[1]) for one in fitted]))
+        return {"high": spread * weight[:, 0], "low": -spread * weight[:, 0]}
+
+    # ---------------------------------------------------------------- tables
+
+    def target(self, name: str) -> Target:
+        """Numbers."""
+        return Target(name)
 
     def as_target(self, column: Tensor) -> Tensor:
         """The column as it is: NaN where blank."""
@@ -195,3 +285,35 @@ class Regression(Task):
     def label(self, target: Any) -> str:
         """The number; empty where it is blank."""
         return f"{float(target):.6g}" if target == target else ""
+
+    def parse(self, cells: Sequence[str]) -> Array:
+        """The numbers."""
+        return np.array([float(cell) if cell else np.nan for cell in cells])
+
+    @property
+    def asked(self) -> str:
+        """``with a measured logS``."""
+        return f"with a measured {self.name}"
+
+    def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:
+        """``a number, logS``."""
+        return f"a number, {code(self.name)}"
+
+    # ---------------------------------------------------------------- reports
+
+    def results(self, tested: Tested) -> str:
+        """The mean error, that of the mean, the intervals."""
+        mae, mean, width = (tested.score(m) for m in (MAE, MEAN_MAE, INTERVALS[1]))
+        covered = tested.covered(self.regions_are)
+        wide = f"{covered[:-1]}; they are {width} wide." if covered else ""
+        return (
+            f"On the test graphs the model missed {self.name} by {mae} on average; the mean of "
+            f"the training graphs misses it by {mean}.{wide}"
+        )
+
+    def charts(self, tested: Tested) -> list[Chart]:
+        """Predicted against measured, residuals, and the error by the size of graphs."""
+        own = tested.answers
+        if own is None:
+            return []
+        return number_charts(own.truth, own.values[:, 0], own.ids, own.nodes, self.name, tested.n)

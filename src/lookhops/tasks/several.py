@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,13 +12,13 @@ import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
+from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import target_columns
-from lookhops.tasks.classes import Classification
-from lookhops.tasks.numbers import Regression
-from lookhops.tasks.task import Calibration, Head, Maybe, Metric, Task, Tensors
+from lookhops.tasks.metrics import Metric
+from lookhops.tasks.task import Calibration, Head, Maybe, TargetTask, Task, Tensors
 
-MEAN_SCORE = Metric("mean_score", "mean of AUROC and R²", share=False)
+MEAN_SCORE = Metric("mean_score", "mean of AUROC, R² and D²", share=False)
 LOSS = Metric("loss", "loss", higher_is_better=False, share=False, shown=False)
 
 
@@ -41,41 +41,20 @@ class SeveralTargets(Task):
     """
 
     names: tuple[str, ...]
-    tasks: tuple[Classification | Regression, ...]
+    tasks: tuple[TargetTask, ...]
 
     kind: ClassVar[str] = "several"
+    ranked_by: ClassVar[Metric] = MEAN_SCORE
+    name = "targets"
+    class_names = ()
     main: ClassVar[Metric] = MEAN_SCORE  # what is known of the kind; a task names its own
 
     def __post_init__(self) -> None:
-        from lookhops.tasks import task_from_dict
-
-        given: tuple[Any, ...] = tuple(self.tasks)  # JSON gives lists of plain values
-        read = tuple(task if isinstance(task, Task) else task_from_dict(task) for task in given)
         object.__setattr__(self, "names", tuple(self.names))
-        object.__setattr__(self, "tasks", read)
-        if len(kinds := {type(task) for task in read}) == 1:
-            title = f"mean {'AUROC' if kinds == {Classification} else 'R²'}"
-            object.__setattr__(self, "main", replace(MEAN_SCORE, title=title))
-
-    @classmethod
-    def of(
-        cls,
-        graphs: Graphs,
-        class_weights: bool = False,
-        loss: str = "mse",
-        threshold: str | None = None,
-    ) -> SeveralTargets:
-        """The targets of these graphs: classes first, those with as many classes together."""
-        asked: list[tuple[str, Classification | Regression]] = []
-        for target in graphs.targets:
-            own: Classification | Regression = Regression(target.name, loss)
-            if target.classes:
-                two = threshold if len(target.classes) == 2 else None
-                own = Classification(target.classes, class_weights, two)
-            asked.append((target.name, own))
-        asked.sort(key=lambda one: (isinstance(one[1], Regression), one[1].out_channels))
-        names, tasks = zip(*asked, strict=True)
-        return cls(names, tasks)
+        object.__setattr__(self, "tasks", tuple(self.tasks))
+        titles = list(dict.fromkeys(task.ranked_by.title for task in self.tasks))
+        title = f"mean {titles[0]}" if len(titles) == 1 else f"mean of {joined(titles)}"
+        object.__setattr__(self, "main", replace(MEAN_SCORE, title=title))
 
     def to_dict(self) -> dict[str, Any]:
         """The task as JSON can hold it."""
@@ -89,8 +68,7 @@ class SeveralTargets(Task):
         channel = taken = 0
         for column, (name, task) in enumerate(zip(self.names, self.tasks, strict=True)):
             width = task.out_channels
-            weighs = isinstance(task, Classification) and task.class_weights
-            size = width if weighs else task.num_fitted
+            size = task.fitted_size
             fitted = slice(taken, taken + size) if size else None
             found.append(Head(name, task, column, slice(channel, channel + width), fitted))
             channel, taken = channel + width, taken + size
@@ -198,8 +176,8 @@ class SeveralTargets(Task):
         """What each head's validation part says, under its name."""
         found: dict[str, float] = {}
         for head in self.heads:
-            each = [one if one is None else one[..., head.channels] for one in (output, unseen)]
-            own = head.task.calibrate(each[0], head.target(target), each[1])
+            apart = None if unseen is None else unseen[..., head.channels]
+            own = head.task.calibrate(output[..., head.channels], head.target(target), apart)
             found |= {head.key(name): value for name, value in own.items()}
         return found
 
@@ -230,7 +208,7 @@ class SeveralTargets(Task):
             values = dict.fromkeys(metric.name for metric in head.task.metrics)
             if bool(head.task.known(y).any()):
                 values = head.task.evaluate(output[..., head.channels], y, own)
-            score = values["auroc" if isinstance(head.task, Classification) else "r2"]
+            score = values[head.task.ranked_by.name]
             scores += [] if score is None else [score]
             found |= {head.key(name): value for name, value in values.items()}
         return {MEAN_SCORE.name: float(np.mean(scores)) if scores else None, **found}
@@ -270,12 +248,8 @@ class SeveralTargets(Task):
     @property
     def columns(self) -> tuple[str, ...]:
         """The targets, then the answers of each."""
-        answers = (
-            head.key(name) if isinstance(head.task, Classification) else name
-            for head in self.heads
-            for name in head.task.columns[1:]
-        )
-        return (*self.names, *answers)
+        answers = (head.task.answer_columns(head) for head in self.heads)
+        return (*self.names, *chain.from_iterable(answers))
 
     def label(self, target: Any) -> str:
         """The labels of a graph, with commas between."""
@@ -287,3 +261,8 @@ class SeveralTargets(Task):
             "" if value != value else task.label(value)
             for value, task in zip(target, self.tasks, strict=True)
         )
+
+    @property
+    def asked(self) -> str:
+        """``with 3 targets``."""
+        return f"with {counted(len(self.tasks), 'target')}"

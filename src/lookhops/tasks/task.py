@@ -1,83 +1,28 @@
-"""What is asked of a graph, as one object: head, loss, metrics, labels, what counts as better."""
+"""What is asked of a graph, as one object: from the head of the network to the page."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from math import floor, inf, log10
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
+from numpy.random import Generator
 from torch import Tensor
 
 from lookhops.core.arrays import Array
-from lookhops.core.words import MINUS, NONE
-from lookhops.graphs import Graphs
+from lookhops.core.charts import Chart
+from lookhops.graphs import Graphs, Target
+from lookhops.tasks.answers import TargetAnswers, Tested
+from lookhops.tasks.metrics import Metric
 
 #: A tensor that may be left out.
 Maybe = Tensor | None
 #: What turns outputs into answers, learnt from a validation part; JSON can hold it.
 Calibration = Mapping[str, float]
 Tensors = Sequence[Tensor]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One number about a model's answers.
-
-    Args:
-        name: Its key in configs, stores and exports.
-        title: What tables call it.
-        higher_is_better: Whether more of it is better.
-        share: Whether it is a share, from 0 to 1, shown in per cent.
-        shown: Whether tables of results have a row for it.
-        about_calibration: Whether it is about how sure the answers are, not how right.
-        over_classes: Whether every class counts in it alike, however few graphs it has.
-    """
-
-    name: str
-    title: str
-    higher_is_better: bool = True
-    share: bool = True
-    shown: bool = True
-    about_calibration: bool = False
-    over_classes: bool = False
-
-    @property
-    def scale(self) -> float:
-        """What values are multiplied by to be shown: 100 for shares, else 1."""
-        return 100.0 if self.share else 1.0
-
-    @property
-    def heading(self) -> str:
-        """Its title with its unit, above a column of values: ``accuracy, %``."""
-        return f"{self.title}, %" if self.share else self.title
-
-    def digits(self, size: float) -> int:
-        """Digits after the point of values of about this size: one of shares, else three in all."""
-        if self.share:
-            return 1
-        return max(2 - floor(log10(abs(size))), 0) if 0 < abs(size) < inf else 2
-
-    def written(self, *values: float | None, joint: str = " ± ") -> str:
-        """Values of it as tables show them: ``77.5 %``, ``77.5 ± 1.3 %``, ``0.532 ± 0.021``.
-
-        Args:
-            values: One, or two that belong together: mean and spread, the ends of an interval.
-            joint: What stands between two: ``" to "`` for an interval.
-
-        Returns:
-            Shares in per cent with one digit; other numbers with three significant digits of the
-            first, in thousands with commas; a dash where there is no value.
-        """
-        known = [value for value in values if value is not None]
-        if not known:
-            return NONE
-        digits = self.digits(known[0])
-        texts = [f"{self.scale * value:,.{digits}f}" for value in known]
-        return joint.join(texts).replace("-", MINUS) + (" %" if self.share else "")
 
 
 class Task(ABC):
@@ -89,11 +34,20 @@ class Task(ABC):
     (g, out_channels), and work in main memory. A graph whose target is blank counts nowhere.
 
     A task of several targets is made of simple ones; what it is given it hands to them, each its
-    own channels.
+    own channels. Theirs alone are the methods from :meth:`of_target` on.
     """
 
     kind: ClassVar[str]
     main: ClassVar[Metric]  #: the metric that ranks models
+    ranked_by: ClassVar[Metric]  #: what counts in the mean score of several targets
+    shares: ClassVar[tuple[str, ...]] = ()  #: further metrics that every record of a run holds
+    words: ClassVar[str]  #: what the values are: ``classes``, ``numbers``; ``--task`` takes it
+    panel: ClassVar[tuple[str, ...]]  #: metrics with a column in a table of several targets
+    regions_are: ClassVar[str]  #: what conformal regions are called
+    unit: ClassVar[str]  #: what a neighbourhood adds its weight to
+
+    name: str  #: what is asked for
+    class_names: tuple[str, ...]  #: the choices; none where there is nothing to choose from
 
     @property
     @abstractmethod
@@ -106,9 +60,9 @@ class Task(ABC):
         return self.main
 
     @property
+    @abstractmethod
     def heads(self) -> Sequence[Head]:
-        """Its targets one by one; of a simple task itself."""
-        return (Head("", self),)
+        """Its targets one by one."""
 
     @property
     @abstractmethod
@@ -143,8 +97,13 @@ class Task(ABC):
         """What is taken from a training part, if anything, 1-D; engines stack it over members."""
 
     @property
+    def fitted_size(self) -> int:
+        """How many numbers :meth:`fit` gives; 0 where none."""
+        return 0
+
+    @property
     def num_fitted(self) -> int:
-        """How many numbers of :meth:`fit` answers need too, and a model keeps; 0 where none."""
+        """How many of these answers need too, so that a model keeps them; 0 where none."""
         return 0
 
     @abstractmethod
@@ -232,6 +191,167 @@ class Task(ABC):
         """The same in a cell for each target."""
         return (self.label(target),)
 
+    @property
+    @abstractmethod
+    def asked(self) -> str:
+        """What is known of the graphs: ``in 3 classes``, ``with a measured logS``."""
+
+
+class TargetTask(Task):
+    """What is asked about one target: the task of a head.
+
+    A new kind of question is a subclass, an entry in :data:`lookhops.tasks.KINDS` and, if its
+    values are not classes, one in :data:`lookhops.graphs.targets.NUMBERS`.
+    """
+
+    @property
+    def heads(self) -> Sequence[Head]:
+        """Itself."""
+        return (Head("", self),)
+
+    @classmethod
+    @abstractmethod
+    def of_target(
+        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
+    ) -> TargetTask:
+        """The question about a target; the options are those of :func:`lookhops.tasks.task_of`."""
+
+    @abstractmethod
+    def target(self, name: str) -> Target:
+        """How the truth is read from other graphs, where its column has this name."""
+
+    @abstractmethod
+    def as_target(self, column: Tensor) -> Tensor:
+        """What :meth:`targets` gives, from a column of float64 with NaN where it is blank."""
+
+    @abstractmethod
+    def parse(self, cells: Sequence[str]) -> Array:
+        """A column of float64 from the cells that :meth:`label` wrote; NaN where one is blank."""
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """What a client has to know of the answers beside their name, as JSON can hold it."""
+        return {}
+
+    def answer_columns(self, head: Head) -> tuple[str, ...]:
+        """The columns of its answers in a table of several targets."""
+        return self.columns[1:]
+
+    @abstractmethod
+    def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:
+        """What is answered, for a model card.
+
+        Args:
+            name: Of the target; nothing where it is the only one.
+            code: How names are written.
+            most: More names than this are counted, not listed.
+        """
+
+    # ---------------------------------------------------------------- new graphs
+
+    @abstractmethod
+    def answer(
+        self,
+        name: str,
+        together: Array,
+        alone: Array,
+        calibrations: Sequence[Calibration],
+        regions: Array | None,
+    ) -> TargetAnswers:
+        """What all networks answer together.
+
+        Args:
+            name: Of the target; nothing where it is the only one.
+            together: The mean over the seeds of their answers, shape (g, channels).
+            alone: The answers of each network, shape (networks, g, channels).
+            calibrations: Those of the seed of each network.
+            regions: What :meth:`regions` gave.
+        """
+
+    @abstractmethod
+    def nonconformity(self, answers: Tensor, target: Tensor) -> Array:
+        """How far the known targets are from the answers, shape (n)."""
+
+    @abstractmethod
+    def regions(self, answers: Array, nonconformity: Sequence[Array], coverage: float) -> Array:
+        """Conformal regions, one row a graph (see :mod:`~lookhops.tasks.conformal`).
+
+        Args:
+            answers: Those of each seed, shape (seeds, g, channels).
+            nonconformity: That of each seed's validation part.
+            coverage: The probability with which a region is to hold the truth.
+        """
+
+    @abstractmethod
+    def measure(self, answers: Any, target: Tensor) -> dict[str, float | None]:
+        """Each metric of the answers to new graphs, whose targets are all known."""
+
+    @abstractmethod
+    def typical(self, fitted: Sequence[Tensor], commonest: str | None) -> Tensor | None:
+        """The answer that looks at no graph, as a target, shape (1); none where it is not known.
+
+        Args:
+            fitted: What was fitted for each seed that answers.
+            commonest: What :meth:`commonest_label` said of all training parts.
+        """
+
+    def commonest_label(self, target: Tensor) -> str | None:
+        """The label that most of these graphs have, if that is the typical answer."""
+        return None
+
+    def count_labels(self, target: Tensor) -> dict[str, int]:
+        """How many graphs have each label, where there is a metric over labels."""
+        return {}
+
+    @abstractmethod
+    def agreement(self, answers: Any, labels: Mapping[int, str]) -> tuple[float, int]:
+        """How well answers agree with labels, to be added up: :meth:`agreement_in_words` says it.
+
+        Args:
+            answers: The answers.
+            labels: Of some of the graphs, by their numbers; ``ValueError`` where one is of
+                something else.
+
+        Returns:
+            A sum over the graphs, and how many there are.
+        """
+
+    @abstractmethod
+    def agreement_in_words(self, total: float, count: int, when: str) -> str:
+        """``20 of 24 as labelled (83.3%)``; ``when`` is said after the number of graphs."""
+
+    @abstractmethod
+    def sides(self, weight: Array, fitted: Sequence[Tensor]) -> dict[str, Array]:
+        """What neighbourhoods add to the answer, shape (f), for each class or way it may go.
+
+        Args:
+            weight: What each adds to the outputs, shape (f, channels).
+            fitted: What was fitted for each seed that answers.
+        """
+
+    # ---------------------------------------------------------------- reports
+
+    @abstractmethod
+    def results(self, tested: Tested) -> str:
+        """What the tests of a model have shown, in a sentence or two."""
+
+    @abstractmethod
+    def charts(self, tested: Tested) -> Sequence[Chart]:
+        """Charts of these tests."""
+
+    def redrawn(
+        self, truth: Array, values: Array, calibration: Calibration, generator: Generator
+    ) -> dict[str, Array]:
+        """Bootstrap draws, shape (resamples), of metrics that :meth:`resampled` does not give.
+
+        Args:
+            truth: The truth of one seed's test graphs, all known, shape (n).
+            values: Its answers to them, shape (n, channels).
+            calibration: Its calibration.
+            generator: Draws.
+        """
+        return {}
+
 
 class Head(NamedTuple):
     """One target of a task, and where its numbers stand.
@@ -245,10 +365,15 @@ class Head(NamedTuple):
     """
 
     name: str
-    task: Any
+    task: TargetTask
     column: int = -1
     channels: slice = slice(None)
     fitted: slice | None = None
+
+    @property
+    def title(self) -> str:
+        """What to call the target in any case."""
+        return self.name or self.task.name
 
     def target(self, target: Tensor) -> Tensor:
         """Its own target of those that :meth:`Task.targets` gave, as its task has it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from rich.console import RenderableType
@@ -14,19 +15,13 @@ from lookhops.core.options import splits_in_words
 from lookhops.core.words import counted, duration, short, span
 from lookhops.models.folder import task_in
 from lookhops.nn.registry import network_name
-from lookhops.tasks import Classification, Metric, Regression, SeveralTargets
-from lookhops.tasks.several import Head
+from lookhops.tasks import Metric
+from lookhops.tasks.task import Head
 
 #: More seeds than this have their own columns in config.json alone; more classes no matrix.
 SHOWN_SEEDS, SHOWN_CLASSES, NAME_WIDTH = 3, 5, 12
-#: What is shown of each of several targets, as far as there is room.
-ROWS = {
-    Classification.kind: ("accuracy", "majority", "balanced_accuracy", "auroc", "coverage"),
-    Regression.kind: ("mae", "mean_mae", "rmse", "r2", "spearman", "coverage"),
-}
 #: What metrics are called where there is little room.
 SHORT = {"majority": "commonest", "coverage": "in 90%"}
-WORDS = {Classification.kind: "classes", Regression.kind: "numbers"}
 
 
 def model_panel(config: Mapping[str, Any]) -> Panel:
@@ -37,7 +32,7 @@ def model_panel(config: Mapping[str, Any]) -> Panel:
         own = list(seeds) if several and len(seeds) <= SHOWN_SEEDS else []
         head = "mean ± std" if several else f"seed {next(iter(seeds))}"
         task = task_in(config)
-        heads = list(task.heads) if isinstance(task, SeveralTargets) else []
+        heads = task.heads if len(task.heads) > 1 else []
         shown = [task.main] if heads else task.metrics
         scores = grid(
             _metrics(config, shown, own),
@@ -50,21 +45,19 @@ def model_panel(config: Mapping[str, Any]) -> Panel:
 
 
 def _target_tables(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator[RenderableType]:
-    """Of several targets, a row each: those of classes, then those of numbers."""
+    """Of several targets, a row each, those of one kind together."""
     summary = config["metrics"]["summary"]
-    for kind, names in ROWS.items():
-        own = [head for head in heads if head.task.kind == kind]
-        if not own:
-            continue
+    for words, group in groupby(heads, key=lambda head: head.task.words):
+        own = list(group)
         titles = {metric.name: metric for head in own for metric in head.task.metrics}
-        shown = [titles[name] for name in names if name in titles]
+        shown = [titles[name] for name in own[0].task.panel if name in titles]
         rows = []
         for head in own:
             found = (summary.get(f"{head.name}: {metric.name}") for metric in shown)
             cells = (m.written(f and f["mean"]) for m, f in zip(shown, found, strict=True))
             rows.append((escape(short(head.name, 2 * NAME_WIDTH)), *cells))
         heading = (SHORT.get(m.name, m.title.rpartition(", ")[2]) for m in shown)
-        yield grid(rows, (f"target ({WORDS[kind]})", *heading))
+        yield grid(rows, (f"target ({words})", *heading))
 
 
 def _metrics(

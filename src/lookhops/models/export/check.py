@@ -16,7 +16,6 @@ from lookhops.encoding.edges import weight_column
 from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.models import Predictor
-from lookhops.models.answers import ClassAnswers
 from lookhops.models.checkpoint import Checkpoint
 from lookhops.models.export.inputs import Inputs
 from lookhops.models.export.module import ExportedModel
@@ -71,13 +70,7 @@ def compare(
     """
     inputs = Inputs.of(predictor.encoding)
     found = run(inputs.arrays(graphs))
-    own = np.concatenate(
-        [
-            one.probabilities if isinstance(one, ClassAnswers) else one.values[:, None]
-            for one in predictor.predict(graphs).targets
-        ],
-        axis=1,
-    )
+    own = np.concatenate([one.output for one in predictor.predict(graphs).targets], axis=1)
     error = np.abs(found - own).max(1)
     notable = error > NOTABLE * np.abs(own).max(initial=1)
     by_rounding = np.zeros_like(notable)

@@ -22,7 +22,6 @@ from lookhops.models.checkpoint import Checkpoint
 from lookhops.models.export.module import ExportedModel
 from lookhops.nn.conv import Convolution
 from lookhops.nn.pool import NodePooling
-from lookhops.tasks import Classification
 
 FORMAT = "lookhops-export-1"
 ONNX, PROGRAM = ".onnx", ".pt2"
@@ -70,11 +69,8 @@ def describe(checkpoint: Checkpoint, model: ExportedModel) -> dict[str, Any]:
     answers = []
     for head in checkpoint.task.heads:
         start, stop, _ = head.channels.indices(checkpoint.task.out_channels)
-        own: dict[str, Any] = {"target": head.name or getattr(head.task, "name", "class")}
-        own |= {"kind": head.task.kind, "channels": [start, stop]}
-        if isinstance(head.task, Classification):
-            own["classes"] = list(head.task.class_names)
-        answers.append(own)
+        own: dict[str, Any] = {"target": head.title, "kind": head.task.kind}
+        answers.append({**own, "channels": [start, stop], **head.task.choices})
     return {
         "format": FORMAT,
         "lookhops": __version__,

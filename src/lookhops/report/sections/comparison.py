@@ -44,7 +44,7 @@ from lookhops.report.sections.costs import cost_charts
 from lookhops.runs.keys import Model
 from lookhops.runs.results import CellResult
 from lookhops.runs.statistics import Pair
-from lookhops.tasks import Classification, Metric
+from lookhops.tasks import Metric
 
 #: What a table has beside the main metric.
 AUROC, R2 = Metric("auroc", "AUROC"), Metric("r2", "R²", share=False)
@@ -184,7 +184,7 @@ def _comparison_blocks(group: Group) -> list[Block]:
 def models_table(group: Group, n: str) -> Table:
     """The models over the splits that they share, best mean first."""
     main = group.found.main
-    second = AUROC if group.best.runs[0].task is Classification else R2
+    second = group.best.runs[0].task.ranked_by
     rows = [
         [
             name,

@@ -15,7 +15,6 @@ from lookhops.models.predictor import Predictor
 from lookhops.report.content import Block, Note, Picture, Pictures, Section, Subheading
 from lookhops.report.folders import ModelFolder
 from lookhops.report.sections.gallery import check_same, choose
-from lookhops.tasks import Classification
 
 #: Graphs whose shares are shown: of each kind of answer a few.
 MOST = 12
@@ -28,7 +27,7 @@ def explanation_sections(model: ModelFolder, graphs: Graphs | None) -> list[Sect
         model: The model's folder.
         graphs: The graphs it was trained on, or none where they are not at hand.
     """
-    if graphs is None or model.task.kind == "several":
+    if graphs is None or len(model.task.heads) > 1:
         return []
     check_same(model, graphs)
     predictor = Predictor(model.path, device="cpu")
@@ -68,7 +67,7 @@ def _chosen(model: ModelFolder) -> np.ndarray:
     if model.answers is None:
         return np.zeros(0, dtype=int)
     answers = model.answers.of_seed(model.seeds[0])
-    if not isinstance(model.task, Classification):
+    if not model.task.class_names:
         order = np.argsort(answers.graph, kind="stable")
         return np.asarray(answers.graph[order[:MOST]])
     rows = list(choose(answers, np.ones(len(answers.true), dtype=bool)))[:MOST]
@@ -82,9 +81,9 @@ def _neighbourhoods(predictor: Predictor, graphs: Graphs) -> Section | None:
     except LookHopsError:  # a network that reads none
         return None
     blocks: list[Block] = []
-    unit = "log-odds" if isinstance(predictor.checkpoint.task, Classification) else "the number"
+    [head] = predictor.checkpoint.task.heads
     for side, found in every.items():
-        title = f"For {side}" if unit == "log-odds" else f"For {side} values"
+        title = f"For {side}" if head.task.class_names else f"For {side} values"
         sign = -1 if title == "For low values" else 1  # a class may be called low too
         if not found:
             blocks += [Subheading(title), Note("No neighbourhood speaks for it.")]
@@ -105,7 +104,7 @@ def _neighbourhoods(predictor: Predictor, graphs: Graphs) -> Section | None:
         blocks += [Subheading(title), Pictures(pictures, caption, small=True)]
     lead = (
         f"The model adds up what exact neighbourhoods say. These {SHOWN} or fewer weigh most: what "
-        f"each adds to {unit} wherever it stands, on average, how many graphs hold it, and two of "
-        "them. The coloured node is the one in the middle."
+        f"each adds to {head.task.unit} wherever it stands, on average, how many graphs hold it, "
+        "and two of them. The coloured node is the one in the middle."
     )
     return Section("neighbourhoods", "The neighbourhoods that speak", lead, blocks)

@@ -58,7 +58,7 @@ def _gallery_or_reason(model: ModelFolder, graphs: Graphs | None) -> Gallery | s
             f"and its options being those of the training: {again}"
         )
     check_same(model, graphs)
-    if not isinstance(model.task, Classification):
+    if not model.task.class_names:
         return "Graphs are shown by class, and this model answers numbers or several targets."
     if model.answers is None:
         return "The folder has no predictions.csv to choose graphs by; models trained now have one."

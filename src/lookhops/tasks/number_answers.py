@@ -1,21 +1,86 @@
-"""Charts of answers that are numbers: predicted against measured, residuals, error by size."""
+"""Answers that are numbers: as records, in words, as columns and as charts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, ClassVar
 
 import numpy as np
 
 from lookhops.core.arrays import Array
-from lookhops.core.charts import DIAGONAL, axis, figure, interval, label, rounded, series
+from lookhops.core.charts import DIAGONAL, Chart, axis, figure, interval, label, rounded, series
 from lookhops.core.tables import Table
 from lookhops.core.words import MINUS, counted, span
-from lookhops.report.content import Chart
+from lookhops.tasks.answers import Column, TargetAnswers
 
 #: More points than this are too many to tell apart: a sample of them is drawn.
 MOST_POINTS = 2000
 #: Bars of the distribution of residuals; parts that graphs are sorted into.
 BARS, PARTS = 30, 6
+
+
+@dataclass(frozen=True, eq=False)
+class NumberAnswers(TargetAnswers):
+    """Answers to how large something is of each graph.
+
+    Args:
+        name: Of the target.
+        values: The mean over seeds, shape (g).
+        spread: Standard deviation over the networks, shape (g).
+        models: How many networks answered: the members of all seeds.
+        intervals: Lower and upper end of the conformal interval, shape (g, 2); none where the model
+            has no validation answers to make it from.
+    """
+
+    name: str
+    values: Array
+    spread: Array
+    models: int
+    intervals: Array | None = None
+
+    found_in: ClassVar[str] = "a number; it is in `values`"
+
+    @property
+    def output(self) -> Array:
+        """The numbers, shape (g, 1)."""
+        return self.values[:, None]
+
+    def explained(self, graph: int) -> str:
+        """What was measured."""
+        return self.name
+
+    def shared(self) -> Array:
+        """The numbers."""
+        return self.values
+
+    def record(self, graph: int) -> dict[str, Any]:
+        """The answer to one graph, as JSON can hold it: an end that is not known is none."""
+        ends = () if self.intervals is None else self.intervals[graph].tolist()
+        return {
+            "value": float(self.values[graph]),
+            **({"interval": [end if isfinite(end) else None for end in ends]} if ends else {}),
+            "spread": float(self.spread[graph]),
+        }
+
+    def said(self, graph: int, named: bool = False) -> str:
+        """The answer to one graph in words: ``logS −2.31``."""
+        return f"{self.name} {_said(self.values[graph])}"
+
+    def columns(self, coverage: float) -> dict[str, Column]:
+        """The number, its interval, and the spread of the networks."""
+        found: dict[str, Column] = {"predicted": (self.values, "%.6g")}
+        if self.intervals is not None:
+            for name, ends in zip(("low", "high"), self.intervals.T, strict=True):
+                found[f"{name}_{100 * coverage:g}"] = ends, "%.6g"
+        if self.models > 1:
+            found["spread"] = self.spread, "%.4g"
+        return found
+
+    def charts(self, truth: Array, ids: Sequence[str], nodes: Array | None, n: str) -> list[Chart]:
+        """Predicted against measured, residuals, and the error by the size of graphs."""
+        return number_charts(truth, self.values, ids, nodes, self.name, n)
 
 
 def number_charts(

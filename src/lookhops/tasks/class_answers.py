@@ -1,8 +1,10 @@
-"""Charts of answers that are classes: confusion matrix, ROC and precision-recall, calibration."""
+"""Answers that are classes: as records, in words, as columns and as charts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from lookhops.core.arrays import Array
 from lookhops.core.charts import (
     DIAGONAL,
     MOST_SERIES,
+    Chart,
     Figure,
     axis,
     colour,
@@ -21,8 +24,8 @@ from lookhops.core.charts import (
 )
 from lookhops.core.tables import Table
 from lookhops.core.words import NONE, percent, short
-from lookhops.report.content import Chart
-from lookhops.tasks.metrics import auroc, average_precision
+from lookhops.tasks.answers import Column, TargetAnswers
+from lookhops.tasks.metrics import auroc, average_precision, confusion_matrix
 
 #: More classes than this have no room for numbers in the matrix.
 NUMBERED_CLASSES = 10
@@ -31,6 +34,113 @@ DRAWN_BINS = 10
 #: Points of a drawn curve.
 POINTS = 200
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
+#: Probabilities beyond these log-odds are not told apart from 0 and 1.
+MOST_LOG_ODDS = 20.0
+
+
+@dataclass(frozen=True, eq=False)
+class ClassAnswers(TargetAnswers):
+    """Answers to which class each graph is of.
+
+    Args:
+        name: Of the target; nothing where it is the only one.
+        class_names: Names of the classes.
+        probabilities: Calibrated, the mean over seeds, shape (g, classes).
+        numbers: Number of the class that is answered, shape (g).
+        agreement: The share of networks that, asked alone, answer the same class, shape (g).
+        spread: Standard deviation over the networks of that class's probability, shape (g).
+        models: How many networks answered: the members of all seeds.
+        sets: Which classes the conformal set holds, shape (g, classes); none where the model has
+            no validation answers to make it from.
+    """
+
+    name: str
+    class_names: tuple[str, ...]
+    probabilities: Array
+    numbers: Array
+    agreement: Array
+    spread: Array
+    models: int
+    sets: Array | None = None
+
+    found_in: ClassVar[str] = "a class; it is in `classes`"
+
+    @property
+    def classes(self) -> list[str]:
+        """Name of the class that is answered, for each graph."""
+        return [self.class_names[number] for number in self.numbers.tolist()]
+
+    @property
+    def output(self) -> Array:
+        """Probabilities."""
+        return self.probabilities
+
+    @property
+    def chosen(self) -> Array:
+        """The class that is answered."""
+        return self.numbers
+
+    def explained(self, graph: int) -> str:
+        """The class that is answered."""
+        return self.class_names[self.numbers[graph]]
+
+    def shared(self) -> Array:
+        """Log-odds of the class that is answered; NaN where they are too large to be known."""
+        p = self.probabilities[np.arange(len(self.numbers)), self.numbers].astype(np.float64)
+        with np.errstate(divide="ignore"):
+            odds = np.log(p / (1 - p))
+        return np.where(np.abs(odds) <= MOST_LOG_ODDS, odds, np.nan)
+
+    def named_set(self, graph: int) -> list[str]:
+        """Names of the classes in a graph's conformal set."""
+        held = () if self.sets is None else np.flatnonzero(self.sets[graph])
+        return [self.class_names[number] for number in held]
+
+    def record(self, graph: int) -> dict[str, Any]:
+        """The answer to one graph, as JSON can hold it."""
+        p = self.probabilities[graph].tolist()
+        return {
+            "class": self.class_names[self.numbers[graph]],
+            "probabilities": dict(zip(self.class_names, p, strict=True)),
+            **({} if self.sets is None else {"set": self.named_set(graph)}),
+            "agreement": float(self.agreement[graph]),
+            "spread": float(self.spread[graph]),
+        }
+
+    def said(self, graph: int, named: bool = False) -> str:
+        """The answer to one graph in words: ``high (62%)``."""
+        number = self.numbers[graph]
+        said = f"{self.class_names[number]} ({self.probabilities[graph, number]:.0%})"
+        return f"{self.name} {said}" if named else said
+
+    def columns(self, coverage: float) -> dict[str, Column]:
+        """The class, the probability of each, the set, and how far the networks agree."""
+        found: dict[str, Column] = {"predicted": (self.classes, "")}
+        for name, column in zip(self.class_names, self.probabilities.T, strict=True):
+            found[f"p_{name}"] = column, "%.4f"
+        if self.sets is not None:
+            found[f"set_{100 * coverage:g}"] = self._sets_in_words(self.sets), ""
+        if self.models > 1:
+            found |= {"agreement": (self.agreement, "%.2f"), "spread": (self.spread, "%.4f")}
+        return found
+
+    def _sets_in_words(self, sets: Array) -> list[str]:
+        """The conformal set of each graph in words: few are different."""
+        if not len(sets):
+            return []
+        _, first, which = np.unique(sets, axis=0, return_index=True, return_inverse=True)
+        said = np.array([" | ".join(self.named_set(graph)) for graph in first], dtype=object)
+        return said[which.ravel()].tolist()
+
+    def charts(self, truth: Array, ids: Sequence[str], nodes: Array | None, n: str) -> list[Chart]:
+        """The confusion matrix, and ROC and precision-recall curves."""
+        y, names = truth.astype(np.int64), self.class_names
+        matrix = confusion_matrix(y, self.numbers, len(names))
+        drawn = confusion(matrix, names, f"Confusion matrix. {n}.")
+        return [drawn, *ranking_curves(y, self.probabilities, names, n)]
+
+
+# -------------------------------------------------------------------- confusion
 
 
 def confusion(counts: Array, names: Sequence[str], caption: str) -> Chart:
@@ -154,7 +264,7 @@ def _square(traces: Sequence[Figure], x: str, y: str) -> Figure:
 # -------------------------------------------------------------------- calibration
 
 
-def calibration(
+def calibration_curve(
     y: Array, p: Array, temperature: Array, errors: Sequence[float | None], n: str
 ) -> Chart:
     """How often the model was right, against how sure it was, without and with temperature.
