@@ -11,9 +11,9 @@ import pytest
 from lookhops.cli.shared.printing import PlainConsole, escaped_json
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture
+from lookhops.core.pictures import new_picture, save_both
 from lookhops.core.tables import Table, csv_text, with_formula, without_formula
 from lookhops.core.words import visible
-from lookhops.report.paper.figures import new_figure, save
 from lookhops.sources.rdkit.parsing import why_too_large
 
 HOSTILE = "\x1b[31mred\x1b[0m|<b>[a](b)\u202e"
@@ -49,9 +49,9 @@ def test_spreadsheets_compute_nothing(text):
 
 
 def test_pictures_are_xml(tmp_path):
-    figure = new_figure(2, 2)
+    figure = new_picture(2, 2)
     figure.text(0.5, 0.5, "a\x01b\x1b")
-    ElementTree.parse(save(figure, tmp_path, "x")[0])
+    ElementTree.parse(save_both(figure, tmp_path, "x")[0])
 
 
 @pytest.mark.parametrize(

@@ -11,8 +11,8 @@ from matplotlib.figure import Figure
 
 import lookhops
 from lookhops.core.palette import SERIES
+from lookhops.core.pictures import MARKERS
 from lookhops.neighbourhoods import HopInformation
-from lookhops.neighbourhoods.plots import MARKERS
 
 NAMES = ("PROTEINS", "DD", "NCI1", "NCI109", "Mutagenicity")
 
@@ -22,7 +22,7 @@ def figure(every: list[HopInformation]) -> Figure:
     drawn = Figure(figsize=(9, 3.8), layout="constrained")
     plain, logarithmic = drawn.subplots(1, 2)
     smooth = np.linspace(2, 9, 100)
-    for found, colour, marker in zip(every, SERIES, MARKERS, strict=False):
+    for found, colour, marker in zip(every, SERIES, MARKERS.values(), strict=False):
         style = {"color": colour, "marker": marker, "markersize": 5}
         plain.plot(found.k, found.gain, linestyle="none", label=found.name, **style)
         plain.plot(smooth, found.decay(smooth), color=colour, linewidth=1)

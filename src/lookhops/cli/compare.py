@@ -22,8 +22,6 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import changing
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
     from lookhops.graphs import Graphs
     from lookhops.runs.compare import Comparison
     from lookhops.runs.fair import Contest
@@ -161,36 +159,33 @@ def _report(found: Comparison, store: Path, path: Path, quiet: bool) -> None:
 
 def _write(found: Comparison, folder: Path | None, plot: Path | None) -> list[str]:
     """Write what was asked for; the paths of all files."""
-    from lookhops.report.paper.figures import draw
+    from lookhops.core.pictures import save
+    from lookhops.report.sections.costs import cost_picture
 
     paths = _write_folder(found, folder) if folder else []
     if plot is not None:
-        draw(_cost_figure(found), plot)
+        save(cost_picture(found.costs(), found.main), plot)
         paths.append(plot)
     return [str(path) for path in paths]
 
 
 def _write_folder(found: Comparison, folder: Path) -> list[Path]:
-    from lookhops.report.paper.figures import rank_figure, save
+    from lookhops.core.pictures import save_both
+    from lookhops.report.paper.figures import rank_figure
+    from lookhops.report.sections.costs import cost_picture
     from lookhops.runs.export import export
 
     # Those of pairs in an earlier comparison would stand beside these models.
     with changing(folder, without=OF_PAIRS) as new:
         paths = found.models_table().write(new)
-        paths += save(_cost_figure(found), new, "costs")
+        paths += save_both(cost_picture(found.costs(), found.main), new, "costs")
         if found.pairs:
             paths += found.pairs_table().write(new)
-            paths += save(rank_figure(found.ranks, found.groups), new, "ranks")
+            paths += save_both(rank_figure(found.ranks, found.groups), new, "ranks")
         for name in ("runs.json", "runs.csv"):
             export(found.results, new / name)
             paths.append(new / name)
     return [folder / path.relative_to(new) for path in paths]
-
-
-def _cost_figure(found: Comparison) -> Figure:
-    from lookhops.report.paper.figures import cost_figure
-
-    return cost_figure(found.costs(), f"test {found.main.heading}", found.main.higher_is_better)
 
 
 def _print(found: Comparison, written: list[Path]) -> None:

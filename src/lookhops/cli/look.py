@@ -14,8 +14,7 @@ from lookhops.cli.shared.printing import bar, err, grid, out, print_json, print_
 from lookhops.cli.shared.progress import progress_bar
 from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.writing import ReportFile, check_picture, command_line, write_page
-from lookhops.core.files import replacing
-from lookhops.core.words import agreeing, compact_percent, counted, plus_minus, visible
+from lookhops.core.words import agreeing, compact_percent, counted, plus_minus
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -110,17 +109,15 @@ def _page(found: dict[str, Any], graphs: Graphs) -> Report:
 
 
 def _draw(found: HopInformation, path: Path, page: Report | None) -> None:
-    """Draw with Matplotlib, or write the page with its interactive charts."""
-    kind = path.suffix.lower()[1:]
+    """Draw a picture, or write the page with its interactive charts."""
+    from lookhops.core.pictures import save
+
     if page is not None:
         from lookhops.report.page import write_report
 
         write_report(page, path)
     else:
-        with replacing(path) as part:
-            found.plot().savefig(part, format=kind, dpi=150)
-            if kind == "svg":  # names with control characters would make it no XML
-                part.write_text(visible(part.read_text(encoding="utf-8")), encoding="utf-8")
+        save(found.plot(), path)
     print_line(f"drawn to {path}", err)
 
 

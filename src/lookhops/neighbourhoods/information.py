@@ -161,10 +161,18 @@ class HopInformation:
         }
 
     def plot(self) -> Figure:
-        """A Matplotlib figure: gains and fit, and the share lost at each k."""
-        from lookhops.neighbourhoods.plots import draw
+        """A Matplotlib figure: the gains, of each class where there are few, and what is lost."""
+        from lookhops.core.pictures import picture
+        from lookhops.neighbourhoods.charts import MOST_CLASSES, class_gains, gains, lost
 
-        return draw(self)
+        found = self.to_dict()
+        several = 1 < len(self.per_class) <= MOST_CLASSES
+        first = class_gains(found) if several else gains(found)
+        k = self.suggested_k
+        kept = "no k can be suggested"
+        if k is not None:
+            kept = f"k = {k} keeps {compact_percent(1 - self.lost(k))}"
+        return picture({self.name: first.figure, kept: lost(found).figure}, height=3.8)
 
 
 def _finite(k: float) -> int | None:

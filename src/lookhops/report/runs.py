@@ -8,12 +8,12 @@ from typing import Any
 from lookhops.core.errors import LookHopsError
 from lookhops.core.tables import Table
 from lookhops.core.words import QUICK_MARK, counted, joined
+from lookhops.neighbourhoods.charts import gains
 from lookhops.report.comparable import Group, grouped
 from lookhops.report.content import Block, Lines, Report, Section, Subheading, Tile
 from lookhops.report.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
 from lookhops.report.sections.comparison import comparison_section, lead_tiles
 from lookhops.report.sections.data import data_section
-from lookhops.report.sections.hops import gains
 from lookhops.report.sections.reproduce import runs_reproduce_section
 from lookhops.report.sections.training import training_charts
 from lookhops.report.snapshot import Snapshot

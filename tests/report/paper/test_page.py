@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from lookhops.core.paired import corrected_t
+from lookhops.core.pictures import save_both
 from lookhops.core.words import NONE, plus_minus, signed
 from lookhops.models.records import Machine
 from lookhops.report.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, judge
-from lookhops.report.paper.figures import accuracy_by_k_figure, gain_figure, rank_figure, save
+from lookhops.report.paper.figures import accuracy_by_k_figure, gain_figure, rank_figure
 from lookhops.report.paper.page import write_page
 from lookhops.report.paper.side_by_side import accuracy_table, data_table, make_tables, own_table
 from lookhops.runs.keys import RunKey
@@ -245,12 +246,12 @@ def test_figures_show_what_was_measured(make_results, tmp_path):
     assert gain_figure(Results()) is None
     assert accuracy_by_k_figure(Results()) is None
     ranks = {f"model {i}": 1.0 + i for i in range(5)}
-    for path in save(rank_figure(ranks, [["model 0", "model 1"]]), tmp_path, "ranks"):
+    for path in save_both(rank_figure(ranks, [["model 0", "model 1"]]), tmp_path, "ranks"):
         assert path.stat().st_size
     text = "".join(ElementTree.parse(tmp_path / "ranks.svg").getroot().itertext())
     assert all(name in text for name in ranks)
     first = (tmp_path / "ranks.svg").read_bytes()
-    save(rank_figure(ranks, [["model 0", "model 1"]]), tmp_path, "ranks")
+    save_both(rank_figure(ranks, [["model 0", "model 1"]]), tmp_path, "ranks")
     assert (tmp_path / "ranks.svg").read_bytes() == first
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from lookhops.core.files import changing, write_text
 from lookhops.core.paired import Estimate
+from lookhops.core.pictures import save_both
 from lookhops.core.tables import Table
 from lookhops.core.words import NONE, QUICK_MARK, counted, signed
 from lookhops.report.paper.claims import CLAIMS, Answer, Verdict, judge
-from lookhops.report.paper.figures import FIGURE_MAKERS, save
+from lookhops.report.paper.figures import FIGURE_MAKERS
 from lookhops.report.paper.side_by_side import datasets_in_order, make_tables
 from lookhops.runs.paper import (
     COST_DATASET,
@@ -105,7 +106,7 @@ def _write_page(
 
 
 def _head(results: Results, mark: str) -> str:
-    command = "lookhops paper --quick" if results.quick else "lookhops.runs"
+    command = "lookhops paper --quick" if results.quick else "lookhops paper"
     lines = [
         f"# The paper, reproduced{mark}\n",
         *([QUICK] if results.quick else []),
@@ -177,7 +178,7 @@ def _figure(name: str, results: Results, folder: Path, paths: list[Path], headin
     figure = FIGURE_MAKERS[name](results)
     if figure is None:
         return ""
-    paths += save(figure, folder, name)
+    paths += save_both(figure, folder, name)
     return f"{heading}![{CAPTIONS[name]}]({FOLDER}/{name}.svg)\n\n{CAPTIONS[name]}\n"
 
 

@@ -170,7 +170,7 @@ def _comparison_blocks(group: Group) -> list[Block]:
         )
         blocks.append(differences(group, shown, note, high))
     if len(group.cells) > 1:
-        blocks += cost_charts(group, n)
+        blocks += cost_charts(group.found.costs(), group.found.main, n).values()
     if many:
         blocks.append(
             Folded(replace(pairs_table(pairs, _digits(group)), note=f"All {len(pairs)} pairs"))

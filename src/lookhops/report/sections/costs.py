@@ -3,51 +3,53 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from lookhops.core.charts import axis, figure, label, rounded, series
+from lookhops.core.pictures import picture
 from lookhops.core.tables import Table
-from lookhops.core.words import joined
-from lookhops.report.comparable import Group
+from lookhops.core.words import joined, short
 from lookhops.report.content import Chart
 from lookhops.runs.statistics import Cost, pareto_front
 from lookhops.tasks import Metric
 
-
-def cost_charts(group: Group, n: str) -> list[Chart]:
-    """The main metric against time and against parameters.
-
-    Args:
-        group: The models.
-        n: The sample size, in words.
-    """
-    costs, main = group.found.costs(), group.found.main
-    numbered = {cost.model: str(i + 1) for i, cost in enumerate(costs)}
-    counted = [cost for cost in costs if cost.parameters]
-    charts = [cost_chart(costs, numbered, "seconds a split", [c.seconds for c in costs], main, n)]
-    if len(counted) > 1:
-        sizes = [float(cost.parameters or 0) for cost in counted]
-        charts.append(cost_chart(counted, numbered, "parameters", sizes, main, n))
-    return charts
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
 
 
-def cost_chart(
-    costs: Sequence[Cost],
-    numbered: Mapping[str, str],
-    title: str,
-    x: Sequence[float],
-    main: Metric,
-    n: str,
-) -> Chart:
-    """The main metric against one cost; a line joins the models that no other beats for less.
+def numbered(costs: Sequence[Cost]) -> dict[str, str]:
+    """The number of each model, by which charts name it."""
+    return {cost.model: str(i + 1) for i, cost in enumerate(costs)}
+
+
+def cost_charts(costs: Sequence[Cost], main: Metric, n: str) -> dict[str, Chart]:
+    """The main metric against time and against parameters, by what the cost is.
 
     Args:
-        costs: The models.
-        numbered: The number of each.
-        title: What the cost is.
-        x: The cost of each.
+        costs: The models, best first.
         main: The main metric.
         n: The sample size, in words.
     """
+    numbers = numbered(costs)
+    time = {cost: cost.seconds for cost in costs}
+    sizes = {cost: float(cost.parameters) for cost in costs if cost.parameters}
+    charts = {"seconds a split": time, **({"parameters": sizes} if len(sizes) > 1 else {})}
+    return {title: _chart(x, numbers, title, main, n) for title, x in charts.items()}
+
+
+def cost_picture(costs: Sequence[Cost], main: Metric) -> MatplotlibFigure:
+    """The same charts for a file, with the names of the models below."""
+    panels = {title: chart.figure for title, chart in cost_charts(costs, main, "").items()}
+    names = ", ".join(f"{number} {short(name)}" for name, number in numbered(costs).items())
+    note = f"{names}. On the line: no other model is better at less cost."
+    return picture(panels, note=note, height=3.4)
+
+
+def _chart(
+    found: Mapping[Cost, float], numbers: Mapping[str, str], title: str, main: Metric, n: str
+) -> Chart:
+    """The main metric against one cost; a line joins the models that no other beats for less."""
+    costs, x = list(found), list(found.values())
     y = [cost.score for cost in costs]
     front = pareto_front(x, y, main.higher_is_better)
     line = {"color": "var(--blue)", "width": 2}
@@ -63,11 +65,11 @@ def cost_chart(
             at = rounded([x[i] for i in places]), rounded([y[i] for i in places])
             hover = "%{customdata}: %{y:.4g}"
             dots = series("markers+text", *at, hover, name=name, marker=look, customdata=names)
-            numbers = [numbered[costs[i].model] for i in places]
-            traces.append({**dots, "text": numbers, "textposition": "top center"})
+            texts = [numbers[costs[i].model] for i in places]
+            traces.append({**dots, "text": texts, "textposition": "top center"})
     rows = [
         (
-            f"{numbered[cost.model]}  {cost.model}",
+            f"{numbers[cost.model]}  {cost.model}",
             main.written(cost.score / main.scale),
             f"{value:,.4g}",
             "yes" if i in front else "no",

@@ -1,0 +1,219 @@
+"""Charts of hop information, from what ``HopInformation.to_dict`` and ``LabelInformation`` give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from lookhops.core.charts import (
+    SYMBOLS,
+    Chart,
+    Figure,
+    axis,
+    colour,
+    figure,
+    interval,
+    label,
+    rounded,
+    series,
+)
+from lookhops.core.tables import Table
+from lookhops.core.words import MINUS, NONE, between, counted, percent
+
+#: More classes than this would lie on top of one another.
+MOST_CLASSES = 7
+#: What may be lost beyond k is shown for so many k, or until the suggested one.
+SHOWN_HOPS = 5
+
+
+def gains(found: Mapping[str, Any], title: str = "") -> Chart:
+    """The gain of each hop with its interval, and the fitted curve.
+
+    Args:
+        found: As ``HopInformation.to_dict`` gives it.
+        title: Said first in the caption.
+    """
+    k, gain, fit = found["k"], found["gain"], found["fit"]
+    graphs = f" n = {counted(found['graphs'], 'graph')}." if "graphs" in found else ""
+    quality = f", R² = {fit['r2']:.4f}" if fit.get("r2") is not None else ""
+    return Chart(
+        _gains_figure({"measured": found}),
+        f"Information gain falls from {gain[0]:.3g} at {k[0]} hops to {gain[-1]:.3g} at {k[-1]}; "
+        f"the dashed curve is the fit.",
+        f"{title}How much each further hop tells, in nats, with the fit {_formula(fit)}{quality}."
+        f"{_resamples(found)}{graphs}",
+        Table(("hops k", "gain", "95% interval", "fit"), _gain_rows(found)),
+    )
+
+
+def class_gains(found: Mapping[str, Any]) -> Chart:
+    """The gains of the graphs of each class."""
+    parts: Mapping[str, Any] = found["per_class"]
+    fits = "; ".join(f"{name}: {_formula(part['fit'])}" for name, part in parts.items())
+    sizes = ", ".join(f"{part['graphs']:,} {name}" for name, part in parts.items())
+    rows = [[name, *row] for name, part in parts.items() for row in _gain_rows(part)]
+    return Chart(
+        _gains_figure(parts),
+        "Information gain of each hop by class, with the fitted curves.",
+        f"The same for the graphs of each class, in nats, with the fits {fits}."
+        f"{_resamples(found)} n = {sizes}.",
+        Table(("class", "hops k", "gain", "95% interval", "fit"), rows),
+        wide=True,
+    )
+
+
+def _gains_figure(parts: Mapping[str, Any]) -> Figure:
+    """Marks for the gains of each part and a line for their fit; parts stand a little aside."""
+    traces = []
+    for i, (name, part) in enumerate(parts.items()):
+        k = np.asarray(part["k"]) + 0.1 * (i - (len(parts) - 1) / 2)
+        look = {"color": colour(i), "symbol": SYMBOLS[i % len(SYMBOLS)], "size": 9}
+        hover = "k = %{x:.0f}: %{y:.4f}"
+        dots = series(
+            "markers", k.tolist(), rounded(part["gain"]), hover, name=label(name), marker=look
+        )
+        if part.get("gain_interval"):
+            low, high = np.asarray(part["gain_interval"]).T
+            dots["error_y"] = interval(low, part["gain"], high)
+        fine = np.linspace(part["k"][0], part["k"][-1], 60)
+        drawn = rounded(fine + k[0] - part["k"][0]), rounded(_fitted(part, fine))
+        style = {"color": colour(i), "dash": "dash", "width": 1.5}
+        legend = {"name": "fit"} if len(parts) == 1 else {"showlegend": False}
+        fit = series("lines", *drawn, line=style, **legend)
+        traces += [dots, fit]
+    gain = axis("information gain IG(k), nats", rangemode="tozero")
+    return figure(traces, axis("hops k", dtick=1, zeroline=False), gain)
+
+
+def _fitted(found: Mapping[str, Any], k: Any) -> Any:
+    return found["fit"]["a"] * np.exp(-found["fit"]["b"] * k)
+
+
+def _gain_rows(found: Mapping[str, Any]) -> list[list[str]]:
+    ends = found.get("gain_interval")
+    shown = [between(one, digits=4) for one in ends] if ends else [NONE] * len(found["k"])
+    return [
+        [str(k), f"{gain:.4f}", text, f"{_fitted(found, k):.4f}"]
+        for k, gain, text in zip(found["k"], found["gain"], shown, strict=True)
+    ]
+
+
+def _formula(fit: Mapping[str, float]) -> str:
+    return f"{fit['a']:.3g}\N{NO-BREAK SPACE}·\N{NO-BREAK SPACE}e^({MINUS}{fit['b']:.3g} k)"
+
+
+def _resamples(found: Mapping[str, Any]) -> str:
+    if not found.get("gain_interval"):
+        return ""
+    return f" Bars: 95% of {found['resamples']:,} resamples of the graphs."
+
+
+# -------------------------------------------------------------------- what lies beyond
+
+
+def lost(found: Mapping[str, Any]) -> Chart:
+    """The share of the information beyond each k, by the fit."""
+    suggested, last = found.get("suggested_k"), found["k"][-1]
+    k = np.arange(1, min(max(SHOWN_HOPS, (suggested or 0) + 1), last) + 1).tolist()
+    share = np.minimum(np.exp(-found["fit"]["b"] * np.array(k)), 1.0)
+    texts = [f"{100 * s:.1f}%" if s >= 0.0005 else "<0.1%" for s in share]
+    colours = ["var(--green)" if one == suggested else "var(--pale)" for one in k]
+    hover = "k = %{x}: %{y:.2f} % lost"
+    drawn = series("bar", k, rounded(100 * share), hover, marker={"color": colours})
+    # The shares stand under the axis, where the line of what may be lost does not cross them.
+    ticks = [f"{one}<br>{escape(text)}" for one, text in zip(k, texts, strict=True)]
+    ticks = [f"<b>{t}</b>" if one == suggested else t for one, t in zip(k, ticks, strict=True)]
+    shown = {"tickvals": k, "ticktext": ticks, "tickangle": 0, "showgrid": False}
+    said = f"k = {suggested} is the smallest that loses no more" if suggested else "no k is enough"
+    return Chart(
+        figure(
+            [drawn],
+            axis("hops k, and what lies beyond", **shown),
+            axis("% lost beyond k", rangemode="tozero"),
+            **_allowed(found.get("epsilon")),
+        ),
+        f"Bar chart of the share of the information lost beyond k hops; {said}.",
+        "What lies beyond k hops and is lost, in per cent of all, by the fitted curve"
+        + (f". The suggested k = {suggested} is drawn in green and bold." if suggested else "."),
+        Table(("hops k", "lost"), list(zip(map(str, k), texts, strict=True))),
+    )
+
+
+def _allowed(epsilon: float | None) -> Figure:
+    """A dotted line at the share that may be lost."""
+    if epsilon is None:
+        return {}
+    red, level = "var(--vermillion)", 100 * epsilon
+    rule = {"type": "line", "line": {"color": red, "dash": "dot", "width": 1.5}}
+    words = {"text": f"{percent(epsilon, 0)} may be lost", "font": {"color": red}}
+    place = {"x": 1, "xref": "paper", "xanchor": "right", "y": level, "yshift": 12}
+    return {
+        "shapes": [{**rule, "x0": 0, "x1": 1, "xref": "paper", "y0": level, "y1": level}],
+        "annotations": [{**words, **place, "showarrow": False}],
+    }
+
+
+def label_accuracy(told: Mapping[str, Any]) -> Chart:
+    """Validation accuracy, or R², by what lies within 0, 1, ... hops; the fewest that are enough.
+
+    Args:
+        told: What ``LabelInformation.to_dict`` gives.
+    """
+    hops, enough, number = told["hops"], told["enough"], told.get("number")
+    scale, digits, key = (1, 3, "r2") if number else (100, 1, "accuracy")
+    mean, std, lost = ([scale * v for v in told[name]] for name in (key, "std", "lost"))
+    ends = [[scale * end for end in one] for one in told["lost_interval"]]
+    naive = scale * told["of_the_mean" if number else "majority"]
+    head = "R²" if number else "% right"
+    below = "below the best" if number else "below the best, points"
+    drawn = series(
+        "bar",
+        hops,
+        rounded(mean),
+        "within %{x} hops: " + ("R² %{y:.3f}" if number else "%{y:.1f} % right"),
+        error_y={"type": "data", "array": rounded(std), "thickness": 2},
+        marker={"color": ["var(--green)" if h == enough else "var(--pale)" for h in hops]},
+    )
+    said = "no number of hops tells them" if enough is None else f"{enough} are enough"
+    rows = [
+        [
+            str(h),
+            f"{mean[h]:.{digits}f} ± {std[h]:.{digits}f}",
+            f"{lost[h]:.{digits}f}",
+            between(ends[h], digits),
+        ]
+        for h in hops
+    ]
+    splits = counted(told["splits"], "split")
+    what = (
+        f"From {number}: R² of a linear model on held-out graphs, by what lies within h hops of "
+        f"their nodes, mean and standard deviation of {splits}. Dashed: the mean."
+        if number
+        else "From the classes: held-out graphs that a linear model puts in the right class by "
+        f"what lies within h hops of their nodes, mean and standard deviation of {splits}. "
+        f"Dashed: the commonest class, {percent(told['majority'])}."
+    )
+    return Chart(
+        figure(
+            [drawn],
+            axis("hops h", dtick=1, showgrid=False),
+            axis(head, range=[min(0, *mean), 1.05 * scale]),
+            shapes=[_level(naive)],
+        ),
+        f"Bar chart of how well {number or 'the classes'} can be told by what lies within h hops; "
+        f"{said}.",
+        f"{what} n = {counted(told['graphs'], 'graph')}."
+        + ("" if enough is None else " Green: the fewest hops that lose nothing beyond noise."),
+        Table(("hops h", head, below, "95% interval"), rows),
+    )
+
+
+def _level(height: float) -> dict[str, Any]:
+    """A dashed line across the chart."""
+    line = {"color": "var(--vermillion)", "dash": "dash", "width": 1.5}
+    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height} | {
+        "line": line
+    }
