@@ -111,17 +111,17 @@ def _store_path(store: Path | None, output: Path | None, options: Runner) -> Pat
 
 
 def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Left]:
+    from lookhops.learners import learner_of
     from lookhops.runs.compare import comparison
     from lookhops.runs.results import Results, collect
     from lookhops.runs.store import Store
-    from lookhops.runs.train_cell import check_graphs
     from lookhops.tasks import task_of
     from lookhops.training.splits import draw_splits
 
-    plan = contest.plan
-    draw_splits(graphs, task_of(graphs), plan.protocol, plan)  # what cannot be learnt says so now
+    plan, task = contest.plan, task_of(graphs)
+    draw_splits(graphs, task, plan.protocol, plan)  # what cannot be learnt says so now
     for entries in contest.rows.values():
-        check_graphs(next(iter(entries.values())).model, graphs)
+        learner_of(next(iter(entries.values())).model).check(graphs, task)
     options.check()
     tell_remarks(graphs, plan)
     left: list[Left] = []

@@ -92,6 +92,15 @@ class Learner(ABC):
         """Whether features of edges are looked at."""
         return True
 
+    @property
+    def layers(self) -> str | None:
+        """A digest of what a user registered and it is made of; none where its name suffices."""
+        return None
+
+    def threads(self, graphs: Graphs, protocol: Protocol) -> int:
+        """How many threads one run is worth; where it is one, others do not change its numbers."""
+        return 1
+
     # ---------------------------------------------------------------- fitting
 
     def check(self, graphs: Graphs, task: Task) -> None:  # noqa: B027 -- many learn from any graphs

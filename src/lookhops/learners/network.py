@@ -27,6 +27,7 @@ from lookhops.tasks import Task
 from lookhops.training import train
 from lookhops.training.inference import Ensemble
 from lookhops.training.runs import Run
+from lookhops.training.threads import threads_of
 from lookhops.training.trainer import train_on_all
 
 
@@ -158,6 +159,10 @@ class Network(Learner):
         """All of it but its seeds and how batches are brought to the device."""
         plain = Protocol()
         return replace(protocol, seeds=plain.seeds, stream=plain.stream)
+
+    def threads(self, graphs: Graphs, protocol: Protocol) -> int:
+        """Those that a batch of these graphs is worth."""
+        return threads_of(graphs, self.architecture, protocol)
 
     def prepare(self, graphs: Graphs, encoding: Encoding) -> WholeGraphs:
         """The graphs with their totals and as far as neighbourhoods are read."""

@@ -1,16 +1,22 @@
-"""Names of learners: from names of models to learners, and from what was saved."""
+"""Every learner by its name: what a new one is added to, and what reads a saved one."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from lookhops.core.options import Architecture, Classical
 from lookhops.core.schema import AtLeast, located, read
 from lookhops.learners.learner import Learner
 from lookhops.learners.network import Network
+from lookhops.learners.tabular import Baseline, Mean, MorganForest, MorganRidge
+from lookhops.learners.wl import WL, WLOptimalAssignment
 from lookhops.nn.registry import find
 
-#: Every learner by its name. A new one is a file of this package and a line here.
-LEARNERS: dict[str, type[Learner]] = {kind.name: kind for kind in (Network,)}
+#: Every learner by its name. A new one is a file of this package and an entry here.
+LEARNERS: dict[str, type[Learner]] = {
+    kind.name: kind
+    for kind in (Network, WL, WLOptimalAssignment, Baseline, MorganForest, MorganRidge, Mean)
+}
 #: What ``Learner.to_dict`` gives.
 SAVED = AtLeast({"name": str, "options": Any})
 
@@ -20,3 +26,10 @@ def learner_from_dict(values: Any, path: str = "learner") -> Learner:
     saved: Any = read(SAVED, values, path)
     with located(path):
         return find("learner", LEARNERS, saved["name"]).from_options(saved["options"])
+
+
+def learner_of(model: Architecture | Classical) -> Learner:
+    """The learner that a name of a model stands for."""
+    if isinstance(model, Classical):
+        return find("model", LEARNERS, model.classical)()
+    return Network(model)

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from itertools import combinations
+from typing import Any, ClassVar, Self
 from weakref import WeakKeyDictionary
 
 import numpy as np
-from scipy.special import log_softmax
+import torch
+from torch import Tensor
 
+from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
+from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.learners.outputs import Answers, Array, Outputs, Question, all_classes, answer_each
-from lookhops.neighbourhoods import gram_by_hop
+from lookhops.learners.learner import Fitted, Learner
+from lookhops.learners.targets import (
+    Question,
+    classes_of,
+    log_probabilities,
+    log_softmax,
+    questions_of,
+    side_by_side,
+)
+from lookhops.neighbourhoods import SparseRows, Vocabulary, gram_by_hop, identities, unary_codes
 from lookhops.sources.splits import Split
+from lookhops.tasks import Task
 from lookhops.tasks.metrics import fit_temperature
 
 #: Depths and penalties that the validation part chooses from.
@@ -26,110 +41,300 @@ _NEVER = -1e3
 _LATEST: WeakKeyDictionary[Graphs, tuple[tuple[int, str], Array]] = WeakKeyDictionary()
 
 
-def fit_wl(
-    graphs: Graphs,
-    split: Split,
-    seed: int = 0,
-    kind: str = "subtree",
-    max_hops: int = MAX_HOPS,
-) -> Outputs:
-    r"""Fit scikit-learn's ``SVC``, or ``SVR`` for numbers, on a kernel of the training graphs.
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """A support vector machine on the kernel of a depth; without training graphs, a constant.
+
+    Args:
+        hops: The depth, shape ().
+        dual: What each training graph adds to the decision between two classes, or to the number,
+            shape (decisions, graphs).
+        bias: What is added to the decisions, shape (decisions).
+        known: The classes in the training part; none for numbers, shape (c).
+        temperature: What scores of classes are divided by, shape ().
+    """
+
+    hops: Array
+    dual: Array
+    bias: Array
+    known: Array
+    temperature: Array
+
+    def answers(self, kernel: Array, classes: int) -> Array:
+        """Log-probabilities of so many classes, or for none numbers, shape (n, channels)."""
+        if not classes:
+            numbers: Array = kernel.astype(np.float64) @ self.dual.T + self.bias
+            return numbers
+        if len(self.known) < 2:
+            share = np.zeros((len(kernel), classes))
+            share[:, self.known] = 1.0
+            return log_probabilities(share)
+        decisions = kernel.astype(np.float64) @ self.dual.T + self.bias
+        scores = np.full((len(kernel), classes), _NEVER)
+        scores[:, self.known] = _one_against_rest(decisions, len(self.known))
+        return log_softmax(scores / self.temperature)
+
+    @classmethod
+    def of(cls, model: Any, question: Question, hops: int, graphs: int) -> Machine:
+        """The machine of scikit-learn's ``SVC`` or ``SVR`` that was fitted on so many graphs."""
+        dual, bias = model.dual_coef_, model.intercept_
+        if not question.classes:
+            y = question.y[question.train]
+            mean, spread = y.mean(), y.std() or 1.0
+            full = np.zeros((1, graphs))
+            full[:, model.support_] = dual * spread
+            return cls(np.array(hops), full, bias * spread + mean, np.zeros(0, int), np.ones(()))
+        ends = np.cumsum(model.n_support_)
+        # Of two classes scikit-learn turns the signs, so that positive speaks for the second.
+        sign = -1 if len(ends) == 2 else 1
+        pairs = list(combinations(range(len(ends)), 2))
+        full = np.zeros((len(pairs), graphs))
+        for row, (i, j) in enumerate(pairs):
+            for one, other in ((i, j - 1), (j, i)):
+                own = slice(ends[one] - model.n_support_[one], ends[one])
+                full[row, model.support_[own]] = sign * dual[other, own]
+        known = np.asarray(model.classes_)
+        return cls(np.array(hops), full, sign * bias, known, np.ones(()))
+
+
+def _one_against_rest(decisions: Array, classes: int) -> Array:
+    """One score for each class from the decision between each two, as scikit-learn's ``SVC`` has.
+
+    It is the number of decisions that a class wins, and less than a half more by how far.
+    """
+    if classes == 2:
+        return np.concatenate((decisions, -decisions), axis=1)
+    pairs = list(combinations(range(classes), 2))
+    first, second = (np.eye(classes)[[pair[side] for pair in pairs]] for side in (0, 1))
+    wins = decisions >= 0
+    confidence = decisions @ (first - second)
+    votes = wins @ first + ~wins @ second
+    scores: Array = votes + confidence / (3 * (np.abs(confidence) + 1))
+    return scores
+
+
+@dataclass(frozen=True, eq=False)
+class Colours:
+    """The colours of the training graphs at one hop.
+
+    Args:
+        vocabulary: Those that they have.
+        rows: How often each graph has each.
+        squares: The product of each graph with itself, float32, shape (graphs).
+    """
+
+    vocabulary: Vocabulary
+    rows: SparseRows
+    squares: Array
+
+    @classmethod
+    def of(cls, graphs: Graphs, column: Tensor) -> Colours:
+        """Those of graphs whose nodes have these codes, shape (n, 1)."""
+        vocabulary = Vocabulary.choose(graphs, column, min_graphs=1)
+        return cls.from_rows(vocabulary, vocabulary.rows(graphs, column))
+
+    @classmethod
+    def from_rows(cls, vocabulary: Vocabulary, rows: SparseRows) -> Colours:
+        """The same from the counts."""
+        counts = rows.to_scipy()
+        return cls(vocabulary, rows, np.asarray(counts.multiply(counts).sum(1)).ravel())
+
+    def products(self, graphs: Graphs, column: Tensor) -> Array:
+        """The product of each of these graphs with each training graph, shape (n, graphs)."""
+        rows = self.vocabulary.rows(graphs, column).to_scipy()
+        found: Array = (rows @ self.rows.to_scipy().T).toarray()
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class FittedKernel(Fitted):
+    """Machines, and the colours of the training graphs that they rest on.
+
+    Args:
+        learner: The kernel.
+        task: What was asked.
+        machines: One for each target.
+        colours: For each hop.
+        chosen: What the validation part chose.
+    """
+
+    learner: WL
+    task: Task
+    machines: tuple[Machine, ...]
+    colours: tuple[Colours, ...]
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+
+    def outputs(self, graphs: Graphs) -> Tensor:
+        """As for :class:`Fitted`."""
+        graphs, classes = graphs.to("cpu"), classes_of(self.task)
+        codes = self.learner.codes(graphs, len(self.colours) - 1)
+        kernel = np.zeros((len(graphs), len(self.colours[0].squares)), np.float32)
+        new, known = np.zeros((2, 1), np.float32)
+        found: dict[int, Array] = {}
+        for hop, colours in enumerate(self.colours):
+            column = codes[:, hop : hop + 1]
+            kernel = kernel + colours.products(graphs, column)
+            new, known = new + Colours.of(graphs, column).squares, known + colours.squares
+            scaled = kernel * _inverse_length(new)[:, None] * _inverse_length(known)
+            for number, machine in enumerate(self.machines):
+                if int(machine.hops) == hop:
+                    found[number] = machine.answers(scaled, classes[number])
+        return side_by_side([found[number] for number in range(len(classes))], classes)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The arrays of each target's machine, and the training graphs' colours of each hop."""
+        found: dict[str, Tensor] = {}
+        for number, machine in enumerate(self.machines):
+            for own in fields(machine):
+                found[f"{number}.{own.name}"] = torch.from_numpy(
+                    np.array(getattr(machine, own.name))
+                )
+        for hop, colours in enumerate(self.colours):
+            found[f"hop{hop}.codes"] = colours.vocabulary.codes
+            found[f"hop{hop}.indices"] = colours.rows.indices.int()
+            found[f"hop{hop}.offsets"] = colours.rows.offsets
+        return found
+
+    @classmethod
+    def from_tensors(
+        cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
+    ) -> Self:
+        """The machines and the colours of these tensors."""
+        try:
+            machines = tuple(
+                Machine(
+                    **{own.name: tensors[f"{number}.{own.name}"].numpy() for own in fields(Machine)}
+                )
+                for number in range(len(task.heads))
+            )
+            hops = max(int(machine.hops) for machine in machines)
+            colours = []
+            for hop in range(hops + 1):
+                codes = tensors[f"hop{hop}.codes"]
+                indices, offsets = (tensors[f"hop{hop}.{name}"] for name in ("indices", "offsets"))
+                rows = SparseRows(indices.long(), offsets, len(codes))
+                vocabulary = Vocabulary(codes, torch.full_like(codes, 0))
+                colours.append(Colours.from_rows(vocabulary, rows))
+        except KeyError as error:
+            raise LookHopsError(f"it lacks the tensor {error}") from error
+        return cls(learner, task, machines, tuple(colours))
+
+
+@dataclass(frozen=True)
+class WL(Learner):
+    r"""A support vector machine on the subtree kernel of the training graphs.
 
     The kernel of depth :math:`h` sums hops 0 to :math:`h` and is scaled to
     :math:`k(a, b) / \sqrt{k(a, a) \, k(b, b)}`. Depth and penalty :math:`C` are those of the
     highest validation accuracy (of numbers, the lowest validation MAE), the smallest of equal ones.
     Scores become probabilities by a softmax whose temperature the validation part gives; numbers
-    are standardised by the training part.
-
-    Args:
-        graphs: All graphs.
-        split: The parts; the machine is fitted on the training part alone.
-        seed: Not used: nothing here is random.
-        kind: ``"subtree"`` (``wl``) or ``"optimal-assignment"`` (``wl-oa``).
-        max_hops: The largest depth that is tried.
+    are standardised by the training part. Nothing here is random.
     """
-    check_number(graphs)
-    by_hop = _shared_gram(graphs, max_hops, kind)
-    return answer_each(graphs, split, lambda question: _answer(question, by_hop))
+
+    name: ClassVar[str] = "wl"
+    fitted: ClassVar[type[Fitted]] = FittedKernel
+    kind: ClassVar[str] = "subtree"
+
+    def check(self, graphs: Graphs, task: Task) -> None:
+        """Refuse more graphs than a kernel of all pairs can hold."""
+        if len(graphs) > MOST_GRAPHS:
+            raise LookHopsError(
+                f"{graphs.name}: {self.name} compares every pair of at most {MOST_GRAPHS:,} graphs,"
+                f" not of {len(graphs):,}; choose fingerprint, which reads the same neighbourhoods."
+            )
+
+    def codes(self, graphs: Graphs, hops: int) -> Tensor:
+        """The colour of each node after 0 to so many hops, shape (n, hops + 1)."""
+        found = identities(graphs, hops)
+        return found if self.kind == "subtree" else unary_codes(graphs, found)
+
+    def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedKernel:
+        """As for :class:`~lookhops.learners.Learner`."""
+        self.check(graphs, task)
+        by_hop = _shared_gram(graphs, MAX_HOPS, self.kind)
+        machines: list[Machine] = []
+        chosen: dict[str, Any] = {}
+        for question in questions_of(graphs, task, split):
+            machine, about = _best(question, by_hop)
+            full = np.zeros((len(machine.dual), len(graphs)))
+            full[:, question.train] = machine.dual
+            machines.append(replace(machine, dual=full))
+            prefix = f"{question.name}: " if question.name else ""
+            chosen |= {f"{prefix}{name}": value for name, value in about.items()}
+        return self._kept(graphs, task, machines, chosen)
+
+    def _kept(
+        self, graphs: Graphs, task: Task, machines: Sequence[Machine], chosen: Mapping[str, Any]
+    ) -> FittedKernel:
+        """The machines with the graphs that any of them rests on."""
+        rests = np.flatnonzero(np.any([(m.dual != 0).any(0) for m in machines], axis=0))
+        rests = rests if len(rests) else np.zeros(1, dtype=int)  # all are constants
+        support = graphs.select(torch.from_numpy(rests)).to("cpu")
+        hops = max(int(machine.hops) for machine in machines)
+        columns = self.codes(support, hops).split(1, dim=1)
+        colours = tuple(Colours.of(support, column) for column in columns)
+        fewer = tuple(replace(machine, dual=machine.dual[:, rests]) for machine in machines)
+        return FittedKernel(self, task, fewer, colours, chosen)
 
 
-def _answer(question: Question, by_hop: Array) -> Answers:
-    """The answers of the depth and the penalty that are best on the validation part."""
-    best: tuple[float, dict[str, Any], Array, Array] | None = None
+@dataclass(frozen=True)
+class WLOptimalAssignment(WL):
+    """The same on the optimal-assignment kernel."""
+
+    name: ClassVar[str] = "wl-oa"
+    kind: ClassVar[str] = "optimal-assignment"
+
+
+def _best(question: Question, by_hop: Array) -> tuple[Machine, dict[str, Any]]:
+    """The machine of the depth and the penalty that are best on the validation part."""
+    graphs = len(question.train)
+    if question.has_one_class:
+        known = np.unique(question.y[question.train])
+        nothing = np.zeros((0, graphs)), np.zeros(0)
+        return Machine(np.array(0), *nothing, known, np.ones(())), {}
+    best: tuple[float, dict[str, Any], Machine, Array] | None = None
     kernel = np.zeros_like(by_hop[0])
     for hops, more in enumerate(by_hop):
         kernel += more
-        rows = _unit_length(kernel, question.train)
+        inverse = _inverse_length(kernel.diagonal())
+        scaled = kernel[:, question.train] * inverse[:, None] * inverse[question.train]
         # In double precision, as the machines want it: converted once for all penalties.
-        train, val_rows, test_rows = (
-            rows[part].astype(np.float64) for part in (question.train, question.val, question.test)
-        )
+        train = scaled[question.train].astype(np.float64)
+        val = scaled[question.val].astype(np.float64)
         for penalty in PENALTIES:
-            val, test = _machine(question, train, (val_rows, test_rows), penalty)
-            good = question.goodness(val)
+            machine = _machine(question, train, penalty, hops)
+            answers = machine.answers(val, question.classes)
+            good = question.goodness(answers)
             if best is None or good > best[0]:
-                best = good, {"hops": hops, "C": penalty}, val, test
+                best = good, {"hops": hops, "C": penalty}, machine, answers
     assert best is not None
-    _, chosen, val, test = best
-    known = question.known(question.val)
-    if question.classes and known.any():
-        temperature = fit_temperature(val[known], question.y[question.val][known])
-        val, test = (log_softmax(scores / temperature, axis=1) for scores in (val, test))
-    return val, test, chosen
+    _, chosen, machine, answers = best
+    if question.classes and len(question.val):
+        temperature = fit_temperature(answers, question.y[question.val])
+        machine = replace(machine, temperature=np.array(temperature))
+    return machine, chosen
 
 
-def _machine(
-    question: Question, train: Array, parts: tuple[Array, Array], penalty: float
-) -> tuple[Array, Array]:
-    """A machine's scores of classes, or numbers, for the validation and the test part.
-
-    Args:
-        question: What is asked.
-        train: The kernel of the training graphs with each other.
-        parts: That of the validation and of the test graphs with the training graphs.
-        penalty: The machine's :math:`C`.
-    """
+def _machine(question: Question, train: Array, penalty: float, hops: int) -> Machine:
+    """Fit a machine with a penalty :math:`C` on the kernel of the training graphs."""
     from sklearn.svm import SVC, SVR
 
     y = question.y[question.train]
-    if question.classes:
-        machine = SVC(C=penalty, kernel="precomputed", cache_size=500).fit(train, y)
-        val, test = (_scores(machine, part, question.classes) for part in parts)
-        return val, test
-    mean, spread = y.mean(), y.std() or 1.0
-    machine = SVR(C=penalty, kernel="precomputed", cache_size=500)
-    machine.fit(train, (y - mean) / spread)
-    val, test = (mean + spread * machine.predict(part)[:, None] for part in parts)
-    return val, test
-
-
-def check_number(graphs: Graphs) -> None:
-    """Refuse more graphs than a kernel of all pairs has room for."""
-    if len(graphs) > MOST_GRAPHS:
-        raise LookHopsError(
-            f"{graphs.name}: wl and wl-oa compare every pair of at most {MOST_GRAPHS:,} graphs, "
-            f"not of {len(graphs):,}; choose fingerprint, which reads the same neighbourhoods."
-        )
+    make = SVC if question.classes else SVR
+    model = make(C=penalty, kernel="precomputed", cache_size=500)
+    model.fit(train, y if question.classes else (y - y.mean()) / (y.std() or 1.0))
+    return Machine.of(model, question, hops, len(y))
 
 
 def _shared_gram(graphs: Graphs, hops: int, kind: str) -> Array:
     """What :func:`~lookhops.neighbourhoods.gram_by_hop` gives, computed once for all splits."""
     if graphs not in _LATEST or _LATEST[graphs][0] != (hops, kind):
-        _LATEST.pop(graphs, None)  # there is not always room for two
+        _LATEST.pop(graphs, None)  # memory may not hold two
         _LATEST[graphs] = (hops, kind), gram_by_hop(graphs, hops, kind)
     return _LATEST[graphs][1]
 
 
-def _unit_length(kernel: Array, columns: Array) -> Array:
-    """These columns of the kernel of vectors scaled to length one; the zero vector stays zero."""
-    length = np.sqrt(kernel.diagonal())
-    inverse = np.divide(1, length, out=np.zeros_like(length), where=length > 0)
-    return kernel[:, columns] * inverse[:, None] * inverse[columns]
-
-
-def _scores(machine: Any, rows: Array, num_classes: int) -> Array:
-    """One score for each class; the largest is the machine's answer."""
-    decision = machine.decision_function(rows)
-    if decision.ndim == 1:  # two classes: positive speaks for the second
-        decision = np.stack((-decision, decision), axis=1)
-    return all_classes(decision, machine.classes_, num_classes, otherwise=_NEVER)
+def _inverse_length(squares: Array) -> Array:
+    """What scales vectors to length one, by their products with themselves; of zero it is zero."""
+    length = np.sqrt(squares)
+    return np.divide(1, length, out=np.zeros_like(length), where=length > 0)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import cache
 from typing import Any
 
@@ -13,8 +11,8 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Classical
 from lookhops.core.schema import decode, read
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, GraphNetwork
-from lookhops.nn.registry import BUILT_IN, is_known
+from lookhops.learners import learner_of
+from lookhops.nn import Architecture
 from lookhops.sources.splits import SplitPlan
 from lookhops.sources.splits.plan import resolved, source_of
 from lookhops.training import Protocol
@@ -47,12 +45,7 @@ class RunKey:
     splits: str | None = None
 
     def __post_init__(self) -> None:
-        given, plain = self.protocol, Protocol()
-        if isinstance(self.architecture, Classical):
-            drawn = ("fractions", "split", "folds")
-            read_of_it = replace(plain, **{name: getattr(given, name) for name in drawn})
-        else:
-            read_of_it = replace(given, seeds=plain.seeds, stream=plain.stream)
+        read_of_it = learner_of(self.architecture).read_of(self.protocol)
         object.__setattr__(self, "protocol", read_of_it)
 
     @classmethod
@@ -66,7 +59,7 @@ class RunKey:
         """The key of these graphs, this model and this protocol, on these splits or drawn ones."""
         protocol = resolved(graphs, protocol) if plan is None else protocol
         splits = source_of(graphs, protocol) if plan is None else plan.source
-        layers = own_layers(architecture)
+        layers = learner_of(architecture).layers
         return cls(graphs.fingerprint, architecture, protocol, layers, splits)
 
     @property
@@ -108,30 +101,6 @@ def canonical(config: Model | Protocol, **beside: str) -> str:
     return canonical_json(values | beside)
 
 
-def own_layers(architecture: Model) -> str | None:
-    """A digest of a network's layers where the user registered them; of ours the names suffice.
-
-    So a layer that is defined anew under an old name is trained anew.
-    """
-    if isinstance(architecture, Classical) or {architecture.conv, architecture.pool} <= BUILT_IN:
-        return None
-    if not is_known(architecture.conv, architecture.pool):
-        return None  # training will say so
-    model = GraphNetwork.from_architecture(3, 2, architecture, num_edge_labels=2)
-    kinds = dict.fromkeys(type(module) for module in model.modules())
-    said = [repr(model), *map(_source, kinds)]
-    return hashlib.sha256("\n".join(said).encode()).hexdigest()[:16]
-
-
 def canonical_json(values: Any) -> str:
     """JSON text that is equal for equal values."""
     return json.dumps(values, sort_keys=True, separators=(",", ":"))
-
-
-def _source(kind: type) -> str:
-    if kind.__module__.split(".")[0] in ("torch", "lookhops"):  # known by their names
-        return ""
-    try:
-        return inspect.getsource(kind)
-    except (OSError, TypeError):  # typed at a prompt
-        return kind.__qualname__

@@ -14,17 +14,18 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.machine import usable_cores
-from lookhops.core.options import Classical
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs
+from lookhops.learners import learner_of
 from lookhops.models.records import RunRecord
 from lookhops.nn.plugins import sources
 from lookhops.runs.gpu_sharing import shared_gpu
 from lookhops.runs.keys import RunKey
 from lookhops.runs.plan import Cell
 from lookhops.runs.store import Store
-from lookhops.runs.train_cell import check_graphs, train_records, train_with_plugins
-from lookhops.training.device import choose_device, threads_of
+from lookhops.runs.train_cell import train_records, train_with_plugins
+from lookhops.tasks import task_of
+from lookhops.training.device import choose_device
 from lookhops.training.processes import Processes
 
 #: Gives the graphs of a data set by its name.
@@ -86,7 +87,8 @@ class PlanRun:
         """
         deadline, told = time.monotonic() + time_limit, False
         for cell in self.cells:
-            check_graphs(cell.architecture, self.source(cell.dataset))
+            graphs = self.source(cell.dataset)
+            learner_of(cell.architecture).check(graphs, task_of(graphs))
         self._tell_found()
         queue = _Queue(self, submit, most, alone)
         with self.store.beating():
@@ -220,7 +222,7 @@ def run_local(
     plan = PlanRun(cells, source, store, tell)
 
     def most(cell: Cell) -> int | None:
-        return 1 if not gpu or isinstance(cell.architecture, Classical) else None
+        return 1 if not gpu or not learner_of(cell.architecture).has_epochs else None
 
     count = processes or (1 if gpu else usable_cores())
     with (
@@ -269,5 +271,4 @@ class _Local:
 
 def _takes_one_thread(graphs: Graphs, cell: Cell) -> bool:
     """Whether a training would leave the other cores alone, so that its numbers are the same."""
-    network = cell.architecture
-    return isinstance(network, Classical) or threads_of(graphs, network, cell.protocol) == 1
+    return learner_of(cell.architecture).threads(graphs, cell.protocol) == 1

@@ -12,19 +12,13 @@ from pathlib import Path
 
 import torch
 
-from lookhops.core.options import Classical
 from lookhops.graphs import Graphs
-from lookhops.learners import CHECKS, MODELS
+from lookhops.learners import learner_of
 from lookhops.models.records import RunRecord, record_run
 from lookhops.nn.plugins import running
-from lookhops.nn.registry import find
-from lookhops.runs.keys import Model
 from lookhops.runs.plan import Cell
-from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
-from lookhops.training import Protocol, Run, train
 from lookhops.training.device import choose_device
-from lookhops.training.splits import draw_splits
 
 
 def train_records(
@@ -32,17 +26,14 @@ def train_records(
 ) -> list[RunRecord]:
     """Train a cell's model with these seeds, all at once where the device can; a record of each.
 
-    A classical model is fitted on the CPU.
+    A learner without epochs is fitted on the CPU.
     """
     protocol = replace(cell.protocol, seeds=tuple(seeds))
-    if isinstance(cell.architecture, Classical):
-        with peak_memory(torch.device("cpu")) as peak:
-            records = fit_records(graphs, cell.architecture, protocol, cell.splits)
-        return [record.with_metrics(peak_memory=peak.size) for record in records]
-    chosen, task = choose_device(device), task_of(graphs)
+    learner, task = learner_of(cell.architecture), task_of(graphs)
+    chosen = choose_device(device if learner.has_epochs else "cpu")
     start = time.perf_counter()
     with peak_memory(chosen) as peak:
-        runs = train(graphs, cell.architecture, protocol, splits=cell.splits, device=chosen)
+        runs = learner.train(graphs, protocol, task=task, splits=cell.splits, device=chosen)
     if chosen.type == "cuda":  # what this cell held is for the next one
         gc.collect()
         torch.cuda.empty_cache()
@@ -52,7 +43,8 @@ def train_records(
         stacked = max(run.together // protocol.members, 1)
         record = record_run(run, graphs, task, chosen, share, stacked=stacked)
         share_of_peak = peak.size and peak.size // stacked
-        records.append(record.with_metrics(peak_memory=share_of_peak))
+        about = {f"chosen_{name}": value for name, value in run.chosen.items()}
+        records.append(record.with_metrics(**about, peak_memory=share_of_peak))
     return records
 
 
@@ -67,33 +59,6 @@ def train_with_plugins(
     """
     with running(plugins):
         return train_records(graphs, cell, seeds, device)
-
-
-def check_graphs(model: Model, graphs: Graphs) -> None:
-    """Say before anything is run that a classical model cannot be fitted to these graphs."""
-    if isinstance(model, Classical):
-        find("model", CHECKS, model.classical)(graphs)
-
-
-def fit_records(
-    graphs: Graphs, model: Classical, protocol: Protocol, splits: SplitPlan | None = None
-) -> list[RunRecord]:
-    """Fit a classical model on the split of each seed, one after the other; a record of each.
-
-    A record has no epochs and no number of parameters; ``chosen_...`` among its metrics is what the
-    validation part chose.
-    """
-    fit, task = find("model", MODELS, model.classical), task_of(graphs)
-    records = []
-    for seed, part in draw_splits(graphs, task, protocol, splits).splits.items():
-        start = time.perf_counter()
-        outputs = fit(graphs, part, seed)
-        run = Run(seed, part, predictions=outputs.predictions)
-        seconds = time.perf_counter() - start
-        record = record_run(run, graphs, task, torch.device("cpu"), seconds)
-        chosen = {f"chosen_{name}": value for name, value in outputs.chosen.items()}
-        records.append(record.with_metrics(**chosen))
-    return records
 
 
 #: What Linux knows of this process; writing 5 to the second makes the peak begin anew.
