@@ -7,7 +7,7 @@ import pytest
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Classical
 from lookhops.core.words import NONE
-from lookhops.learners import MODELS
+from lookhops.learners import LEARNERS
 from lookhops.runs import runners
 from lookhops.runs.compare import compare, comparison
 from lookhops.runs.export import export
@@ -15,6 +15,7 @@ from lookhops.runs.plan import Cell, parse_model
 from lookhops.runs.results import Results
 from lookhops.sources.loading import load
 from lookhops.sources.splits import split
+from lookhops.tasks import task_of
 from lookhops.training import Protocol
 
 TINY = Protocol(seeds=(1, 2, 3), batch_size=64, max_epochs=2)
@@ -33,12 +34,13 @@ def test_they_are_fitted_on_the_splits_of_the_networks(run, cells, graphs):
         assert cell.seeds == TINY.seeds
         for i, seed in enumerate(cell.seeds):
             part = split(graphs, seed)
-            outputs = MODELS[cell.model](graphs, part, seed)
+            fitted = LEARNERS[cell.model]().fit(graphs, task_of(graphs), part, seed)
             for name, of in (("accuracy", "test"), ("val_accuracy", "val")):
-                right = outputs.predictions[of].argmax(1) == graphs.y[getattr(part, of)]
+                own = getattr(part, of)
+                right = fitted.outputs(graphs.select(own)).argmax(1) == graphs.y[own]
                 assert cell.metrics[name][i] == pytest.approx(right.double().mean().item())
-            chosen = {name: cell.metrics[f"chosen_{name}"][i] for name in outputs.chosen}
-            assert chosen == outputs.chosen
+            chosen = {name: cell.metrics[f"chosen_{name}"][i] for name in fitted.chosen}
+            assert chosen == fitted.chosen
         assert set(cell.metrics["parameters"]) == {None}
         assert set(cell.metrics["epochs"]) == set(cell.metrics["best_epoch"]) == {0}
         assert cell.device.startswith("a CPU")
@@ -87,7 +89,7 @@ def test_tables_and_exports_show_them(run, cells, tmp_path):
 
 def test_graphs_that_are_not_molecules_are_one_sentence(run, cells):
     forest = Cell("hops-1", "morgan-forest", Classical("morgan-forest"), TINY)
-    with pytest.raises(LookHopsError, match=r"is for molecules, and hops-1.* has no"):
+    with pytest.raises(LookHopsError, match=r"morgan-forest .*SMILES.*hops-1"):
         run([*cells, forest])
     outcome, _, _ = run(cells)
     assert outcome.found == 0  # it was said before anything was trained

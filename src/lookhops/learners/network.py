@@ -25,9 +25,9 @@ from lookhops.nn.registry import BUILT_IN, is_known, network_name
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task
 from lookhops.training import train
+from lookhops.training.device import threads_of
 from lookhops.training.inference import Ensemble
 from lookhops.training.runs import Run
-from lookhops.training.threads import threads_of
 from lookhops.training.trainer import train_on_all
 
 

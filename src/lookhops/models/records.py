@@ -180,9 +180,10 @@ def _measured(
 
 def about_training(run: Run) -> dict[str, int]:
     """What there is to say of a training, tested or not: its epochs, and parameters of them all."""
-    parameters = sum(w.numel() for one in run.networks for w in one.weights.values())
+    has_epochs = run.history or not run.predictions  # else nothing was trained by gradients
+    each = [w.numel() for one in run.networks for w in one.weights.values()] if has_epochs else []
     counts = {"epochs": len(run.history), "best_epoch": run.best_epoch}
-    return {**counts, "parameters": parameters}
+    return {**counts, "parameters": sum(each)}
 
 
 def seconds_per_epoch(run: Run) -> float:
