@@ -27,7 +27,7 @@ from lookhops.core.options import RECOMMENDED, Protocol
 from lookhops.core.words import counted
 from lookhops.explain import attribute
 from lookhops.models.predictor import Predictor
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 
 
 def seconds(run: Callable[[], object], device: str) -> tuple[float, float]:

@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, settings
 
 from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
-from lookhops.models.records import Machine, RunRecord
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 from lookhops.runs import runners
+from lookhops.runs.record import Machine, RunRecord
 from lookhops.sources.loading import load
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7)
@@ -47,7 +47,7 @@ LONGEST = (
     "runs/test_ray_runner.py",
     "fuzz/test_fuzz.py",
     "kill/test_kill.py",
-    "models/test_resumable_training.py",
+    "models/test_training.py",
     "runs/test_store.py",
     "cli/test_paper.py",
     "ops/test_kernels.py",

@@ -7,7 +7,7 @@ import torch
 
 from lookhops import Graphs
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 from lookhops.sources.hop_tasks import hop_task
 
 POOLS = ("lookhops", "none", "topk", "edge", "asap", "diffpool")

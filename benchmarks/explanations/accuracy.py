@@ -23,7 +23,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol
 from lookhops.core.words import NONE
 from lookhops.models.predictor import Predictor
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 from lookhops.sources.splits import SplitPlan
 from measures import (
     agreement,

@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from lookhops.core import __version__ as __version__
+
 if TYPE_CHECKING:
     from lookhops.core.errors import LookHopsError
     from lookhops.graphs import Graphs, Target
@@ -57,7 +59,6 @@ __all__ = [
     "train",
     "train_into",
 ]
-__version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> Any:

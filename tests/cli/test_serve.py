@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 
 from lookhops.core.errors import LookHopsError
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 from lookhops.nn import Architecture
 from lookhops.serve.client import Client
 from lookhops.sources.loading import load

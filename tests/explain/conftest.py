@@ -9,7 +9,7 @@ import pytest
 from lookhops import Graphs
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol
 from lookhops.models.predictor import Predictor
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 from lookhops.sources.bundled import load_solubility
 
 SMALL = replace(RECOMMENDED, hidden=8, layers=3, fingerprint=2)

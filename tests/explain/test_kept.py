@@ -11,7 +11,7 @@ import torch
 from lookhops.core.errors import LookHopsError
 from lookhops.explain.kept import explain
 from lookhops.models.predictor import Predictor
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 from lookhops.nn import Architecture
 from lookhops.sources.loading import load
 from lookhops.sources.molecules import from_smiles

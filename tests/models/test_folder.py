@@ -18,9 +18,9 @@ from lookhops.core.tensor_files import pack_tensors
 from lookhops.models.checkpoint import load_model
 from lookhops.models.folder import FORMAT, run_records, with_totals
 from lookhops.models.predictor import Predictor
-from lookhops.models.records import RunRecord
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 from lookhops.nn import Architecture
+from lookhops.runs.record import RunRecord
 from lookhops.sources.loading import load
 from lookhops.tasks import task_of
 from lookhops.training import Protocol, train

@@ -15,7 +15,7 @@ from lookhops.core.options import RECOMMENDED, Protocol
 from lookhops.encoding import ReadOtherwise
 from lookhops.models.answers import Predictions
 from lookhops.models.predictor import Predictor
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 from lookhops.sources.loading import load
 from lookhops.sources.molecules import from_smiles
 from lookhops.tasks import ClassAnswers, NumberAnswers

@@ -18,8 +18,7 @@ from lookhops.explain.drawing.pictures import animated
 from lookhops.explain.kept import explain
 from lookhops.graphs.targets import Target
 from lookhops.models import Predictor
-from lookhops.models.graph_counts import graph_counts
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 from lookhops.neighbourhoods import look
 from lookhops.nn import Architecture
 from lookhops.report.build import look_report, model_report, report_on
@@ -28,6 +27,7 @@ from lookhops.report.folders import Answers, read_folder
 from lookhops.report.sections.gallery import choose, steps
 from lookhops.report.sections.training import training_section
 from lookhops.runs.statistics import compare_pairs
+from lookhops.sources.graph_counts import graph_counts
 from lookhops.sources.loading import load
 from lookhops.tasks.classes import best_and_worst
 from lookhops.tasks.metrics import confusion_matrix, rates

@@ -13,7 +13,6 @@ import pytest
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.core.tables import Table
-from lookhops.models.records import Machine, RunRecord
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.report.build import report_on
 from lookhops.report.comparable import grouped
@@ -22,6 +21,7 @@ from lookhops.report.sections.reproduce import spelled
 from lookhops.report.snapshot import read_store
 from lookhops.runs.compare import comparison
 from lookhops.runs.plan import Cell, parse_model
+from lookhops.runs.record import Machine, RunRecord
 from lookhops.runs.results import Results
 from lookhops.runs.store import Store
 from lookhops.training import Protocol

@@ -13,9 +13,9 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Classical
 from lookhops.models import Predictor
 from lookhops.models.checkpoint import load_model
+from lookhops.models.ray import RayAnswers, train_on_ray
 from lookhops.runs.plan import Cell, parse_model
-from lookhops.runs.ray_prediction import RayAnswers
-from lookhops.runs.ray_runner import run_ray, train_on_ray
+from lookhops.runs.ray import run_ray
 from lookhops.runs.results import collect
 from lookhops.runs.store import Store
 from lookhops.sources.hop_tasks import hop_task

@@ -10,7 +10,7 @@ from threading import Thread
 import pytest
 import uvicorn
 
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 from lookhops.nn import Architecture
 from lookhops.serve.app import create_app
 from lookhops.serve.server import address_of, bind

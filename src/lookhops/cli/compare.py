@@ -138,7 +138,7 @@ def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple
 
 def _keep_notes(store: Store, graphs: Graphs) -> None:
     """Keep with the runs what a report says besides: the graphs' counts and the command."""
-    from lookhops.models.graph_counts import graph_counts
+    from lookhops.sources.graph_counts import graph_counts
 
     where = (graphs.name, graphs.fingerprint)
     store.note(*where, "graphs", lambda: graph_counts(graphs))

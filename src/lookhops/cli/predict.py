@@ -109,7 +109,7 @@ def _answer(
         answer, here = predictor.predict, predictor.device
         work_through_here(stream, here, lambda p: answer(p.graphs, told.coverage), told.write)
         return
-    from lookhops.runs.ray_prediction import RayAnswers
+    from lookhops.models.ray import RayAnswers
 
     folder, cluster = predictor.checkpoint.folder, (streaming.ray, streaming.address)
     answered = RayAnswers(stream, folder, device, told.coverage, *cluster)

@@ -196,7 +196,7 @@ def _train(
     """Train, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.cli.shared.progress import epoch_display, stoppable
     from lookhops.models import train_into
-    from lookhops.models.provenance import Provenance
+    from lookhops.runs.settings import Provenance
     from lookhops.training.processes import ProcessLost
 
     options = asdict(run)
@@ -205,7 +205,7 @@ def _train(
     found = information.to_dict() if information else None
     options |= {"splits": plan, "provenance": Provenance(reading, command_line(), found)}
     if run.workers > 1:
-        from lookhops.runs.ray_runner import train_on_ray
+        from lookhops.models.ray import train_on_ray
 
         print_line(f"training on {run.workers} workers of a Ray cluster", err)
         return train_on_ray(output, graphs, network, plan.protocol, **cluster, **options)

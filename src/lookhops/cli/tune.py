@@ -63,7 +63,7 @@ def tune(
         seeds: How many outer splits, or which seeds (11,22). By default 5, or one a fold.
         overwrite: Begin anew, whatever is in the folder.
     """
-    from lookhops.runs.tune.tuning import check_optuna
+    from lookhops.models.tuning import check_optuna
 
     check_optuna()
     graphs = reading.load_to_learn(source)
@@ -90,8 +90,8 @@ def _tune(
     reading: Reading,
 ) -> Tuning:
     """Tune, with a progress bar and an orderly end when the user asks for one."""
-    from lookhops.models.provenance import Provenance
-    from lookhops.runs.tune.tuning import tune_into
+    from lookhops.models.tuning import tune_into
+    from lookhops.runs.settings import Provenance
 
     trials, runs = search.trials * len(plan.splits), 2 * len(plan.splits)
     start = time.monotonic()

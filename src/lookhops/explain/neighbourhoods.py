@@ -19,11 +19,11 @@ from lookhops.explain.attributions import node_names
 from lookhops.explain.drawing.pictures import Fragment, draw_fragment
 from lookhops.explain.question import find_head
 from lookhops.graphs import Graphs
-from lookhops.models.evaluation import graph_ids
 from lookhops.models.predictor import Predictor
 from lookhops.neighbourhoods import Bins, identities
 from lookhops.nn import GraphNetwork
 from lookhops.nn.whole import Fingerprint
+from lookhops.runs.evaluation import graph_ids
 
 #: How many of each side are shown, how many graphs hold each at least, and examples of each.
 SHOWN, FEWEST, EXAMPLES = 20, 5, 2

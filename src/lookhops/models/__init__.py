@@ -1,6 +1,6 @@
 """A trained model: its folder, and predicting."""
 
 from lookhops.models.predictor import Predictions, Predictor
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 
 __all__ = ["Predictions", "Predictor", "train_into"]

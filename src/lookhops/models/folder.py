@@ -20,9 +20,9 @@ from lookhops.core.files import current, read_bytes, read_json
 from lookhops.core.options import Protocol
 from lookhops.core.schema import AtLeast, Count, LabelSize, NotNegative, Positive, read
 from lookhops.encoding import Encoding
-from lookhops.models.graph_counts import check_graph_counts
-from lookhops.models.records import Machine, RunRecord
 from lookhops.nn import Architecture
+from lookhops.runs.record import Machine, RunRecord
+from lookhops.sources.graph_counts import check_graph_counts
 from lookhops.tasks import Calibration, Classification, Task, task_from_dict
 from lookhops.tasks.task import Head
 from lookhops.training.randomness import FINAL

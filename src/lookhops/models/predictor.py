@@ -16,9 +16,9 @@ from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions
 from lookhops.models.checkpoint import Checkpoint, load_model
 from lookhops.models.embedding import BITS, Embeddings, folded
-from lookhops.models.evaluation import graph_ids
 from lookhops.neighbourhoods.similarity import HOPS
 from lookhops.nn import GraphNetwork
+from lookhops.runs.evaluation import graph_ids
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.task import Head
 from lookhops.training.device import choose_device

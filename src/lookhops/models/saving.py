@@ -16,7 +16,6 @@ from lookhops.core.tensor_files import pack_tensors
 from lookhops.graphs import Graphs
 from lookhops.graphs.column_finder import as_read
 from lookhops.models.card import model_card
-from lookhops.models.evaluation import evaluate_runs, history_csv, predictions_csv
 from lookhops.models.folder import (
     CARD,
     CHECKSUMS,
@@ -33,10 +32,11 @@ from lookhops.models.folder import (
     commonest_key,
     with_totals,
 )
-from lookhops.models.graph_counts import graph_counts
-from lookhops.models.provenance import UNKNOWN, Provenance
-from lookhops.models.records import Machine, about_training, versions
 from lookhops.models.reference import Reference
+from lookhops.runs.evaluation import evaluate_runs, history_csv, predictions_csv
+from lookhops.runs.record import Machine, about_training, versions
+from lookhops.runs.settings import UNKNOWN, Provenance
+from lookhops.sources.graph_counts import graph_counts
 from lookhops.tasks import Calibration, Task
 from lookhops.training.runs import NotFinite, Run
 
@@ -70,7 +70,7 @@ def save_model(
     Args:
         folder: Where.
         trained: What came out of the training.
-        settings: What :func:`~lookhops.models.settings.settings_of` gave.
+        settings: What :func:`~lookhops.runs.settings.settings_of` gave.
         graphs: What it was trained and tested on.
         task: What was asked.
         device: Where it was trained.

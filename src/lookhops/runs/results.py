@@ -13,9 +13,9 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import read_json
 from lookhops.core.schema import Count, located, read
 from lookhops.graphs import Graphs
-from lookhops.models.records import Machine, RunRecord
 from lookhops.runs.keys import Model, RunKey, read_model
 from lookhops.runs.plan import Cell
+from lookhops.runs.record import Machine, RunRecord
 from lookhops.runs.rows import StoredRun, check_note
 from lookhops.runs.statistics import mean_std
 from lookhops.runs.store import Store

@@ -16,9 +16,9 @@ from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import AtLeast, Count, UnknownEntry, decode, read
-from lookhops.models.graph_counts import SIZE, check_graph_counts
-from lookhops.models.records import HISTORY, RunRecord
 from lookhops.runs.keys import RunKey
+from lookhops.runs.record import HISTORY, RunRecord
+from lookhops.sources.graph_counts import SIZE, check_graph_counts
 
 #: What kinds of notes hold; ``command ...`` is the command line that asked for runs.
 FIT = AtLeast({**dict.fromkeys(("a", "b", "mse"), float), "r2": float | None})

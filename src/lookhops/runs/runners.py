@@ -17,11 +17,11 @@ from lookhops.core.machine import usable_cores
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs
 from lookhops.learners import learner_of
-from lookhops.models.records import RunRecord
 from lookhops.nn.plugins import sources
 from lookhops.runs.gpu_sharing import shared_gpu
 from lookhops.runs.keys import RunKey
 from lookhops.runs.plan import Cell
+from lookhops.runs.record import RunRecord
 from lookhops.runs.store import Store
 from lookhops.runs.train_cell import train_records, train_with_plugins
 from lookhops.tasks import task_of

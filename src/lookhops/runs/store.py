@@ -22,8 +22,8 @@ from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import process_alive
-from lookhops.models.records import RunRecord
 from lookhops.runs.keys import RunKey, canonical_json
+from lookhops.runs.record import RunRecord
 from lookhops.runs.rows import StoredRun, checksum, has_checksums, read_note, read_runs
 
 APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others

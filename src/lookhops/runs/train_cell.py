@@ -14,9 +14,9 @@ import torch
 
 from lookhops.graphs import Graphs
 from lookhops.learners import learner_of
-from lookhops.models.records import RunRecord, record_run
 from lookhops.nn.plugins import running
 from lookhops.runs.plan import Cell
+from lookhops.runs.record import RunRecord, record_run
 from lookhops.tasks import task_of
 from lookhops.training.device import choose_device
 

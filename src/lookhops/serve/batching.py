@@ -15,8 +15,8 @@ from typing import Any
 
 from lookhops.graphs import Graphs, concatenate
 from lookhops.models.answers import Predictions
-from lookhops.models.evaluation import graph_ids
 from lookhops.models.predictor import Predictor
+from lookhops.runs.evaluation import graph_ids
 
 #: Nodes that are answered in one batch, save where one request has more.
 BATCH_NODES = 20_000

@@ -90,7 +90,7 @@ def run_plan(
 
         run: Callable[..., PlanRun] = partial(run_local, processes=options.processes)
     else:
-        from lookhops.runs.ray_runner import run_ray
+        from lookhops.runs.ray import run_ray
 
         names = ("address", "cpus_per_task", "gpus_per_task")
         run = partial(run_ray, **{name: getattr(options, name) for name in names})

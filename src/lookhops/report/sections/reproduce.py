@@ -10,13 +10,13 @@ from typing import Any
 from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.core.tables import Table
 from lookhops.core.words import joined
-from lookhops.models.records import Machine
 from lookhops.nn import Architecture
 from lookhops.nn.registry import reads_k
 from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Commands, Lines, Section
 from lookhops.report.folders import ModelFolder
 from lookhops.runs.keys import Model
+from lookhops.runs.record import Machine
 
 
 def reproduce_section(lead: str, lines: Lines, rows: Sequence[Sequence[str]] = ()) -> Section:

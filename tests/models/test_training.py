@@ -16,10 +16,10 @@ from safetensors.torch import load_file
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.targets import pack_targets, read_target
-from lookhops.models import resumable_training
+from lookhops.models import training
 from lookhops.models.checkpoint import load_model
 from lookhops.models.predictor import Predictor
-from lookhops.models.resumable_training import train_into
+from lookhops.models.training import train_into
 from lookhops.nn import Architecture, load_plugin
 from lookhops.nn.plugins import LOADED
 from lookhops.nn.registry import CONVOLUTIONS
@@ -151,7 +151,7 @@ def test_a_script_that_is_run_again_by_its_own_process_touches_nothing(whole, ta
 
 
 def test_large_sets_are_not_sent(helped, tasks, tmp_path, monkeypatch):
-    monkeypatch.setattr(resumable_training, "MOST_SENT", 100)
+    monkeypatch.setattr(training, "MOST_SENT", 100)
     ids = set()
     options = {"processes": 2, "on_epoch": lambda progress: ids.add(threading.get_ident())}
     train_into(tmp_path, tasks, SMALL, replace(PROTOCOL, max_epochs=2), device="cpu", **options)
@@ -318,7 +318,7 @@ KILLER = """
 import os, random, signal, statistics, sys, time
 
 from lookhops.cli import main
-from lookhops.models.resumable_training import ResumeState
+from lookhops.models.training import ResumeState
 
 folder, alone, kills, *options = sys.argv[1:]
 save, moments, generator = ResumeState.save, [], random.Random(0)

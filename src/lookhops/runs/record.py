@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops import __version__
+from lookhops.core import __version__
 from lookhops.core.schema import AtLeast, Count, NotNegative, Positive, Share, UnknownEntry, read
 from lookhops.graphs import Graphs
 from lookhops.tasks import TASKS, Calibration, Classification, Task

@@ -1,15 +1,15 @@
-"""What decides a training, and where two trainings differ in it."""
+"""What decides a training, where two trainings differ in it, and what else is kept of one."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Protocol
+from lookhops.core.options import AS_USUAL, Protocol, Reading
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
@@ -70,3 +70,21 @@ def difference(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
             if there.get(key) != here.get(key):
                 found.append(f"{key} {there.get(key)!r} there, {here.get(key)!r} here")
     return "; ".join(found)
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a model comes from, kept with it; nothing in it decides the training.
+
+    Args:
+        reading: How the graphs were read: new ones are read so too.
+        command: The command line that asked for the model, for whoever wants it again.
+        information: The hop information that chose k, as JSON can hold it.
+    """
+
+    reading: Reading = AS_USUAL
+    command: str | None = None
+    information: Mapping[str, Any] | None = None
+
+
+UNKNOWN = Provenance()

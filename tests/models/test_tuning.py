@@ -11,10 +11,10 @@ from lookhops.core.options import Architecture, Protocol, SearchOptions
 from lookhops.core.words import p_said
 from lookhops.graphs import Target
 from lookhops.models.checkpoint import load_model
+from lookhops.models.tuning import tune_into
 from lookhops.report.build import report_on
 from lookhops.runs.plan import parse_entry
 from lookhops.runs.tune.record import SearchRecord, Tried, Tuning, read_tuning
-from lookhops.runs.tune.tuning import tune_into
 from lookhops.training import train
 
 pytest.importorskip("optuna")

@@ -12,11 +12,10 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol, SearchOptions
 from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG
-from lookhops.models.provenance import UNKNOWN, Provenance
-from lookhops.models.records import Machine
-from lookhops.models.resumable_training import train_into
-from lookhops.models.settings import difference, settings_of
+from lookhops.models.training import train_into
+from lookhops.runs.record import Machine
 from lookhops.runs.runners import Tell
+from lookhops.runs.settings import UNKNOWN, Provenance, difference, settings_of
 from lookhops.runs.tune.importance import importance
 from lookhops.runs.tune.nested import test_outer
 from lookhops.runs.tune.outer_searches import OuterSearches

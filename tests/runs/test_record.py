@@ -5,8 +5,8 @@ import json
 import pytest
 
 from lookhops.core.errors import LookHopsError
-from lookhops.models.records import Machine, RunRecord, record_run, seconds_per_epoch
 from lookhops.nn import Architecture
+from lookhops.runs.record import Machine, RunRecord, record_run, seconds_per_epoch
 from lookhops.tasks import task_of
 from lookhops.training import Protocol, train
 from lookhops.training.device import choose_device

@@ -20,9 +20,7 @@ from lookhops.core import files
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import AtLeast, located, read
 from lookhops.core.tensor_files import CHECKSUM, pack_tensors, unpack_tensors
-from lookhops.models.checkpoint import load_model
-from lookhops.models.folder import CONFIG
-from lookhops.models.settings import difference
+from lookhops.runs.settings import difference
 from lookhops.training.runs import Progress, Run
 
 BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))
@@ -34,7 +32,7 @@ class ResumeState:
 
     Args:
         folder: The model's folder.
-        settings: What :func:`~lookhops.models.settings.settings_of` gave.
+        settings: What :func:`~lookhops.runs.settings.settings_of` gave.
         every: Seconds between two writes.
     """
 
@@ -44,14 +42,24 @@ class ResumeState:
         self.settings, self.every = settings, every
         self._written: dict[str, float] = {}
 
-    def prepare(self, resume: bool, overwrite: bool) -> dict[str, Any] | None:
-        """Make the folder ready; the config of a training that was complete already, else none."""
+    def prepare(
+        self, resume: bool, overwrite: bool, published: Callable[[], dict[str, Any] | None]
+    ) -> dict[str, Any] | None:
+        """Make the folder ready; the config of a training that was complete already, else none.
+
+        Args:
+            resume: Go on with what was begun.
+            overwrite: Begin anew.
+            published: Gives the config of a finished model in the folder, if there is one.
+        """
         if resume and overwrite:
             raise LookHopsError("A training is either resumed or overwritten, not both.")
         with files.explained(self.model):
-            return self._prepare(resume, overwrite)
+            return self._prepare(resume, overwrite, published)
 
-    def _prepare(self, resume: bool, overwrite: bool) -> dict[str, Any] | None:
+    def _prepare(
+        self, resume: bool, overwrite: bool, published: Callable[[], dict[str, Any] | None]
+    ) -> dict[str, Any] | None:
         if self.model.is_dir():
             files.remove_leftovers(self.model)
             files.finish_change(self.model)
@@ -68,8 +76,7 @@ class ResumeState:
                     "resume it with the same, or begin anew with --overwrite."
                 )
             return None
-        if resume and (self.model / CONFIG).exists():
-            config = load_model(self.model).config
+        if resume and (config := published()) is not None:
             if different := difference(config, self.settings):
                 raise LookHopsError(
                     f"{self.model}: holds a finished model with other settings ({different}); "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from lookhops.core.tables import csv_text
 from lookhops.graphs import Graphs
-from lookhops.models.records import record_run
+from lookhops.runs.record import record_run
 from lookhops.tasks import Calibration, Task
 from lookhops.tasks.metrics import interval
 from lookhops.training.runs import Run
@@ -26,7 +26,7 @@ def evaluate_runs(
     """All that is said about finished runs: per seed, over seeds, and all test graphs together.
 
     Returns:
-        ``seeds`` (seed to the metrics of its :class:`~lookhops.models.records.RunRecord`, with
+        ``seeds`` (seed to the metrics of its :class:`~lookhops.runs.record.RunRecord`, with
         bootstrap intervals where the task resamples), ``summary`` (metric to mean, std and values,
         with the interval of the mean) and the task's overview: of classes, ``confusion`` (true
         class by predicted class, the test graphs of all seeds together). Runs without predictions

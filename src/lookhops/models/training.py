@@ -17,11 +17,12 @@ from lookhops.core.machine import usable_cores
 from lookhops.core.options import Protocol
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
-from lookhops.models.provenance import UNKNOWN, Provenance
-from lookhops.models.resume_state import ResumeState
+from lookhops.models.checkpoint import load_model
+from lookhops.models.folder import CONFIG
 from lookhops.models.saving import Trained, save_model
-from lookhops.models.settings import difference, settings_of
 from lookhops.nn import Architecture, GraphNetwork
+from lookhops.runs.settings import UNKNOWN, Provenance, difference, settings_of
+from lookhops.runs.state import ResumeState
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training.device import choose_device, limited_threads, threads_of
@@ -96,7 +97,12 @@ def train_into(
     settings = settings_of(graphs, architecture, plan.protocol, plan.splits) | {"final": final}
     _check_same(settings, workers)
     state = ResumeState(folder, settings, save_every)
-    if (config := workers.from_first(lambda: state.prepare(resume, overwrite))) is not None:
+
+    def published() -> dict[str, Any] | None:
+        return load_model(folder).config if (folder / CONFIG).exists() else None
+
+    config = workers.from_first(lambda: state.prepare(resume, overwrite, published))
+    if config is not None:
         return config
     options = {"task": task, "device": chosen, **_of_workers(state, on_epoch, workers)}
     with _helpers(graphs, chosen, processes) as helpers:
