@@ -1,0 +1,222 @@
+"""The arithmetic of a Gaussian process: weights by the evidence, the solve, leave-one-out answers.
+
+Pure functions of kernels and targets; nothing here knows of graphs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from math import log
+
+import numpy as np
+import torch
+from scipy.linalg import lapack
+from torch import Tensor
+
+from lookhops.core.errors import LookHopsError
+
+#: Bounds of the logarithm of a weight, and where the search begins.
+LOWEST, HIGHEST, START = -12.0, 4.0, -2.0
+#: The noise is never below this share of the targets' variance.
+LEAST_NOISE = 1e-4
+#: How strongly logarithms of weights are pulled to 0, beside the evidence of one graph.
+PULL = 1e-3
+#: Steps of the search.
+STEPS = 60
+#: Added to the diagonal of the kernel of inducing graphs, relative to its mean.
+JITTER = 1e-8
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """The weight of each kernel, and the variance of the noise.
+
+    Args:
+        kernels: Positive, float64, shape (k).
+        noise: Positive.
+    """
+
+    kernels: Tensor
+    noise: float
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    r"""What a solve finds for targets :math:`y`, shape (n, t).
+
+    Args:
+        coefficients: Answers are :math:`k(x, Z) \, \beta` with these :math:`\beta`, shape (m, t).
+        left_out: The answer to each training graph by a process trained on all others, (n, t).
+        left_out_variance: The variance of these answers, noise included, shape (n).
+    """
+
+    coefficients: Tensor
+    left_out: Tensor
+    left_out_variance: Tensor
+
+
+def evidence(kernels: Tensor, targets: Tensor, log_weights: Tensor) -> tuple[float, Tensor]:
+    r"""The negative logarithm of the marginal likelihood per number, and its gradient.
+
+    With :math:`C = \sum_j w_j K_j + (w_0 + 10^{-4}) I`,
+
+    .. math::
+        \frac{1}{n t} \sum_{y} \Big( \tfrac12 y^\top C^{-1} y + \tfrac12 \log |C| \Big)
+        + \frac{10^{-3}}{k + 1} \sum_j (\log w_j)^2.
+
+    Args:
+        kernels: Shape (k, n, n).
+        targets: Standardised, shape (n, t).
+        log_weights: Those of the kernels, then the noise's, shape (k + 1).
+    """
+    count, numbers = len(targets), targets.numel()
+    weights = log_weights.exp()
+    covariance = torch.tensordot(weights[:-1], kernels, 1)
+    covariance.diagonal().add_(weights[-1] + LEAST_NOISE)
+    factor, failed = torch.linalg.cholesky_ex(covariance)
+    if failed:
+        return float("inf"), torch.zeros_like(log_weights)
+    solved = torch.cholesky_solve(targets, factor)
+    value = 0.5 * (targets * solved).sum() + targets.shape[1] * factor.diagonal().log().sum()
+    # The gradient for w_j is the sum of the entries of K_j times those of this matrix.
+    slope = torch.cholesky_inverse(factor).mul_(targets.shape[1]).addmm_(solved, solved.T, alpha=-1)
+    slopes = torch.cat((kernels.flatten(1) @ slope.flatten(), slope.trace()[None]))
+    gradient = 0.5 * weights * slopes / numbers + 2 * PULL * log_weights / len(log_weights)
+    return float(value / numbers + PULL * log_weights.square().mean()), gradient * (count > 0)
+
+
+def weights_by_evidence(kernels: Tensor, targets: Tensor, steps: int = STEPS) -> Weights:
+    """The weights that maximise the :func:`evidence`, by L-BFGS with bounds, from equal ones.
+
+    Args:
+        kernels: Shape (k, n, n).
+        targets: Standardised, shape (n, t).
+        steps: The most iterations.
+    """
+    from scipy.optimize import minimize
+
+    def loss(log_weights: np.ndarray) -> tuple[float, np.ndarray]:
+        value, gradient = evidence(kernels, targets, torch.from_numpy(log_weights))
+        return value, gradient.numpy()
+
+    start = np.full(len(kernels) + 1, START)
+    bounds = [(LOWEST, HIGHEST)] * len(start)
+    found = minimize(
+        loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": steps}
+    )
+    weights = torch.from_numpy(np.exp(found.x))
+    return Weights(weights[:-1], float(weights[-1]) + LEAST_NOISE)
+
+
+def solve(covariance: Tensor, targets: Tensor) -> Solution:
+    r"""Solve :math:`C \beta = y`, and leave each graph out in closed form.
+
+    Without graph :math:`i` the answer to it is :math:`y_i - \beta_i / (C^{-1})_{ii}`, its variance
+    :math:`1 / (C^{-1})_{ii}`. All is done in the memory of the covariance, which is overwritten.
+
+    Args:
+        covariance: :math:`C` with the noise on its diagonal, float64, contiguous, shape (n, n).
+        targets: Shape (n, t).
+    """
+    lower = covariance.numpy().T  # in LAPACK's order, as a view
+    lower, failed = lapack.dpotrf(lower, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        raise LookHopsError("The kernel of the training graphs is singular; add noise.")
+    solved, _ = lapack.dpotrs(lower, targets.numpy(), lower=1)
+    inverse, _ = lapack.dtrtri(lower, lower=1, overwrite_c=1)
+    upper = np.asarray(inverse.T)
+    diagonal = np.array([row[i:] @ row[i:] for i, row in enumerate(upper)])
+    coefficients = torch.from_numpy(np.ascontiguousarray(solved))
+    variance = 1 / torch.from_numpy(diagonal)
+    return Solution(coefficients, targets - coefficients * variance[:, None], variance)
+
+
+def solve_inducing(
+    inducing: Tensor,
+    blocks: Callable[[], Iterable[tuple[slice, Tensor]]],
+    targets: Tensor,
+    noise: float,
+) -> Solution:
+    r"""Solve with the kernel replaced by :math:`K_{nm} K_{mm}^{-1} K_{mn}` of m inducing graphs.
+
+    With :math:`K_{mm} = L L^\top`, :math:`A = K_{nm} L^{-\top}` and
+    :math:`B = A^\top A + \sigma^2 I`, the coefficients of the inducing graphs are
+    :math:`L^{-\top} B^{-1} A^\top y`. With :math:`q_i = a_i^\top B^{-1} a_i` the answer to graph i
+    without it is :math:`y_i - (y_i - f_i) / (1 - q_i)`.
+
+    Args:
+        inducing: :math:`K_{mm}` without noise, shape (m, m).
+        blocks: Gives rows of :math:`K_{nm}` and their numbers; is called twice.
+        targets: Shape (n, t).
+        noise: :math:`\sigma^2`.
+    """
+    inducing = inducing.clone()
+    inducing.diagonal().add_(JITTER * float(inducing.diagonal().mean()) + 1e-12)
+    lower = torch.linalg.cholesky(inducing)
+    inner = noise * torch.eye(len(lower), dtype=torch.float64)
+    right = torch.zeros(len(lower), targets.shape[1], dtype=torch.float64)
+    for part, rows in blocks():
+        whitened = torch.linalg.solve_triangular(lower, rows.T, upper=False)
+        inner.addmm_(whitened, whitened.T)
+        right.addmm_(whitened, targets[part])
+    factor = torch.linalg.cholesky(inner)
+    solved = torch.cholesky_solve(right, factor)
+    left_out, variance = torch.empty_like(targets), torch.empty(len(targets), dtype=torch.float64)
+    for part, rows in blocks():
+        whitened = torch.linalg.solve_triangular(lower, rows.T, upper=False)
+        answer = whitened.T @ solved
+        own = torch.linalg.solve_triangular(factor, whitened, upper=False).square().sum(0)
+        left_out[part] = targets[part] - (targets[part] - answer) / (1 - own)[:, None]
+        variance[part] = noise / (1 - own)
+    coefficients = torch.linalg.solve_triangular(lower.T, solved, upper=True)
+    return Solution(coefficients, left_out, variance)
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    r"""Probabilities of classes from answers to their indicators (0 or 1).
+
+    :math:`p = \mathrm{softmax}(a f + b)`, fitted on leave-one-out answers.
+
+    Args:
+        slope: :math:`a`.
+        offsets: :math:`b`, shape (classes).
+    """
+
+    slope: float
+    offsets: Tensor
+
+    @classmethod
+    def fit(cls, left_out: Tensor, classes: Tensor) -> Link:
+        """The likeliest slope and offsets, the latter pulled slightly to the classes' shares.
+
+        Args:
+            left_out: Answers to the indicators of each class, shape (n, classes).
+            classes: Shape (n).
+        """
+        from scipy.optimize import minimize
+
+        count, kinds = left_out.shape
+        shares = (classes.bincount(minlength=kinds) + 0.5) / (count + 0.5 * kinds)
+        usual = shares.double().log()
+        truth = torch.nn.functional.one_hot(classes, kinds).double()
+
+        def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
+            slope, offsets = float(np.exp(values[0])), torch.from_numpy(values[1:])
+            log_p = (slope * left_out + offsets).log_softmax(1)
+            apart = (log_p.exp() - truth) / count
+            away = offsets - usual
+            value = -(log_p * truth).sum() / count + PULL * away.square().mean()
+            by_offset = apart.sum(0) + 2 * PULL * away / kinds
+            by_slope = slope * (apart * left_out).sum()
+            return float(value), np.append(float(by_slope), by_offset.numpy())
+
+        start = np.append(log(4.0), usual.numpy())
+        bounds = [(log(0.1), log(100.0)), *[(-20.0, 20.0)] * kinds]
+        found = minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds)
+        return cls(float(np.exp(found.x[0])), torch.from_numpy(found.x[1:]))
+
+    def __call__(self, answers: Tensor) -> Tensor:
+        """Log-probabilities, shape (g, classes)."""
+        return (self.slope * answers + self.offsets).log_softmax(1)

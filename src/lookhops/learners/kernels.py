@@ -1,0 +1,257 @@
+r"""Kernels of graphs: one for each hop of their exact neighbourhoods, and of columns of graphs.
+
+A kernel is computed between any graphs and a set of *references* (training graphs), block by block,
+so that no more than a few rows of it are ever in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from lookhops.core.errors import LookHopsError
+from lookhops.graphs import Graphs
+from lookhops.graphs.indexing import elements_of
+from lookhops.neighbourhoods import Vocabulary, identities, unary_codes
+from lookhops.neighbourhoods.counts import SparseRows
+from lookhops.neighbourhoods.similarity import CPU_DENSE, Postings
+
+#: Entries of one kernel that are computed at a time: 16 MB each.
+BLOCK = 2_000_000
+#: Hops of the kernel that sums over the first hops.
+FIRST_HOPS = 3
+#: Standardised columns are cut here.
+CUT = 4.0
+#: Values of columns are cut here before they are standardised.
+LARGEST = 1e4
+#: Pairs of this many graphs give the median distance.
+MEDIAN_OF = 1000
+
+
+@dataclass(frozen=True, eq=False)
+class GraphRows:
+    """What kernels read of graphs.
+
+    Args:
+        codes: Their :func:`~lookhops.neighbourhoods.unary_codes`, int64, shape (n, h + 1).
+        node_ptr: Where the nodes of each graph begin, and the end, int64, shape (g + 1).
+        columns: For each group of columns (``totals``, ``descriptors``) its standardised values,
+            float32, shape (g, c).
+    """
+
+    codes: Tensor
+    node_ptr: Tensor
+    columns: Mapping[str, Tensor]
+
+    def __len__(self) -> int:
+        return self.node_ptr.numel() - 1
+
+    @classmethod
+    def of(cls, graphs: Graphs, hops: int, columns: Mapping[str, Tensor]) -> GraphRows:
+        """The rows of graphs.
+
+        Args:
+            graphs: The graphs.
+            hops: How far to look.
+            columns: Standardised columns.
+        """
+        codes = unary_codes(graphs, identities(graphs, hops))
+        return cls(codes.cpu(), graphs.node_ptr.cpu().long(), columns)
+
+    def select(self, index: Tensor) -> GraphRows:
+        """The graphs at ``index``, in that order."""
+        nodes, node_ptr, _ = elements_of(self.node_ptr, index)
+        columns = {name: values[index] for name, values in self.columns.items()}
+        return GraphRows(self.codes[nodes], node_ptr, columns)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The rows as named tensors."""
+        columns = {f"columns.{name}": values for name, values in self.columns.items()}
+        return {"codes": self.codes, "node_ptr": self.node_ptr, **columns}
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], groups: Sequence[str]) -> GraphRows:
+        """The rows that :meth:`tensors` gave; tensors that do not fit together are refused."""
+        try:
+            codes, node_ptr = tensors["codes"], tensors["node_ptr"]
+            columns = {name: tensors[f"columns.{name}"] for name in groups}
+        except KeyError as error:
+            raise LookHopsError(f"The Gaussian process lacks the tensor {error}.") from error
+        graphs = node_ptr.numel() - 1
+        sound = (
+            codes.dim() == 2
+            and codes.dtype == node_ptr.dtype == torch.int64
+            and graphs > 0
+            and int(node_ptr[0]) == 0
+            and int(node_ptr[-1]) == len(codes)
+            and bool((node_ptr.diff() >= 0).all())
+            and all(v.dim() == 2 and len(v) == graphs for v in columns.values())
+            and all(bool(v.isfinite().all()) for v in columns.values())
+        )
+        if not sound:
+            raise LookHopsError("The Gaussian process's training graphs do not fit together.")
+        return cls(codes, node_ptr, columns)
+
+
+@dataclass(frozen=True, eq=False)
+class Standardised:
+    r"""Columns of graphs as :math:`(x - \mu) / \sigma` of a training part, cut at ±4.
+
+    Blanks are 0, the mean. Columns that do not vary in the training part are left out.
+
+    Args:
+        mean: Shape (c).
+        spread: Shape (c), 0 where a column does not vary.
+    """
+
+    mean: Tensor
+    spread: Tensor
+
+    @classmethod
+    def fit(cls, values: Tensor) -> Standardised:
+        """Mean and spread of columns, shape (g, c), NaN where blank."""
+        known = values.isfinite()
+        count = known.sum(0).clamp(min=1)
+        cut = torch.where(known, values, 0).clamp(-LARGEST, LARGEST)
+        mean = cut.sum(0) / count
+        apart = torch.where(known, cut - mean, 0)
+        spread = (apart.square().sum(0) / count).sqrt()
+        return cls(mean, torch.where(spread > 1e-9, spread, 0))
+
+    def __call__(self, values: Tensor) -> Tensor:
+        """The columns that vary, float32, shape (g, varying)."""
+        varies = self.spread > 0
+        cut = values[:, varies].clamp(-LARGEST, LARGEST)
+        scaled = (cut - self.mean[varies]) / self.spread[varies]
+        return scaled.clamp(-CUT, CUT).nan_to_num(0.0, CUT, -CUT).float()
+
+
+class Kernels:
+    r"""Kernels between any graphs and a set of reference graphs.
+
+    * ``hop t``, for each hop: with :math:`K_t` the optimal-assignment kernel of hop :math:`t`,
+      :math:`K_t(a, b) / (K_t(a, a) + K_t(b, b) - K_t(a, b))`; 1 for two graphs without nodes.
+    * ``hops 0 to 3``: the same of the sum of :math:`K_t` over the first hops.
+    * for each group of columns with :math:`c` values :math:`z`, :math:`d^2 = |z_a - z_b|^2` and its
+      median :math:`m`: ``near`` :math:`e^{-d^2 / m}`, ``wide`` :math:`e^{-d^2 / 4m}`, and
+      ``linear`` :math:`z_a \cdot z_b / c`.
+
+    Args:
+        references: The reference graphs.
+        medians: The median squared distance of each group of columns.
+    """
+
+    def __init__(self, references: GraphRows, medians: Mapping[str, float]) -> None:
+        self.references, self.medians = references, dict(medians)
+        hops = references.codes.shape[1] - 1
+        self.first = min(FIRST_HOPS, hops)
+        self.names = [f"hop {hop}" for hop in range(hops + 1)]
+        if hops:
+            self.names.append(f"hops 0 to {self.first}")
+        for name in self.medians:
+            self.names += [f"{name}, near", f"{name}, wide", f"{name}, linear"]
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def blocks(self, rows: GraphRows) -> Iterator[tuple[slice, Iterator[Tensor]]]:
+        """Some graphs at a time: which, and each kernel of them and all references in turn.
+
+        Args:
+            rows: The graphs.
+
+        Yields:
+            Numbers of the graphs, and float64 tensors of shape (graphs, references), in the order
+            of :attr:`names`. Each may be overwritten once the next is asked for.
+        """
+        step = max(BLOCK // len(self.references), 1)
+        for start in range(0, len(rows), step):
+            part = slice(start, min(start + step, len(rows)))
+            yield part, self._each(rows.select(torch.arange(part.start, part.stop)))
+
+    def full(self, rows: GraphRows) -> Tensor:
+        """All kernels at once, float64, shape (kernels, graphs, references)."""
+        found = torch.empty(len(self), len(rows), len(self.references), dtype=torch.float64)
+        for part, kernels in self.blocks(rows):
+            for number, kernel in enumerate(kernels):
+                found[number, part] = kernel
+        return found
+
+    def diagonal(self, rows: GraphRows) -> Tensor:
+        """Each kernel of each graph with itself, float64, shape (kernels, graphs)."""
+        ones = torch.ones(len(rows), dtype=torch.float64)
+        found = [ones] * (len(self) - 3 * len(self.medians))
+        for name in self.medians:
+            values = rows.columns[name].double()
+            found += [ones, ones, values.square().mean(1)]
+        return torch.stack(found)
+
+    def _each(self, rows: GraphRows) -> Iterator[Tensor]:
+        yield from self._of_hops(rows)
+        for name, median in self.medians.items():
+            yield from _of_columns(rows.columns[name], self.references.columns[name], median)
+
+    def _of_hops(self, rows: GraphRows) -> Iterator[Tensor]:
+        nodes, own = rows.node_ptr.diff().double(), self.references.node_ptr.diff().double()
+        total = torch.zeros(len(rows), len(self.references), dtype=torch.float64)
+        sizes = nodes[:, None] + own
+        for hop, (vocabulary, postings) in enumerate(self._hops):
+            known = _rows_of(vocabulary, rows, hop)
+            ((_, counts),) = postings.shared(known, max(len(rows), 1))
+            shared = counts.double()
+            if hop <= self.first:
+                total += shared
+            yield _tanimoto(shared, sizes)
+        if len(self._hops) > 1:
+            yield _tanimoto(total, sizes * (self.first + 1))
+
+    @cached_property
+    def _hops(self) -> list[tuple[Vocabulary, Postings]]:
+        """For each hop the features of the references, and which of them have which."""
+        found = []
+        for hop, codes in enumerate(self.references.codes.unbind(1)):
+            known = codes.unique()
+            vocabulary = Vocabulary(known, torch.full_like(known, hop))
+            rows = _rows_of(vocabulary, self.references, hop)
+            found.append((vocabulary, Postings.of(rows, CPU_DENSE)))
+        return found
+
+
+def _rows_of(vocabulary: Vocabulary, rows: GraphRows, hop: int) -> SparseRows:
+    """The features of one hop that the vocabulary knows."""
+    place, known = vocabulary.places(rows.codes[:, hop])
+    before = torch.cat((place.new_zeros(1), known.cumsum(0)))
+    return SparseRows(place[known], before[rows.node_ptr], len(vocabulary))
+
+
+def _tanimoto(shared: Tensor, sizes: Tensor) -> Tensor:
+    """Shared nodes over all nodes, in place; two graphs without nodes are alike."""
+    return torch.div(shared, sizes - shared, out=shared).nan_to_num_(1.0)
+
+
+def _of_columns(z: Tensor, references: Tensor, median: float) -> Iterator[Tensor]:
+    """The kernels ``near``, ``wide`` and ``linear`` of standardised columns."""
+    z, references = z.double(), references.double()
+    product = z @ references.T
+    wide = squared_distances(z, references, product).mul_(-1 / (4 * median)).exp_()
+    yield wide.square().square_()
+    yield wide
+    yield product.div_(max(z.shape[1], 1))
+
+
+def squared_distances(first: Tensor, second: Tensor, product: Tensor) -> Tensor:
+    """Squared distances of rows whose inner products are known, never below 0."""
+    lengths = first.square().sum(1)[:, None] + second.square().sum(1)
+    return lengths.sub_(product, alpha=2).clamp_(min=0)
+
+
+def median_distance(z: Tensor) -> float:
+    """The median squared distance of standardised columns, of the first 1,000 graphs; never 0."""
+    z = z[:MEDIAN_OF].double()
+    apart = squared_distances(z, z, z @ z.T)
+    median = float(apart.median()) or float(apart.mean())
+    return median or 1.0
