@@ -188,26 +188,31 @@ class Link:
     offsets: Tensor
 
     @classmethod
-    def fit(cls, left_out: Tensor, classes: Tensor) -> Link:
+    def fit(cls, left_out: Tensor, classes: Tensor, balanced: bool = False) -> Link:
         """The likeliest slope and offsets, the latter pulled slightly to the classes' shares.
 
         Args:
             left_out: Answers to the indicators of each class, shape (n, classes).
             classes: Shape (n).
+            balanced: Whether all classes have the same weight, however rare they are.
         """
         from scipy.optimize import minimize
 
         count, kinds = left_out.shape
-        shares = (classes.bincount(minlength=kinds) + 0.5) / (count + 0.5 * kinds)
-        usual = shares.double().log()
+        counts = classes.bincount(minlength=kinds).double()
+        weight = counts.new_full((count, 1), 1 / count)
+        if balanced:
+            weight = (counts[classes] * (counts > 0).sum()).reciprocal()[:, None]
+            counts = (counts > 0).double()
+        usual = ((counts + 0.5) / (counts.sum() + 0.5 * kinds)).log()
         truth = torch.nn.functional.one_hot(classes, kinds).double()
 
         def loss(values: np.ndarray) -> tuple[float, np.ndarray]:
             slope, offsets = float(np.exp(values[0])), torch.from_numpy(values[1:])
             log_p = (slope * left_out + offsets).log_softmax(1)
-            apart = (log_p.exp() - truth) / count
+            apart = (log_p.exp() - truth) * weight
             away = offsets - usual
-            value = -(log_p * truth).sum() / count + PULL * away.square().mean()
+            value = -(log_p * truth * weight).sum() + PULL * away.square().mean()
             by_offset = apart.sum(0) + 2 * PULL * away / kinds
             by_slope = slope * (apart * left_out).sum()
             return float(value), np.append(float(by_slope), by_offset.numpy())

@@ -6,14 +6,13 @@ so that no more than a few rows of it are ever in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
 import torch
 from torch import Tensor
 
-from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import elements_of
 from lookhops.neighbourhoods import Vocabulary, identities, unary_codes
@@ -67,34 +66,6 @@ class GraphRows:
         nodes, node_ptr, _ = elements_of(self.node_ptr, index)
         columns = {name: values[index] for name, values in self.columns.items()}
         return GraphRows(self.codes[nodes], node_ptr, columns)
-
-    def tensors(self) -> dict[str, Tensor]:
-        """The rows as named tensors."""
-        columns = {f"columns.{name}": values for name, values in self.columns.items()}
-        return {"codes": self.codes, "node_ptr": self.node_ptr, **columns}
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], groups: Sequence[str]) -> GraphRows:
-        """The rows that :meth:`tensors` gave; tensors that do not fit together are refused."""
-        try:
-            codes, node_ptr = tensors["codes"], tensors["node_ptr"]
-            columns = {name: tensors[f"columns.{name}"] for name in groups}
-        except KeyError as error:
-            raise LookHopsError(f"The Gaussian process lacks the tensor {error}.") from error
-        graphs = node_ptr.numel() - 1
-        sound = (
-            codes.dim() == 2
-            and codes.dtype == node_ptr.dtype == torch.int64
-            and graphs > 0
-            and int(node_ptr[0]) == 0
-            and int(node_ptr[-1]) == len(codes)
-            and bool((node_ptr.diff() >= 0).all())
-            and all(v.dim() == 2 and len(v) == graphs for v in columns.values())
-            and all(bool(v.isfinite().all()) for v in columns.values())
-        )
-        if not sound:
-            raise LookHopsError("The Gaussian process's training graphs do not fit together.")
-        return cls(codes, node_ptr, columns)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +143,15 @@ class Kernels:
         for start in range(0, len(rows), step):
             part = slice(start, min(start + step, len(rows)))
             yield part, self._each(rows.select(torch.arange(part.start, part.stop)))
+
+    def weighted(self, rows: GraphRows, weights: Tensor) -> Iterator[tuple[slice, Tensor]]:
+        """The weighted sum of all kernels, some graphs at a time, shape (graphs, references)."""
+        for part, kernels in self.blocks(rows):
+            size = part.stop - part.start, len(self.references)
+            total = torch.zeros(size, dtype=torch.float64)
+            for kernel, weight in zip(kernels, weights.tolist(), strict=True):
+                total.add_(kernel, alpha=weight)
+            yield part, total
 
     def full(self, rows: GraphRows) -> Tensor:
         """All kernels at once, float64, shape (kernels, graphs, references)."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from lookhops.core.errors import LookHopsError
 
 #: What ``descriptors`` may be: those that are cheap, all that RDKit has, or none.
 CHOICES = ("fast", "all", "none")
+#: SMILES whose descriptors are remembered, 1.5 kB each: the splits of a set share its molecules.
+REMEMBERED = 20_000
 #: Values are cut here: the information content of a large molecule reaches 1e30.
 LARGEST = 1e4
 _FAST = """
@@ -75,19 +78,36 @@ def descriptors(molecules: Iterable[Any], names: Sequence[str]) -> Array:
     """
     from rdkit import rdBase
 
-    functions = _functions()
-    if missing := [name for name in names if name not in functions]:
+    if missing := [name for name in names if name not in _functions()]:
         raise LookHopsError(
             f"RDKit {rdBase.rdkitVersion} has no descriptor {missing[0]!r}, which the model reads; "
             "install the version that it was trained with."
         )
-    chosen = [functions[name] for name in names]
+    found, names = [], tuple(names)
     with rdBase.BlockLogs():
-        rows = [[_value(f, molecule) for f in chosen] for molecule in _parsed(molecules)]
-    values = np.array(rows, dtype=np.float64).reshape(len(rows), len(names))
+        for number, given in enumerate(molecules, 1):
+            row = _of_smiles(str(given), names) if isinstance(given, str) else _of(given, names)
+            if row is None:
+                raise LookHopsError(f"Molecule {number}: {str(given)!r} is not a SMILES.")
+            found.append(row)
+    return np.array(found, dtype=np.float64).reshape(len(found), len(names))
+
+
+@lru_cache(REMEMBERED)
+def _of_smiles(smiles: str, names: tuple[str, ...]) -> Array | None:
+    from rdkit import Chem
+
+    molecule = Chem.MolFromSmiles(smiles)
+    return None if molecule is None else _of(molecule, names)
+
+
+def _of(molecule: Any, names: tuple[str, ...]) -> Array:
+    functions = _functions()
+    values = np.array([_value(functions[name], molecule) for name in names])
     return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0).clip(-LARGEST, LARGEST)
 
 
+@cache
 def _functions() -> dict[str, Callable[[Any], float]]:
     """RDKit's descriptors by name, in its order."""
     try:
@@ -97,17 +117,6 @@ def _functions() -> dict[str, Callable[[Any], float]]:
             "Descriptors of molecules need RDKit: pip install rdkit; or choose descriptors=none."
         ) from error
     return dict(Descriptors.descList)
-
-
-def _parsed(molecules: Iterable[Any]) -> Iterable[Any]:
-    """Molecules of RDKit, where SMILES may stand for them."""
-    from rdkit import Chem
-
-    for number, given in enumerate(molecules, 1):
-        molecule = Chem.MolFromSmiles(given) if isinstance(given, str) else given
-        if molecule is None:
-            raise LookHopsError(f"Molecule {number}: {str(given)!r} is not a SMILES.")
-        yield molecule
 
 
 def _value(function: Callable[[Any], float], molecule: Any) -> float:

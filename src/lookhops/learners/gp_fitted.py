@@ -1,0 +1,332 @@
+"""A Gaussian process that was fitted: what it answers, how sure it is, and what is saved of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Self
+
+import torch
+from torch import Tensor
+
+from lookhops.core.errors import LookHopsError
+from lookhops.encoding import Encoding
+from lookhops.graphs import Graphs
+from lookhops.learners.gp_solve import Link, Weights
+from lookhops.learners.kernels import GraphRows, Kernels, Standardised, median_distance
+from lookhops.learners.learner import Fitted
+from lookhops.neighbourhoods import graph_totals
+from lookhops.sources.rdkit.descriptors import descriptors
+from lookhops.tasks import Classification, Task
+
+#: The variance of an answer looks at no more training graphs than this.
+VARIANCE_GRAPHS = 4_000
+
+
+@dataclass(frozen=True, eq=False)
+class GraphColumns:
+    """Numbers of whole graphs that a process reads: descriptors of molecules, else totals.
+
+    Args:
+        descriptors: Names of RDKit's descriptors; with none, the graphs' totals are read.
+        label_sizes: How many values of each label of nodes, and of edges, are counted in totals.
+        scale: Mean and spread of each column in the training part.
+        median: The median squared distance of training graphs.
+    """
+
+    descriptors: tuple[str, ...]
+    label_sizes: tuple[tuple[int, ...], tuple[int, ...]]
+    scale: Standardised
+    median: float
+
+    @classmethod
+    def fit(cls, graphs: Graphs, descriptors: tuple[str, ...], order: Tensor) -> GraphColumns:
+        """The columns of training graphs.
+
+        Args:
+            graphs: The training graphs.
+            descriptors: Names of descriptors.
+            order: Numbers of the graphs in random order: the first give the median.
+        """
+        sizes = graphs.label_sizes, graphs.edge_label_sizes
+        values = _values(graphs, descriptors, sizes)
+        scale = Standardised.fit(values)
+        return cls(descriptors, sizes, scale, median_distance(scale(values)[order]))
+
+    @property
+    def name(self) -> str:
+        """What kernels call them."""
+        return "descriptors" if self.descriptors else "totals"
+
+    def __call__(self, graphs: Graphs) -> dict[str, Tensor]:
+        """Standardised columns by their name; none where no column varies in the training part."""
+        if not bool((self.scale.spread > 0).any()):
+            return {}
+        return {self.name: self.scale(_values(graphs, self.descriptors, self.label_sizes))}
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of it as named tensors; names of descriptors are the bytes of a text."""
+        return {
+            "columns.names": torch.tensor(list("\n".join(self.descriptors).encode())).to(
+                torch.uint8
+            ),
+            "columns.mean": self.scale.mean,
+            "columns.spread": self.scale.spread,
+            "columns.median": torch.tensor(self.median, dtype=torch.float64),
+        }
+
+    @classmethod
+    def from_tensors(cls, tensors: Mapping[str, Tensor], encoding: Encoding) -> GraphColumns:
+        """The columns that :meth:`tensors` gave, of graphs that the encoding reads."""
+        names = bytes(tensors["columns.names"].tolist()).decode(errors="replace")
+        scale = Standardised(tensors["columns.mean"], tensors["columns.spread"])
+        sizes = encoding.nodes.sizes, () if encoding.edges is None else encoding.edges.sizes
+        return cls(tuple(names.split()), sizes, scale, float(tensors["columns.median"]))
+
+
+def _values(
+    graphs: Graphs, names: tuple[str, ...], sizes: tuple[tuple[int, ...], tuple[int, ...]]
+) -> Tensor:
+    """Descriptors by these names, or totals, float64, shape (g, c)."""
+    if not names:
+        return graph_totals(graphs, *sizes).cpu()
+    if "smiles" not in graphs.columns:
+        raise LookHopsError(
+            f"{graphs.name}: the model reads descriptors of molecules, and these graphs have no "
+            "SMILES; give molecules."
+        )
+    return torch.from_numpy(descriptors(graphs.columns["smiles"], names))
+
+
+@dataclass(frozen=True, eq=False)
+class TargetProcess:
+    """The process of one target.
+
+    Args:
+        weights: Of the kernels and the noise, for targets of variance 1.
+        mean: What is added to answers, shape (c): one number, or the share of each class.
+        spread: What answers are multiplied by before.
+        coefficients: Of each reference graph, shape (m, c); 0 where its target is blank.
+        known: Whether a reference graph has the target, shape (m).
+        link: Of classes, what turns answers into log-probabilities.
+    """
+
+    weights: Weights
+    mean: Tensor
+    spread: float
+    coefficients: Tensor
+    known: Tensor
+    link: Link | None
+
+    def outputs(self, standardised: Tensor) -> Tensor:
+        """Log-probabilities of classes, or numbers in the target's units."""
+        answers = self.mean + self.spread * standardised
+        return answers if self.link is None else self.link(answers)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All of it as named tensors."""
+        found = {
+            "weights": self.weights.kernels,
+            "noise": torch.tensor(self.weights.noise, dtype=torch.float64),
+            "mean": self.mean,
+            "spread": torch.tensor(self.spread, dtype=torch.float64),
+            "coefficients": self.coefficients,
+            "known": self.known,
+        }
+        if self.link is not None:
+            found["slope"] = torch.tensor(self.link.slope, dtype=torch.float64)
+            found["offsets"] = self.link.offsets
+        return found
+
+    @classmethod
+    def from_tensors(
+        cls, tensors: Mapping[str, Tensor], prefix: str, is_classes: bool
+    ) -> TargetProcess:
+        """The process that :meth:`tensors` gave, whose names begin with a prefix."""
+        own = {
+            name.removeprefix(prefix): value
+            for name, value in tensors.items()
+            if name.startswith(prefix)
+        }
+        link = Link(float(own["slope"]), own["offsets"]) if is_classes else None
+        weights = Weights(own["weights"], float(own["noise"]))
+        mean, spread = own["mean"], float(own["spread"])
+        return cls(weights, mean, spread, own["coefficients"], own["known"].bool(), link)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedProcess(Fitted):
+    """A Gaussian process that was fitted on a training part.
+
+    Args:
+        task: What was asked.
+        columns: The columns that it reads.
+        kernels: Its kernels, with the reference graphs.
+        targets: The process of each target.
+        chosen: The share of each kernel in the prior variance, and the noise.
+        left_out: For each training graph the outputs of a process fitted on all others, shape
+            (graphs, task.out_channels), NaN where its target is blank; none when it was read from
+            a file.
+        left_out_variance: The variance of these answers, of the same shape.
+    """
+
+    task: Task
+    columns: GraphColumns
+    kernels: Kernels
+    targets: tuple[TargetProcess, ...]
+    chosen: Mapping[str, Any] = field(default_factory=dict)
+    left_out: Tensor | None = None
+    left_out_variance: Tensor | None = None
+
+    def rows(self, graphs: Graphs) -> GraphRows:
+        """What the kernels read of graphs."""
+        hops = self.kernels.references.codes.shape[1] - 1
+        return GraphRows.of(graphs, hops, self.columns(graphs))
+
+    def outputs(self, graphs: Graphs) -> Tensor:
+        """Log-probabilities or numbers, in time that is linear in the graphs; float64."""
+        rows = self.rows(graphs)
+        coefficients = torch.cat([one.coefficients for one in self.targets], 1)
+        weights = torch.cat(
+            [one.weights.kernels[:, None].expand(-1, len(one.mean)) for one in self.targets], 1
+        )
+        answers = torch.zeros(len(rows), coefficients.shape[1], dtype=torch.float64)
+        for part, kernels in self.kernels.blocks(rows):
+            for kernel, weight in zip(kernels, weights, strict=True):
+                answers[part] += (kernel @ coefficients) * weight
+        return self._side_by_side(answers)
+
+    def _side_by_side(self, standardised: Tensor) -> Tensor:
+        """The outputs of each target, from answers of all."""
+        each = standardised.split([len(one.mean) for one in self.targets], 1)
+        return torch.cat([one.outputs(a) for one, a in zip(self.targets, each, strict=True)], 1)
+
+    def variance(self, graphs: Graphs) -> Tensor:
+        r"""The variance of each number, noise included, shape (g, task.out_channels).
+
+        .. math::
+            \sigma^2(x) = k(x, x) - k(x, Z) \, C^{-1} k(Z, x) + \sigma^2_{noise}.
+
+        Of classes it is the variance of the answer to an indicator (0 or 1). With more than 4,000
+        reference graphs it is that of the first 4,000 alone: never too small.
+        """
+        rows = self.rows(graphs)
+        prior, found = self.kernels.diagonal(rows), []
+        for one, (kernels, factor) in zip(self.targets, self._factors, strict=True):
+            variance = one.weights.kernels @ prior + one.weights.noise
+            for part, across in kernels.weighted(rows, one.weights.kernels):
+                seen = torch.linalg.solve_triangular(factor, across.T, upper=False)
+                variance[part] -= seen.square().sum(0)
+            variance = variance.clamp(min=one.weights.noise) * one.spread**2
+            found.append(variance[:, None].expand(-1, len(one.mean)))
+        return torch.cat(found, 1)
+
+    @cached_property
+    def _factors(self) -> list[tuple[Kernels, Tensor]]:
+        """For each target the kernels of what its variance looks at, and the factor of these."""
+        found = []
+        for one in self.targets:
+            some = one.known.nonzero().flatten()[:VARIANCE_GRAPHS]
+            references = self.kernels.references.select(some)
+            kernels = Kernels(references, self.kernels.medians)
+            covariance = covariance_of(kernels, one.weights)
+            found.append((kernels, torch.linalg.cholesky(covariance)))
+        return found
+
+    # ---------------------------------------------------------------- storing
+
+    def tensors(self) -> dict[str, Tensor]:
+        """The reference graphs' counts, the columns' scale, and each target's coefficients."""
+        references = self.kernels.references
+        found = {"codes": references.codes, "node_ptr": references.node_ptr}
+        found |= {f"values.{name}": z for name, z in references.columns.items()}
+        found |= self.columns.tensors()
+        for number, one in enumerate(self.targets):
+            found |= {f"target{number}.{name}": value for name, value in one.tensors().items()}
+        return found
+
+    @classmethod
+    def from_tensors(
+        cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
+    ) -> Self:
+        """A process of these tensors, after their names, shapes and values were checked."""
+        try:
+            columns = GraphColumns.from_tensors(tensors, encoding)
+            values = {
+                name.removeprefix("values."): z
+                for name, z in tensors.items()
+                if name.startswith("values.")
+            }
+            references = GraphRows(tensors["codes"], tensors["node_ptr"], values)
+            targets = tuple(
+                TargetProcess.from_tensors(
+                    tensors, f"target{number}.", isinstance(head.task, Classification)
+                )
+                for number, head in enumerate(task.heads)
+            )
+        except KeyError as error:
+            raise LookHopsError(f"it lacks the parameter {error}") from error
+        except (ValueError, RuntimeError, TypeError) as error:
+            raise LookHopsError(f"its parameters do not fit together ({error})") from error
+        _check(learner.hops, references, columns, targets, task)
+        medians = dict.fromkeys(values, columns.median)
+        return cls(task, columns, Kernels(references, medians), targets)
+
+
+def _check(
+    hops: int,
+    references: GraphRows,
+    columns: GraphColumns,
+    targets: Sequence[TargetProcess],
+    task: Task,
+) -> None:
+    """Refuse parameters that do not fit together."""
+    codes, node_ptr = references.codes, references.node_ptr
+    count = node_ptr.numel() - 1
+    varying = int((columns.scale.spread > 0).sum())
+    named = {} if varying == 0 else {columns.name: (count, varying)}
+    channels = [head.task.out_channels for head in task.heads]
+    kernels = hops + 1 + (hops > 0) + 3 * len(named)
+    sound = {
+        "codes": codes.dtype == torch.int64 and codes.dim() == 2,
+        "hops": codes.dim() == 2 and codes.shape[1] == hops + 1,
+        "node_ptr": node_ptr.dim() == 1
+        and node_ptr.dtype == torch.int64
+        and count > 0
+        and int(node_ptr[0]) == 0
+        and int(node_ptr[-1]) == len(codes)
+        and bool((node_ptr.diff() >= 0).all()),
+        "values": {name: tuple(z.shape) for name, z in references.columns.items()} == named
+        and all(bool(z.isfinite().all()) for z in references.columns.values()),
+        "columns": columns.scale.mean.shape == columns.scale.spread.shape
+        and columns.scale.mean.dim() == 1
+        and not (columns.descriptors and len(columns.descriptors) != len(columns.scale.mean))
+        and columns.median > 0,
+    }
+    for number, (one, width) in enumerate(zip(targets, channels, strict=True)):
+        shapes = {
+            "weights": (one.weights.kernels, (kernels,)),
+            "mean": (one.mean, (width,)),
+            "coefficients": (one.coefficients, (count, width)),
+            "known": (one.known, (count,)),
+        }
+        if one.link is not None:
+            shapes["offsets"] = one.link.offsets, (width,)
+        for name, (value, shape) in shapes.items():
+            sound[f"target{number}.{name}"] = tuple(value.shape) == shape and bool(
+                value.isfinite().all()
+            )
+        sound[f"target{number}.noise"] = one.weights.noise > 0 and bool(one.known.any())
+    if wrong := [name for name, holds in sound.items() if not holds]:
+        raise LookHopsError(f"its parameter {wrong[0]!r} does not fit the others")
+
+
+def covariance_of(kernels: Kernels, weights: Weights) -> Tensor:
+    """The covariance of the references' targets, shape (m, m)."""
+    count = len(kernels.references)
+    found = torch.empty(count, count, dtype=torch.float64)
+    for part, block in kernels.weighted(kernels.references, weights.kernels):
+        found[part] = block
+    found.diagonal().add_(weights.noise)
+    return found
