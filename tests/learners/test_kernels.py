@@ -3,12 +3,12 @@
 import numpy as np
 import torch
 from hypothesis import given, settings
-from strategies import graph_sets
 
 from lookhops.learners import kernels as module
 from lookhops.learners.kernels import GraphRows, Kernels, Standardised, median_distance
 from lookhops.neighbourhoods import gram_by_hop
 from lookhops.sources.loading import load
+from strategies import graph_sets
 
 
 def alike(gram: np.ndarray) -> np.ndarray:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import Any, Self
 
 import torch
@@ -301,8 +302,9 @@ def _check(
         and all(bool(z.isfinite().all()) for z in references.columns.values()),
         "columns": columns.scale.mean.shape == columns.scale.spread.shape
         and columns.scale.mean.dim() == 1
+        and bool((columns.scale.mean + columns.scale.spread).isfinite().all())
         and not (columns.descriptors and len(columns.descriptors) != len(columns.scale.mean))
-        and columns.median > 0,
+        and 0 < columns.median < inf,
     }
     for number, (one, width) in enumerate(zip(targets, channels, strict=True)):
         shapes = {
@@ -317,7 +319,9 @@ def _check(
             sound[f"target{number}.{name}"] = tuple(value.shape) == shape and bool(
                 value.isfinite().all()
             )
-        sound[f"target{number}.noise"] = one.weights.noise > 0 and bool(one.known.any())
+        sound[f"target{number}.noise"] = 0 < one.weights.noise < inf and bool(one.known.any())
+        sound[f"target{number}.spread"] = 0 < one.spread < inf
+        sound[f"target{number}.slope"] = one.link is None or 0 < one.link.slope < inf
     if wrong := [name for name, holds in sound.items() if not holds]:
         raise LookHopsError(f"its parameter {wrong[0]!r} does not fit the others")
 
