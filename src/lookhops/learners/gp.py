@@ -150,10 +150,9 @@ class _Fit:
         """The process of one target, its leave-one-out outputs and their variance."""
         y = head.target(target)
         known = head.task.known(y)
-        classes = isinstance(head.task, Classification)
         width = head.task.out_channels
         wanted = y[known].double()[:, None]
-        if classes:
+        if isinstance(head.task, Classification):
             wanted = torch.nn.functional.one_hot(y[known], width).double()
         mean = wanted.mean(0)
         spread = float((wanted - mean).square().mean().sqrt()) or 1.0
@@ -165,7 +164,7 @@ class _Fit:
         coefficients[of] = solution.coefficients
         left_out = mean + spread * solution.left_out
         link = None
-        if classes:
+        if isinstance(head.task, Classification):
             link = Link.fit(left_out, y[known], head.task.class_weights)
         one = TargetProcess(weights, mean, spread, coefficients, of, link)
         outputs = torch.full((len(self.rows), width), torch.nan, dtype=torch.float64)
