@@ -166,6 +166,8 @@ def explained(path: Path, action: str = "written") -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if action == "read" and isinstance(error, FileNotFoundError):
+            raise LookHopsError(f"{path}: no such file.") from error
         reason = error.strerror or error
         raise LookHopsError(f"{path}: cannot be {action} ({reason}).") from error
 

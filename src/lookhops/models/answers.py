@@ -6,7 +6,6 @@ import io
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import chain, count
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -120,11 +119,10 @@ def answer_records(graphs: Graphs, answers: Predictions) -> list[dict[str, Any]]
     return in_input_order(rows, skipped, graphs.skipped)
 
 
-def answer_csv(source: Path | str, graphs: Graphs, answers: Predictions, coverage: float) -> str:
+def answer_csv(source: GraphStream, answers: Predictions, coverage: float) -> str:
     """The rows of the input as CSV, each with its answer or why it has none."""
-    stream = GraphStream(graphs, source)
-    [cells] = [part.cells for part in stream.parts(max(stream.total, 1))] or [[]]
-    head, columns = answer_columns(stream.head, cells, graphs, answers, coverage)
+    cells = source.all_cells()
+    head, columns = answer_columns(source.head, cells, source.graphs, answers, coverage)
     text = io.StringIO()
     write_csv(text, [[name] for name in head])
     write_csv(text, columns)

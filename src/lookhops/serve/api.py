@@ -55,8 +55,7 @@ def _graph_routes(router: APIRouter, service: Service) -> None:
             asked, coverage = got.asked, got.body.coverage
             answers = await got.model.batcher.predict(asked.predictor, asked.graphs, coverage)
             if wants_csv(request, otherwise=got.kind != JSON):
-                given = asked.source, asked.given, answers, coverage
-                table = await asyncio.to_thread(answer_csv, *given)
+                table = await asyncio.to_thread(answer_csv, asked.source, answers, coverage)
                 return Response(table, media_type=CSV)
         return got.answer(answers=answer_records(asked.given, answers))
 

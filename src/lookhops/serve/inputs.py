@@ -19,11 +19,12 @@ from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.serve.notes import notes
-from lookhops.sources.loading import ENDINGS, load
-from lookhops.sources.molecule_table import MoleculeTable
-from lookhops.sources.molecules import featurise
+from lookhops.sources.loading import ENDINGS, open_whole
+from lookhops.sources.molecule_streams import MoleculeStream
+from lookhops.sources.parts import GraphStream
 from lookhops.sources.rdkit.workers import ParsingPool
-from lookhops.sources.text_tables import suffix_of
+from lookhops.sources.rows import SmilesList
+from lookhops.sources.text_files import suffix_of
 
 #: Files that a request can hold by the type of its content, and what they are called.
 FILES = {
@@ -43,17 +44,20 @@ class Asked:
 
     Args:
         predictor: The model.
-        given: The graphs with all that their source said.
-        graphs: The same in the columns that the model was trained on.
+        source: The graphs with all that their source said, and its rows.
+        graphs: The same graphs in the columns that the model was trained on.
         notes: What there is to say of how they were read.
-        source: The file that they were read from; empty where they came as SMILES.
     """
 
     predictor: Predictor
-    given: Graphs
+    source: GraphStream
     graphs: Graphs
     notes: list[str]
-    source: Path | str = ""
+
+    @property
+    def given(self) -> Graphs:
+        """The graphs with all that their source said."""
+        return self.source.graphs
 
 
 def safe_name(name: str) -> str:
@@ -76,23 +80,19 @@ def read_smiles(
     """Molecules, read as those were that the model was trained on."""
     if ids is not None and len(ids) != len(smiles):
         raise LookHopsError(f"There are {len(smiles)} SMILES but {len(ids)} ids.")
-    numbers = [str(number) for number in range(1, len(smiles) + 1)]
-    where = [f"molecule {number}" for number in numbers]
-    table = MoleculeTable("", where, list(smiles), list(numbers if ids is None else ids))
     with notes() as said:
         reading = AS_USUAL.or_remembered(_remembered(predictor))
-        given = featurise(table, reading, processes=pool)
-        return Asked(predictor, given, predictor.read(given), said)
+        found = MoleculeStream(SmilesList(smiles, ids), "molecules", pool, reading).whole()
+        return Asked(predictor, found, predictor.read(found.graphs), said)
 
 
 def read_file(pool: ParsingPool, predictor: Predictor, path: Path) -> Asked:
     """The graphs of a file, or of a folder of tables, read as the command reads them."""
     with notes() as said, without_folder(path.parent):
-        rest: dict[str, Any] = {"processes": pool, "need_targets": False}
-        given = load(path, remembered=_remembered(predictor), **rest)
-        if not len(given):
+        found = open_whole(path, AS_USUAL, _remembered(predictor), pool, need_targets=False)
+        if not len(found.graphs):
             raise LookHopsError(f"{path}: there are no graphs.")
-        asked = Asked(predictor, given, predictor.read(given), said, path)
+        asked = Asked(predictor, found, predictor.read(found.graphs), said)
     said[:] = [sentence.replace(f"{path.parent}/", "") for sentence in said]
     return asked
 

@@ -213,7 +213,7 @@ def _write(job: Job, answers: Predictions) -> None:
     assert job.asked is not None
     given = job.asked.given
     with without_folder(job.folder):
-        table = answer_csv(job.path, given, answers, job.coverage)
+        table = answer_csv(job.asked.source, answers, job.coverage)
         job.csv.write_text(table, encoding="utf-8", newline="")
     lines = (json.dumps(record) + "\n" for record in answer_records(given, answers))
     with (job.folder / "answers.jsonl").open("w", encoding="utf-8") as file:

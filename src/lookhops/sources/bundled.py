@@ -33,11 +33,10 @@ from typing import Any
 from lookhops.core.files import write_text
 from lookhops.core.tables import csv_text
 from lookhops.graphs import Graphs
-from lookhops.graphs.column_finder import ColumnFinder
 from lookhops.graphs.edges import as_known
-from lookhops.graphs.targets import pack_targets, read_target
-from lookhops.sources.molecule_files import read_csv
-from lookhops.sources.molecules import featurise
+from lookhops.graphs.targets import pack_targets, read_target, target_columns
+from lookhops.sources.molecules import read_molecules
+from lookhops.sources.targets import target_cells
 
 COLUMNS = {
     "edges": ("graph", "source", "target", "amount", "channel"),
@@ -55,11 +54,11 @@ def load_solubility() -> Graphs:
     or ``"test"``, as the public set was divided).
     """
     with resources.as_file(resources.files("lookhops.sources") / "solubility.csv") as path:
-        table = read_csv(path, ColumnFinder(path))
-    graphs = featurise(table, name="solubility")
-    columns = dict(graphs.columns)
-    target = read_target("class", columns.pop("class"), classes=SOLUBILITY_CLASSES)
-    return as_known(graphs, replace(graphs, columns=columns, **pack_targets([target])))
+        graphs = read_molecules(path)
+    assert graphs.y is not None
+    [(target, values)] = target_columns(graphs.y, graphs.targets)
+    ordered = read_target("class", target_cells(target, values), classes=SOLUBILITY_CLASSES)
+    return as_known(graphs, replace(graphs, **pack_targets([ordered])))
 
 
 def transfer_tables(cases: int = CASES, seed: int = 0) -> dict[str, list[tuple[Any, ...]]]:

@@ -10,16 +10,18 @@ from typing import Any
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, HOP_TASKS, MOLECULES, TABLES, Reading
 from lookhops.graphs import SUFFIX, Graphs
+from lookhops.graphs.column_finder import SOURCE_NAMES, TARGET_NAMES, ColumnFinder, listed
 from lookhops.sources.bundled import load_solubility, load_transfers
 from lookhops.sources.collection import data_folder, fetch, find, read_tu_cached
 from lookhops.sources.duplicates import merge
 from lookhops.sources.hop_tasks import MAX_HOPS, hop_task
-from lookhops.sources.molecules import SUFFIXES, read_molecules
-from lookhops.sources.rdkit.workers import ParsingPool
+from lookhops.sources.molecules import SUFFIXES, open_molecules
+from lookhops.sources.parts import GraphStream, Stream
+from lookhops.sources.rdkit.workers import ParsingPool, parsing_pool
+from lookhops.sources.rows import SMILES_NAMES, open_table
 from lookhops.sources.splits import Split, SplitPlan, read_splits, split, write_splits
-from lookhops.sources.table_kinds import kind_of_table, table_in
 from lookhops.sources.targets import Offer, choose_targets
-from lookhops.sources.text_tables import NODE_LINK, TABLE_SUFFIXES, suffix_of
+from lookhops.sources.text_files import NODE_LINK, TABLE_SUFFIXES, suffix_of, unpacked_suffix
 from lookhops.sources.tu import read_tu
 
 __all__ = ["Split", "SplitPlan", "load", "read_splits", "read_tu", "split", "write_splits"]
@@ -79,20 +81,56 @@ def load(
     made = {"task_size": size, "task_seed": seed}
     options |= {name: value for name, value in made.items() if value is not None}
     reading = replace(reading, **options)
+    with parsing_pool(processes) as pool:
+        stream = open_whole(
+            source, reading, remembered, pool, data_dir, cache=cache, need_targets=need_targets
+        )
+        return stream.graphs
+
+
+def open_stream(
+    source: Path | str,
+    reading: Reading,
+    remembered: Reading,
+    pool: ParsingPool,
+    data_dir: Path | str | None = None,
+) -> Stream:
+    """A source in parts: molecules as they are read, all others of graphs that are read first.
+
+    What is known of an SDF file's columns is known at its end, and duplicates are merged when all
+    are there, so both are read first too. Targets that cannot be read stay columns. Arguments are
+    those of :func:`load`.
+    """
+    kind, place = kind_of_source(source, reading, remembered, data_dir)
+    streams = kind == MOLECULES and unpacked_suffix(place) != ".sdf"
+    if streams and reading.duplicates != "merge":
+        return open_molecules(place, reading.or_remembered(remembered), remembered, pool)
+    return open_whole(source, reading, remembered, pool, data_dir, need_targets=False)
+
+
+def open_whole(
+    source: Path | str,
+    reading: Reading,
+    remembered: Reading,
+    pool: ParsingPool,
+    data_dir: Path | str | None = None,
+    *,
+    cache: bool = True,
+    need_targets: bool = True,
+) -> GraphStream:
+    """The graphs of a source, all of them, and what its rows say; arguments as for :func:`load`."""
     kind, place = kind_of_source(source, reading, remembered, data_dir)
     chosen = reading.or_remembered(remembered)
-    rest: dict[str, Any] = {"remembered": remembered, "need_targets": need_targets}
+    given = None
     if kind == MOLECULES:
-        graphs = read_molecules(place, chosen, processes=processes, **rest)
+        stream = open_molecules(place, chosen, remembered, pool).whole(need_targets)
+        graphs, given = stream.graphs, stream.given
     elif kind == TABLES:
-        from lookhops.sources.tables import read_folder, read_tables
-
-        read = read_folder if place.is_dir() else read_tables
-        graphs = read(place, reading=chosen, **rest)
+        graphs = _read_tables(place, chosen, remembered, need_targets)
     else:
         offer = Offer(needed=need_targets)
         graphs = choose_targets(_read(kind, place, reading, cache), reading, remembered, offer)
-    return merge(graphs) if reading.duplicates == "merge" else graphs
+    return GraphStream(merge(graphs) if reading.duplicates == "merge" else graphs, given)
 
 
 def kind_of_source(
@@ -110,6 +148,45 @@ def kind_of_source(
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
     reading.check(source, kind)
     return kind, place
+
+
+def kind_of_table(path: Path, reading: Reading, remembered: Reading) -> str:
+    """Whether a table holds molecules or the edges of graphs, by the names of its columns."""
+    head = open_table(path).head
+    finder = ColumnFinder(path, reading, remembered)
+    ends = {"source_column": SOURCE_NAMES, "target_column": TARGET_NAMES}
+    has_ends = all(finder.find(head, *names, strict=False) for names in ends.items())
+    chosen = any(getattr(reading, name) for name in (*ends, "graph_column"))
+    if reading.smiles_column or finder.find(head, "smiles_column", SMILES_NAMES):
+        return TABLES if chosen else MOLECULES
+    if has_ends or chosen:
+        return TABLES
+    raise LookHopsError(
+        f"{path}: neither molecules nor edges of graphs; the columns are {listed(head)}. Name "
+        "the column of SMILES with smiles_column (--smiles-column), or those of both ends of an "
+        "edge with source_column and target_column (--source-column, --target-column)."
+    )
+
+
+def table_in(folder: Path, what: str) -> Path | None:
+    """The file of a folder that is the table of edges, nodes or graphs."""
+    found = [folder / f"{what}{suffix}" for suffix in TABLE_SUFFIXES]
+    found = [path for path in found if path.is_file()]
+    if len(found) > 1:
+        names = " and ".join(path.name for path in found)
+        raise LookHopsError(f"{folder}: which table of {what}? There are {names}; keep one.")
+    return found[0] if found else None
+
+
+def _read_tables(place: Path, reading: Reading, remembered: Reading, need_targets: bool) -> Graphs:
+    """The graphs of one file, or of a folder with ``edges.*``, ``nodes.*`` and ``graphs.*``."""
+    from lookhops.sources.tables import read_tables
+
+    files: dict[str, Any] = {"edges": place}
+    if place.is_dir():
+        files = {what: table_in(place, what) for what in ("edges", "nodes", "graphs")}
+        files["name"] = place.resolve().name
+    return read_tables(**files, reading=reading, remembered=remembered, need_targets=need_targets)
 
 
 def _read(kind: str, place: Path, reading: Reading, cache: bool) -> Graphs:

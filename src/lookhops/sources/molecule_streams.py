@@ -1,280 +1,320 @@
-"""Molecules of a text file, read as it goes: rows first, chemistry in worker processes behind."""
+"""Molecules as graphs, some rows at a time or all together: an atom is a node, a bond an edge."""
 
 from __future__ import annotations
 
+import math
+import warnings
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import torch
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Reading
+from lookhops.core.options import AS_USUAL, Reading
 from lookhops.core.tables import cell_text
+from lookhops.core.words import agreeing, counted
+from lookhops.graphs import Graphs, Skipped
 from lookhops.graphs.column_finder import ColumnFinder, called, listed
-from lookhops.sources.molecule_features import pack
-from lookhops.sources.molecule_files import ID_NAMES, LABEL_NAMES, SMILES_NAMES, smi_rows
-from lookhops.sources.molecule_table import MoleculeTable
-from lookhops.sources.molecules import SHOWN, skipped_rows, skipped_sentence
-from lookhops.sources.parquet_files import column_types, open_parquet, parquet_rows
-from lookhops.sources.parts import Part, Stream
-from lookhops.sources.rdkit.parsing import Parsed
+from lookhops.graphs.indexing import spread, to_offsets
+from lookhops.graphs.targets import as_number, is_blank
+from lookhops.sources.duplicates import first_of_each
+from lookhops.sources.parts import GivenRows, GraphStream, Part, Stream
+from lookhops.sources.rdkit.features import ATOM_FEATURES, BOND_FEATURES
+from lookhops.sources.rdkit.parsing import Parsed, Parsing
 from lookhops.sources.rdkit.workers import CHUNK, ParsingPool
-from lookhops.sources.text_tables import (
-    PARQUET,
-    TextFile,
-    TextTable,
-    suffix_of,
-    unpacked_suffix,
-    with_points,
-)
+from lookhops.sources.rows import SMILES_NAMES, Row, Rows, say_points, with_points
+from lookhops.sources.splits.groups import SAME
+from lookhops.sources.targets import Offer, choose_targets
+
+#: What makes the features, by name and version.
+FEATURISER = "molecules-2"
+SHOWN = 10  # places named in a warning
+# Names that are looked for, in this order, whatever their case, when no option names the column.
+LABEL_NAMES = ("class", "label", "y", "target")
+ID_NAMES = ("id", "name", "title", "identifier", "compound", "molecule_id", "compound_id")
 
 
-class MoleculeRow(NamedTuple):
-    """A row of a source, before chemistry.
-
-    Args:
-        where: Its place.
-        smiles: Its SMILES.
-        id: What it is called.
-        cells: All that it says, as it was given.
-        label: What is known of the target, or nothing.
-    """
-
-    where: str
-    smiles: str
-    id: str
-    cells: Sequence[Any]
-    label: str = ""
+class SkippedMolecules(UserWarning):
+    """Molecules that did not parse were left out, as the caller chose."""
 
 
 class MoleculeStream(Stream):
-    """The molecules of a source, some at a time.
+    """The molecules of a source: rows first, chemistry in worker processes behind.
+
+    A row that gives no molecule travels along: it is among the ``skipped`` rows of its part, and
+    its cells stand where they stood. Columns that become features of whole graphs, and what workers
+    compute beside atoms and bonds, belong where :meth:`_part` and :meth:`whole` make graphs.
 
     Args:
-        origin: The source, for messages.
+        source: The rows.
         name: What to call the graphs.
-        head: Names of the columns of its rows.
-        rows: The rows.
-        reading: What to do with molecules.
-        pool: Parses them.
-        share: Says how much of the source has been read, from 0 to 1; none where nobody knows.
-        given: Whether rows are written as they were given; else with the SMILES that was read.
-        types: As for :class:`~lookhops.sources.parts.Stream`.
+        pool: Parses molecules.
+        reading: The columns, and what to do with molecules.
+        remembered: Where ``reading`` names no column, these are looked for before the usual ones.
     """
 
     def __init__(
         self,
-        origin: str,
+        source: Rows,
         name: str,
-        head: list[str],
-        rows: Iterator[MoleculeRow],
-        reading: Reading,
         pool: ParsingPool,
-        share: Callable[[], float] | None,
-        given: bool,
-        types: Sequence[Any] | None = None,
+        reading: Reading = AS_USUAL,
+        remembered: Reading = AS_USUAL,
     ) -> None:
-        super().__init__(name, head, types)
-        self.origin, self.rows, self.reading, self.pool = origin, rows, reading, pool
-        self.share, self.given = share, given
+        self.source, self.pool, self.reading, self.remembered = source, pool, reading, remembered
+        finder = ColumnFinder(source.origin, reading, remembered)
+        structure = None if source.structures else _smiles_column(source, finder)
+        name_column = finder.find(source.head, "id_column", () if source.named else ID_NAMES)
+        self._structure_at, self._id_at = (
+            None if column is None else source.head.index(column)
+            for column in (structure, name_column)
+        )
+        #: Columns that the file lacks: they come first, and rows are written with them.
+        self.made = [n for n in ("id", "smiles") if source.structures and n not in source.head]
+        super().__init__(
+            name, [*self.made, *source.head], [*[None] * len(self.made), *source.types]
+        )
+        self._finder = finder
+        self._rows = source.rows()
         self.total, self.lost, self.places = 0, 0, list[str]()
+
+    # ---------------------------------------------------------------- some at a time
 
     def skip(self, count: int) -> Iterator[Sequence[Any]]:
         """Pass over rows without parsing them; what each says."""
-        for row in islice(self.rows, count):
-            yield row.cells
+        for row in islice(self._rows, count):
+            yield self._cells([row])[0]
 
     def parts(self, size: int) -> Iterator[Part]:
         """The molecules, so many rows at a time."""
-        ahead: deque[list[MoleculeRow]] = deque()
+        self.pool.how = Parsing.of(self.reading, self.source.mol_blocks, canonical=False)
+        label = _label_column(self.source.head, self._finder)
+        ahead: deque[list[Row]] = deque()
 
         def chunks() -> Iterator[list[str]]:
-            while rows := list(islice(self.rows, CHUNK)):
+            while rows := list(islice(self._rows, CHUNK)):
                 ahead.append(rows)
-                yield [row.smiles for row in rows]
+                yield list(map(self._structure, rows))
 
-        rows: list[MoleculeRow] = []
+        rows: list[Row] = []
         parsed: list[Parsed] = []
         for found in self.pool.map(chunks()):
             rows += ahead.popleft()
             parsed.append(found)
             if len(rows) >= size:
-                yield self._part(rows, Parsed.join(parsed))
+                yield self._part(rows, Parsed.join(parsed), label)
                 rows, parsed = [], []
         if rows:
-            yield self._part(rows, Parsed.join(parsed))
+            yield self._part(rows, Parsed.join(parsed), label)
 
-    def _part(self, rows: list[MoleculeRow], parsed: Parsed) -> Part:
-        where, ids = [row.where for row in rows], [row.id for row in rows]
-        smiles = [row.smiles for row in rows]
-        said_nothing = (i for i, _ in parsed.failures if not any(map(str.strip, rows[i].cells)))
-        table = MoleculeTable(self.origin, where, smiles, ids, blank=frozenset(said_nothing))
-        skipped = skipped_rows(table, parsed, self.reading)
-        self.total += len(rows)
-        self.lost += len(skipped)
-        for one in skipped[: SHOWN - len(self.places)]:
-            self.places.append(f"{where[one.row]} ({one.reason})")
-        columns = {
-            "id": np.array(ids, dtype=object)[parsed.rows],
-            "smiles": np.array(parsed.smiles, dtype=object),
-        }
-        graphs = pack(parsed, name=self.name, columns=columns, skipped=skipped)
-        cells = [row.cells for row in rows]
-        if not self.given:
-            for row, read in zip(parsed.rows.tolist(), parsed.smiles, strict=True):
-                cells[row] = (ids[row], read)
-        share = None if self.share is None else self.share()
-        return Part(graphs, cells, [row.label for row in rows], share)
+    def _part(self, rows: list[Row], parsed: Parsed, label: int | None) -> Part:
+        skipped = self._skipped(rows, parsed)
+        graphs = pack(parsed, name=self.name, columns=self._known(rows, parsed), skipped=skipped)
+        labels = [""] * len(rows) if label is None else [self._label(row, label) for row in rows]
+        return Part(graphs, self._cells(rows, parsed), labels, self.source.share)
+
+    def _label(self, row: Row, column: int) -> str:
+        cell = cell_text(row.cells[column]).strip()
+        if self.source.commas and "," in cell:
+            return (with_points([cell]) or [cell])[0]
+        return cell
 
     def remarks(self) -> list[str]:
         """What is to be said in the end: which molecules were left out."""
         if not self.total:
-            raise LookHopsError(f"{self.origin}: there are no molecules.")
-        if not self.lost:
-            return []
-        return [skipped_sentence(self.origin, self.places, self.lost, self.total)]
+            raise LookHopsError(f"{self.source.origin or self.name}: there are no molecules.")
+        return [self._said()] if self.lost else []
 
+    # ---------------------------------------------------------------- all together
 
-def can_stream(path: Path) -> bool:
-    """Whether molecules of a file can be read as it goes: all but SDF files, as they are."""
-    return unpacked_suffix(path) != ".sdf"
+    def whole(self, need_targets: bool = True) -> GraphStream:
+        """All molecules, with what is known of them and their targets.
 
+        Args:
+            need_targets: Whether a target that cannot be read is an error; else it stays a column.
+        """
+        rows = list(self._rows)
+        if not rows:
+            raise LookHopsError(f"{self.source.origin or 'from_smiles'}: there are no molecules.")
+        self.pool.how = Parsing.of(self.reading, self.source.mol_blocks)
+        parsed = self.pool.parse(list(map(self._structure, rows)))
+        skipped = self._skipped(rows, parsed)
+        if skipped:
+            warnings.warn(self._said(), SkippedMolecules, stacklevel=3)
+        columns = self._known(rows, parsed)
+        same = first_of_each(parsed.canonical)
+        if (same < np.arange(len(same))).any():
+            columns[SAME] = same
+        label = self._finder.find(self.source.head, "label_column", LABEL_NAMES)
+        kept = parsed.rows.tolist()
+        for name, cells in self._texts(rows, label).items():
+            columns.setdefault(name, as_column([cells[row] for row in kept]))
+        graphs = pack(parsed, name=self.name, columns=columns, skipped=skipped)
+        offer = Offer(label, lambda number: self._place(rows[kept[number]]), need_targets)
+        graphs = choose_targets(graphs, self.reading, self.remembered, offer)
+        return GraphStream(graphs, GivenRows(self.head, self.types, self._cells(rows, parsed)))
 
-def stream_lines(
-    lines: Iterable[str], origin: str, reading: Reading, pool: ParsingPool
-) -> MoleculeStream:
-    """Molecules from lines of text, such as those of standard input: SMILES, then a name."""
+    def _texts(self, rows: Sequence[Row], label: str | None) -> dict[str, list[str]]:
+        """The columns that say more of molecules than what they are and what they are called."""
+        used = {self._structure_at, self._id_at}
+        texts = {
+            name: [cell_text(row.cells[at]).strip() for row in rows]
+            for at, name in enumerate(self.source.head)
+            if name and (at not in used or name == label)
+        }
+        if not self.source.commas:
+            return texts
+        pointed = {name: with_points(cells) for name, cells in texts.items()}
+        numbers = {name: cells for name, cells in pointed.items() if cells is not None}
+        say_points(self.source.origin, list(numbers))
+        return texts | numbers
 
-    rows = line_rows(lines, origin)
-    return MoleculeStream(origin, origin, ["id", "smiles"], rows, reading, pool, None, False)
+    # ---------------------------------------------------------------- rows
 
+    def _structure(self, row: Row) -> str:
+        """SMILES or mol block of a row."""
+        if self._structure_at is None:
+            return row.structure or ""
+        return cell_text(row.cells[self._structure_at]).strip()
 
-def line_rows(lines: Iterable[str], origin: str) -> Iterator[MoleculeRow]:
-    """Rows of lines of text; a molecule without a name is called by its SMILES."""
-    for number, smiles, name in smi_rows(lines, origin):
-        called_so = name or smiles
-        yield MoleculeRow(f"line {number}", smiles, called_so, (called_so, smiles))
+    def _id(self, row: Row) -> str:
+        """What a row is called; without a name, its number."""
+        name = row.name if self._id_at is None else cell_text(row.cells[self._id_at]).strip()
+        return name or str(row.number)
 
+    def _place(self, row: Row) -> str:
+        """Where a row stands: ``"set.csv, line 12"``."""
+        where = self.source.where(row.number)
+        return f"{self.source.origin}, {where}" if self.source.origin else where
 
-def stream_file(
-    path: Path, reading: Reading, remembered: Reading, pool: ParsingPool
-) -> MoleculeStream:
-    """The molecules of a ``.smi`` file or of a table.
+    def _known(self, rows: Sequence[Row], parsed: Parsed) -> dict[str, np.ndarray]:
+        """The columns of all molecules: what each is called, and the SMILES in atom order."""
+        return {
+            "id": np.array(list(map(self._id, rows)), dtype=object)[parsed.rows],
+            "smiles": np.array(parsed.smiles, dtype=object),
+        }
 
-    Args:
-        path: The file.
-        reading: The columns, and what to do with molecules.
-        remembered: Where ``reading`` names no column, these are looked for before the usual ones.
-        pool: Parses molecules.
-    """
-    name = path.name.removesuffix(suffix_of(path))
-    if unpacked_suffix(path) == ".smi":
-        if reading.smiles_column or reading.label_column or reading.id_column:
+    def _cells(self, rows: Sequence[Row], parsed: Parsed | None = None) -> list[Sequence[Any]]:
+        """What rows say as they are written: as they are, or with what the file lacks before it.
+
+        Args:
+            rows: The rows.
+            parsed: What was read of them: SMILES are written as they were read.
+        """
+        if not self.made:
+            return [row.cells for row in rows]
+        smiles = ["" if self.source.mol_blocks else self._structure(row) for row in rows]
+        if parsed is not None:
+            for number, read in zip(parsed.rows.tolist(), parsed.smiles, strict=True):
+                smiles[number] = read
+        made = {"id": map(self._id, rows), "smiles": smiles}
+        first = zip(*(made[name] for name in self.made), strict=True)
+        return [(*own, *row.cells) for own, row in zip(first, rows, strict=True)]
+
+    def _skipped(self, rows: Sequence[Row], parsed: Parsed) -> tuple[Skipped, ...]:
+        """The rows that give no molecule; where they are not to be left out, an error.
+
+        Rows of a table that say nothing at all, as spreadsheets write below the last, are left out
+        in any case.
+        """
+        for number, reason in parsed.failures if self.reading.invalid != "skip" else ():
+            row = rows[number]
+            if not self.source.structures and not any(cell_text(c).strip() for c in row.cells):
+                continue
+            shown = self._id(row) if self.source.mol_blocks else self._structure(row)
+            shown = shown if len(shown) <= 60 else f"{shown[:57]}..."
             raise LookHopsError(
-                f"{path}: a .smi file has no named columns; use a .csv file to name them."
+                f"{self._place(row)}: {shown!r} does not parse ({reason}); mend it, or leave "
+                "such molecules out with invalid='skip' (--invalid skip)."
             )
-        file = TextFile(path)
-        rows = _smi_rows(file)
-        share: Callable[[], float] = lambda: file.share  # noqa: E731
-        return MoleculeStream(str(path), name, ["id", "smiles"], rows, reading, pool, share, False)
-    table = _parquet(path) if suffix_of(path) == PARQUET else _text(path)
-    rows = _table_rows(path, table, ColumnFinder(path, reading, remembered))
-    head, types, _, share, _ = table
-    return MoleculeStream(str(path), name, head, rows, reading, pool, share, True, types)
+        skipped = tuple(Skipped(n, self._id(rows[n]), reason) for n, reason in parsed.failures)
+        self.total += len(rows)
+        self.lost += len(skipped)
+        for one in skipped[: SHOWN - len(self.places)]:
+            self.places.append(f"{self.source.where(rows[one.row].number)} ({one.reason})")
+        return skipped
+
+    def _said(self) -> str:
+        """That molecules were left out, where the first of them stand, and why; not all may be."""
+        shown = ", ".join(self.places)
+        shown += f" and {self.lost - SHOWN} more" if self.lost > SHOWN else ""
+        origin = f"{self.source.origin}: " if self.source.origin else ""
+        total = counted(self.total, "molecule")
+        if self.lost == self.total:
+            raise LookHopsError(f"{origin}none of {total} parses: {shown}.")
+        verbs = agreeing(self.lost, "does not parse and is", "do not parse and are")
+        return f"{origin}{self.lost:,} of {total} {verbs} left out: {shown}."
 
 
-def _smi_rows(file: TextFile) -> Iterator[MoleculeRow]:
-    with file.text(newline=None) as text:
-        found = False
-        for number, smiles, given in smi_rows(text, file.path):
-            found, name = True, given or str(number)
-            yield MoleculeRow(f"line {number}", smiles, name, (name, smiles))
-    if not found:
-        raise LookHopsError(f"{file.path}: the file is empty.")
-
-
-#: The line or number of a row, and its cells.
-_Cells = Iterator[tuple[int, Sequence[Any]]]
-
-
-class _Table(NamedTuple):
-    """A table that is being read.
-
-    Args:
-        head: Names of its columns.
-        types: What each column holds; none is text.
-        cells: The rows.
-        share: Says how much of it has been read, from 0 to 1.
-        commas: Whether numbers may have decimal commas: commas separate no fields.
-    """
-
-    head: list[str]
-    types: list[Any]
-    cells: _Cells
-    share: Callable[[], float]
-    commas: bool
-
-
-def _text(path: Path) -> _Table:
-    table = TextTable(path)
-
-    def cells() -> _Cells:
-        rows = table.rows()
-        next(rows)
-        for line, row in rows:
-            table.check_length(line, row)
-            yield line, row
-
-    types, commas = [None] * len(table.header), table.separator != ","
-    return _Table(table.header, types, cells(), lambda: table.share, commas)
-
-
-def _parquet(path: Path) -> _Table:
-    file = open_parquet(path)
-    head, done = [str(name) for name in file.schema_arrow.names], 0
-
-    def cells() -> _Cells:
-        nonlocal done
-        for row in parquet_rows(path, file):
-            done += 1
-            yield done, row
-
-    total = max(file.metadata.num_rows, 1)
-    return _Table(head, column_types(file), cells(), lambda: done / total, False)
-
-
-def _table_rows(path: Path, table: _Table, finder: ColumnFinder) -> Iterator[MoleculeRow]:
-    """The rows of a table, with the columns that matter found by their names."""
-    head = table.head
-    smiles = finder.find(head, "smiles_column", SMILES_NAMES)
-    if smiles is None:
+def _smiles_column(source: Rows, finder: ColumnFinder) -> str:
+    """The column of SMILES of a table."""
+    found = finder.find(source.head, "smiles_column", SMILES_NAMES)
+    if found is None:
         raise LookHopsError(
-            f"{path}: no column of SMILES; the columns are {listed(head)}. Name one with "
-            "smiles_column (--smiles-column)."
+            f"{source.origin}: no column of SMILES; the columns are {listed(source.head)}. Name "
+            "one with smiles_column (--smiles-column)."
         )
-    columns = smiles, finder.find(head, "id_column", ID_NAMES), _label(head, finder)
-    places = [None if own is None else head.index(own) for own in columns]
-    for line, row in table.cells:
-        drawn, name, known = ("" if j is None else cell_text(row[j]).strip() for j in places)
-        if table.commas and "," in known:
-            known = (with_points([known]) or [known])[0]
-        yield MoleculeRow(f"line {line}", drawn, name or str(line), row, known)
+    return found
 
 
-def _label(head: Sequence[str], finder: ColumnFinder) -> str | None:
-    """The column of the one target, where there is one."""
+def _label_column(head: list[str], finder: ColumnFinder) -> int | None:
+    """The place of the column of the one target, where there is one."""
+    if not head:  # SMILES alone
+        return None
     wanted = finder.reading.target or finder.remembered.target
     found = None if wanted is None else called(wanted, head)
-    if found is not None:
-        return found
-    if finder.reading.target is None:
-        return finder.find(head, "label_column", LABEL_NAMES)
-    if "," in finder.reading.target:  # several, which are not compared
-        return None
-    raise LookHopsError(
-        f"{finder.origin}: no column is called {wanted!r}; the columns are {listed(head)}. "
-        "Choose some of them (--target)."
+    if found is None and finder.reading.target is None:
+        found = finder.find(head, "label_column", LABEL_NAMES)
+    elif found is None and "," not in str(wanted):  # several are not compared
+        raise LookHopsError(
+            f"{finder.origin}: no column is called {wanted!r}; the columns are {listed(head)}. "
+            "Choose some of them (--target)."
+        )
+    return None if found is None else head.index(found)
+
+
+def as_column(cells: Sequence[str]) -> np.ndarray:
+    """Whole numbers or numbers where all cells are (an empty one is NaN), else the text."""
+    text = np.array(list(cells), dtype=object)
+    missing = [is_blank(cell) for cell in cells]
+    values = [math.nan if none else as_number(c) for c, none in zip(cells, missing, strict=True)]
+    if all(missing) or None in values:
+        return text
+    # Beyond 17 digits a whole number may not fit: it stays a float.
+    if all(cell.lstrip("+-").isdecimal() and len(cell) < 18 for cell in cells):
+        return text.astype(np.int64)
+    return np.array(values, dtype=np.float64)
+
+
+# -------------------------------------------------------------------- features
+
+
+def pack(parsed: Parsed, **fields: Any) -> Graphs:
+    """Pack all molecules at once.
+
+    Args:
+        parsed: What RDKit says of the molecules.
+        fields: Other fields of :class:`Graphs`.
+    """
+    node_ptr = to_offsets(torch.from_numpy(parsed.atom_counts))
+    row_ptr = to_offsets(torch.from_numpy(parsed.degrees))
+    edge_ptr = row_ptr[node_ptr]
+    source = torch.from_numpy(parsed.neighbours)
+    graphs = Graphs(
+        node_ptr=node_ptr,
+        row_ptr=row_ptr,
+        source=source + spread(node_ptr[:-1], edge_ptr, len(source)),
+        labels=torch.from_numpy(parsed.labels),
+        label_names=tuple(ATOM_FEATURES),
+        label_values=tuple(ATOM_FEATURES.values()),
+        edge_labels=torch.from_numpy(parsed.edge_labels),
+        edge_label_names=tuple(BOND_FEATURES),
+        edge_label_values=tuple(BOND_FEATURES.values()),
+        featuriser=FEATURISER,
+        **fields,
     )
+    graphs.__dict__["is_undirected"] = graphs.__dict__["is_symmetric"] = True  # as just made
+    return graphs

@@ -20,7 +20,8 @@ from lookhops.core.options import Reading
 from lookhops.core.schema import AtLeast, read
 from lookhops.graphs.tables.columns import Tables
 from lookhops.graphs.tables.table import Table
-from lookhops.sources.text_tables import read_whole
+from lookhops.sources.rows import Row, Rows
+from lookhops.sources.text_files import TextFile
 
 #: The column that joins the three tables: no feature has its name.
 LINE = "(line)"
@@ -36,7 +37,7 @@ def read_node_link(path: Path, reading: Reading, remembered: Reading) -> Tables:
     """The graphs of a file as three tables."""
     graphs, nodes, edges = [], [], []
     directions: dict[bool, int] = {}
-    for number, line in _lines(path):
+    for number, (line,), *_ in NodeLinkRows(path).rows():
         graphs.append({LINE: number, **_about(line)})
         nodes += _entries(line["nodes"], number)
         edges += _entries(line.get("edges", line.get("links", [])), number)
@@ -75,25 +76,37 @@ def _names(graphs: list[dict[str, Any]]) -> dict[int, str]:
     return {graph[LINE]: str(graph[LINE]) for graph in graphs}
 
 
-def _lines(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The objects of a file, and the line of each."""
-    content = read_whole(path)
-    if not content.strip():
-        raise LookHopsError(f"{path}: the file is empty.")
-    for number, text in enumerate(content.splitlines(), 1):
-        if not text.strip():
-            continue
+class NodeLinkRows(Rows):
+    """The graphs of a file: a row is a line, and its only cell the graph as an object."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, ["graph"])
+        self.file = TextFile(path)
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each line that is not blank."""
+        empty = True
+        with self.file.bytes() as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    empty = False
+                    yield Row(number, (self._graph(number, line),))
+        if empty:
+            raise self.file.empty()
+
+    def _graph(self, number: int, line: bytes) -> dict[str, Any]:
+        where = f"{self.origin}, {self.where(number)}"
         try:
-            line = json.loads(text.decode("utf-8-sig"))
-            if b"\\u" in text:  # half of a surrogate pair is JSON, but no character
-                json.dumps(line, ensure_ascii=False).encode()
+            content = json.loads(line.decode("utf-8-sig"))
+            if b"\\u" in line:  # half of a surrogate pair is JSON, but no character
+                json.dumps(content, ensure_ascii=False).encode()
         except (UnicodeError, json.JSONDecodeError, RecursionError) as error:
-            raise LookHopsError(f"{path}, line {number}: not JSON ({error}).") from error
+            raise LookHopsError(f"{where}: not JSON ({error}).") from error
         try:
-            graph: dict[str, Any] = read(GRAPH, line)
+            graph: dict[str, Any] = read(GRAPH, content)
         except LookHopsError as error:
-            raise LookHopsError(f"{path}, line {number}: not a graph ({error}); {FORM}.") from error
-        yield number, graph
+            raise LookHopsError(f"{where}: not a graph ({error}); {FORM}.") from error
+        return graph
 
 
 def _about(line: dict[str, Any]) -> dict[str, Any]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,10 +13,7 @@ from lookhops.core.arrays import Array
 from lookhops.graphs import Graphs, Target, in_input_order
 from lookhops.graphs.choosing import slice_of
 from lookhops.graphs.targets import target_columns
-from lookhops.sources.molecule_files import sdf_fields, table_cells
-from lookhops.sources.parquet_files import column_types, open_parquet, parquet_rows
 from lookhops.sources.targets import target_cells
-from lookhops.sources.text_tables import PARQUET, TABLE_SUFFIXES, suffix_of, unpacked_suffix
 
 #: Rows that are written out at a time where they are passed over.
 BLOCK = 4096
@@ -67,17 +63,32 @@ class Stream(ABC):
         return []
 
 
+class GivenRows(NamedTuple):
+    """The rows that graphs were made of.
+
+    Args:
+        head: Names of the columns.
+        types: Of each of them the type of its cells; none of texts.
+        cells: The rows, those that gave no graph too.
+    """
+
+    head: list[str]
+    types: Sequence[Any]
+    cells: Sequence[Sequence[Any]]
+
+
 class GraphStream(Stream):
     """Graphs that are all here, or mapped from a file, in parts.
 
     Args:
         graphs: The graphs.
-        source: Where they came from: rows of molecules are written as they stand there.
+        given: The rows that they were made of; by default rows say what each graph is called, what
+            else is known of it, and its targets.
     """
 
-    def __init__(self, graphs: Graphs, source: Path | str = "") -> None:
-        self.graphs, self.start = graphs, 0
-        head, types, self.rows = given_rows(source, graphs)
+    def __init__(self, graphs: Graphs, given: GivenRows | None = None) -> None:
+        self.graphs, self.given, self.start = graphs, given, 0
+        head, types = _known_columns(graphs) if given is None else given[:2]
         super().__init__(graphs.name, head, types)
         gone = np.array([row.row for row in graphs.skipped], dtype=np.int64)
         #: The rows that gave no graph, and how many rows there are.
@@ -103,59 +114,32 @@ class GraphStream(Stream):
             graphs = replace(slice_of(self.graphs, first - low, after - high), skipped=skipped)
             yield Part(graphs, self._cells(first, after), _labels(graphs), after / self.total)
 
+    def all_cells(self) -> Sequence[Sequence[Any]]:
+        """What each row says."""
+        return self._cells(0, self.total)
+
     def _cells(self, first: int, after: int) -> Sequence[Sequence[Any]]:
-        if self.rows is not None:
-            return self.rows[first:after]
+        if self.given is not None:
+            return self.given.cells[first:after]
         low, high = (int(i) for i in np.searchsorted(self.gone, (first, after)))
         graphs = slice(first - low, after - high)
         ids = self.graphs.columns.get("id", np.arange(len(self.graphs)))[graphs]
-        others = [own[graphs] for key, own in self.graphs.columns.items() if key != "id"]
+        others = [column[graphs] for key, column in self.graphs.columns.items() if key != "id"]
         for target, values in _other_targets(self.graphs, graphs):
             others.append(target_cells(target, values))
-        known = zip(map(str, ids.tolist()), *(own.tolist() for own in others), strict=True)
-        own = [one._replace(row=one.row - first) for one in self.graphs.skipped[low:high]]
+        known = zip(map(str, ids.tolist()), *(one.tolist() for one in others), strict=True)
+        skipped = [one._replace(row=one.row - first) for one in self.graphs.skipped[low:high]]
         blank = [None] * len(others)
-        return in_input_order([*known], [(one.id, *blank) for one in own], own)
+        return in_input_order([*known], [(one.id, *blank) for one in skipped], skipped)
 
 
-def given_rows(
-    source: Path | str, graphs: Graphs
-) -> tuple[list[str], Sequence[Any] | None, Sequence[Sequence[Any]] | None]:
-    """Names and types of the columns of an input's rows, and the rows of a file with molecules.
-
-    Of other sources rows say what each graph is called, what else is known of it, and what is to be
-    learnt.
-    """
-    path = Path(source)
-    of_molecules = graphs.featuriser.startswith("molecules") and bool(source) and path.is_file()
-    if of_molecules and suffix_of(path) == PARQUET:
-        file = open_parquet(path)
-        names = [str(name) for name in file.schema_arrow.names]
-        return names, column_types(file), [*parquet_rows(path, file)]
-    if of_molecules and suffix_of(path) in TABLE_SUFFIXES:
-        head, rows, _ = table_cells(path)
-        return head, None, rows
-    if of_molecules and unpacked_suffix(path) == ".sdf":
-        head, rows = _sdf_rows(sdf_fields(path), graphs)
-        return head, None, rows
+def _known_columns(graphs: Graphs) -> tuple[list[str], list[Any]]:
+    """Names and types of the columns that say what is known of each graph."""
     columns = {key: column.dtype for key, column in graphs.columns.items() if key != "id"}
     for target, values in _other_targets(graphs, slice(0)):
         columns[target.name] = target_cells(target, values).dtype
     types = [None if kind.kind not in "biuf" else kind for kind in columns.values()]
-    return ["id", *columns], [None, *types], None
-
-
-def _sdf_rows(
-    fields: Mapping[str, Sequence[str]], graphs: Graphs
-) -> tuple[list[str], list[Sequence[str]]]:
-    """The records of an SDF file: what each is called, its SMILES, and its data fields."""
-    blank = {"id": [one.id for one in graphs.skipped], "smiles": [""] * len(graphs.skipped)}
-    ours = {
-        key: in_input_order(graphs.columns[key].tolist(), blank[key], graphs.skipped)
-        for key in blank
-        if key not in fields
-    }
-    return [*ours, *fields], list(zip(*ours.values(), *fields.values(), strict=True))
+    return ["id", *columns], [None, *types]
 
 
 def _other_targets(graphs: Graphs, chosen: slice) -> list[tuple[Target, Array]]:

@@ -128,15 +128,13 @@ class GraphReader(options.Reading):
         remembered = replace(remembered, invalid="skip")
         if source != "-":
             return self.load(source, remembered, need_targets)
-        from lookhops.sources.molecule_streams import line_rows
-        from lookhops.sources.molecule_table import MoleculeTable
-        from lookhops.sources.molecules import featurise
+        from lookhops.sources.molecule_streams import MoleculeStream
+        from lookhops.sources.rdkit.workers import parsing_pool
+        from lookhops.sources.rows import SmilesLines
 
-        rows = list(line_rows(stdin_lines(), STDIN))
-        where, ids = [row.where for row in rows], [row.id for row in rows]
-        with warnings_as_lines():
-            table = MoleculeTable(STDIN, where, [row.smiles for row in rows], ids)
-            return featurise(table, self.or_remembered(remembered), name=STDIN)
+        chosen, rows = self.or_remembered(remembered), SmilesLines(stdin_lines(), STDIN)
+        with warnings_as_lines(), parsing_pool(0) as pool:
+            return MoleculeStream(rows, STDIN, pool, chosen).whole(need_targets).graphs
 
 
 Reading = Annotated[GraphReader, "How graphs are read"]

@@ -19,7 +19,6 @@ from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.progress import QUIET, progress_bar
 from lookhops.cli.shared.reading import STDIN, stdin_lines, warnings_as_lines
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import AS_USUAL, MOLECULES
 from lookhops.core.words import counted
 
 if TYPE_CHECKING:
@@ -77,9 +76,7 @@ def opened(
     from lookhops.sources.rdkit.parsing import Parsing
     from lookhops.sources.rdkit.workers import ParsingPool
 
-    usual = reading.or_remembered(replace(AS_USUAL, invalid="skip"))
-    pool = ParsingPool(Parsing.of(usual, canonical=False), streaming.processes)
-    with pool, warnings_as_lines():
+    with ParsingPool(Parsing(), streaming.processes) as pool, warnings_as_lines():
         if source.lower().endswith(("-", ".smi", ".csv", ".tsv", ".gz", ".parquet")):
             pool.warm_up()
         load(device, "lookhops.models.predictor", "lookhops.sources.molecule_streams")
@@ -106,23 +103,20 @@ def _open_stream(
     Rows that give no graph are left out with their reason, unless an error is asked for.
     How the model's graphs were read is how these are, where nothing is chosen.
     """
-    from lookhops.sources.loading import kind_of_source
-    from lookhops.sources.molecule_streams import can_stream, stream_file, stream_lines
+    from lookhops.sources.loading import open_stream
+    from lookhops.sources.molecule_streams import MoleculeStream
     from lookhops.sources.parts import GraphStream
-    from lookhops.sources.rdkit.parsing import Parsing
+    from lookhops.sources.rows import SmilesLines
 
     remembered = replace(predictor.checkpoint.reading, invalid="skip")
-    chosen = reading.or_remembered(remembered)
-    pool.how = Parsing.of(chosen, canonical=False)
     if source == "-":
-        return stream_lines(stdin_lines(), STDIN, chosen, pool)
+        rows = SmilesLines(stdin_lines(), STDIN)
+        return MoleculeStream(rows, STDIN, pool, reading.or_remembered(remembered))
     if not source.strip():
         raise LookHopsError("Name the graphs: a file, a folder or a data set.")
-    kind, place = kind_of_source(source, reading, remembered, reading.data_dir)
-    if kind == MOLECULES and can_stream(place) and reading.duplicates != "merge":
-        return stream_file(place, chosen, remembered, pool)
-    stream = GraphStream(reading.load(source, remembered, need_targets=False), source)
-    stream.graphs = predictor.read(stream.graphs)
+    stream = open_stream(source, reading, remembered, pool, reading.data_dir)
+    if isinstance(stream, GraphStream):
+        stream.graphs = predictor.read(stream.graphs)
     return stream
 
 

@@ -1,4 +1,31 @@
-"""Atoms and bonds of RDKit's molecules as rows of labels, and what the labels stand for."""
+"""Atoms and bonds of RDKit's molecules as rows of labels, and what the labels stand for.
+
+Every atom has six labels and every bond four, from vocabularies that never change, so that any two
+sets of molecules have the same feature columns (:data:`ATOM_FEATURES`, :data:`BOND_FEATURES`):
+
+==========  =================================================================== =======
+label       values                                                              columns
+==========  =================================================================== =======
+element     H Li B C N O F Na Mg Si P S Cl K Ca As Se Br I, other               20
+degree      bonds to other nodes: 0 to 5, 6 or more                             7
+charge      formal: -2 or less, -1, 0, 1, 2 or more                             5
+hydrogens   attached, and not nodes themselves: 0 to 3, 4 or more               5
+aromatic    no, yes                                                             2
+chirality   none given, R, S, other (pseudo-asymmetric, not tetrahedral, ...)   4
+==========  =================================================================== =======
+
+==========  =================================================================== =======
+of bonds    values                                                              columns
+==========  =================================================================== =======
+bond        single, double, triple, aromatic, other                             5
+stereo      none given, E (trans), Z (cis), other                               4
+conjugated  no, yes                                                             2
+ring        no, yes                                                             2
+==========  =================================================================== =======
+
+Stereochemistry is R or S, E or Z and not the turn in which the SMILES is written, which would give
+one molecule other features each time its SMILES begins at another atom.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import multiprocessing
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from multiprocessing.connection import wait
 from multiprocessing.context import BaseContext
 
@@ -130,6 +130,16 @@ class ParsingPool:
             self.workers.append(Worker(_context()))
         except OSError:  # some containers have neither the memory nor the right
             self.processes = len(self.workers)
+
+
+@contextmanager
+def parsing_pool(processes: ParsingPool | int | None) -> Iterator[ParsingPool]:
+    """A pool of so many processes for the block; one that is given is used and left as it is."""
+    if isinstance(processes, ParsingPool):
+        yield processes
+        return
+    with ParsingPool(Parsing(), processes) as pool:
+        yield pool
 
 
 def _context() -> BaseContext:

@@ -1,0 +1,433 @@
+"""The one reader of rows: what CSV, TSV, Parquet, SMILES and SDF files say, row after row.
+
+Every format gives :class:`Rows`: the names of the columns, and one :class:`Row` after another, with
+its position in the file. Streaming takes some rows at a time; reading everything takes all of them.
+Nothing here imports pandas or PyTorch, which take a while to load.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+import warnings
+from abc import ABC, abstractmethod
+from codecs import BOM_UTF8
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.files import check_regular, explained
+from lookhops.core.words import agreeing
+from lookhops.graphs.column_finder import listed
+from lookhops.graphs.targets import as_number, is_blank
+from lookhops.sources.text_files import PARQUET, TextFile, suffix_of, unpacked_suffix
+
+#: Usual names of the column of SMILES, in the order in which they are looked for.
+SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "mol")
+#: The line in which Excel says what separates fields.
+SEPARATOR_LINE = re.compile(rb'"?sep=([,;\t|])"?', re.IGNORECASE)
+#: Rows of a Parquet file that are read at a time.
+BATCH = 4096
+
+
+class Row(NamedTuple):
+    """A row of a source.
+
+    Args:
+        number: Its line, or its number from 1 where there are no lines.
+        cells: A cell for each column of the file: texts, or values of the columns' types.
+        structure: The SMILES or mol block, where the format has one; of tables a column holds it.
+        name: What the row is called, where the format says so.
+    """
+
+    number: int
+    cells: Sequence[Any] = ()
+    structure: str | None = None
+    name: str = ""
+
+
+class Rows(ABC):
+    """The rows of a source.
+
+    Args:
+        origin: The source, for messages.
+        head: Names of its columns.
+        types: The Arrow type of each column; none of texts.
+    """
+
+    #: Whether numbers may have decimal commas: commas separate no fields.
+    commas = False
+    #: Whether each row has a structure; else a column of SMILES is looked for.
+    structures = True
+    #: Whether structures are mol blocks.
+    mol_blocks = False
+    #: Whether rows have names of their own, so that no column is looked for.
+    named = False
+
+    def __init__(
+        self, origin: object, head: Iterable[str] = (), types: Iterable[Any] | None = None
+    ) -> None:
+        self.origin, self.head = origin, list(head)
+        self.types = [None] * len(self.head) if types is None else list(types)
+
+    @abstractmethod
+    def rows(self) -> Iterator[Row]:
+        """The rows from the first on."""
+
+    @property
+    def share(self) -> float | None:
+        """How much of the source has been read, from 0 to 1; none where nobody knows."""
+        return None
+
+    def where(self, number: int) -> str:
+        """What to call the position of a row in messages."""
+        return f"line {number}"
+
+
+def open_table(path: Path) -> TextTable | ParquetTable:
+    """The rows of a ``.csv``, ``.tsv`` or ``.parquet`` file."""
+    return ParquetTable(path) if suffix_of(path) == PARQUET else TextTable(path)
+
+
+def open_rows(path: Path) -> Rows:
+    """The rows of a file, by the end of its name."""
+    formats = {".smi": SmilesFile, ".sdf": SdfFile}
+    return formats.get(unpacked_suffix(path), open_table)(path)
+
+
+# -------------------------------------------------------------------- text
+
+
+class TextTable(Rows):
+    """A text file with a header, fields apart by commas, semicolons or tabs, whichever it uses.
+
+    A line before the header may name the separator, as Excel has it: ``sep=;``.
+    """
+
+    structures = False
+
+    def __init__(self, path: Path) -> None:
+        self.file, self.path = TextFile(path), path
+        with self.file.bytes() as file:
+            lines = (line.removeprefix(BOM_UTF8).strip(b" \t\r\n,;") for line in file)
+            if not any(lines):
+                raise self.file.empty()
+        with self.file.bytes() as file:
+            lines = (line.removeprefix(BOM_UTF8).lstrip() for line in file)
+            first = next(line for line in lines if line)
+        named = SEPARATOR_LINE.fullmatch(first.rstrip(b"\r\n"))
+        self.names_separator = named is not None
+        self.separator = (
+            named[1].decode() if named else max(",;\t", key=lambda sign: first.count(sign.encode()))
+        )
+        self.commas = self.separator != ","
+        header = next(self._lines(), None)
+        if header is None:  # spaces of other alphabets
+            raise self.file.empty()
+        self.begin = header.number
+        super().__init__(path, [cell.strip() for cell in header.cells])
+        for name in self.head:
+            if name and self.head.count(name) > 1:
+                raise LookHopsError(f"{path}, line {self.begin}: two columns are called {name!r}.")
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, from 0 to 1."""
+        return self.file.share
+
+    def rows(self) -> Iterator[Row]:
+        """The rows below the header that are not blank, each with as many fields as the header."""
+        lines, wanted = self._lines(), len(self.head)
+        next(lines)
+        for row in lines:
+            if len(row.cells) != wanted:
+                raise LookHopsError(
+                    f"{self.path}, line {row.number}: {len(row.cells)} fields, where the header "
+                    f"has {wanted}; put quotes around a field that holds the separator."
+                )
+            yield row
+
+    def _lines(self) -> Iterator[Row]:
+        """The rows that are not blank, the header's first, and the line on which each begins."""
+        begins, skip = 1, self.names_separator
+        with self.file.text(newline="") as text:
+            reader = csv.reader(text, delimiter=self.separator, strict=True)
+            try:
+                for cells in reader:
+                    if len(cells) > 1 or "".join(cells).strip():
+                        if not skip:
+                            yield Row(begins, cells)
+                        skip = False
+                    begins = reader.line_num + 1
+            except csv.Error as error:
+                raise LookHopsError(
+                    f"{self.path}, line {begins}: not a line of a CSV file ({error})."
+                ) from error
+
+    @cached_property
+    def content(self) -> bytes:
+        """The whole content, unpacked."""
+        with self.file.bytes() as file:
+            return file.read()
+
+    def check_lengths(self) -> None:
+        """Refuse a row with more or fewer fields than the header, looking at all rows at once."""
+        content, separator = self.content, self.separator.encode()
+        if b'"' not in content:
+            spaces = b" \t".replace(separator, b"")
+            lines = [line for line in content.splitlines() if line.strip(spaces)]
+            if {line.count(separator) for line in lines} == {len(self.head) - 1}:
+                return
+        for _ in self.rows():
+            pass
+
+    def where_row(self, row: int) -> str:
+        """The line on which the row with a number from 0 begins."""
+        for number, found in enumerate(self._lines()):
+            if number == row + 1:
+                return self.where(found.number)
+        return f"row {row + 1}"
+
+
+def with_points(cells: Sequence[str]) -> list[str] | None:
+    """Cells whose decimal commas are points, if all are numbers then; else, or without any, none.
+
+    Tables that are not separated by commas may have such numbers: where people write them so, a
+    spreadsheet separates by semicolons or tabs.
+    """
+    pointed = [cell.replace(",", ".") for cell in cells]
+    if pointed == list(cells):
+        return None
+    known = (cell for cell in pointed if not is_blank(cell))
+    return pointed if all(as_number(cell) is not None for cell in known) else None
+
+
+def say_points(origin: object, columns: Sequence[str]) -> None:
+    """Say in which columns decimal commas were read as points."""
+    if columns:
+        warnings.warn(
+            f"{origin}: decimal commas are read as points, in the "
+            f"{agreeing(len(columns), 'column', 'columns')} {listed(columns)}.",
+            stacklevel=3,
+        )
+
+
+# -------------------------------------------------------------------- Parquet
+
+
+class ParquetTable(Rows):
+    """A Parquet file; cells are Python's values, and a blank is None."""
+
+    structures = False
+
+    def __init__(self, path: Path) -> None:
+        with explained_parquet(path):
+            from pyarrow import parquet
+
+            with explained(path, "read"):
+                check_regular(path)
+            self.file = parquet.ParquetFile(path)
+        self.path, self._done = path, 0
+        schema = self.file.schema_arrow
+        super().__init__(path, map(str, schema.names), map(_plain_type, schema.types))
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, from 0 to 1."""
+        return self._done / max(self.file.metadata.num_rows, 1)
+
+    def rows(self) -> Iterator[Row]:
+        """The rows; cells of a type that is not plain are texts."""
+        with explained_parquet(self.path):
+            for batch in self.file.iter_batches(BATCH):
+                columns = [batch.column(i).to_pylist() for i in range(len(self.types))]
+                for column, kind in zip(columns, self.types, strict=True):
+                    if kind is None:
+                        column[:] = [None if cell is None else str(cell) for cell in column]
+                for cells in zip(*columns, strict=True):
+                    self._done += 1
+                    yield Row(self._done, cells)
+
+
+def _plain_type(kind: Any) -> Any:
+    """The Arrow type of a column; none of lists and the like, which are taken as text."""
+    from pyarrow import types
+
+    plain = (
+        types.is_primitive,
+        types.is_string,
+        types.is_large_string,
+        types.is_decimal,
+        types.is_dictionary,
+    )
+    return kind if any(is_it(kind) for is_it in plain) else None
+
+
+@contextmanager
+def explained_parquet(path: Path) -> Iterator[None]:
+    """Errors of pyarrow in the block, or that it is missing, as a sentence."""
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise LookHopsError(
+            f"{path}: Parquet files are read with pyarrow: pip install pyarrow."
+        ) from error
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise LookHopsError(f"{path}: not a Parquet file that can be read ({error}).") from error
+
+
+# -------------------------------------------------------------------- molecules
+
+
+class SmilesList(Rows):
+    """SMILES that are given one by one.
+
+    Args:
+        smiles: The SMILES.
+        names: What each is called; by default they are counted from 1.
+    """
+
+    named = True
+
+    def __init__(self, smiles: Sequence[str], names: Sequence[str] | None = None) -> None:
+        super().__init__("")
+        self.smiles, self.names = smiles, names
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each SMILES."""
+        names = [""] * len(self.smiles) if self.names is None else self.names
+        for number, (smiles, name) in enumerate(zip(self.smiles, names, strict=True), 1):
+            yield Row(number, (), smiles, name)
+
+    def where(self, number: int) -> str:
+        """The number of a molecule."""
+        return f"molecule {number}"
+
+
+class SmilesLines(Rows):
+    """Lines of text with a SMILES each and, after a space, a name; by default that is the SMILES.
+
+    A header, blank lines and lines that begin with # are passed over.
+
+    Args:
+        lines: The lines.
+        origin: The source, for messages.
+    """
+
+    named = True
+
+    def __init__(self, lines: Iterable[str], origin: object) -> None:
+        super().__init__(origin)
+        self.lines = lines
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each line with a SMILES."""
+        for row in smiles_rows(self.lines, self.origin):
+            yield row if row.name else row._replace(name=row.structure or "")
+
+
+class SmilesFile(Rows):
+    """A ``.smi`` file: the same, where a molecule without a name is called by its line."""
+
+    named = True
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.file = TextFile(path)
+
+    @property
+    def share(self) -> float:
+        """How much of the file has been read, from 0 to 1."""
+        return self.file.share
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each line with a SMILES."""
+        empty = True
+        with self.file.text() as text:
+            for row in smiles_rows(text, self.origin):
+                empty = False
+                yield row
+        if empty:
+            raise self.file.empty()
+
+
+def smiles_rows(lines: Iterable[str], origin: object) -> Iterator[Row]:
+    """The rows of lines of SMILES; the header of a table is refused."""
+    first = True
+    for number, line in enumerate(lines, 1):
+        parts = line.split(maxsplit=1)
+        if not parts or line.startswith("#"):
+            continue
+        if first:
+            first = False
+            if parts[0].strip('"').lower() in SMILES_NAMES:
+                continue
+            fields = [field.strip('" \n').lower() for field in re.split("[,;\t]", line)]
+            of_table = len(fields) > 1 and not set(fields).isdisjoint(SMILES_NAMES)
+            if of_table or SEPARATOR_LINE.fullmatch(line.strip().encode()):
+                raise LookHopsError(
+                    f"{origin}, line {number}: the header of a table, where each line is a SMILES "
+                    "and, after a space, a name; write the table to a .csv file."
+                )
+        name = parts[1].split("\t")[0].strip() if len(parts) > 1 else ""
+        yield Row(number, (), parts[0], name)
+
+
+class SdfFile(Rows):
+    """An SDF file: mol blocks with their data fields, records apart by ``$$$$``.
+
+    Which fields there are is known at the end of the file: its text is read as one piece.
+    """
+
+    mol_blocks = True
+
+    def __init__(self, path: Path) -> None:
+        file = TextFile(path)
+        with file.text() as text:
+            content = text.read()
+        if not content.strip():
+            raise file.empty()
+        #: Of each record: its first line, the mol block and the data fields.
+        self.records: list[tuple[int, str, dict[str, str]]] = []
+        first = 1
+        for record in f"\n{content}".split("\n$$$$"):
+            # What follows a $$$$ on its line belongs to no record; the text before the first is "".
+            lines = record.split("\n")[1:]
+            if any(line.strip() for line in lines):
+                data = (j for j, line in enumerate(lines) if j >= 4 and line.startswith(">"))
+                begin = next(data, len(lines))
+                fields = _data_fields(lines[begin:])
+                self.records.append((first, "\n".join(lines[:begin]), fields))
+            first += len(lines) + 1
+        super().__init__(path, dict.fromkeys(name for *_, data in self.records for name in data))
+        self.named = any(block.split("\n", 1)[0].strip() for _, block, _ in self.records)
+
+    def rows(self) -> Iterator[Row]:
+        """A row for each record, called by the title of its mol block; missing fields are empty."""
+        for number, (_, block, fields) in enumerate(self.records, 1):
+            cells = [fields.get(name, "") for name in self.head]
+            yield Row(number, cells, block, block.split("\n", 1)[0].strip())
+
+    def where(self, number: int) -> str:
+        """The number of a record, and the line on which it begins."""
+        return f"record {number} (line {self.records[number - 1][0]})"
+
+
+def _data_fields(lines: list[str]) -> dict[str, str]:
+    """``> <name>`` lines and the lines under each, up to a blank one."""
+    fields: dict[str, list[str]] = {}
+    name = None
+    for line in lines:
+        if line.startswith(">") and "<" in line:
+            name = line[line.index("<") + 1 :].split(">", 1)[0].strip()
+            fields[name] = []
+        elif not line.strip():
+            name = None
+        elif name is not None:
+            fields[name].append(line.strip())
+    return {key: "\n".join(value) for key, value in fields.items() if key}
