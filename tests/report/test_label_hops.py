@@ -7,8 +7,8 @@ import plotly.graph_objects as go
 import pytest
 
 from lookhops.neighbourhoods import look, look_labels
+from lookhops.neighbourhoods.charts import label_accuracy
 from lookhops.report.build import look_report
-from lookhops.report.sections.hops import label_accuracy
 
 
 def test_the_chart_and_the_sentence_stand_beside_the_gains(tasks):

@@ -27,6 +27,8 @@ PATTERN = {"fillmode": "overlay", "fgcolor": "var(--page)", "size": 6, "solidity
 PATTERNS = ("", "/", ".", "\\", "x", "-", "+")
 #: The line of what is perfect.
 DIAGONAL = {"color": "var(--muted)", "dash": "dot", "width": 1.5}
+#: The axis of differences: zero stands out.
+ZERO = {"zeroline": True, "zerolinecolor": "var(--ink)", "zerolinewidth": 1}
 #: The most classes that have their own colour.
 MOST_SERIES = len(SERIES_NAMES)
 
@@ -84,6 +86,30 @@ def series(kind: str, x: Any, y: Any, hover: str = "", **look: Any) -> Figure:
     return {**drawn, "x": list(x), "y": list(y), **said, **look}
 
 
+def marks(
+    x: Any,
+    y: Any,
+    hover: str,
+    name: str,
+    colour: str,
+    symbol: str = "diamond",
+    size: int = 11,
+    error_x: Figure | None = None,
+) -> Figure:
+    """Points of one colour and shape.
+
+    Args:
+        x, y, hover: As for :func:`series`.
+        name: In the legend.
+        colour: Its name in the palette.
+        symbol, size: Of the points.
+        error_x: Their error bars.
+    """
+    marker = {"color": f"var(--{colour})", "symbol": symbol, "size": size}
+    bars = {"error_x": error_x} if error_x else {}
+    return series("markers", x, y, hover, name=name, marker=marker, **bars)
+
+
 def interval(low: Any, middle: Any, high: Any) -> Figure:
     """Error bars from low to high around marks in between."""
     above, below = np.subtract(high, middle), np.subtract(middle, low)
@@ -100,6 +126,11 @@ def named_axis(title: str, names: Sequence[str], width: int = 28, **rest: Any) -
     """An axis of names: two names that look alike stay two."""
     ticks = {"tickvals": list(range(len(names))), "ticktext": [label(n, width) for n in names]}
     return axis(title, **ticks, **{"ticks": "", "zeroline": False, "showgrid": False, **rest})
+
+
+def rows_axis(names: Sequence[str], width: int = 28) -> Figure:
+    """An axis of names from top to bottom, a row each."""
+    return named_axis("", names, width, range=[len(names) - 0.4, -0.6])
 
 
 def figure(traces: Sequence[Figure], x: Figure, y: Figure, **layout: Any) -> Figure:

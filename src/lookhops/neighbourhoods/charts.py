@@ -27,6 +27,10 @@ from lookhops.core.words import MINUS, NONE, between, counted, percent
 MOST_CLASSES = 7
 #: What may be lost beyond k is shown for so many k, or until the suggested one.
 SHOWN_HOPS = 5
+#: A line across the chart.
+RULE = {"type": "line", "xref": "paper", "x0": 0, "x1": 1}
+RED = "var(--vermillion)"
+DASHED, DOTTED = ({"line": {"color": RED, "dash": dash, "width": 1.5}} for dash in ("dash", "dot"))
 
 
 def gains(found: Mapping[str, Any], title: str = "") -> Chart:
@@ -146,12 +150,11 @@ def _allowed(epsilon: float | None) -> Figure:
     """A dotted line at the share that may be lost."""
     if epsilon is None:
         return {}
-    red, level = "var(--vermillion)", 100 * epsilon
-    rule = {"type": "line", "line": {"color": red, "dash": "dot", "width": 1.5}}
-    words = {"text": f"{percent(epsilon, 0)} may be lost", "font": {"color": red}}
+    level = 100 * epsilon
+    words = {"text": f"{percent(epsilon, 0)} may be lost", "font": {"color": RED}}
     place = {"x": 1, "xref": "paper", "xanchor": "right", "y": level, "yshift": 12}
     return {
-        "shapes": [{**rule, "x0": 0, "x1": 1, "xref": "paper", "y0": level, "y1": level}],
+        "shapes": [RULE | DOTTED | {"y0": level, "y1": level}],
         "annotations": [{**words, **place, "showarrow": False}],
     }
 
@@ -163,57 +166,38 @@ def label_accuracy(told: Mapping[str, Any]) -> Chart:
         told: What ``LabelInformation.to_dict`` gives.
     """
     hops, enough, number = told["hops"], told["enough"], told.get("number")
-    scale, digits, key = (1, 3, "r2") if number else (100, 1, "accuracy")
+    splits = counted(told["splits"], "split")
+    scored = f"of their nodes, mean and standard deviation of {splits}. Dashed: the"
+    if number:
+        scale, digits, key, naive, unit = 1, 3, "r2", told["of_the_mean"], "R²"
+        what = f"From {number}: R² of a linear model on held-out graphs, by what lies within h hops"
+        what += f" {scored} mean."
+    else:
+        scale, digits, key, naive, unit = 100, 1, "accuracy", told["majority"], "% right"
+        what = "From the classes: held-out graphs that a linear model puts in the right class by "
+        what += f"what lies within h hops {scored} commonest class, {percent(naive)}."
     mean, std, lost = ([scale * v for v in told[name]] for name in (key, "std", "lost"))
     ends = [[scale * end for end in one] for one in told["lost_interval"]]
-    naive = scale * told["of_the_mean" if number else "majority"]
-    head = "R²" if number else "% right"
-    below = "below the best" if number else "below the best, points"
     drawn = series(
         "bar",
         hops,
         rounded(mean),
-        "within %{x} hops: " + ("R² %{y:.3f}" if number else "%{y:.1f} % right"),
+        "within %{x} hops: " + (f"R² %{{y:.{digits}f}}" if number else "%{y:.1f} % right"),
         error_y={"type": "data", "array": rounded(std), "thickness": 2},
         marker={"color": ["var(--green)" if h == enough else "var(--pale)" for h in hops]},
     )
-    said = "no number of hops tells them" if enough is None else f"{enough} are enough"
-    rows = [
-        [
-            str(h),
-            f"{mean[h]:.{digits}f} ± {std[h]:.{digits}f}",
-            f"{lost[h]:.{digits}f}",
-            between(ends[h], digits),
-        ]
-        for h in hops
-    ]
-    splits = counted(told["splits"], "split")
-    what = (
-        f"From {number}: R² of a linear model on held-out graphs, by what lies within h hops of "
-        f"their nodes, mean and standard deviation of {splits}. Dashed: the mean."
-        if number
-        else "From the classes: held-out graphs that a linear model puts in the right class by "
-        f"what lies within h hops of their nodes, mean and standard deviation of {splits}. "
-        f"Dashed: the commonest class, {percent(told['majority'])}."
-    )
+    texts = [f"{m:.{digits}f} ± {s:.{digits}f}" for m, s in zip(mean, std, strict=True)]
+    columns = (map(str, hops), texts, (f"{v:.{digits}f}" for v in lost))
+    rows = list(zip(*columns, (between(one, digits) for one in ends), strict=True))
+    y = axis(unit, range=[min(0, *mean), 1.05 * scale])
+    level = {"y0": scale * naive, "y1": scale * naive}
+    below = "below the best" if number else "below the best, points"
+    said = "no number of hops is enough" if enough is None else f"{enough} are enough"
+    green = "" if enough is None else " Green: the fewest hops that lose nothing beyond noise."
     return Chart(
-        figure(
-            [drawn],
-            axis("hops h", dtick=1, showgrid=False),
-            axis(head, range=[min(0, *mean), 1.05 * scale]),
-            shapes=[_level(naive)],
-        ),
-        f"Bar chart of how well {number or 'the classes'} can be told by what lies within h hops; "
-        f"{said}.",
-        f"{what} n = {counted(told['graphs'], 'graph')}."
-        + ("" if enough is None else " Green: the fewest hops that lose nothing beyond noise."),
-        Table(("hops h", head, below, "95% interval"), rows),
+        figure([drawn], axis("hops h", dtick=1, showgrid=False), y, shapes=[RULE | DASHED | level]),
+        f"Bar chart of how well {number or 'the classes'} can be predicted from what lies within h "
+        f"hops; {said}.",
+        f"{what} n = {counted(told['graphs'], 'graph')}.{green}",
+        Table(("hops h", unit, below, "95% interval"), rows),
     )
-
-
-def _level(height: float) -> dict[str, Any]:
-    """A dashed line across the chart."""
-    line = {"color": "var(--vermillion)", "dash": "dash", "width": 1.5}
-    return {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": height, "y1": height} | {
-        "line": line
-    }

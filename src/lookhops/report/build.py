@@ -19,8 +19,7 @@ from lookhops.report.folders import ModelFolder, model_folders, read_folder, rea
 from lookhops.report.runs import runs_report
 from lookhops.report.sections.comparison import comparison_section, lead_tiles
 from lookhops.report.sections.data import data_section
-from lookhops.report.sections.explanations import explanation_sections
-from lookhops.report.sections.gallery import gallery_section
+from lookhops.report.sections.explanations import explanation_sections, gallery_section
 from lookhops.report.sections.hops import (
     information_section,
     information_summary,

@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from lookhops.core.schema import read
 from lookhops.core.words import QUICK_MARK, counted
 from lookhops.models.folder import run_records
@@ -51,6 +53,20 @@ class Group:
         """The main metric of each model, best first, as it is written: mean and spread."""
         unit = " %" if self.found.main.share else ""
         return {name: f"{cell.written()}{unit}" for name, cell in self.cells.items()}
+
+    def mean(self, model: str) -> float:
+        """The mean of the main metric of a model, as it is written."""
+        return float(np.mean(self.found.scores[model]))
+
+    @property
+    def digits(self) -> int:
+        """Digits after the point of scores and their differences."""
+        return self.found.main.digits(self.mean(next(iter(self.found.scores))))
+
+    @property
+    def unit(self) -> str:
+        """What differences are counted in."""
+        return "points" if self.found.main.share else self.found.main.title
 
     @property
     def left_out(self) -> dict[str, str]:
@@ -118,8 +134,4 @@ def cell_of(model: ModelFolder) -> CellResult:
         read(Architecture, config["architecture"]),
         read(Protocol, config["protocol"]),
     )
-    runs = tuple(
-        replace(run, metrics={**model.validation(run.seed), **run.metrics})
-        for run in run_records(config)
-    )
-    return CellResult(config["data"]["name"], model.path.name, key, runs)
+    return CellResult(config["data"]["name"], model.path.name, key, run_records(config))

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
-from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import current, read_bytes, read_json
 from lookhops.core.options import AS_USUAL, Reading
@@ -48,14 +47,15 @@ class ModelFolder:
         config: The content of ``config.json``.
         history: Of each seed, the columns of its epochs; of several members, those of the first.
         others: Of the other members, the same, by seed and member.
-        answers: What it answered to the test graphs; none in folders of earlier versions.
+        predictions: What the seeds answered to their test graphs: ``predictions.csv``, the truth of
+            classes as their numbers, NaN where it is blank; none where there is no such file.
     """
 
     path: Path
     config: Mapping[str, Any]
     history: Mapping[int, Columns]
     others: Mapping[tuple[int, int], Columns]
-    answers: Answers | None
+    predictions: pd.DataFrame | None
 
     @cached_property
     def tuning(self) -> Tuning | None:
@@ -78,13 +78,18 @@ class ModelFolder:
         spread = [found["std"]] if found and len(self.seeds) > 1 else []
         return metric.written(found["mean"], *spread) if found else None
 
-    def validation(self, seed: int) -> dict[str, float]:
-        """A seed's metrics of the validation part, as the history has them of its kept epoch."""
-        if seed not in self.history:
-            return {}
-        epoch = self.best_epoch[seed] - 1
-        own = self.history[seed]
-        return {name: own[name][epoch] for name in own if name.startswith("val_")}
+    def answers(self, head: Head) -> TestAnswers | None:
+        """What the seeds answered to the test graphs whose target is known, if it was kept."""
+        if self.predictions is None:
+            return None
+        truth, given = columns_of(self.task)
+        column = truth[max(head.column, 0)]
+        rows = self.predictions.dropna(subset=[column])
+        known = {name: rows[name].to_numpy() for name in ("seed", "graph", "nodes")}
+        values = rows[given].to_numpy()[:, head.channels]
+        return TestAnswers(
+            ids=rows["id"].tolist(), truth=rows[column].to_numpy(), values=values, **known
+        )
 
     @property
     def class_names(self) -> list[str]:
@@ -107,7 +112,7 @@ def _read_folder(path: Path) -> ModelFolder:
     epochs = _history(path, config)
     first = {seed: own for (seed, member), own in epochs.items() if member == 0}
     others = {key: own for key, own in epochs.items() if key[1]}
-    found = ModelFolder(path, config, first, others, _answers(path, config))
+    found = ModelFolder(path, config, first, others, _predictions(path, config))
     if any(len(own["epoch"]) < found.best_epoch.get(s, 0) for s, own in found.history.items()):
         raise LookHopsError(f"{path / HISTORY}: has fewer epochs than {CONFIG} says; remove it.")
     return found
@@ -147,8 +152,9 @@ def _history(folder: Path, config: Mapping[str, Any]) -> dict[tuple[int, int], C
     if not _is_there(path, config.get("history_sha256")):
         return {}
     watched = f"val_{task_in(config).watched.name}"
-    kinds = {"seed": int, **dict.fromkeys(COLUMNS, float)}
-    rows = _table(path, kinds, {watched: float, "member": int})
+    rows = _table(
+        path, {"seed": int, **dict.fromkeys(COLUMNS, float)}, {watched: float, "member": int}
+    )
     if "member" not in rows:
         rows["member"] = 0
     names = [str(name) for name in rows if name not in ("seed", "member")]
@@ -159,26 +165,34 @@ def _history(folder: Path, config: Mapping[str, Any]) -> dict[tuple[int, int], C
     return found
 
 
-def _answers(folder: Path, config: Mapping[str, Any]) -> Answers | None:
+def _predictions(folder: Path, config: Mapping[str, Any]) -> pd.DataFrame | None:
     """The test graphs' answers; none where there is no such file."""
     path = folder / PREDICTIONS
-    if "predictions_sha256" not in config or not _is_there(path, config["predictions_sha256"]):
+    if not _is_there(path, config.get("predictions_sha256")):
         return None
     task = task_in(config)
     truth, given = columns_of(task)
-    needed = dict.fromkeys(("seed", "graph", "id", *truth, *given), str)
-    rows = _table(path, needed, {"nodes": str})
+    numbers = {**dict.fromkeys(("seed", "graph", "nodes"), int), **dict.fromkeys(given, float)}
+    rows = _table(path, numbers | dict.fromkeys(("id", *truth), str))
     try:
-        return None if rows.empty else read_answers(rows, task)
+        for name, head in zip(truth, task.heads, strict=True):
+            rows[name] = head.task.parse(rows[name].tolist())
     except ValueError as error:
         raise LookHopsError(f"{path}: not a table of `lookhops train` ({error}).") from error
+    return None if rows.empty else rows
+
+
+def columns_of(task: Task) -> tuple[list[str], list[str]]:
+    """The columns of ``predictions.csv`` that hold the truth, and those with the answers."""
+    count = len(task.heads)
+    return list(task.columns[:count]), list(task.columns[count:])
 
 
 def _is_there(path: Path, sha256: str | None) -> bool:
     """Whether a table is there; one that is not the model's own is refused."""
-    if not current(path).is_file():
+    if sha256 is None or not current(path).is_file():
         return False
-    if sha256 is not None and hashlib.sha256(read_bytes(path)).hexdigest() != sha256:
+    if hashlib.sha256(read_bytes(path)).hexdigest() != sha256:
         raise LookHopsError(
             f"{path}: not the {path.stem} that {CONFIG} describes; finish the training with "
             "`lookhops train ... --resume`, or remove the file."
@@ -187,93 +201,14 @@ def _is_there(path: Path, sha256: str | None) -> bool:
 
 
 def _table(
-    path: Path, kinds: Mapping[str, type], maybe: Mapping[str, type] | None = None
+    path: Path, kinds: Mapping[str, type], maybe: Mapping[str, type] = MappingProxyType({})
 ) -> pd.DataFrame:
     """The columns of a table, by name and type, and those that it may have."""
     content = io.BytesIO(read_bytes(path))
     try:  # as text first: a class may be called "NA", and Python reads numbers to the last digit
         rows = pd.read_csv(content, dtype=str, na_filter=False)
         rows = rows.map(with_formula).rename(columns=with_formula)
-        known = dict(kinds) | {name: k for name, k in (maybe or {}).items() if name in rows}
+        known = {**kinds, **{name: kind for name, kind in maybe.items() if name in rows}}
         return rows[list(known)].astype(known)
     except (ValueError, KeyError) as error:
         raise LookHopsError(f"{path}: not a table of `lookhops train` ({error}).") from error
-
-
-@dataclass(frozen=True, eq=False)
-class Answers:
-    """What the seeds answered to their test graphs: the content of ``predictions.csv``.
-
-    Args:
-        seed: Seed of each answer, shape (n).
-        graph: Number of the graph, shape (n).
-        ids: What the graph is called.
-        targets: The truth, of classes their numbers, NaN where it is blank, shape (n, targets).
-        values: Calibrated probabilities and numbers, shape (n, channels).
-        nodes: Nodes of the graph, shape (n); none in folders of earlier versions.
-    """
-
-    seed: Array
-    graph: Array
-    ids: Sequence[str]
-    targets: Array
-    values: Array
-    nodes: Array | None = None
-
-    def __len__(self) -> int:
-        return len(self.seed)
-
-    @property
-    def true(self) -> Array:
-        """Of one target of classes: number of the true class, shape (n)."""
-        return self.targets[:, 0].astype(np.int64)
-
-    @property
-    def p(self) -> Array:
-        """Of one target of classes: calibrated probabilities, shape (n, classes)."""
-        return self.values
-
-    @property
-    def of_target(self) -> TestAnswers:
-        """Those of one target, as its task draws them."""
-        return TestAnswers(self.seed, self.ids, self.targets[:, 0], self.values, self.nodes)
-
-    def rows(self, which: Array) -> Answers:
-        """The answers in these rows, by their numbers."""
-        ids = [self.ids[row] for row in which.tolist()]
-        nodes = None if self.nodes is None else self.nodes[which]
-        own = self.seed[which], self.graph[which], ids, self.targets[which], self.values[which]
-        return Answers(*own, nodes)
-
-    def of_seed(self, seed: int) -> Answers:
-        """The answers of one seed."""
-        return self.rows(np.flatnonzero(self.seed == seed))
-
-    def of(self, head: Head) -> Answers:
-        """The answers to one target, of graphs that have it."""
-        column = max(head.column, 0)
-        known = self.rows(np.flatnonzero(~np.isnan(self.targets[:, column])))
-        targets, values = known.targets[:, [column]], known.values[:, head.channels]
-        return Answers(known.seed, known.graph, known.ids, targets, values, known.nodes)
-
-
-def read_answers(rows: pd.DataFrame, task: Task) -> Answers:
-    """The answers in the rows of ``predictions.csv``, whose cells are text."""
-    truth, given = columns_of(task)
-    pairs = zip(truth, task.heads, strict=True)
-    targets = [head.task.parse(rows[name].tolist()) for name, head in pairs]
-    nodes = rows["nodes"].astype(np.int64).to_numpy() if "nodes" in rows else None
-    return Answers(
-        rows["seed"].astype(np.int64).to_numpy(),
-        rows["graph"].astype(np.int64).to_numpy(),
-        rows["id"].tolist(),
-        np.stack(targets, 1),
-        rows[given].astype(float).to_numpy(),
-        nodes,
-    )
-
-
-def columns_of(task: Task) -> tuple[list[str], list[str]]:
-    """The columns of ``predictions.csv`` that hold the truth, and those with the answers."""
-    count = len(task.heads)
-    return list(task.columns[:count]), list(task.columns[count:])

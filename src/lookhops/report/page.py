@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from lookhops import __version__
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import write_text
+from lookhops.core.palette import PAGE
 from lookhops.core.templates import templates_of
 from lookhops.report.content import Chart, Report
-from lookhops.report.look import stylesheet
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -83,3 +83,23 @@ def embedded(value: Any) -> str:
     except ValueError as error:
         raise LookHopsError("A number to be drawn in the report is not finite.") from error
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def stylesheet() -> str:
+    """The style of every page. ``data-theme`` on the root chooses; the system does otherwise."""
+    light, dark = (
+        f"color-scheme: {name}; "
+        + " ".join(f"--{colour}: {both[number]};" for colour, both in PAGE.items())
+        for number, name in enumerate(("light", "dark"))
+    )
+    own = files("lookhops.report") / "templates" / "report.css"
+    return "\n".join(
+        (
+            f":root {{ {light} }}",
+            "@media (prefers-color-scheme: dark) "
+            f'{{ :root:not([data-theme="light"]) {{ {dark} }} }}',
+            f':root[data-theme="dark"] {{ {dark} }}',
+            f"@media print {{ :root:root {{ {light} }} }}",
+            own.read_text(encoding="utf-8"),
+        )
+    )

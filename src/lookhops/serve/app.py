@@ -24,7 +24,7 @@ from lookhops import __version__
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options.limits import DEFAULT_LIMITS, Limits
 from lookhops.core.words import counted
-from lookhops.report.look import stylesheet
+from lookhops.report.page import stylesheet
 from lookhops.serve.api import routes
 from lookhops.serve.bodies import Refused, fault, in_a_sentence
 from lookhops.serve.guard import LOOPBACK, Guard, Metrics, answer_refused

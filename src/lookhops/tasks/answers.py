@@ -95,6 +95,7 @@ class TestAnswers:
 
     Args:
         seed: Seed of each answer, shape (n).
+        graph: Number of the graph, shape (n).
         ids: What the graph is called.
         truth: Numbers of classes or measured numbers, shape (n).
         values: Calibrated answers, shape (n, channels).
@@ -104,10 +105,20 @@ class TestAnswers:
     __test__ = False  # not a test of pytest's
 
     seed: Array
+    graph: Array
     ids: Sequence[str]
     truth: Array
     values: Array
     nodes: Array | None
+
+    def __len__(self) -> int:
+        return len(self.seed)
+
+    def of_seed(self, seed: int) -> TestAnswers:
+        """The answers of one seed."""
+        rows = np.flatnonzero(self.seed == seed)
+        found: TestAnswers = rowwise([self], lambda parts: np.asarray(parts[0])[rows])
+        return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,16 +7,7 @@ from dataclasses import asdict, replace
 
 import numpy as np
 
-from lookhops.core.charts import (
-    Figure,
-    axis,
-    figure,
-    interval,
-    label,
-    named_axis,
-    rounded,
-    series,
-)
+from lookhops.core.charts import ZERO, axis, figure, interval, label, marks, rounded, rows_axis
 from lookhops.core.paired import ALPHA
 from lookhops.core.tables import Table
 from lookhops.core.words import (
@@ -89,12 +80,15 @@ def verdict(group: Group) -> str:
             "splits to be compared."
         )
     first, second = names[:2]
-    means = [float(np.mean(group.found.scores[name])) for name in (first, second)]
+    means = [group.mean(name) for name in (first, second)]
     if not pairs:
         return (
             f"{first} has {_score(group, means[0])}, {second} {_score(group, means[1])}, on one "
             "split, which says nothing about differences."
         )
+    gap = f"{abs(means[0] - means[1]):.{group.digits}f} ahead of {second}"
+    if group.found.main.share:
+        gap = ahead(means[0] - means[1], second)
     leaders, *_ = pairs
     sure = (
         "and they differ at the 5 % level"
@@ -104,11 +98,10 @@ def verdict(group: Group) -> str:
     differ = sum(pair.adjusted_p < ALPHA for pair in pairs)
     count = {0: "none differ", 1: "1 differs", len(pairs): "all differ"}
     said = count.get(differ, f"{differ} differ")
-    rest = f" Of all {len(pairs)} pairs, {said}." if len(pairs) > 1 else ""
+    of_all = f" Of all {len(pairs)} pairs, {said}." if len(pairs) > 1 else ""
     return (
-        f"{first} comes first with {_score(group, means[0])}, {_ahead(group, means, second)} "
-        f"({_range(leaders, _digits(group))}, Holm's "
-        f"{p_said(leaders.adjusted_p)}): {sure}.{rest}"
+        f"{first} comes first with {_score(group, means[0])}, {gap} "
+        f"({_range(leaders, group.digits)}, Holm's {p_said(leaders.adjusted_p)}): {sure}.{of_all}"
     )
 
 
@@ -119,34 +112,14 @@ def _score(group: Group, score: float) -> str:
     return text if main.share else f"{main.title} {text}"
 
 
-def _ahead(group: Group, means: Sequence[float], of: str) -> str:
-    """How far the first model is ahead of the next, whichever way the scores go."""
-    if group.found.main.share:
-        return ahead(means[0] - means[1], of)
-    return f"{abs(means[0] - means[1]):.{_digits(group)}f} ahead of {of}"
-
-
-def _digits(group: Group) -> int:
-    """Digits of differences after the point."""
-    best = float(np.mean(next(iter(group.found.scores.values()))))
-    return group.found.main.digits(best)
-
-
-def _points(group: Group) -> str:
-    """What differences are counted in."""
-    return "percentage points" if group.found.main.share else group.found.main.title
-
-
 def lead_tiles(group: Group) -> list[Tile]:
     """How far the best model is ahead of the next, and how sure that is, where there are two."""
     if len(group.cells) < 2:
         return []
     first, second = list(group.cells)[:2]
-    points = float(np.mean(group.found.scores[first]) - np.mean(group.found.scores[second]))
     sure = f" ({p_said(group.found.pairs[0].adjusted_p)})" if group.found.pairs else ""
-    unit = "points" if group.found.main.share else group.found.main.title
-    gap = signed(points, _digits(group))
-    return [Tile("ahead", f"{gap} {unit}", f"{first} over {second}{sure}")]
+    gap = signed(group.mean(first) - group.mean(second), group.digits)
+    return [Tile("ahead", f"{gap} {group.unit}", f"{first} over {second}{sure}")]
 
 
 def _comparison_blocks(group: Group) -> list[Block]:
@@ -173,7 +146,7 @@ def _comparison_blocks(group: Group) -> list[Block]:
         blocks += cost_charts(group.found.costs(), group.found.main, n).values()
     if many:
         blocks.append(
-            Folded(replace(pairs_table(pairs, _digits(group)), note=f"All {len(pairs)} pairs"))
+            Folded(replace(pairs_table(pairs, group.digits), note=f"All {len(pairs)} pairs"))
         )
     return blocks
 
@@ -244,37 +217,28 @@ def _range(pair: Pair, digits: int) -> str:
 
 def accuracies(group: Group, caption: str, height: int) -> Chart:
     """The main metric of each model: a dot a seed, and the mean with its standard deviation."""
-    main, unit = group.found.main, " %" if group.found.main.share else ""
-    shown = f"%{{x:.{_digits(group)}f}}{unit}"
+    main, seeds = group.found.main, len(group.found.seeds)
+    shown = f"%{{x:.{group.digits}f}}{' %' if main.share else ''}"
     names, each = list(group.cells), list(group.found.scores.values())
-    several = len(group.found.seeds) > 1
     means, spreads = zip(*(cell.mean_std() for cell in group.cells.values()), strict=True)
-    dots = series(
-        "markers",
-        rounded(np.concatenate(each)),
-        [i for i, values in enumerate(each) for _ in values],
-        shown,
-        name="one seed",
-        marker={"color": "var(--muted)", "symbol": "circle-open", "size": 8},
+    rows = [i for i, values in enumerate(each) for _ in values]
+    scores = rounded(np.concatenate(each))
+    dots = marks(scores, rows, shown, "one seed", "muted", "circle-open", 8)
+    spread = {"type": "data", "array": rounded(spreads), "thickness": 2} if seeds > 1 else None
+    name = "mean ± standard deviation" if spread else "mean"
+    diamonds = marks(
+        rounded(means), range(len(names)), f"mean {shown}", name, "blue", error_x=spread
     )
-    diamonds = series(
-        "markers",
-        rounded(means),
-        range(len(names)),
-        f"mean {shown}",
-        name="mean ± standard deviation" if several else "mean",
-        marker={"color": "var(--blue)", "symbol": "diamond", "size": 11},
-    )
-    if several:
-        diamonds["error_x"] = {"type": "data", "array": rounded(spreads), "thickness": 2}
     said = "; ".join(f"{name} {text}" for name, text in group.scores.items())
-    rows = [(name, text, str(len(group.found.seeds))) for name, text in group.scores.items()]
     x = axis(f"test {main.heading}", zeroline=False)
     return Chart(
-        figure([dots, diamonds], x, _rows_axis(names, 26)),
+        figure([dots, diamonds], x, rows_axis(names, 26)),
         f"Test {main.title} by model, best first: {said}.",
         caption,
-        Table(("model", f"test {main.title}", "seeds"), rows),
+        Table(
+            ("model", f"test {main.title}", "seeds"),
+            [(name, text, str(seeds)) for name, text in group.scores.items()],
+        ),
         height,
     )
 
@@ -283,37 +247,28 @@ def differences(group: Group, pairs: Sequence[Pair], caption: str, height: int) 
     """Paired differences with 95% intervals; filled marks differ at 5 % after Holm's adjustment."""
     traces = []
     for name, differ, colour, symbol in (
-        ("differ at 5 %", True, "var(--blue)", "diamond"),
-        ("not decidable", False, "var(--muted)", "diamond-open"),
+        ("differ at 5 %", True, "blue", "diamond"),
+        ("not decidable", False, "muted", "diamond-open"),
     ):
-        places = [i for i, pair in enumerate(pairs) if (pair.adjusted_p < ALPHA) == differ]
-        if places:
-            found = [pairs[i].difference for i in places]
+        rows = [i for i, pair in enumerate(pairs) if (pair.adjusted_p < ALPHA) == differ]
+        if rows:
+            found = [pairs[i].difference for i in rows]
             low, mean, high = zip(*((one.low, one.mean, one.high) for one in found), strict=True)
-            look = {"color": colour, "symbol": symbol, "size": 11}
-            bars = {"error_x": interval(low, mean, high)}
-            unit = "points" if group.found.main.share else group.found.main.title
-            hover = f"%{{x:+.{_digits(group)}f}} {unit}"
-            dots = series("markers", rounded(mean), places, hover, name=name, marker=look, **bars)
-            traces.append(dots)
+            hover, bars = f"%{{x:+.{group.digits}f}} {group.unit}", interval(low, mean, high)
+            traces.append(marks(rounded(mean), rows, hover, name, colour, symbol, error_x=bars))
+    points = "percentage points" if group.found.main.share else group.unit
     if len(pairs) > 1 and len({pair.first for pair in pairs}) == 1:
-        title = f"{label(pairs[0].first, 16)} {MINUS} others, {_points(group)}"
+        title = f"{label(pairs[0].first, 16)} {MINUS} others, {points}"
         labels = [f"{MINUS} {short(pair.second, 26)}" for pair in pairs]
     else:
-        title = f"difference, {_points(group)}"
+        title = f"difference, {points}"
         labels = [f"{short(p.first, 16)} {MINUS} {short(p.second, 16)}" for p in pairs]
-    zero = {"zeroline": True, "zerolinecolor": "var(--ink)", "zerolinewidth": 1}
-    table = pairs_table(pairs, _digits(group))
+    table = pairs_table(pairs, group.digits)
     said = "; ".join(f"{row[0]}: {row[1]}, interval {row[2]}" for row in table.rows[:8])
     return Chart(
-        figure(traces, axis(title, **zero), _rows_axis(labels, 36), showlegend=True),
-        f"Paired differences of test {group.found.main.title}, in {_points(group)}: {said}.",
+        figure(traces, axis(title, **ZERO), rows_axis(labels, 36), showlegend=True),
+        f"Paired differences of test {group.found.main.title}, in {points}: {said}.",
         caption,
         table,
         height,
     )
-
-
-def _rows_axis(names: Sequence[str], width: int) -> Figure:
-    """An axis of names from top to bottom, a row each."""
-    return named_axis("", names, width, range=[len(names) - 0.4, -0.6])

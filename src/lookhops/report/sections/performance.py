@@ -34,9 +34,9 @@ def performance_section(model: ModelFolder) -> Section | None:
     main = model.task.main
     blocks: list[Block] = []
     for head in heads:
-        if model.answers is not None:  # blanks do not count
-            known = counted(len(model.answers.of(head)), "test graph")
-            n = f"n = {known} with {head.name}, {counted(len(tested), 'seed')}"
+        if (known := model.answers(head)) is not None:  # blanks do not count
+            graphs = counted(len(known), "test graph")
+            n = f"n = {graphs} with {head.name}, {counted(len(tested), 'seed')}"
         lead, shown = _target(model, head, n)
         blocks += [Subheading(head.name, lead), *shown]
     lead = f"{counted(len(heads), 'target')}, answered by one network."
@@ -82,10 +82,7 @@ def _tested(model: ModelFolder, head: Head, n: str) -> Tested:
 
     seeds = {int(seed): own(values) for seed, values in metrics["seeds"].items()}
     overview = metrics["targets"][head.name] if head.name else metrics
-    answers = None
-    if model.answers is not None and len(known := model.answers.of(head)):
-        answers = known.of_target
-    return Tested(n, own(metrics["summary"]), seeds, overview, answers)
+    return Tested(n, own(metrics["summary"]), seeds, overview, model.answers(head) or None)
 
 
 def _intervals(task: TargetTask, tested: Tested) -> dict[str, list[float] | None]:

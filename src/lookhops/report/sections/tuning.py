@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from itertools import accumulate
+from math import inf
+from typing import Any
 
 from lookhops.core.charts import (
+    ZERO,
     Figure,
     axis,
     colour,
     figure,
     interval,
-    named_axis,
+    marks,
     rounded,
+    rows_axis,
     series,
 )
 from lookhops.core.tables import Table
@@ -44,9 +49,7 @@ def tuning_tile(found: Tuning) -> Tile:
     """What tuning gained, as a key figure."""
     unit = " points" if found.main.share else ""
     mean = sum(found.gains) / len(found.gains)
-    note = "one split says nothing"
-    if found.gain is not None:
-        note = found.test_said
+    note = "one split says nothing" if found.gain is None else found.test_said
     return Tile("gain by tuning", f"{signed(mean, found.gain_digits)}{unit}", note)
 
 
@@ -101,43 +104,25 @@ def _gain_chart(found: Tuning) -> Iterator[Chart]:
         return
     gain, gains, digits = found.gain, found.gains, found.gain_digits
     unit = "points" if found.main.share else found.main.title
-    seeds = [f"split {search.seed}" for search in found.searches]
-    dots = series(
-        "markers",
-        rounded(gains),
-        list(range(len(gains))),
-        f"%{{x:+.{digits}f}} {unit}",
-        name="an outer split",
-        marker={"color": "var(--muted)", "symbol": "circle", "size": 9},
-    )
-    bars = {"error_x": interval([gain.low], [gain.mean], [gain.high])} if gain.interval else {}
-    mean = series(
-        "markers",
-        rounded([gain.mean]),
-        [len(gains)],
-        f"%{{x:+.{digits}f}} {unit}",
-        name="mean, 95% interval" if bars else "mean",
-        marker={"color": "var(--blue)", "symbol": "diamond", "size": 12},
-        **bars,
-    )
-    zero = {"zeroline": True, "zerolinecolor": "var(--ink)", "zerolinewidth": 1}
+    names = [*(f"split {search.seed}" for search in found.searches), "mean"]
+    hover = f"%{{x:+.{digits}f}} {unit}"
+    places = range(len(gains))
+    dots = marks(rounded(gains), places, hover, "outer split", "muted", "circle-open", 9)
+    bars = interval([gain.low], [gain.mean], [gain.high]) if gain.interval else None
+    name = "mean, 95% interval" if bars else "mean"
+    mean = marks(rounded([gain.mean]), [len(gains)], hover, name, "blue", error_x=bars)
     of = f"gain in test {found.main.title}"
-    x = axis(f"{of}, {unit}" if found.main.share else of, **zero)
-    rows = named_axis("", [*seeds, "mean"], range=[len(gains) + 0.6, -0.6])
-    table = Table(
-        ("split", f"gain, {unit}"),
-        [
-            *zip(seeds, (signed(one, digits) for one in gains), strict=True),
-            ("mean", f"{signed(gain.mean, digits)} ({between(gain.interval, digits)})"),
-        ],
-    )
+    x = axis(f"{of}, {unit}" if found.main.share else of, **ZERO)
+    each = [signed(one, digits) for one in gains]
+    average = f"{signed(gain.mean, digits)} ({between(gain.interval, digits)})"
+    rows = list(zip(names, [*each, average], strict=True))
     yield Chart(
-        figure([dots, mean], x, rows),
-        f"{found.said()} By split: {', '.join(signed(one, digits) for one in gains)}.",
+        figure([dots, mean], x, rows_axis(names)),
+        f"{found.said()} By split: {', '.join(each)}.",
         f"Chosen configuration against recommended model on the test part of each outer split; to "
         f"the right of zero tuning is better. {counted(len(gains), 'split')}, corrected resampled "
         f"t-test, {p_said(gain.p)}.",
-        table,
+        Table(("split", f"gain, {unit}"), rows),
         120 + 34 * len(gains),
     )
 
@@ -147,7 +132,7 @@ def history_chart(found: Tuning) -> Chart:
     main, rows = found.main, []
     traces: list[Figure] = []
     for number, search in enumerate(found.searches):
-        traces += _history(search, found, colour(number), first=number == 0)
+        traces += _history(search, found, number)
         first, chosen = search.tried[0], search.chosen
         values = (main.written(first.value), main.written(chosen.value))
         rows.append((str(search.seed), str(len(search.tried)), *values, str(search.best + 1)))
@@ -165,47 +150,31 @@ def history_chart(found: Tuning) -> Chart:
     )
 
 
-def _history(search: SearchRecord, found: Tuning, shade: str, first: bool) -> Iterator[Figure]:
-    """The marks and the line of one search."""
+def _history(search: SearchRecord, found: Tuning, number: int) -> Iterator[Figure]:
+    """The marks and the line of one search, in the colour of its number."""
     scale, group = found.main.scale, f"split {search.seed}"
-    kinds = (("tried", False, "circle"), ("ended early", True, "circle-open"))
-    for name, pruned, symbol in kinds:
-        places = [
-            i for i, one in enumerate(search.tried) if one.scores and (one.value is None) == pruned
-        ]
-        tried = [search.tried[i] for i in places]
-        values = [one.value if one.value is not None else one.scores[0] for one in tried]
-        yield series(
-            "markers",
-            [place + 1 for place in places],
-            rounded([scale * value for value in values]),
-            f"number %{{x}}: %{{y:.4g}}<extra>{group}, {name}</extra>",
-            name=name,
-            legendgroup=name,
-            showlegend=first,
-            opacity=0.4 if pruned else 0.8,
-            marker={"color": shade, "symbol": symbol, "size": 7},
-        )
-    yield series(
-        "lines",
-        list(range(1, len(search.tried) + 1)),
-        rounded([scale * value for value in _best_so_far(search, found.main.higher_is_better)]),
-        f"best of %{{x}}: %{{y:.4g}}<extra>{group}</extra>",
-        name="best so far",
-        legendgroup="best so far",
-        showlegend=first,
-        line={"color": shade, "width": 2, "shape": "hv"},
-    )
+    tried = [(place, one) for place, one in enumerate(search.tried, 1) if one.scores]
+
+    def drawn(kind: str, name: str, x: list[int], y: list[float], **look: Any) -> Figure:
+        hover = f"number %{{x}}: %{{y:.4g}}<extra>{group}, {name}</extra>"
+        shown = {"name": name, "legendgroup": name, "showlegend": number == 0}
+        return series(kind, x, rounded([scale * value for value in y]), hover, **shown, **look)
+
+    for name, pruned, symbol in (("tried", False, "circle"), ("ended early", True, "circle-open")):
+        these = [(place, one) for place, one in tried if (one.value is None) == pruned]
+        marker = {"color": colour(number), "symbol": symbol, "size": 7}
+        values = [one.scores[0] if one.value is None else one.value for _, one in these]
+        places = [place for place, _ in these]
+        yield drawn("markers", name, places, values, marker=marker, opacity=0.4 if pruned else 0.8)
+    best = _best_so_far(search, found.main.higher_is_better)
+    line = {"color": colour(number), "width": 2, "shape": "hv"}
+    yield drawn("lines", "best so far", list(range(1, len(best) + 1)), best, line=line)
 
 
-def _best_so_far(search: SearchRecord, higher_is_better: bool) -> Sequence[float]:
-    better, best = (max, min)[not higher_is_better], float("nan")
-    found = []
-    for one in search.tried:
-        if one.value is not None:
-            best = one.value if best != best else better(best, one.value)
-        found.append(best)
-    return found
+def _best_so_far(search: SearchRecord, higher_is_better: bool) -> list[float]:
+    worst = -inf if higher_is_better else inf
+    values = [worst if one.value is None else one.value for one in search.tried]
+    return list(accumulate(values, max if higher_is_better else min))
 
 
 def _importance_chart(found: Tuning) -> Iterator[Chart]:
@@ -213,21 +182,12 @@ def _importance_chart(found: Tuning) -> Iterator[Chart]:
     if not found.importance:
         return
     names, shares = list(found.importance), list(found.importance.values())
-    bars = series(
-        "bar",
-        rounded([100 * share for share in shares]),
-        list(range(len(names))),
-        "%{x:.1f} %",
-        orientation="h",
-        marker={"color": "var(--blue)"},
-    )
+    x, marker = rounded([100 * share for share in shares]), {"color": "var(--blue)"}
+    bars = series("bar", x, range(len(names)), "%{x:.1f} %", orientation="h", marker=marker)
     rows = [(name, f"{share:.1%}", found.space[name]) for name, share in found.importance.items()]
+    title = axis("share of the differences, %", rangemode="tozero")
     yield Chart(
-        figure(
-            [bars],
-            axis("share of the differences, %", rangemode="tozero"),
-            named_axis("", names, range=[len(names) - 0.4, -0.6]),
-        ),
+        figure([bars], title, rows_axis(names)),
         f"What mattered: {', '.join(f'{row[0]} {row[1]}' for row in rows)}.",
         f"Each option's share of the differences between {counted(found.trials, 'configuration')}, "
         "by functional ANOVA over their scores on the first inner split. It says what mattered "
