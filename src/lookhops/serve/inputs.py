@@ -1,4 +1,6 @@
-"""What a request holds, as graphs: SMILES, node-link objects, tables, or a file of any kind.
+"""What a request holds, as graphs, and the threads that read it.
+
+That is SMILES, node-link objects, tables, or a file of any kind.
 
 All but SMILES are written to a folder of their own and read as the command reads files, so that
 the service says what the command says, without the folder.
@@ -6,13 +8,16 @@ the service says what the command says, without the folder.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from threading import local
+from typing import Any, Concatenate, ParamSpec
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading
@@ -20,12 +25,14 @@ from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.serve.notes import notes
 from lookhops.sources.loading import ENDINGS, open_whole
+from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream
 from lookhops.sources.parts import GraphStream
+from lookhops.sources.rdkit.parsing import Parsing
 from lookhops.sources.rdkit.workers import ParsingPool
-from lookhops.sources.rows import SmilesList
 from lookhops.sources.text_files import suffix_of
 
+P = ParamSpec("P")
 #: Files that a request can hold by the type of its content, and what they are called.
 FILES = {
     "text/csv": "input.csv",
@@ -124,3 +131,50 @@ def without_folder(folder: Path) -> Iterator[None]:
 
 def _remembered(predictor: Predictor) -> Reading:
     return replace(predictor.checkpoint.reading, invalid="skip")
+
+
+# -------------------------------------------------------------------- threads
+
+
+class Readers:
+    """Reads graphs outside of the event loop.
+
+    A molecule on which RDKit crashes or hangs ends the worker process of one thread. That starts
+    another, and says of the molecule what happened; nobody else is held up.
+
+    Args:
+        threads: How many; each is started when it is needed, its worker with the first molecule.
+        name: Of the threads.
+    """
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._pools: list[ParsingPool] = []
+        self._own = local()
+        self._threads = ThreadPoolExecutor(threads, name, self._begin)
+
+    async def read(
+        self, work: Callable[Concatenate[ParsingPool, P], Asked], *given: P.args, **named: P.kwargs
+    ) -> Asked:
+        """What some reading gives: it is called with the workers that parse molecules."""
+
+        def in_thread() -> Asked:
+            try:
+                return work(self._own.pool, *given, **named)
+            except StopIteration as error:  # would never reach who waits for it
+                raise RuntimeError("a reader ended early") from error
+
+        return await asyncio.get_running_loop().run_in_executor(self._threads, in_thread)
+
+    def warm_up(self) -> None:
+        """Start the first thread and its worker now, so that the first request need not wait."""
+        self._threads.submit(lambda: self._own.pool.warm_up())
+
+    def close(self) -> None:
+        """End the threads, when they have read what they are at, and the workers."""
+        self._threads.shutdown(cancel_futures=True)
+        for pool in self._pools:
+            pool.stop()
+
+    def _begin(self) -> None:
+        self._own.pool = ParsingPool(Parsing(), 1)
+        self._pools.append(self._own.pool)

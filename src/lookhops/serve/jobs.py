@@ -23,9 +23,8 @@ from lookhops.core.options.limits import Limits
 from lookhops.graphs import Graphs
 from lookhops.models.answers import Predictions, answer_csv, answer_records
 from lookhops.serve.bodies import Refused, fault, too_large
-from lookhops.serve.inputs import Asked, read_file, without_folder
+from lookhops.serve.inputs import Asked, Readers, read_file, without_folder
 from lookhops.serve.models import ServedModel
-from lookhops.serve.readers import Readers
 
 #: Graphs of a job that are answered at a time: others get their turn between two such parts.
 PART = 256

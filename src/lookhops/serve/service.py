@@ -22,6 +22,7 @@ from lookhops.serve.guard import Metrics
 from lookhops.serve.inputs import (
     FILES,
     Asked,
+    Readers,
     read_file,
     read_smiles,
     write_node_link,
@@ -29,7 +30,6 @@ from lookhops.serve.inputs import (
 )
 from lookhops.serve.jobs import Jobs
 from lookhops.serve.models import Models, ServedModel, version_of
-from lookhops.serve.readers import Readers
 
 JSON, CSV = "application/json", "text/csv"
 #: Threads that read the graphs of requests.

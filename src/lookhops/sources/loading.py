@@ -15,10 +15,11 @@ from lookhops.sources.bundled import load_solubility, load_transfers
 from lookhops.sources.collection import data_folder, fetch, find, read_tu_cached
 from lookhops.sources.duplicates import merge
 from lookhops.sources.hop_tasks import MAX_HOPS, hop_task
+from lookhops.sources.molecule_rows import SMILES_NAMES
 from lookhops.sources.molecules import SUFFIXES, open_molecules
 from lookhops.sources.parts import GraphStream, Stream
 from lookhops.sources.rdkit.workers import ParsingPool, parsing_pool
-from lookhops.sources.rows import SMILES_NAMES, open_table
+from lookhops.sources.rows import open_table
 from lookhops.sources.splits import Split, SplitPlan, read_splits, split, write_splits
 from lookhops.sources.targets import Offer, choose_targets
 from lookhops.sources.text_files import NODE_LINK, TABLE_SUFFIXES, suffix_of, unpacked_suffix

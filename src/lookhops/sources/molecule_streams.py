@@ -21,11 +21,12 @@ from lookhops.graphs.column_finder import ColumnFinder, called, listed
 from lookhops.graphs.indexing import spread, to_offsets
 from lookhops.graphs.targets import as_number, is_blank
 from lookhops.sources.duplicates import first_of_each
+from lookhops.sources.molecule_rows import SMILES_NAMES
 from lookhops.sources.parts import GivenRows, GraphStream, Part, Stream
 from lookhops.sources.rdkit.features import ATOM_FEATURES, BOND_FEATURES
 from lookhops.sources.rdkit.parsing import Parsed, Parsing
 from lookhops.sources.rdkit.workers import CHUNK, ParsingPool
-from lookhops.sources.rows import SMILES_NAMES, Row, Rows, say_points, with_points
+from lookhops.sources.rows import Row, Rows, say_points, with_points
 from lookhops.sources.splits.groups import SAME
 from lookhops.sources.targets import Offer, choose_targets
 

@@ -16,10 +16,10 @@ from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import Graphs
 from lookhops.graphs.skipped import kept_rows
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
+from lookhops.sources.molecule_rows import SmilesList, open_rows
 from lookhops.sources.molecule_streams import MoleculeStream, SkippedMolecules
 from lookhops.sources.rdkit.features import ATOM_FEATURES
 from lookhops.sources.rdkit.workers import ParsingPool, parsing_pool
-from lookhops.sources.rows import SmilesList, open_rows
 from lookhops.sources.text_files import TABLE_SUFFIXES, stem_of, suffix_of, unpacked_suffix
 
 __all__ = ["SUFFIXES", "SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]

@@ -1,4 +1,4 @@
-"""The one reader of rows: what CSV, TSV, Parquet, SMILES and SDF files say, row after row.
+"""The one reader of rows: what a file says, row after row; CSV, TSV and Parquet.
 
 Every format gives :class:`Rows`: the names of the columns, and one :class:`Row` after another, with
 its position in the file. Streaming takes some rows at a time; reading everything takes all of them.
@@ -23,10 +23,8 @@ from lookhops.core.files import check_regular, explained
 from lookhops.core.words import agreeing
 from lookhops.graphs.column_finder import listed
 from lookhops.graphs.targets import as_number, is_blank
-from lookhops.sources.text_files import PARQUET, TextFile, suffix_of, unpacked_suffix
+from lookhops.sources.text_files import PARQUET, TextFile, suffix_of
 
-#: Usual names of the column of SMILES, in the order in which they are looked for.
-SMILES_NAMES = ("smiles", "canonical_smiles", "isomeric_smiles", "smi", "structure", "mol")
 #: The line in which Excel says what separates fields.
 SEPARATOR_LINE = re.compile(rb'"?sep=([,;\t|])"?', re.IGNORECASE)
 #: Rows of a Parquet file that are read at a time.
@@ -90,12 +88,6 @@ class Rows(ABC):
 def open_table(path: Path) -> TextTable | ParquetTable:
     """The rows of a ``.csv``, ``.tsv`` or ``.parquet`` file."""
     return ParquetTable(path) if suffix_of(path) == PARQUET else TextTable(path)
-
-
-def open_rows(path: Path) -> Rows:
-    """The rows of a file, by the end of its name."""
-    formats = {".smi": SmilesFile, ".sdf": SdfFile}
-    return formats.get(unpacked_suffix(path), open_table)(path)
 
 
 # -------------------------------------------------------------------- text
@@ -279,155 +271,3 @@ def explained_parquet(path: Path) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError) as error:
         raise LookHopsError(f"{path}: not a Parquet file that can be read ({error}).") from error
-
-
-# -------------------------------------------------------------------- molecules
-
-
-class SmilesList(Rows):
-    """SMILES that are given one by one.
-
-    Args:
-        smiles: The SMILES.
-        names: What each is called; by default they are counted from 1.
-    """
-
-    named = True
-
-    def __init__(self, smiles: Sequence[str], names: Sequence[str] | None = None) -> None:
-        super().__init__("")
-        self.smiles, self.names = smiles, names
-
-    def rows(self) -> Iterator[Row]:
-        """A row for each SMILES."""
-        names = [""] * len(self.smiles) if self.names is None else self.names
-        for number, (smiles, name) in enumerate(zip(self.smiles, names, strict=True), 1):
-            yield Row(number, (), smiles, name)
-
-    def where(self, number: int) -> str:
-        """The number of a molecule."""
-        return f"molecule {number}"
-
-
-class SmilesLines(Rows):
-    """Lines of text with a SMILES each and, after a space, a name; by default that is the SMILES.
-
-    A header, blank lines and lines that begin with # are passed over.
-
-    Args:
-        lines: The lines.
-        origin: The source, for messages.
-    """
-
-    named = True
-
-    def __init__(self, lines: Iterable[str], origin: object) -> None:
-        super().__init__(origin)
-        self.lines = lines
-
-    def rows(self) -> Iterator[Row]:
-        """A row for each line with a SMILES."""
-        for row in smiles_rows(self.lines, self.origin):
-            yield row if row.name else row._replace(name=row.structure or "")
-
-
-class SmilesFile(Rows):
-    """A ``.smi`` file: the same, where a molecule without a name is called by its line."""
-
-    named = True
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.file = TextFile(path)
-
-    @property
-    def share(self) -> float:
-        """How much of the file has been read, from 0 to 1."""
-        return self.file.share
-
-    def rows(self) -> Iterator[Row]:
-        """A row for each line with a SMILES."""
-        empty = True
-        with self.file.text() as text:
-            for row in smiles_rows(text, self.origin):
-                empty = False
-                yield row
-        if empty:
-            raise self.file.empty()
-
-
-def smiles_rows(lines: Iterable[str], origin: object) -> Iterator[Row]:
-    """The rows of lines of SMILES; the header of a table is refused."""
-    first = True
-    for number, line in enumerate(lines, 1):
-        parts = line.split(maxsplit=1)
-        if not parts or line.startswith("#"):
-            continue
-        if first:
-            first = False
-            if parts[0].strip('"').lower() in SMILES_NAMES:
-                continue
-            fields = [field.strip('" \n').lower() for field in re.split("[,;\t]", line)]
-            of_table = len(fields) > 1 and not set(fields).isdisjoint(SMILES_NAMES)
-            if of_table or SEPARATOR_LINE.fullmatch(line.strip().encode()):
-                raise LookHopsError(
-                    f"{origin}, line {number}: the header of a table, where each line is a SMILES "
-                    "and, after a space, a name; write the table to a .csv file."
-                )
-        name = parts[1].split("\t")[0].strip() if len(parts) > 1 else ""
-        yield Row(number, (), parts[0], name)
-
-
-class SdfFile(Rows):
-    """An SDF file: mol blocks with their data fields, records apart by ``$$$$``.
-
-    Which fields there are is known at the end of the file: its text is read as one piece.
-    """
-
-    mol_blocks = True
-
-    def __init__(self, path: Path) -> None:
-        file = TextFile(path)
-        with file.text() as text:
-            content = text.read()
-        if not content.strip():
-            raise file.empty()
-        #: Of each record: its first line, the mol block and the data fields.
-        self.records: list[tuple[int, str, dict[str, str]]] = []
-        first = 1
-        for record in f"\n{content}".split("\n$$$$"):
-            # What follows a $$$$ on its line belongs to no record; the text before the first is "".
-            lines = record.split("\n")[1:]
-            if any(line.strip() for line in lines):
-                data = (j for j, line in enumerate(lines) if j >= 4 and line.startswith(">"))
-                begin = next(data, len(lines))
-                fields = _data_fields(lines[begin:])
-                self.records.append((first, "\n".join(lines[:begin]), fields))
-            first += len(lines) + 1
-        super().__init__(path, dict.fromkeys(name for *_, data in self.records for name in data))
-        self.named = any(block.split("\n", 1)[0].strip() for _, block, _ in self.records)
-
-    def rows(self) -> Iterator[Row]:
-        """A row for each record, called by the title of its mol block; missing fields are empty."""
-        for number, (_, block, fields) in enumerate(self.records, 1):
-            cells = [fields.get(name, "") for name in self.head]
-            yield Row(number, cells, block, block.split("\n", 1)[0].strip())
-
-    def where(self, number: int) -> str:
-        """The number of a record, and the line on which it begins."""
-        return f"record {number} (line {self.records[number - 1][0]})"
-
-
-def _data_fields(lines: list[str]) -> dict[str, str]:
-    """``> <name>`` lines and the lines under each, up to a blank one."""
-    fields: dict[str, list[str]] = {}
-    name = None
-    for line in lines:
-        if line.startswith(">") and "<" in line:
-            name = line[line.index("<") + 1 :].split(">", 1)[0].strip()
-            fields[name] = []
-        elif not line.strip():
-            name = None
-        elif name is not None:
-            fields[name].append(line.strip())
-    return {key: "\n".join(value) for key, value in fields.items() if key}

@@ -128,9 +128,9 @@ class GraphReader(options.Reading):
         remembered = replace(remembered, invalid="skip")
         if source != "-":
             return self.load(source, remembered, need_targets)
+        from lookhops.sources.molecule_rows import SmilesLines
         from lookhops.sources.molecule_streams import MoleculeStream
         from lookhops.sources.rdkit.workers import parsing_pool
-        from lookhops.sources.rows import SmilesLines
 
         chosen, rows = self.or_remembered(remembered), SmilesLines(stdin_lines(), STDIN)
         with warnings_as_lines(), parsing_pool(0) as pool:

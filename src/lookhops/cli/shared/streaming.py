@@ -104,9 +104,9 @@ def _open_stream(
     How the model's graphs were read is how these are, where nothing is chosen.
     """
     from lookhops.sources.loading import open_stream
+    from lookhops.sources.molecule_rows import SmilesLines
     from lookhops.sources.molecule_streams import MoleculeStream
     from lookhops.sources.parts import GraphStream
-    from lookhops.sources.rows import SmilesLines
 
     remembered = replace(predictor.checkpoint.reading, invalid="skip")
     if source == "-":
