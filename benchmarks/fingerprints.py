@@ -86,8 +86,8 @@ def in_plain_python(graphs: Graphs) -> list[tuple[list[list[int]], list[int]]]:
     node_ptr, row_ptr, source = (
         t.tolist() for t in (graphs.node_ptr, graphs.row_ptr, graphs.source)
     )
-    assert graphs.labels is not None
-    labels = graphs.labels[:, 0].tolist()
+    assert graphs.nodes.labels is not None
+    labels = graphs.nodes.labels[:, 0].tolist()
     return [
         (
             [[j - first for j in source[row_ptr[i] : row_ptr[i + 1]]] for i in range(first, end)],

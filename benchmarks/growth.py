@@ -21,6 +21,7 @@ import torch
 
 from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
+from lookhops.graphs.features import Features, default_values
 from lookhops.runs.train_cell import peak_memory
 from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
@@ -43,8 +44,7 @@ def random_graphs(count: int, nodes: int) -> Graphs:
         (source + first).flatten(),
         (target + first).flatten(),
         torch.full((count,), nodes),
-        labels=labels.to(torch.uint8),
-        label_sizes=(LABELS,),
+        nodes=Features(labels=labels.to(torch.uint8), label_values=default_values((LABELS,))),
         y=torch.arange(count) % 2,
     ).undirected()
 

@@ -29,6 +29,7 @@ from scipy.stats import gaussian_kde
 
 import lookhops
 from lookhops import Graphs
+from lookhops.graphs.features import Features
 
 MAX_K = 9
 CHANNELS = 780
@@ -114,11 +115,13 @@ def against_direct(table: Table, name: str) -> None:
 def against_scaled(table: Table) -> None:
     graphs = lookhops.load("BURSI")
     x = torch.randn(graphs.num_nodes, CHANNELS, generator=torch.Generator().manual_seed(0))
-    random = replace(graphs, attributes=x, labels=None)
+    random = replace(graphs, nodes=Features(numbers=x))
     fast = timed(lambda: ours(random))
     one = timed(lambda: direct(graphs, x[:, :1].numpy()))
     slow = Timed(one.wall * CHANNELS, one.cpu * CHANNELS, one.result)
-    fast.result = ours(replace(random, attributes=x[:, :1]))  # the same channel
+    fast.result = ours(
+        replace(random, nodes=replace(random.nodes, numbers=x[:, :1]))
+    )  # the same channel
     add_row(table, f"BURSI, {CHANNELS} random numbers (direct: 1, scaled)", slow, fast)
 
 

@@ -28,6 +28,7 @@ from sklearn.preprocessing import FunctionTransformer, RobustScaler, StandardSca
 
 from lookhops import Graphs
 from lookhops.core.options import RECOMMENDED, SCALES, Architecture, Protocol
+from lookhops.graphs.features import Features
 from lookhops.sources.loading import load
 from lookhops.sources.splits import Split, split
 from lookhops.training import Run, train
@@ -82,8 +83,9 @@ def rings(size: int, telling: Draw, other: Draw, noise: float = 0.6, seed: int =
         torch.from_numpy(np.concatenate(source)),
         torch.from_numpy(np.concatenate(target)),
         torch.tensor(nodes),
-        attributes=torch.from_numpy(attributes).float(),
-        attribute_names=["telling", "other"],
+        nodes=Features(
+            numbers=torch.from_numpy(attributes).float(), number_names=["telling", "other"]
+        ),
         y=torch.arange(size) % 2,
         class_names=["beside each other", "scattered"],
         name="rings",
@@ -92,12 +94,15 @@ def rings(size: int, telling: Draw, other: Draw, noise: float = 0.6, seed: int =
 
 def prepared(graphs: Graphs, part: Split, maker: Any) -> Graphs:
     """Numbers as a transformer, fitted on a training part, makes them."""
-    assert graphs.attributes is not None
+    assert graphs.nodes.numbers is not None
     inside = torch.zeros(len(graphs), dtype=torch.bool)
     inside[part.train] = True
-    values = graphs.attributes.numpy()
+    values = graphs.nodes.numbers.numpy()
     maker.fit(values[inside[graphs.batch.long()].numpy()])
-    return replace(graphs, attributes=torch.from_numpy(maker.transform(values)).float())
+    return replace(
+        graphs,
+        nodes=replace(graphs.nodes, numbers=torch.from_numpy(maker.transform(values)).float()),
+    )
 
 
 def validated(

@@ -18,8 +18,8 @@ def repeated(graphs: Graphs, count: int) -> Graphs:
         shift = torch.arange(times, dtype=ptr.dtype)[:, None] * ptr[-1]
         return torch.cat((ptr[:1], (ptr[1:] + shift).flatten()))
 
-    def rows(values: Tensor | None) -> Tensor | None:
-        return None if values is None else values.repeat(times, *[1] * (values.dim() - 1))
+    def rows(values: Tensor) -> Tensor:
+        return values.repeat(times, *[1] * (values.dim() - 1))
 
     shift = torch.arange(times, dtype=torch.int32)[:, None] * graphs.num_nodes
     whole = replace(
@@ -27,26 +27,20 @@ def repeated(graphs: Graphs, count: int) -> Graphs:
         node_ptr=offsets(graphs.node_ptr),
         row_ptr=offsets(graphs.row_ptr),
         source=(graphs.source + shift).flatten(),
-        attributes=rows(graphs.attributes),
-        labels=rows(graphs.labels),
-        edge_attributes=rows(graphs.edge_attributes),
-        edge_labels=rows(graphs.edge_labels),
-        y=rows(graphs.y),
+        nodes=graphs.nodes.map(rows),
+        edges=graphs.edges.map(rows),
+        y=None if graphs.y is None else rows(graphs.y),
         columns={},
         name=f"{graphs.name}, {count:,} graphs",
     )
     nodes = int(whole.node_ptr[count])
     edges = int(whole.row_ptr[nodes])
-    cut = {
-        name: None if value is None else value[:end].clone()
-        for end, names in (
-            (count, ("y",)),
-            (nodes, ("attributes", "labels")),
-            (edges, ("source", "edge_attributes", "edge_labels")),
-        )
-        for name in names
-        for value in (getattr(whole, name),)
-    }
     return replace(
-        whole, node_ptr=whole.node_ptr[: count + 1], row_ptr=whole.row_ptr[: nodes + 1], **cut
+        whole,
+        node_ptr=whole.node_ptr[: count + 1],
+        row_ptr=whole.row_ptr[: nodes + 1],
+        source=whole.source[:edges].clone(),
+        nodes=whole.nodes.map(lambda own: own[:nodes].clone()),
+        edges=whole.edges.map(lambda own: own[:edges].clone()),
+        y=None if whole.y is None else whole.y[:count].clone(),
     )

@@ -8,6 +8,7 @@ import torch
 from batches import LAYER_PAIRS
 from lookhops.core.options import Protocol
 from lookhops.graphs import Graphs, Target
+from lookhops.graphs.features import Features
 from lookhops.nn import Architecture
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 from lookhops.sources.hop_tasks import hop_task
@@ -48,7 +49,7 @@ def graphs_with_noise():
     zeros, ones = ((task.y == c).nonzero().flatten() for c in (0, 1))
     task = task[torch.cat((zeros, ones[: len(zeros) // 2])).sort().values]
     noise = torch.randn(task.num_nodes, 6, generator=torch.Generator().manual_seed(0))
-    return replace(task, attributes=noise, labels=None)
+    return replace(task, nodes=Features(numbers=noise))
 
 
 def tell_edges(graphs):
@@ -58,10 +59,12 @@ def tell_edges(graphs):
     numbers = torch.stack((key.cos(), (key * 3).sin().add(1.5)), 1).float()
     return replace(
         graphs,
-        edge_attributes=numbers,
-        edge_attribute_names=("length", "weight"),
-        edge_labels=(key.long() % 3)[:, None].to(torch.uint8),
-        edge_label_values=(("a", "b", "c"),),
+        edges=Features(
+            numbers=numbers,
+            number_names=("length", "weight"),
+            labels=(key.long() % 3)[:, None].to(torch.uint8),
+            label_values=(("a", "b", "c"),),
+        ),
     )
 
 
@@ -211,7 +214,7 @@ class StackedCases:
     @pytest.mark.parametrize("conv", ["licheb", "limixhop", "gin"])
     def test_with_edges_that_carry_something_else_each_way(self, told, conv):
         labels = torch.arange(told.num_edges)[:, None] % 3
-        graphs = replace(told, edge_labels=labels.to(torch.uint8))
+        graphs = replace(told, edges=replace(told.edges, labels=labels.to(torch.uint8)))
         assert told.is_symmetric
         assert not graphs.is_symmetric
         self.assert_same_with_edges(graphs, replace(WHOLE, conv=conv, edges="use"))
@@ -226,13 +229,13 @@ class StackedCases:
 
     @pytest.mark.parametrize("scale", ["none", "standard", "quantiles"])
     def test_each_member_has_its_own_scale_and_blanks_are_filled(self, told, scale):
-        numbers = told.attributes * 3 + 2
+        numbers = told.nodes.numbers * 3 + 2
         numbers[::17, 1] = float("nan")
-        graphs = replace(told, attributes=numbers)
+        graphs = replace(told, nodes=replace(told.nodes, numbers=numbers))
         protocol = exactly(seeds=(11, 22, 33))
         architecture = replace(WHOLE, scale=scale, pool="none", layers=2, edges="use")
         stack, alone = (make(graphs, architecture, protocol) for make in (self.stack, self.alone))
-        assert stack.encoding.blanks == ("attribute 1",)
+        assert stack.encoding.nodes.blanks == ("number 1",)
         assert len({float(own.scales.nodes.fill[1]) for own in stack.learnt}) > 1 or scale != "none"
         self.assert_same(stack, alone, epochs=2, close=EXACT)
 
@@ -254,7 +257,7 @@ class StackedCases:
         source, target = torch.cat((source, target)), torch.cat((target, source))
         x = torch.randn(len(graph), 3, generator=generator)
         y = torch.arange(len(sizes)) % 2
-        graphs = Graphs.from_edges(source, target, sizes, attributes=x, y=y)
+        graphs = Graphs.from_edges(source, target, sizes, nodes=Features(numbers=x), y=y)
         architecture = Architecture(pool="edge", hidden=8, layers=4)
         protocol = exactly(seeds=(11, 22), batch_size=4)
         stack, alone = (make(graphs, architecture, protocol) for make in (self.stack, self.alone))

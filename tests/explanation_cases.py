@@ -26,10 +26,8 @@ def trees() -> Graphs:
     attributes = torch.from_numpy(draws.random((graphs.num_nodes, 2)))
     return replace(
         graphs,
-        attributes=attributes,
-        attribute_names=("one", "two"),
-        edge_attributes=told,
-        edge_attribute_names=("weight", "length"),
+        nodes=replace(graphs.nodes, numbers=attributes, number_names=("one", "two")),
+        edges=replace(graphs.edges, numbers=told, number_names=("weight", "length")),
     )
 
 

@@ -55,13 +55,13 @@ def labels_of(smiles: str) -> list[list[str]]:
 def words(graphs: Graphs) -> list[list[str]]:
     return [
         [values[i] for values, i in zip(ATOM_FEATURES.values(), row, strict=True)]
-        for row in graphs.labels.tolist()
+        for row in graphs.nodes.labels.tolist()
     ]
 
 
 def bonds(graphs: Graphs) -> dict[tuple[int, int], str]:
     source, target = graphs.edge_index.tolist()
-    kinds = [BOND_TYPES[i] for i in graphs.edge_labels[:, 0].tolist()]
+    kinds = [BOND_TYPES[i] for i in graphs.edges.labels[:, 0].tolist()]
     return dict(zip(zip(source, target, strict=True), kinds, strict=True))
 
 

@@ -9,8 +9,10 @@ def naive_colours(graphs: Graphs, hops: int, bins: list | None = None) -> list[l
     """Running numbers of the colours after 0 to h rounds, one list of n a round."""
     nodes = range(graphs.num_nodes)
     row_ptr, source = graphs.row_ptr.tolist(), graphs.source.tolist()
-    labels = [()] * graphs.num_nodes if graphs.labels is None else graphs.labels.tolist()
-    edges = [()] * len(source) if graphs.edge_labels is None else graphs.edge_labels.tolist()
+    labels = (
+        [()] * graphs.num_nodes if graphs.nodes.labels is None else graphs.nodes.labels.tolist()
+    )
+    edges = [()] * len(source) if graphs.edges.labels is None else graphs.edges.labels.tolist()
     numbers, fresh = {}, count()
     told = [(tuple(labels[i]), tuple(bins[i]) if bins else ()) for i in nodes]
     colours = [[numbers.setdefault(what, next(fresh)) for what in told]]
@@ -37,7 +39,7 @@ def naive_shells(graphs: Graphs, hops: int) -> list[list[tuple]]:
     """Label and sorted labels where walks of 1 to h steps begin, one list of n a step."""
     row_ptr, source = graphs.row_ptr.tolist(), graphs.source.tolist()
     into = [source[i:j] for i, j in pairwise(row_ptr)]
-    labels = [()] * len(into) if graphs.labels is None else graphs.labels.tolist()
+    labels = [()] * len(into) if graphs.nodes.labels is None else graphs.nodes.labels.tolist()
     walks = [[(first, node) for first in into[node]] for node in range(len(into))]
     found = []
     for _ in range(hops):

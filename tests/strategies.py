@@ -7,9 +7,10 @@ import torch
 from hypothesis import strategies as st
 
 from lookhops import Graphs
+from lookhops.graphs.features import Features
 from lookhops.graphs.texts import Texts
 
-KINDS = st.sampled_from(["none", "labels", "attributes", "both"])
+KINDS = st.sampled_from(["none", "labels", "numbers", "both"])
 
 
 @st.composite
@@ -33,8 +34,9 @@ def graph_sets(
         source,
         target,
         torch.tensor(sizes, dtype=torch.long),
-        **_features(rng, draw(KINDS), first, ""),
-        **_features(rng, draw(KINDS), len(edges), "edge_"),
+        nodes=_features(rng, draw(KINDS), first),
+        edges=_features(rng, draw(KINDS), len(edges)),
+        whole=_features(rng, draw(KINDS), len(sizes)),
         **({"y": y, "class_names": ["a", "b", "c"]} if draw(st.booleans()) else {}),
         columns={
             "value": rng.normal(size=len(sizes)),
@@ -45,17 +47,16 @@ def graph_sets(
     )
 
 
-def _features(rng: np.random.Generator, kind: str, rows: int, prefix: str) -> dict[str, Any]:
+def _features(rng: np.random.Generator, kind: str, rows: int) -> Features:
     made: dict[str, Any] = {}
     if kind in ("labels", "both"):
-        made[f"{prefix}labels"] = torch.from_numpy(rng.integers(0, (2, 3), (rows, 2)))
-        made[f"{prefix}label_names"] = ("role", "étage")
-        made[f"{prefix}label_values"] = (("old", "new"), ("0", "1", "2", "3"))
-    if kind in ("attributes", "both"):
-        values = rng.normal(size=(rows, 2)).astype(np.float32)
-        made[f"{prefix}attributes"] = torch.from_numpy(values)
-        made[f"{prefix}attribute_names"] = ("age", "size")
-    return made
+        made["labels"] = torch.from_numpy(rng.integers(0, (2, 3), (rows, 2)))
+        made["label_names"] = ("role", "étage")
+        made["label_values"] = (("old", "new"), ("0", "1", "2", "3"))
+    if kind in ("numbers", "both"):
+        made["numbers"] = torch.from_numpy(rng.normal(size=(rows, 2)).astype(np.float32))
+        made["number_names"] = ("age", "size")
+    return Features(**made)
 
 
 def two_graphs() -> Graphs:
@@ -64,8 +65,8 @@ def two_graphs() -> Graphs:
         torch.tensor([0, 1, 1, 2, 0]),
         torch.tensor([1, 0, 2, 1, 2]),
         torch.tensor([3, 1]),
-        labels=torch.tensor([[0], [2], [1], [0]]),
-        edge_attributes=torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]]),
+        nodes=Features(labels=torch.tensor([[0], [2], [1], [0]])),
+        edges=Features(numbers=torch.tensor([[1.0], [2.0], [3.0], [4.0], [5.0]])),
         y=torch.tensor([1, 0]),
     )
 
@@ -74,6 +75,7 @@ def unpacked(graphs: Graphs, columns: bool = True) -> list[dict[str, Any]]:
     """Each graph in plain Python, read off the flat tensors node by node."""
     x = graphs.x.tolist()
     edge_attr = None if graphs.edge_attr is None else graphs.edge_attr.tolist()
+    whole = graphs.whole.columns()
     node_ptr, row_ptr, source = (
         t.tolist() for t in (graphs.node_ptr, graphs.row_ptr, graphs.source)
     )
@@ -88,6 +90,7 @@ def unpacked(graphs: Graphs, columns: bool = True) -> list[dict[str, Any]]:
                     for node in range(first, last)
                     for e in range(row_ptr[node], row_ptr[node + 1])
                 ],
+                "whole": None if whole is None else whole[number].tolist(),
                 "y": None if graphs.y is None else int(graphs.y[number]),
                 "columns": {k: v[number] for k, v in graphs.columns.items()} if columns else {},
                 "ids": ids.cut(first, last).tolist() if columns and ids is not None else None,

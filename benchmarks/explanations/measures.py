@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy.stats import rankdata
 
 from lookhops.graphs import Graphs
-from lookhops.graphs.indexing import row_offsets, take
+from lookhops.graphs.indexing import row_offsets
 from lookhops.learners.hop_fingerprint import HopFingerprint
 from lookhops.models.predictor import Predictor
 
@@ -110,8 +110,7 @@ def without_edges(graphs: Graphs, keep: torch.Tensor) -> Graphs:
         graphs,
         row_ptr=row_offsets(graphs.target[keep], graphs.num_nodes),
         source=graphs.source[keep],
-        edge_labels=take(graphs.edge_labels, keep.nonzero().flatten()),
-        edge_attributes=take(graphs.edge_attributes, keep.nonzero().flatten()),
+        edges=graphs.edges.take(keep.nonzero().flatten()),
     )
 
 
@@ -127,10 +126,8 @@ def only_nodes(graphs: Graphs, keep: torch.Tensor) -> Graphs:
         node_ptr=before[graphs.node_ptr.long()].to(graphs.node_ptr.dtype),
         row_ptr=row_offsets(target, len(node)),
         source=number[graphs.source.long()[edge]].to(graphs.source.dtype),
-        labels=take(graphs.labels, node),
-        attributes=take(graphs.attributes, node),
-        edge_labels=take(graphs.edge_labels, edge),
-        edge_attributes=take(graphs.edge_attributes, edge),
+        nodes=graphs.nodes.take(node),
+        edges=graphs.edges.take(edge),
         node_ids=None,
     )
 

@@ -56,8 +56,8 @@ def hops_truth(k: int, size: int = 1000, seed: int = 0) -> TruthTask:
     They are the red and blue nodes exactly ``k`` hops from the marked node of their tree.
     """
     graphs = hop_task(k, size, seed)
-    assert graphs.labels is not None
-    label = graphs.labels[:, 0]
+    assert graphs.nodes.labels is not None
+    label = graphs.nodes.labels[:, 0]
     source, target = graphs.source.long(), graphs.target.long()
     distance = torch.where(label == MARKED, 0, k + 1)
     for step in range(1, k + 1):

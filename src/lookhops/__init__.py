@@ -7,7 +7,7 @@ from lookhops.core import __version__ as __version__
 
 if TYPE_CHECKING:
     from lookhops.core.errors import LookHopsError
-    from lookhops.graphs import Graphs, Target
+    from lookhops.graphs import Features, Graphs, Target
     from lookhops.learners.hop_fingerprint import HopFingerprint
     from lookhops.models import Predictor, train_into
     from lookhops.models.estimators import (
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # does not wait for PyTorch.
 _HOMES = {
     "Architecture": "lookhops.nn",
+    "Features": "lookhops.graphs",
     "GraphNetwork": "lookhops.nn",
     "Graphs": "lookhops.graphs",
     "HopFingerprint": "lookhops.learners.hop_fingerprint",
@@ -43,6 +44,7 @@ _HOMES = {
 
 __all__ = [
     "Architecture",
+    "Features",
     "GraphNetwork",
     "Graphs",
     "HopFingerprint",

@@ -74,7 +74,7 @@ def test_a_part_is_the_induced_subgraph():
 def test_what_decides_can_be_learnt_again_and_the_rest_cannot():
     """Marked nodes and the ends beside them hold the class; all other nodes know nothing of it."""
     task = hops_truth(1, size=80)
-    assert task.graphs.labels is not None
-    decides = (task.truth | (task.graphs.labels[:, 0] == 1)).numpy().astype(float)
+    assert task.graphs.nodes.labels is not None
+    decides = (task.truth | (task.graphs.nodes.labels[:, 0] == 1)).numpy().astype(float)
     assert retrained_accuracy(task.graphs, decides) > 0.8
     assert retrained_accuracy(task.graphs, -decides) < 0.7

@@ -18,7 +18,7 @@ from truths import (
 @pytest.mark.parametrize("k", [1, 3])
 def test_ends_of_the_arms_decide_hop_tasks(k):
     task = hops_truth(k, size=20)
-    ptr, label = task.graphs.node_ptr.tolist(), task.graphs.labels[:, 0]
+    ptr, label = task.graphs.node_ptr.tolist(), task.graphs.nodes.labels[:, 0]
     for number, graph in enumerate(task.graphs.to_networkx()):
         first, last = ptr[number], ptr[number + 1]
         own, truth = label[first:last], task.truth[first:last]

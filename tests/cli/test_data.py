@@ -79,10 +79,9 @@ def test_info_as_json(lookhops: Run, folder: Path, monkeypatch: pytest.MonkeyPat
     assert facts["class_balance"] == {"-1": 1, "1": 1}
     assert facts["directed"] is False
     assert facts["largest_graph"] == 3
-    assert facts["label_sizes"] == [4]
-    assert facts["label_values"] == {"label 0": ["3", "4", "5", "6"]}
-    assert facts["attribute_names"] == ["attribute 0", "attribute 1"]
-    assert list(facts["edge_label_values"]) == ["label 0"]
+    assert facts["node_labels"] == {"label 0": ["3", "4", "5", "6"]}
+    assert facts["node_numbers"] == ["number 0", "number 1"]
+    assert list(facts["edge_labels"]) == ["label 0"]
 
 
 # The paper's Table 1: graphs, nodes, edges, nodes per graph, edges per node, features, classes.

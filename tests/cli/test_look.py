@@ -13,6 +13,7 @@ import torch
 
 import lookhops as package
 from lookhops import Graphs
+from lookhops.graphs.features import Features
 from lookhops.sources.bundled import write_transfers
 
 Run = Callable[..., tuple[int, str, str]]
@@ -110,7 +111,7 @@ def test_many_classes_below_one_another(lookhops: Run, tmp_path: Path):
         torch.from_numpy(np.append(source, target)),
         torch.from_numpy(np.append(target, source)),
         torch.full((30,), 10),
-        labels=torch.from_numpy(rng.integers(0, 3, (300, 1))),
+        nodes=Features(labels=torch.from_numpy(rng.integers(0, 3, (300, 1)))),
         y=torch.arange(30) % 3,
         class_names=["[red]", "green", "blue"],
     )

@@ -12,6 +12,7 @@ from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding, ReadOtherwise
 from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
+from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import pair_keys
 from lookhops.training.trainer import train
 
@@ -25,11 +26,13 @@ def roads(length: list[float], weight: list[float], kinds: list[str]) -> Graphs:
         torch.tensor([0, 1, 2]),
         torch.tensor([1, 2, 0]),
         torch.tensor([3]),
-        edge_attributes=torch.tensor([weight, length]).t(),
-        edge_attribute_names=("weight", "length"),
-        edge_labels=torch.tensor([[known.index(kind)] for kind in kinds]),
-        edge_label_names=("kind",),
-        edge_label_values=[known],
+        edges=Features(
+            numbers=torch.tensor([weight, length]).t(),
+            number_names=("weight", "length"),
+            labels=torch.tensor([[known.index(kind)] for kind in kinds]),
+            label_names=("kind",),
+            label_values=[known],
+        ),
         name="roads",
     )
 
@@ -40,14 +43,14 @@ GRAPHS = roads([0.5, 1.5, 2.5], [1.0, 2.0, 3.0], ["street", "lane", "street"])
 def test_the_weight_is_no_feature():
     encoding = Encoding.fit(GRAPHS)
     assert encoding.sizes == {"num_edge_numbers": 1, "num_edge_labels": 2}
-    order = GRAPHS.edge_attributes[:, 0].long() - 1  # edges stand by their targets
+    order = GRAPHS.edges.numbers[:, 0].long() - 1  # edges stand by their targets
     lengths = torch.tensor([0.5, 1.5, 2.5])[order]
     street = torch.tensor([1.0, 0.0, 1.0])[order]
     expected = torch.stack((lengths, 1 - street, street), 1)
-    assert torch.equal(encoding.edge_columns(GRAPHS), expected)
+    assert torch.equal(encoding.encode_edges(GRAPHS), expected)
     some = torch.tensor([2, 0])
-    assert torch.equal(encoding.edge_columns(GRAPHS, some), expected[some])
-    assert torch.equal(encoding.edge_weight(GRAPHS, some), GRAPHS.edge_attributes[some, 0])
+    assert torch.equal(encoding.encode_edges(GRAPHS, some), expected[some])
+    assert torch.equal(encoding.edge_weight(GRAPHS, some), GRAPHS.edges.numbers[some, 0])
     bare = GRAPHS.without_edge_features()
     assert Encoding.fit(bare).edge_weight(bare) is None
     assert Encoding.fit(GRAPHS, edges=False).sizes == Encoding.fit(bare).sizes
@@ -59,7 +62,7 @@ def test_kinds_that_were_not_seen_are_told_as_none():
     other = roads([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], ["track", "lane", "track"])
     with pytest.warns(UserWarning, match="2 edges with a 'kind' that the model has not seen"):
         read = encoding.read(other)
-    found = encoding.edge_columns(read)
+    found = encoding.encode_edges(read)
     assert found.shape == (3, 3)
     assert sorted(found[:, 1:].sum(1).tolist()) == [0.0, 0.0, 1.0]
 
@@ -95,15 +98,15 @@ def test_blanks_are_told_as_the_mean_and_by_a_column_that_says_so():
     blank = float("nan")
     graphs = roads([0.5, blank, 2.5], [1.0, 2.0, 3.0], ["street", "lane", "street"])
     encoding = Encoding.fit(graphs)
-    assert encoding.edge_blanks == ("length",)
+    assert encoding.edges.blanks == ("length",)
     assert encoding.sizes == {"num_edge_numbers": 2, "num_edge_labels": 2}
     architecture = replace(WHOLE, edges="use", scale="standard")
     learnt = Learnt.fit(WholeGraphs.of(graphs, architecture, encoding), architecture)
-    told = encoding.edge_columns(graphs, scale=learnt.scales.edges)
-    order = graphs.edge_attributes[:, 0].long() - 1  # edges stand by their targets
+    told = encoding.encode_edges(graphs, scale=learnt.scales.edges)
+    order = graphs.edges.numbers[:, 0].long() - 1  # edges stand by their targets
     torch.testing.assert_close(told[:, 0], torch.tensor([-1.0, 0.0, 1.0])[order])
     assert torch.equal(told[:, 1], torch.tensor([0.0, 1.0, 0.0])[order])
-    assert torch.equal(told[:, 2:], Encoding.fit(GRAPHS).edge_columns(GRAPHS)[:, 1:])
+    assert torch.equal(told[:, 2:], Encoding.fit(GRAPHS).encode_edges(GRAPHS)[:, 1:])
     assert Encoding.from_dict(json.loads(json.dumps(encoding.to_dict()))) == encoding
     with pytest.warns(ReadOtherwise, match="roads: 1 edge with no 'length', of which the model"):
         Encoding.fit(GRAPHS).read(graphs)
@@ -116,7 +119,7 @@ def test_a_training_may_have_edges_with_blanks(tasks, stacked):
     there = pair_keys(tasks.source, tasks.target, tasks.num_nodes)
     pair = there.minimum(pair_keys(tasks.target, tasks.source, tasks.num_nodes))
     length = length[pair.unique(return_inverse=True)[1]]  # the same in both directions
-    graphs = replace(tasks, edge_attributes=length, edge_attribute_names=("length",))
+    graphs = replace(tasks, edges=replace(tasks.edges, numbers=length, number_names=("length",)))
     assert graphs.is_symmetric
     small = Architecture(hidden=8, layers=2, edges="use", scale="standard")
     [run] = train(graphs, small, Protocol((1,), max_epochs=2, batch_size=16), stacked=stacked)

@@ -23,8 +23,11 @@ def numbers(tasks: Graphs) -> Graphs:
     drawn = torch.from_numpy(rng.normal((0, 100), (1, 50), (tasks.num_nodes, 2))).float()
     drawn[::7, 1] = BLANK
     weights = torch.from_numpy(rng.normal(5, 2, (tasks.num_edges, 1))).float()
-    names = {"attribute_names": ("age", "size"), "edge_attribute_names": ("weight",)}
-    return replace(tasks, attributes=drawn, edge_attributes=weights, **names)
+    return replace(
+        tasks,
+        nodes=replace(tasks.nodes, numbers=drawn, number_names=("age", "size")),
+        edges=replace(tasks.edges, numbers=weights, number_names=("weight",)),
+    )
 
 
 def learnt_from(graphs: Graphs, train: torch.Tensor | None = None) -> Learnt:
@@ -43,18 +46,20 @@ def test_what_is_kept_is_read_back(numbers):
     again = Learnt.from_tensors(learnt.tensors())
     assert again.tensors().keys() == learnt.tensors().keys()
     assert torch.equal(
-        again.scales.nodes(numbers.attributes), learnt.scales.nodes(numbers.attributes)
+        again.scales.nodes(numbers.nodes.numbers), learnt.scales.nodes(numbers.nodes.numbers)
     )
-    assert torch.equal(again.whole.bins(numbers.attributes), learnt.whole.bins(numbers.attributes))
+    assert torch.equal(
+        again.whole.bins(numbers.nodes.numbers), learnt.whole.bins(numbers.nodes.numbers)
+    )
     assert Learnt.from_tensors({}).scales.nodes is None
 
 
 def test_blanks_are_told_as_the_mean_and_by_a_column_that_says_so(numbers):
     encoding, learnt = Encoding.fit(numbers), learnt_from(numbers)
-    assert encoding.blanks == ("size",)
+    assert encoding.nodes.blanks == ("size",)
     assert encoding.width == 2 + 1 + 4
-    told = encoding.columns(numbers, scale=learnt.scales.nodes)
-    blank = numbers.attributes[:, 1].isnan()
+    told = encoding.encode_nodes(numbers, scale=learnt.scales.nodes)
+    blank = numbers.nodes.numbers[:, 1].isnan()
     assert torch.equal(told[:, 2], blank.float())
     assert told[blank, 1].abs().max() < 1e-6
     assert torch.equal(told[:, 3:], numbers.x[:, 2:])
@@ -64,22 +69,24 @@ def test_blanks_are_told_as_the_mean_and_by_a_column_that_says_so(numbers):
 
 
 def test_a_blank_where_training_had_none_is_said(numbers):
-    full = replace(numbers, attributes=numbers.attributes.nan_to_num(0.0))
+    full = replace(
+        numbers, nodes=replace(numbers.nodes, numbers=numbers.nodes.numbers.nan_to_num(0.0))
+    )
     encoding = Encoding.fit(full)
     with pytest.warns(ReadOtherwise, match="204 nodes with no 'size'"):
         read = encoding.read(numbers)
-    told = encoding.columns(read, scale=learnt_from(full).scales.nodes)
+    told = encoding.encode_nodes(read, scale=learnt_from(full).scales.nodes)
     assert told.shape[1] == encoding.width == 6
     assert told.isfinite().all()
 
 
 def test_totals_leave_blanks_out(numbers):
-    nobody = numbers.attributes.clone()
+    nobody = numbers.nodes.numbers.clone()
     nobody[numbers.batch == 3, 1] = BLANK
-    graphs = replace(numbers, attributes=nobody)
+    graphs = replace(numbers, nodes=replace(numbers.nodes, numbers=nobody))
     whole = WholeGraphs.of(graphs, WHOLE, Encoding.fit(graphs))
     assert int(whole.totals.isnan().sum()) == 1
-    own = graphs.attributes[graphs.batch == 5, 1].double()
+    own = graphs.nodes.numbers[graphs.batch == 5, 1].double()
     column = int(whole.totals.isnan().any(0).nonzero())
     torch.testing.assert_close(whole.totals[5, column], own.nanmean())
     told = learnt_from(graphs).whole.columns(whole).totals
@@ -91,7 +98,7 @@ def test_bins_tell_numbers_apart_in_neighbourhoods(numbers):
     whole = WholeGraphs.of(numbers, WHOLE, Encoding.fit(numbers))
     learnt = learnt_from(numbers).whole
     codes = whole.codes_with(learnt.bins)
-    rows = torch.cat((numbers.labels.long(), learnt.bins(numbers.attributes)), 1)
+    rows = torch.cat((numbers.nodes.labels.long(), learnt.bins(numbers.nodes.numbers)), 1)
     assert codes[:, 0].unique().numel() > whole.codes[:, 0].unique().numel()
     assert len(learnt.vocabulary) > 0
     assert rows.unique(dim=0).shape[0] <= 4 * 3 * 4

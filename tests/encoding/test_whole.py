@@ -69,12 +69,12 @@ def test_what_is_kept_is_read_back(tasks):
 def test_a_label_that_was_not_seen_is_in_no_total_and_no_known_neighbourhood(tasks):
     encoding, learnt = Encoding.fit(tasks), WholeEncoding.fit(whole_of(tasks, 2))
     values = ("plain", "marked", "red", "green")  # blue is green here
-    strange = replace(tasks, label_values=(values,))
+    strange = replace(tasks, nodes=replace(tasks.nodes, label_values=(values,)))
     with pytest.warns(ReadOtherwise, match="green"):
         read = encoding.read(strange)
     whole = WholeGraphs.of(read, Architecture(fingerprint=2, totals=True), encoding)
     plain = whole_of(tasks, 2)
-    blue = tasks.labels.flatten() == 3
+    blue = tasks.nodes.labels.flatten() == 3
     assert not torch.equal(whole.codes[blue], plain.codes[blue])
     assert torch.equal(whole.codes[~blue, 0], plain.codes[~blue, 0])
     told, expected = learnt.columns(whole), learnt.columns(plain)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from lookhops import Graphs
 from lookhops.explain import attribute
 from lookhops.explain.spreading import alike, means_of_kinds
+from lookhops.graphs.features import Features
 from lookhops.sources.molecules import from_smiles
 from strategies import graph_sets
 
@@ -38,7 +39,11 @@ def test_numbers_and_kinds_of_edges_tell_nodes_apart():
     plain = {"source": ends[0], "target": ends[1], "nodes_per_graph": torch.tensor([3])}
     numbers = torch.tensor([[0.1], [0.5], [0.1000001]])
     kinds = torch.tensor([[0], [0], [1], [1]])
-    for told, apart in ({}, False), ({"attributes": numbers}, True), ({"edge_labels": kinds}, True):
-        node, edge = alike(Graphs.from_edges(**plain, **told), 3)
+    for features, apart in (
+        ({}, False),
+        ({"nodes": Features(numbers)}, True),
+        ({"edges": Features(labels=kinds)}, True),
+    ):
+        node, edge = alike(Graphs.from_edges(**plain, **features), 3)
         assert (node[0] != node[2]) == apart
         assert (edge[0] != edge[3]) == apart

@@ -10,6 +10,7 @@ import torch
 from lookhops import Graphs, LookHopsError
 from lookhops.core.options import FINGERPRINT, RECOMMENDED, Architecture
 from lookhops.explain import Attributions, attribute, networks
+from lookhops.graphs.features import Features
 from lookhops.graphs.targets import Target, targets_of
 from lookhops.sources.hop_tasks import hop_task
 from lookhops.sources.molecules import from_smiles
@@ -128,7 +129,7 @@ def test_the_node_that_tells_the_class_has_the_largest_share(trained):
         torch.cat((first, leaf)),
         torch.cat((leaf, first)),
         torch.full((size,), leaves + 1),
-        labels=labels.view(-1, 1),
+        nodes=Features(labels=labels.view(-1, 1)),
         y=y,
     )
     predictor = trained(graphs, max_epochs=40)
@@ -152,7 +153,7 @@ def test_where_edges_tell_the_class_they_and_their_ends_have_the_largest_shares(
         torch.cat((node, onward)),
         torch.cat((onward, node)),
         torch.full((size,), length),
-        edge_labels=kind.flatten().repeat(2)[:, None],
+        edges=Features(labels=kind.flatten().repeat(2)[:, None]),
         y=y,
     )
     found = attribute(trained(graphs, max_epochs=15), graphs)

@@ -10,6 +10,7 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.explain.kept import explain
+from lookhops.graphs.features import Features
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture
@@ -48,7 +49,7 @@ def test_scores_and_kept_nodes_of_one_graph_at_a_time(model_folder, tasks):
 def with_random_features(graphs):
     """No two nodes are alike."""
     noise = torch.randn(graphs.num_nodes, 4, generator=torch.Generator().manual_seed(0))
-    return replace(graphs, attributes=noise, labels=None, featuriser="")
+    return replace(graphs, nodes=Features(numbers=noise), featuriser="")
 
 
 def test_batches_do_not_show(tmp_path, tasks, monkeypatch):

@@ -10,6 +10,7 @@ from lookhops import Graphs
 from lookhops.core.options import FINGERPRINT, RECOMMENDED, Architecture
 from lookhops.explain import attribute, networks
 from lookhops.explain.points import copies
+from lookhops.graphs.features import Features
 from lookhops.graphs.targets import targets_of
 from lookhops.nn import Level
 
@@ -38,9 +39,11 @@ def graphs() -> Graphs:
     return Graphs.from_edges(
         *torch.cat((ends, ends.flip(0)), 1),
         torch.from_numpy(sizes),
-        attributes=torch.from_numpy(draws.random((sizes.sum(), 2))),
-        edge_attributes=torch.from_numpy(draws.random((len(child), 2))).repeat(2, 1),
-        edge_attribute_names=("weight", "length"),
+        nodes=Features(numbers=torch.from_numpy(draws.random((sizes.sum(), 2)))),
+        edges=Features(
+            numbers=torch.from_numpy(draws.random((len(child), 2))).repeat(2, 1),
+            number_names=("weight", "length"),
+        ),
         y=torch.arange(40) % 2,
     )
 
@@ -101,9 +104,9 @@ def test_layers_of_others_are_explained_one_network_after_another(trained, graph
 
 
 def test_edges_with_blanks_are_explained(trained, graphs):
-    told = graphs.edge_attributes.clone()
+    told = graphs.edges.numbers.clone()
     told[::7, 1] = torch.nan
-    blank = replace(graphs, edge_attributes=told)
+    blank = replace(graphs, edges=replace(graphs.edges, numbers=told))
     found = attribute(trained(blank, SMALL, max_epochs=2), blank[:8])
     assert np.isfinite(found.edge).all()
 

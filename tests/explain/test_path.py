@@ -20,8 +20,8 @@ def test_halves_follow_the_nodes_however_they_are_numbered(graphs, seed):
         new[graphs.source.long()],
         new[graphs.target.long()],
         graphs.nodes_per_graph,
-        labels=None if graphs.labels is None else graphs.labels[order],
-        edge_labels=graphs.edge_labels,
+        nodes=graphs.nodes.take(order),
+        edges=graphs.edges,
     )
     assert torch.equal(halves(other), halves(graphs)[order])
 

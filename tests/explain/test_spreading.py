@@ -45,7 +45,7 @@ def test_a_count_goes_to_the_nodes_that_are_counted():
     first = 2 + 2 * 7  # sizes and degrees come before the labels
     shares[:, first + 1] = 6.0  # marked nodes, of which every graph has two
     node, edge, whole = spread_totals(graphs, shares, totals.mean(0))
-    marked = graphs.labels[:, 0] == 1
+    marked = graphs.nodes.labels[:, 0] == 1
     assert node[marked].tolist() == [3.0] * 6
     assert not node[~marked].any()
     assert not edge.any()

@@ -37,7 +37,7 @@ def dense(name, x):
 
 def told(rows, columns, side):
     """Numbers on the training part's scale, then one-hot labels."""
-    numbers = np.array([[row[name] for name in columns["attributes"]] for row in rows], float)
+    numbers = np.array([[row[name] for name in columns["numbers"]] for row in rows], float)
     numbers = (numbers - TENSORS[f"learnt.{side}.shift"]) * TENSORS[f"learnt.{side}.factor"]
     [name], [values] = columns["labels"], columns["values"]
     labels = np.array([[row[name] == value for value in values] for row in rows], float)
@@ -100,7 +100,7 @@ def combine(first, second):
 def fingerprint(graph):
     """The weights of the known neighbourhoods, counted in unary; and how many are known."""
     [label], [values] = NODES["labels"], NODES["values"]
-    [number], bins = NODES["attributes"], TENSORS["learnt.bins.edges"]
+    [number], bins = NODES["numbers"], TENSORS["learnt.bins.edges"]
     [kind], [kinds] = EDGES["labels"], EDGES["values"]
     current = [
         combine(combine(GOLDEN, values.index(node[label])), int((bins <= node[number]).sum()))
@@ -137,11 +137,11 @@ def totals(graph):
     ):
         counts = [counted.count(value) for value in known]
         found += [log1p(count) for count in counts] + [count / size for count in counts]
-    found.append(np.mean([node[NODES["attributes"][0]] for node in graph["nodes"]]))
+    found.append(np.mean([node[NODES["numbers"][0]] for node in graph["nodes"]]))
     of_kind = [edge[kind] for _, _, edge in edges]
     counts = [of_kind.count(value) for value in kinds]
     found += [log1p(count) for count in counts] + [count / len(edges) for count in counts]
-    found.append(np.mean([edge[EDGES["attributes"][0]] for _, _, edge in edges]))
+    found.append(np.mean([edge[EDGES["numbers"][0]] for _, _, edge in edges]))
     scaled = (np.array(found) - TENSORS["learnt.mean"]) * TENSORS["learnt.factor"]
     inner = relu(dense("readings.totals.inner", scaled.clip(-4, 4)))
     return dense("readings.totals.outer", inner), scaled

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from lookhops import Graphs, LookHopsError
 from lookhops.graphs import concatenate
+from lookhops.graphs.features import Features
 from strategies import graph_sets, unpacked
 
 
@@ -32,7 +33,7 @@ def test_select_is_choosing_from_a_list(graphs: Graphs, data: st.DataObject):
     assert [unpacked(one)[0] for one in graphs] == whole
     if len(graphs):
         assert unpacked(graphs[-1]) == whole[-1:]
-        assert graphs.select(index).label_values == graphs.label_values
+        assert graphs.select(index).nodes.label_values == graphs.nodes.label_values
 
 
 @given(graph_sets(), st.integers(1, 4), st.booleans())
@@ -83,11 +84,11 @@ def test_concatenated_sets_are_joined_lists(graphs: Graphs, data: st.DataObject)
 
 
 def test_sets_with_other_features_are_refused():
-    with pytest.raises(LookHopsError, match="1 features a node and 0 an edge"):
-        concatenate([path(), path(attributes=torch.zeros(2, 1))])
-    with pytest.raises(LookHopsError, match="0 features a node and 2 an edge"):
-        concatenate([path(), path(edge_attributes=torch.zeros(1, 2))])
+    with pytest.raises(LookHopsError, match="features of their nodes"):
+        concatenate([path(), path(nodes=Features(numbers=torch.zeros(2, 1)))])
+    with pytest.raises(LookHopsError, match="features of their edges"):
+        concatenate([path(), path(edges=Features(numbers=torch.zeros(1, 2)))])
     labels = torch.zeros(2, 1, dtype=torch.long)
-    roles = [path(labels=labels, label_values=[[role]]) for role in ("old", "new")]
-    with pytest.raises(LookHopsError, match="differ in their label_values"):
+    roles = [path(nodes=Features(labels=labels, label_values=[[role]])) for role in ("old", "new")]
+    with pytest.raises(LookHopsError, match="differ in the features of their nodes"):
         concatenate(roles)

@@ -22,8 +22,8 @@ def test_what_is_in_a_small_set():
     assert graphs.edge_attr is not None
     assert graphs.edge_attr.flatten().tolist() == [2, 1, 4, 5, 3]
     assert graphs.x.tolist() == [[1, 0, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
-    assert graphs.labels is not None
-    assert graphs.labels.dtype == torch.uint8
+    assert graphs.nodes.labels is not None
+    assert graphs.nodes.labels.dtype == torch.uint8
 
 
 def test_a_set_without_features_shows_a_model_ones():

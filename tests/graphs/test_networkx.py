@@ -9,7 +9,7 @@ import torch
 from hypothesis import given
 
 from lookhops import Graphs, LookHopsError
-from lookhops.graphs.features import column_names
+from lookhops.graphs.features import Features
 from strategies import graph_sets, unpacked
 
 nx = pytest.importorskip("networkx", reason="needs networkx (in the extra `dev`)")
@@ -19,32 +19,42 @@ def by_name(graphs: Graphs) -> list[dict]:
     """Each graph in plain Python, its features by name, labels as texts."""
     found = unpacked(graphs, columns=False)
     for graph in found:
-        graph["x"] = [told(graphs, "", row) for row in graph["x"]]
-        edges = [(u, v, told(graphs, "edge_", row)) for u, v, row in graph["edges"]]
+        graph["x"] = [named(graphs.nodes, row) for row in graph["x"]]
+        edges = [(u, v, named(graphs.edges, row)) for u, v, row in graph["edges"]]
+        graph["whole"] = named(graphs.whole, graph["whole"])
         graph["edges"] = sorted(edges, key=str)  # parallel edges have no order of their own
     return found
 
 
-def told(graphs: Graphs, of: str, row: list[float] | None) -> dict:
+def named(features: Features, row: list[float] | None) -> dict:
     """A row of columns, by the names of those that are not zero."""
-    names = column_names(graphs, of)  # nodes without features have a column of ones, without one
+    names = features.column_names  # nodes without features have a column of ones, without one
     return {name: one for name, one in zip(names, row or (), strict=False) if one}
 
 
 @given(graph_sets(min_nodes=1))
 def test_there_and_back(graphs: Graphs):
-    again = Graphs.from_networkx(graphs.to_networkx(), class_names=graphs.class_names or None)
+    names = (*graphs.whole.number_names, *graphs.whole.label_names)
+    rest = {"class_names": graphs.class_names or None, "graph_features": names}
+    again = Graphs.from_networkx(graphs.to_networkx(), **rest)
     assert by_name(again) == by_name(graphs)
     assert again.class_names == graphs.class_names
-    for of in ("", "edge_") if graphs.num_edges else ("",) if graphs.num_nodes else ():
-        assert getattr(again, f"{of}label_names") == getattr(graphs, f"{of}label_names")
+    for owner, count in (("nodes", graphs.num_nodes), ("edges", graphs.num_edges)):
+        if count:
+            assert again.features[owner].label_names == graphs.features[owner].label_names
 
 
 @given(graph_sets(min_nodes=1))
 def test_there_and_back_without_names(graphs: Graphs):
-    none = {f"{of}{kind}_names": () for of in ("", "edge_") for kind in ("attribute", "label")}
-    graphs = replace(graphs, **none)
-    again = Graphs.from_networkx(graphs.to_networkx(), class_names=graphs.class_names or None)
+    bare = {
+        owner: replace(own, number_names=(), label_names=())
+        for owner, own in graphs.features.items()
+    }
+    graphs = replace(graphs, **bare)
+    rest = {"graph_features": ["u"]} if graphs.whole.width else {}
+    again = Graphs.from_networkx(
+        graphs.to_networkx(), class_names=graphs.class_names or None, **rest
+    )
     before, after = unpacked(graphs, columns=False), unpacked(again, columns=False)
     for graph in (*before, *after):
         graph["edges"].sort(key=str)
@@ -63,10 +73,10 @@ def test_what_tables_brought_has_its_names():
     assert graph.edges[0, 1] == {"key": 2.5, "kind": "card"}
     assert graph.edges[1, 1] == {"key": 0.5, "kind": "(blank)"}
     again = Graphs.from_networkx(graph)
-    assert (again.attribute_names, again.label_names) == (("self",), ("role",))
-    assert again.label_values == graphs.label_values == (("bank", "shop"),)
-    assert torch.equal(again.attributes.isnan(), graphs.attributes.isnan())
-    assert again.edge_label_names == ("kind",)
+    assert (again.nodes.number_names, again.nodes.label_names) == (("self",), ("role",))
+    assert again.nodes.label_values == graphs.nodes.label_values == (("bank", "shop"),)
+    assert torch.equal(again.nodes.numbers.isnan(), graphs.nodes.numbers.isnan())
+    assert again.edges.label_names == ("kind",)
 
 
 def test_nodes_keep_their_names():
@@ -103,16 +113,16 @@ def test_numbers_text_and_lists_as_features():
         graph.nodes[node].update(size=size, colour=colour, place=(node, -node))
     nx.set_edge_attributes(graph, {(0, 1): "single", (1, 2): "double"}, "bond")
     packed = Graphs.from_networkx([graph])
-    assert packed.label_sizes == (2,)
+    assert packed.nodes.label_sizes == (2,)
     assert packed.x.tolist() == [[1, 0, 0, 0, 1], [2.5, 1, -1, 1, 0], [1, 2, -2, 0, 1]]
-    assert packed.edge_label_sizes == (2,)
-    assert packed.edge_labels is not None
-    assert packed.edge_labels.flatten().tolist() == [1, 1, 0, 0]
-    assert packed.attribute_names == ("size", "place 0", "place 1")
-    assert packed.label_names == ("colour",)
-    assert packed.label_values == (("blue", "red"),)
-    assert packed.edge_label_names == ("bond",)
-    assert packed.edge_label_values == (("double", "single"),)
+    assert packed.edges.label_sizes == (2,)
+    assert packed.edges.labels is not None
+    assert packed.edges.labels.flatten().tolist() == [1, 1, 0, 0]
+    assert packed.nodes.number_names == ("size", "place 0", "place 1")
+    assert packed.nodes.label_names == ("colour",)
+    assert packed.nodes.label_values == (("blue", "red"),)
+    assert packed.edges.label_names == ("bond",)
+    assert packed.edges.label_values == (("double", "single"),)
     chosen = Graphs.from_networkx([graph], node_features=["colour"], edge_features=[])
     assert chosen.num_features == 2
     assert chosen.num_edge_features == 0
@@ -151,8 +161,8 @@ def test_a_list_of_numbers_that_is_one_hot_everywhere_is_a_label():
     nx.set_node_attributes(graph, {0: [0, 1], 1: [1, 0], 2: [0, 1]}, "side")
     nx.set_node_attributes(graph, 1.0, "age")
     packed = Graphs.from_networkx([graph])
-    assert packed.attribute_names == ("age",)
-    assert (packed.label_names, packed.label_values) == (("side",), (("0", "1"),))
+    assert packed.nodes.number_names == ("age",)
+    assert (packed.nodes.label_names, packed.nodes.label_values) == (("side",), (("0", "1"),))
     assert packed.x.tolist() == [[1, 0, 1], [1, 1, 0], [1, 0, 1]]
 
 
@@ -161,7 +171,7 @@ def test_numbers_may_be_blank():
     nx.set_node_attributes(graph, {0: None, 1: 2.0, 2: float("nan")}, "size")
     nx.set_node_attributes(graph, {0: [1, None], 1: [2, 3], 2: [3, 4]}, "place")
     packed = Graphs.from_networkx([graph])
-    assert packed.attributes.isnan().tolist() == [
+    assert packed.nodes.numbers.isnan().tolist() == [
         [True, False, True],
         [False, False, False],
         [True, False, False],
@@ -172,8 +182,8 @@ def test_text_may_be_blank_as_in_tables():
     graph = nx.path_graph(4)
     nx.set_node_attributes(graph, {0: None, 1: "old", 2: float("nan"), 3: "None"}, "role")
     packed = Graphs.from_networkx([graph])
-    assert packed.label_values == (("(blank)", "None", "old"),)
-    assert packed.labels.flatten().tolist() == [0, 2, 0, 1]
+    assert packed.nodes.label_values == (("(blank)", "None", "old"),)
+    assert packed.nodes.labels.flatten().tolist() == [0, 2, 0, 1]
     known = {"role": ["None", "old"]}
     with pytest.raises(LookHopsError, match=r"node 0: 'role' is .* which no training graph has"):
         Graphs.from_networkx([graph], node_features=known)

@@ -31,11 +31,11 @@ def test_one_hot_features_are_kept_as_labels():
         y=torch.tensor([1]),
     )
     graphs = Graphs.from_pyg([data, data])
-    assert graphs.attributes is None
-    assert graphs.labels is not None
-    assert graphs.labels.flatten().tolist() == [3, 0, 3, 0]
-    assert graphs.label_sizes == (4,)
-    assert graphs.edge_label_sizes == (2,)
+    assert graphs.nodes.numbers is None
+    assert graphs.nodes.labels is not None
+    assert graphs.nodes.labels.flatten().tolist() == [3, 0, 3, 0]
+    assert graphs.nodes.label_sizes == (4,)
+    assert graphs.edges.label_sizes == (2,)
     assert graphs.num_classes == 2
     assert torch.equal(graphs.to_pyg()[0].x, data.x)
 
@@ -43,7 +43,7 @@ def test_one_hot_features_are_kept_as_labels():
 def test_features_of_another_width_of_float_stay_as_they_are():
     graphs = Graphs.from_pyg([Data(x=torch.eye(2, dtype=torch.float64))])
     assert graphs.x.dtype == torch.float64
-    assert graphs.labels is None
+    assert graphs.nodes.labels is None
 
 
 class InMemory(InMemoryDataset):
@@ -122,7 +122,7 @@ def test_weights_of_edges_are_a_number_of_that_name(edge_attr):
     data = Data(x=torch.ones(2, 1), edge_index=torch.tensor([[0, 1], [1, 0]]), edge_attr=edge_attr)
     data.edge_weight = torch.tensor([3.0, 4.0])
     graphs = Graphs.from_pyg([data, data])
-    assert graphs.edge_attribute_names[-1] == "edge_weight"
+    assert graphs.edges.number_names[-1] == "edge_weight"
     order = graphs.source[:2].long()  # the edge of each source
-    assert torch.equal(graphs.edge_attributes[:2, -1], data.edge_weight[order])
+    assert torch.equal(graphs.edges.numbers[:2, -1], data.edge_weight[order])
     assert graphs.num_edge_features == 1 + (0 if edge_attr is None else edge_attr.shape[1])

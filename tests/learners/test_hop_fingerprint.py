@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.utils import estimator_checks
 
 from lookhops import Graphs, HopFingerprint, LookHopsError
+from lookhops.graphs.features import Features
 from lookhops.neighbourhoods import gram_by_hop
 from lookhops.sources.loading import load
 
@@ -27,7 +28,7 @@ class OfRows(HopFingerprint):
         rows = validate_data(self, X, reset=reset, dtype=np.float32)
         none = torch.zeros(0, dtype=torch.long)
         ones = torch.ones(len(rows), dtype=torch.long)
-        return Graphs.from_edges(none, none, ones, attributes=torch.from_numpy(rows))
+        return Graphs.from_edges(none, none, ones, nodes=Features(numbers=torch.from_numpy(rows)))
 
     def fit(self, X, y=None):
         return super().fit(self._rows(X, reset=True), y)

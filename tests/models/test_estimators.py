@@ -20,6 +20,7 @@ from torch_geometric.data import Batch, HeteroData
 from lookhops import Graphs, Target
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding import ReadOtherwise
+from lookhops.graphs.features import Features
 from lookhops.models.estimators import LookHopsClassifier, LookHopsMultitask, LookHopsRegressor
 from lookhops.sources.loading import load
 
@@ -39,7 +40,7 @@ class OfRows:
         rows = validate_data(self, X, reset=reset, dtype=np.float32)
         none = torch.zeros(0, dtype=torch.long)
         ones = torch.ones(len(rows), dtype=torch.long)
-        return Graphs.from_edges(none, none, ones, attributes=torch.from_numpy(rows))
+        return Graphs.from_edges(none, none, ones, nodes=Features(numbers=torch.from_numpy(rows)))
 
     def fit(self, X, y=None):
         if y is None:
@@ -250,7 +251,7 @@ def test_rows_of_pyg_that_are_not_one_hot_have_an_answer(tasks):
     assert np.isfinite(scores).all()
     for d in data:
         d.edge_attr = torch.rand(d.num_edges, 2)
-    with pytest.warns(ReadOtherwise, match="not know 'attribute 0', 'attribute 1' of the edges"):
+    with pytest.warns(ReadOtherwise, match="not know 'number 0', 'number 1' of the edges"):
         assert model.predict(data[2:]).shape == (78,)
 
 

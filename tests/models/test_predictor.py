@@ -13,6 +13,7 @@ from lookhops import Graphs
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Protocol
 from lookhops.encoding import ReadOtherwise
+from lookhops.graphs.features import Features
 from lookhops.models.answers import Predictions
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
@@ -68,11 +69,13 @@ def test_strange_features_are_refused(predictor, tasks, data_dir):
         LookHopsError, match="made by 'molecules-2'; the model was trained on hops-1"
     ):
         predictor.predict(from_smiles(["CCO"]))
-    unnamed = replace(tasks, labels=None, attributes=torch.ones(tasks.num_nodes, 3))
+    unnamed = replace(tasks, nodes=Features(numbers=torch.ones(tasks.num_nodes, 3)))
     with pytest.raises(LookHopsError, match=r"nodes have 3 features; .* hops-1, where they have 4"):
         predictor.predict(replace(unnamed, featuriser=""))
-    columns = torch.cat((tasks.labels, tasks.labels), 1) % 2
-    halves = replace(tasks, labels=columns, label_names=(), label_values=())
+    columns = torch.cat((tasks.nodes.labels, tasks.nodes.labels), 1) % 2
+    halves = replace(
+        tasks, nodes=replace(tasks.nodes, labels=columns, label_names=(), label_values=())
+    )
     with pytest.raises(LookHopsError, match=r"have no 'kind', .* they have 'label 0', 'label 1'"):
         predictor.predict(halves)
     with pytest.raises(LookHopsError, match="made by 'tu'"):
@@ -144,9 +147,16 @@ def test_the_same_graph_has_the_same_answer_whatever_values_stand_beside_it(acco
     model = Predictor(accounts_folder, "cpu")
     asked = accounts(("new", "old"), 4)
     alone = Graphs.from_networkx([asked])
-    assert alone.label_values == (("new", "old"),)
+    assert alone.nodes.label_values == (("new", "old"),)
     beside = Graphs.from_networkx([accounts(("old", "new", "vip"), 3), asked])
-    turned = replace(beside, labels=2 - beside.labels, label_values=(beside.label_values[0][::-1],))
+    turned = replace(
+        beside,
+        nodes=replace(
+            beside.nodes,
+            labels=2 - beside.nodes.labels,
+            label_values=(beside.nodes.label_values[0][::-1],),
+        ),
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         expected = model.predict(alone).probabilities[0]
@@ -184,11 +194,13 @@ def test_a_model_that_uses_edges_reads_them_by_name(tasks, tmp_path):
     low, high = torch.stack((tasks.source, tasks.target)).sort(0).values
     told = replace(
         tasks,
-        edge_labels=((low + high) % 2)[:, None].to(torch.uint8),
-        edge_label_names=("kind",),
-        edge_label_values=(("thick", "thin"),),
-        edge_attributes=torch.stack(((low % 5 + 1).float(), (high % 7).float()), 1),
-        edge_attribute_names=("weight", "length"),
+        edges=Features(
+            numbers=torch.stack(((low % 5 + 1).float(), (high % 7).float()), 1),
+            number_names=("weight", "length"),
+            labels=((low + high) % 2)[:, None].to(torch.uint8),
+            label_names=("kind",),
+            label_values=(("thick", "thin"),),
+        ),
     )
     architecture = replace(RECOMMENDED, hidden=8, layers=2, edges="use")
     protocol = Protocol(seeds=(11,), max_epochs=2, batch_size=32)
@@ -197,18 +209,22 @@ def test_a_model_that_uses_edges_reads_them_by_name(tasks, tmp_path):
     answers = predictor.predict(told).probabilities
     turned = replace(
         told,
-        edge_labels=1 - told.edge_labels,
-        edge_label_values=(("thin", "thick"),),
-        edge_attributes=told.edge_attributes.flip(1),
-        edge_attribute_names=("length", "weight"),
+        edges=replace(
+            told.edges,
+            numbers=told.edges.numbers.flip(1),
+            number_names=("length", "weight"),
+            labels=1 - told.edges.labels,
+            label_values=(("thin", "thick"),),
+        ),
     )
     assert np.allclose(predictor.predict(turned).probabilities, answers, atol=1e-6)
     for change in (
-        {"edge_labels": 1 - told.edge_labels},
-        {"edge_attributes": told.edge_attributes * torch.tensor([[2.0, 1.0]])},
-        {"edge_attributes": told.edge_attributes + torch.tensor([[0.0, 9.0]])},
+        {"edges.labels": 1 - told.edges.labels},
+        {"edges.numbers": told.edges.numbers * torch.tensor([[2.0, 1.0]])},
+        {"edges.numbers": told.edges.numbers + torch.tensor([[0.0, 9.0]])},
     ):
-        assert not np.allclose(predictor.predict(replace(told, **change)).probabilities, answers)
+        changed = told.with_tensors(change)
+        assert not np.allclose(predictor.predict(changed).probabilities, answers)
     with pytest.raises(LookHopsError, match="its edges have no"):
         predictor.predict(tasks)
 

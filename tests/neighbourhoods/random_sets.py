@@ -6,6 +6,7 @@ import numpy as np
 import torch
 
 from lookhops import Graphs
+from lookhops.graphs.features import Features, default_values
 
 
 def random_graphs(
@@ -30,14 +31,14 @@ def random_graphs(
     total = int(nodes.sum())
     if features in ("labels", "all"):
         made["labels"] = torch.from_numpy(rng.geometric(0.4, (total, 1)).clip(max=6) - 1)
-        made["label_sizes"] = [8]  # two of the labels never occur
+        made["label_values"] = default_values([8])  # two of the labels never occur
     columns = []
     if features in ("attributes", "all"):
         columns += [rng.normal(size=total), rng.integers(0, 5, total), np.full(total, 3.0)]
     if features in ("flags", "all"):
         columns += [rng.integers(0, 2, total) * 7.5, rng.random(total) < 0.1]
     if columns:
-        made["attributes"] = torch.from_numpy(np.stack(columns, axis=1).astype(np.float32))
+        made["numbers"] = torch.from_numpy(np.stack(columns, axis=1).astype(np.float32))
     return Graphs.from_edges(
         torch.from_numpy(source),
         torch.from_numpy(target),
@@ -45,5 +46,5 @@ def random_graphs(
         y=torch.from_numpy(rng.integers(0, 2, graphs)),
         class_names=["a", "b"],
         name="random",
-        **made,
+        nodes=Features(**made),
     )

@@ -1,12 +1,11 @@
 """Hashes of whole graphs: the numbering of nodes does not matter, everything else does."""
 
-from dataclasses import replace
-
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lookhops import Graphs
+from lookhops.graphs.features import Features
 from lookhops.neighbourhoods import content_hashes
 from lookhops.sources.molecules import from_smiles
 from strategies import graph_sets
@@ -19,13 +18,8 @@ def renumbered(graphs: Graphs, seed: int) -> Graphs:
         order = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(seed))
         new = torch.empty_like(order)
         new[order] = torch.arange(len(order))
-        features = {
-            "attributes": None if graph.attributes is None else graph.attributes[order],
-            "labels": None if graph.labels is None else graph.labels[order],
-            "edge_attributes": graph.edge_attributes,
-            "edge_labels": graph.edge_labels,
-        }
         ends = new[graph.source.long()], new[graph.target.long()]
+        features = {"nodes": graph.nodes.take(order), "edges": graph.edges}
         parts.append(Graphs.from_edges(*ends, graph.nodes_per_graph, **features))
     return parts
 
@@ -45,17 +39,19 @@ def test_one_molecule_however_it_is_written():
 @given(graph_sets(min_graphs=1))
 def test_every_feature_counts(graphs):
     hashes = content_hashes(graphs)
-    for name in ("attributes", "labels", "edge_attributes", "edge_labels"):
-        values = getattr(graphs, name)
-        if values is not None and values.numel():
-            changed = values.clone()
-            changed[0] += 1
-            assert not torch.equal(content_hashes(replace(graphs, **{name: changed})), hashes)
+    for owner in ("nodes", "edges"):
+        for name, values in graphs.features[owner].tensors.items():
+            if values.numel():
+                changed = values.clone()
+                changed[0] += 1
+                other = graphs.with_tensors({f"{owner}.{name}": changed})
+                assert not torch.equal(content_hashes(other), hashes)
 
 
 def test_the_two_zeros_are_one():
     ends, one = torch.zeros(0, dtype=torch.long), torch.tensor([1])
     zeros = [
-        Graphs.from_edges(ends, ends, one, attributes=torch.tensor([[z]])) for z in (0.0, -0.0)
+        Graphs.from_edges(ends, ends, one, nodes=Features(numbers=torch.tensor([[z]])))
+        for z in (0.0, -0.0)
     ]
     assert content_hashes(zeros[0]) == content_hashes(zeros[1])

@@ -9,6 +9,7 @@ from naive_information import divergence as naive_divergence
 from random_sets import random_graphs
 
 from lookhops import Graphs
+from lookhops.graphs.features import Features
 from lookhops.neighbourhoods import compositions, entropy, kinfo, reach
 from lookhops.neighbourhoods.entropy import Scope
 from lookhops.neighbourhoods.gain import Gains, Resampling, measure
@@ -54,27 +55,30 @@ def test_order_of_graphs_and_nodes_does_not_matter():
         number[shuffled.source.long()],
         number[shuffled.target],
         shuffled.nodes_per_graph,
-        attributes=shuffled.attributes[place],
-        labels=shuffled.labels[place],
-        label_sizes=shuffled.label_sizes,
+        nodes=shuffled.nodes.take(place),
     )
     np.testing.assert_allclose(gains(relabelled).by_channel, gains(graphs).by_channel, rtol=1e-9)
 
 
 def test_scale_and_shift_of_an_attribute_do_not_matter():
     graphs = random_graphs(4, features="attributes")
-    moved = replace(graphs, attributes=graphs.attributes.double() * 1e-6 - 3e-6)
+    moved = replace(
+        graphs, nodes=replace(graphs.nodes, numbers=graphs.nodes.numbers.double() * 1e-6 - 3e-6)
+    )
     np.testing.assert_allclose(gains(moved).by_channel, gains(graphs).by_channel, rtol=1e-3)
 
 
 def test_two_values_are_two_values_whether_label_or_attribute():
     graphs = random_graphs(5)
-    one_hot = replace(graphs, labels=None, attributes=4 * graphs.x - 1)
+    one_hot = replace(graphs, nodes=Features(numbers=4 * graphs.x - 1))
     two_columns = replace(
         graphs,
-        labels=torch.cat((graphs.labels, graphs.labels), dim=1),
-        label_names=("one", "other"),
-        label_values=(graphs.label_values[0], (*graphs.label_values[0], "never")),
+        nodes=replace(
+            graphs.nodes,
+            labels=torch.cat((graphs.nodes.labels, graphs.nodes.labels), dim=1),
+            label_names=("one", "other"),
+            label_values=(graphs.nodes.label_values[0], (*graphs.nodes.label_values[0], "never")),
+        ),
     )
     whole = gains(graphs).by_channel
     np.testing.assert_allclose(gains(one_hot).by_channel, whole, rtol=1e-9)

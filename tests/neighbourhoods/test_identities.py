@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from lookhops import Graphs, LookHopsError
 from lookhops.core.hashing import mix
+from lookhops.graphs.features import Features
 from lookhops.neighbourhoods import identities
 from naive_wl import naive_colours, same_partition
 from strategies import graph_sets
@@ -25,7 +26,13 @@ def triangle_with_tail(edge_labels=True) -> Graphs:
     source, target = torch.cat((pairs, pairs.flip(1))).T
     labels = torch.tensor([[0], [1], [0], [2]])
     kinds = torch.tensor([[0], [1], [0], [2]] * 2) if edge_labels else None
-    return Graphs.from_edges(source, target, torch.tensor([4]), labels=labels, edge_labels=kinds)
+    return Graphs.from_edges(
+        source,
+        target,
+        torch.tensor([4]),
+        nodes=Features(labels=labels),
+        edges=Features(labels=kinds),
+    )
 
 
 def permuted(graphs: Graphs, order: torch.Tensor) -> Graphs:
@@ -37,10 +44,8 @@ def permuted(graphs: Graphs, order: torch.Tensor) -> Graphs:
         new[graphs.source.long()],
         new[graphs.target.long()],
         graphs.nodes_per_graph,
-        labels=None if graphs.labels is None else graphs.labels[order],
-        label_sizes=graphs.label_sizes or None,
-        edge_labels=graphs.edge_labels,
-        edge_label_sizes=graphs.edge_label_sizes or None,
+        nodes=graphs.nodes.take(order),
+        edges=graphs.edges,
     )
 
 
@@ -89,7 +94,7 @@ def test_labels_bins_and_edge_labels_count():
     assert torch.equal(identities(plain, 2), identities(bonds, 2, edge_labels=False))
     assert torch.equal(identities(plain, 2)[:, 0], identities(bonds, 2)[:, 0])
     assert not (identities(plain, 2) == identities(bonds, 2))[:, 1:].any()
-    other = replace(bonds, edge_labels=bonds.edge_labels.clone().fill_(1))
+    other = replace(bonds, edges=replace(bonds.edges, labels=bonds.edges.labels.clone().fill_(1)))
     changed = identities(other, 1)[:, 1] != identities(bonds, 1)[:, 1]
     assert changed.all()
     bins = torch.tensor([[0], [0], [0], [1]])
@@ -133,7 +138,7 @@ def test_collisions_are_as_rare_as_random_numbers_have_them():
     centre = torch.arange(stars).repeat_interleave(4) * 5
     leaf = centre + torch.arange(1, 5).repeat(stars)
     labels = torch.cat((torch.zeros(stars, 1, dtype=torch.long), leaves), 1).reshape(-1, 1)
-    graphs = Graphs.from_edges(leaf, centre, torch.full((stars,), 5), labels=labels)
+    graphs = Graphs.from_edges(leaf, centre, torch.full((stars,), 5), nodes=Features(labels=labels))
     found = identities(graphs, 1)[::5, 1]
     assert found.unique().numel() == stars
     # Of m random numbers of b bits, about m^2 / 2^(b + 1) pairs are equal: 1.8 for 32 bits, 454 for

@@ -12,6 +12,7 @@ from naive_information import neighbourhoods
 from random_sets import random_graphs
 
 from lookhops import Graphs, LookHopsError
+from lookhops.graphs.features import Features, default_values
 from lookhops.neighbourhoods import kinfo, reach
 from strategies import graph_sets
 
@@ -59,7 +60,7 @@ def test_directed_edges_carry_information_along_the_arrow():
         torch.tensor([0, 1]),
         torch.tensor([1, 2]),
         torch.tensor([3]),
-        labels=torch.tensor([[0], [1], [1]]),
+        nodes=Features(labels=torch.tensor([[0], [1], [1]])),
     )
     assert neighbourhoods(path, 2, "walk") == [set(), set(), {0}]
     assert neighbourhoods(path, 2, "ball") == [{0}, {0, 1}, {0, 1, 2}]
@@ -71,12 +72,15 @@ def test_directed_edges_carry_information_along_the_arrow():
 def test_edge_weights_and_repeated_edges_do_not_matter():
     graphs = random_graphs(4)
     weights = torch.rand(graphs.num_edges, 1)
-    assert np.array_equal(kinfo(replace(graphs, edge_attributes=weights), 3), kinfo(graphs, 3))
+    assert np.array_equal(
+        kinfo(replace(graphs, edges=replace(graphs.edges, numbers=weights)), 3), kinfo(graphs, 3)
+    )
     twice = Graphs.from_edges(
         graphs.source.repeat(2).long(),
         graphs.target.repeat(2).long(),
         graphs.nodes_per_graph,
-        labels=graphs.labels,
-        label_sizes=graphs.label_sizes,
+        nodes=Features(
+            labels=graphs.nodes.labels, label_values=default_values(graphs.nodes.label_sizes)
+        ),
     )
     assert np.array_equal(kinfo(twice, 3), kinfo(graphs, 3))

@@ -79,11 +79,13 @@ def test_agrees_with_a_naive_version(classes: int, monkeypatch: pytest.MonkeyPat
 
 def test_numbers_are_read_in_bins():
     graphs = load("hops-1", size=200)
-    value = torch.where(graphs.labels.float() > 1, graphs.labels * 10.0, 0.0)
-    marked = (graphs.labels == 1).to(graphs.labels)
-    plain = replace(graphs, labels=marked, label_values=(("no", "yes"),))
+    value = torch.where(graphs.nodes.labels.float() > 1, graphs.nodes.labels * 10.0, 0.0)
+    marked = (graphs.nodes.labels == 1).to(graphs.nodes.labels)
+    plain = replace(
+        graphs, nodes=replace(graphs.nodes, labels=marked, label_values=(("no", "yes"),))
+    )
     assert look_labels(plain, 2).enough is None
-    assert look_labels(replace(plain, attributes=value), 2).enough == 1
+    assert look_labels(replace(plain, nodes=replace(plain.nodes, numbers=value)), 2).enough == 1
 
 
 def test_what_edges_tell_is_seen_beside_numbers():
@@ -102,14 +104,14 @@ def test_numbers_of_edges_are_read_in_bins():
     of_edges = graphs.y[graphs.batch[graphs.target]]
     noise = torch.rand(graphs.num_edges, generator=torch.Generator().manual_seed(1))
     assert look_labels(graphs, 1, 5).enough is None
-    told = replace(graphs, edge_attributes=(of_edges + noise)[:, None])
+    told = replace(graphs, edges=replace(graphs.edges, numbers=(of_edges + noise)[:, None]))
     assert look_labels(told, 1, 5).enough == 1
 
 
 def test_a_number_that_lies_two_hops_away_is_told_within_two():
     """The red nodes exactly two hops from a marked one, counted; noise is not told at all."""
     graphs = load("hops-2", size=300)
-    label, edges = graphs.labels[:, 0], graphs.edge_index
+    label, edges = graphs.nodes.labels[:, 0], graphs.edge_index
     one = torch.zeros(graphs.num_nodes).index_add_(0, edges[1], (label == 2).float()[edges[0]])
     red = torch.zeros(graphs.num_nodes).index_add_(0, edges[1], one[edges[0]]) - one
     count = torch.zeros(len(graphs)).index_add_(0, graphs.batch, red * (label == 1))

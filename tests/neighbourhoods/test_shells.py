@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 
 from lookhops import Graphs, LookHopsError
+from lookhops.graphs.features import Features
 from lookhops.neighbourhoods import identities, shells
 from naive_wl import naive_shells, same_partition
 from strategies import graph_sets
@@ -29,7 +30,7 @@ def test_what_lies_between_does_not_matter():
     pairs = torch.tensor([(0, 1), (1, 2), (3, 4), (4, 5)])
     source, target = torch.cat((pairs, pairs.flip(1))).T
     labels = torch.tensor([[0], [1], [0], [0], [2], [0]])
-    graphs = Graphs.from_edges(source, target, torch.tensor([3, 3]), labels=labels)
+    graphs = Graphs.from_edges(source, target, torch.tensor([3, 3]), nodes=Features(labels=labels))
     ours, full = found(graphs, 2), identities(graphs, 2)
     assert ours[0, 1] == ours[3, 1]
     assert ours[0, 0] != ours[3, 0]

@@ -13,6 +13,7 @@ from random_sets import random_graphs
 
 import lookhops
 from lookhops import Graphs, LookHopsError
+from lookhops.graphs.features import Features, default_values
 from lookhops.neighbourhoods import Decay, HopInformation
 from lookhops.sources.hop_tasks import hop_task
 from strategies import graph_sets
@@ -134,9 +135,12 @@ def test_one_graph_has_no_intervals():
 def test_isolated_nodes_and_empty_graphs():
     graphs = random_graphs(6)
     nodes = torch.cat((graphs.nodes_per_graph, torch.tensor([0, 3, 0])))
-    labels = torch.cat((graphs.labels, torch.tensor([[0], [1], [2]], dtype=torch.uint8)))
+    labels = torch.cat((graphs.nodes.labels, torch.tensor([[0], [1], [2]], dtype=torch.uint8)))
     more = Graphs.from_edges(
-        graphs.source.long(), graphs.target, nodes, labels=labels, label_sizes=graphs.label_sizes
+        graphs.source.long(),
+        graphs.target,
+        nodes,
+        nodes=Features(labels=labels, label_values=default_values(graphs.nodes.label_sizes)),
     )
     found = lookhops.look(more, 4, bootstrap=20)
     assert np.isfinite(found.gain).all()
@@ -180,12 +184,14 @@ def test_features_that_say_nothing():
     """Degrees are looked at in their place; nodes of rings are alike in that too."""
     graphs = random_graphs(8)
     degree = graphs.row_ptr.diff().float()[:, None]
-    expected = lookhops.look(replace(graphs, labels=None, attributes=degree), bootstrap=0)
-    bare = replace(graphs, labels=None)
+    expected = lookhops.look(replace(graphs, nodes=Features(numbers=degree)), bootstrap=0)
+    bare = replace(graphs, nodes=replace(graphs.nodes, labels=None))
     for alike, why in (
         (bare, "the nodes have no features"),
         (
-            replace(graphs, labels=torch.zeros_like(graphs.labels)),
+            replace(
+                graphs, nodes=replace(graphs.nodes, labels=torch.zeros_like(graphs.nodes.labels))
+            ),
             "no feature of the nodes differs",
         ),
     ):
@@ -198,32 +204,33 @@ def test_features_that_say_nothing():
     with pytest.raises(LookHopsError, match=r"the nodes have no features.*such as a label"):
         lookhops.look(ring)
     with pytest.raises(LookHopsError, match="the only feature of the nodes is constant"):
-        lookhops.look(replace(ring, attributes=torch.ones(3, 1)))
+        lookhops.look(replace(ring, nodes=replace(ring.nodes, numbers=torch.ones(3, 1))))
     with pytest.raises(LookHopsError, match="there are no nodes"):
         lookhops.look(graphs.select([]))
 
 
 def test_numbers_that_are_none():
     graphs = random_graphs(9, features="attributes")
-    blank = graphs.attributes.clone()
+    blank = graphs.nodes.numbers.clone()
     blank[graphs.node_ptr[3], 1] = math.nan
     filled = blank.clone()
     filled[graphs.node_ptr[3], 1] = blank[:, 1].double().nanmean()
     found, expected = (
-        lookhops.look(replace(graphs, attributes=own), bootstrap=0) for own in (blank, filled)
+        lookhops.look(replace(graphs, nodes=replace(graphs.nodes, numbers=own)), bootstrap=0)
+        for own in (blank, filled)
     )
     np.testing.assert_allclose(found.gain, expected.gain)
     blank[graphs.node_ptr[3], 1] = math.inf
     with pytest.raises(LookHopsError, match=r"attribute 1 of node \d+ \(in graph 3\) is inf"):
-        lookhops.look(replace(graphs, attributes=blank))
+        lookhops.look(replace(graphs, nodes=replace(graphs.nodes, numbers=blank)))
 
 
 def test_neighbourhoods_that_all_agree():
-    pairs = Graphs.from_edges(  # in a pair of nodes every walk leads to one node
+    pairs = Graphs.from_edges(
         torch.tensor([0, 1, 2, 3]),
         torch.tensor([1, 0, 3, 2]),
         torch.tensor([2, 2]),
-        labels=torch.tensor([[0], [1], [1], [1]]),
+        nodes=Features(labels=torch.tensor([[0], [1], [1], [1]])),
         name="pairs",
     )
     with pytest.raises(LookHopsError, match=r"pairs: at k = 2.*more varied"):
@@ -239,7 +246,7 @@ def test_no_walk_that_long():
         torch.from_numpy(source),
         torch.from_numpy(target + 3),
         torch.full((20,), 15),
-        labels=torch.from_numpy(rng.integers(0, 3, (300, 1))),
+        nodes=Features(labels=torch.from_numpy(rng.integers(0, 3, (300, 1)))),
         name="layers",
     )
     with pytest.raises(LookHopsError, match=r"layers: at k = 5.*--max-k 4"):

@@ -18,15 +18,15 @@ def test_totals_are_those_of_a_plain_count(graphs):
         min(graphs.target.tolist().count(node), DEGREES - 1) for node in range(graphs.num_nodes)
     ]
     labels = torch.tensor(degree).view(-1, 1)
-    if graphs.labels is not None:
-        labels = torch.cat((labels, graphs.labels.long()), 1)
+    if graphs.nodes.labels is not None:
+        labels = torch.cat((labels, graphs.nodes.labels.long()), 1)
     parts = (
-        (graphs.batch, labels, (DEGREES, *graphs.label_sizes), graphs.attributes),
+        (graphs.batch, labels, (DEGREES, *graphs.nodes.label_sizes), graphs.nodes.numbers),
         (
             graphs.batch[graphs.target],
-            graphs.edge_labels,
-            graphs.edge_label_sizes,
-            graphs.edge_attributes,
+            graphs.edges.labels,
+            graphs.edges.label_sizes,
+            graphs.edges.numbers,
         ),
     )
     for number in range(len(graphs)):

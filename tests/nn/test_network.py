@@ -15,6 +15,7 @@ from torch_geometric.nn import SAGEConv, global_max_pool, global_mean_pool
 
 from batches import LAYER_PAIRS, Batch, batches, join, make_batch, relabel, shuffle_within, split
 from lookhops import Graphs, LookHopsError
+from lookhops.graphs.features import Features
 from lookhops.nn import Architecture, GraphNetwork, Level, register_convolution
 from lookhops.nn.registry import CONVOLUTIONS
 from lookhops.ops import Adjacency
@@ -42,7 +43,7 @@ def predict(model: GraphNetwork, batch: Batch, masked: bool = False) -> Tensor:
 
 def packed(batch: Batch) -> Graphs:
     return Graphs.from_edges(
-        *batch.edge_index, torch.tensor(batch.sizes).long(), attributes=batch.x
+        *batch.edge_index, torch.tensor(batch.sizes).long(), nodes=Features(numbers=batch.x)
     )
 
 

@@ -25,12 +25,14 @@ def node_link(graphs):
     found = []
     for number in range(len(graphs)):
         one = graphs.select([number])
-        kinds = [one.label_values[0][label] for label in one.labels[:, 0].tolist()]
+        kinds = [one.nodes.label_values[0][label] for label in one.nodes.labels[:, 0].tolist()]
         pairs = {tuple(sorted(pair)) for pair in one.edge_index.T.tolist()}
         found.append(
             {
                 "id": f"g{number}",
-                "nodes": [{"id": i, one.label_names[0]: kind} for i, kind in enumerate(kinds)],
+                "nodes": [
+                    {"id": i, one.nodes.label_names[0]: kind} for i, kind in enumerate(kinds)
+                ],
                 "edges": [{"source": s, "target": t} for s, t in sorted(pairs)],
             }
         )
@@ -92,7 +94,7 @@ def test_a_truth_that_cannot_be_read_is_not_needed(service):
 
 def test_every_form_gives_the_same_answers(service, tasks):
     graphs = node_link(tasks)
-    name = tasks.label_names[0]
+    name = tasks.nodes.label_names[0]
     body = {"model": "tasks", "graphs": graphs}
     first = service.post("/v1/predict", body)
     assert first.status == 200, first.json()
@@ -350,7 +352,7 @@ def test_the_description_has_examples_that_work(service):
 
 def test_there_is_no_example_where_columns_have_no_names():
     """As of TU sets: nodes are read by the places of their features."""
-    encoding = Encoding("TU", "", Columns.unnamed(1, (3,)))
+    encoding = Encoding("TU", "", Columns(("number 0",), ("label 0",), (("0", "1", "2"),)))
     checkpoint = SimpleNamespace(encoding=encoding)
     model = SimpleNamespace(
         name="tu", reads_molecules=False, predictor=SimpleNamespace(checkpoint=checkpoint)

@@ -26,7 +26,7 @@ def adjacency(graphs: Graphs) -> csr_array:
 
 def shells(graphs: Graphs) -> np.ndarray:
     """Nodes of each label at each distance from each marked node: (graph, mark, hop, label)."""
-    labels = graphs.labels[:, 0].numpy()
+    labels = graphs.nodes.labels[:, 0].numpy()
     marks = np.flatnonzero(labels == MARKED)
     assert np.array_equal(graphs.batch.numpy()[marks], np.repeat(np.arange(len(graphs)), 2))
     one_hot = np.eye(len(NODE_LABELS))[labels]
@@ -86,7 +86,7 @@ def test_farther_hops_alone_are_at_chance(task):
 def test_whole_graphs_are_at_chance(task):
     _, graphs, _, y = task
     degree = graphs.row_ptr.diff().numpy()
-    batch, labels = graphs.batch.numpy(), graphs.labels[:, 0].numpy()
+    batch, labels = graphs.batch.numpy(), graphs.nodes.labels[:, 0].numpy()
     table = np.zeros((len(graphs), len(NODE_LABELS), degree.max() + 1))
     np.add.at(table, (batch, labels, degree), 1)
     sizes = np.stack((graphs.nodes_per_graph.numpy(), graphs.edge_ptr.diff().numpy()), axis=1)
@@ -139,7 +139,7 @@ def test_no_message_passing_of_fewer_hops_can_tell(k):
     The twin is found by exchanging two ends of different colours between the two trees.
     """
     for graph in (hop_task(k, size=6, seed=1)[i] for i in range(6)):
-        labels = graph.labels[:, 0].numpy()
+        labels = graph.nodes.labels[:, 0].numpy()
         distance = shortest_path(adjacency(graph), unweighted=True)
         ends = [
             [i for i in np.flatnonzero(distance[mark] == k) if labels[i] in (RED, BLUE)]
@@ -173,7 +173,7 @@ def test_same_arguments_same_graphs():
     # Written down once: no machine and no version may change what a seed means.
     first = hop_task(2, size=2, seed=0)
     assert first.y.tolist() == [0, 1]
-    assert first.labels[:14, 0].tolist() == [0, 2, 2, 0, 3, 3, 1, 0, 0, 0, 3, 0, 0, 0]
+    assert first.nodes.labels[:14, 0].tolist() == [0, 2, 2, 0, 3, 3, 1, 0, 0, 0, 3, 0, 0, 0]
     assert first.source[:14].tolist() == [11, 2, 11, 1, 6, 8, 13, 15, 23, 5, 9, 4, 3, 12]
 
 

@@ -11,7 +11,6 @@ from torch_geometric.utils import from_smiles as pyg_from_smiles
 
 from lookhops.graphs import Graphs
 from lookhops.graphs.edges import are_told_alike, go_both_ways
-from lookhops.graphs.features import column_names
 from lookhops.sources.molecules import (
     feature_names,
     from_smiles,
@@ -50,11 +49,11 @@ def test_features_of_varied_molecules_and_their_order():
 def test_stereo_conjugation_and_rings_of_bonds():
     graphs = from_smiles(["F/C=C/F", "F/C=C\\F", "FC=CF", "C1CC1C=CC=C"])
     stereo, conjugated, ring = (
-        [BOND_FEATURES[name][number] for number in graphs.edge_labels[:, j].tolist()]
+        [BOND_FEATURES[name][number] for number in graphs.edges.labels[:, j].tolist()]
         for j, name in enumerate(BOND_FEATURES)
         if j
     )
-    double = graphs.edge_labels[:, 0] == BOND_TYPES.index("double")
+    double = graphs.edges.labels[:, 0] == BOND_TYPES.index("double")
     words = [word for word, one in zip(stereo, double.tolist(), strict=True) if one]
     assert words == ["E", "E", "Z", "Z"] + ["none"] * 6
     assert {word for word, one in zip(stereo, double.tolist(), strict=True) if not one} == {"none"}
@@ -66,9 +65,9 @@ def test_every_set_has_the_same_columns():
     one, other = from_smiles(["C"]), from_smiles(VARIED)
     assert one.x.shape[1] == other.x.shape[1] == len(feature_names()) == 43
     assert len(set(feature_names())) == 43
-    assert list(column_names(one)) == feature_names()
+    assert list(one.nodes.column_names) == feature_names()
     of_bonds = [f"{name} {value}" for name, known in BOND_FEATURES.items() for value in known]
-    assert list(column_names(one, "edge_")) == of_bonds
+    assert list(one.edges.column_names) == of_bonds
     assert one.num_edge_features == other.num_edge_features == len(of_bonds) == 13
     on = [feature_names()[i] for i in one.x[0].nonzero().flatten()]
     assert on == [
@@ -92,7 +91,7 @@ def test_one_molecule_has_one_graph_however_it_is_written(smiles, seed):
     seen = []
     for graphs in (from_smiles([smiles]), from_smiles([again])):
         atoms = [tuple(row) for row in words(graphs)]
-        said = map(tuple, graphs.edge_labels.tolist())
+        said = map(tuple, graphs.edges.labels.tolist())
         edges = [(atoms[a], atoms[b], one) for (a, b), one in zip(bonds(graphs), said, strict=True)]
         seen.append((sorted(atoms), sorted(edges)))
     assert seen[0] == seen[1]

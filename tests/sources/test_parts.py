@@ -26,8 +26,8 @@ SKIP = Reading(invalid="skip")
 
 
 def assert_same(one: Graphs, other: Graphs) -> None:
-    for name, value in one._tensors().items():
-        assert torch.equal(value, getattr(other, name)), name
+    for name, value in one.tensors.items():
+        assert torch.equal(value, other.tensors[name]), name
 
 
 @given(graph_sets(), st.integers(0, 9), st.integers(0, 9))

@@ -40,9 +40,9 @@ def test_a_folder(folder: Path):
     assert graphs.columns["id"].tolist() == ["x", "y"]
     assert graphs.nodes_per_graph.tolist() == [3, 2]  # 01 is not 1, NA is a node
     assert graphs.class_names == ("fine", "fraud")
-    assert graphs.attribute_names == ("age",)
-    assert graphs.attributes[:, 0].isnan().tolist() == [False, False, True, False, False]
-    assert graphs.label_values == (("new", "old", "vip"),)
+    assert graphs.nodes.number_names == ("age",)
+    assert graphs.nodes.numbers[:, 0].isnan().tolist() == [False, False, True, False, False]
+    assert graphs.nodes.label_values == (("new", "old", "vip"),)
     assert graphs.columns["note"].tolist() == ["a", ""]
 
 
@@ -75,8 +75,8 @@ def test_what_excel_writes_for_errors_is_blank(folder: Path):
     text = NODES.replace("20,new", "#DIV/0!,new").replace("41,old", "41,#N/A").replace("vip", "Na")
     (folder / "nodes.csv").write_text(text)
     graphs = lookhops.load(folder)
-    assert graphs.attributes[:, 0].isnan().tolist() == [False, True, True, False, False]
-    assert graphs.label_values == (("Na", "new", "old", "(blank)"),)
+    assert graphs.nodes.numbers[:, 0].isnan().tolist() == [False, True, True, False, False]
+    assert graphs.nodes.label_values == (("Na", "new", "old", "(blank)"),)
 
 
 def test_decimal_commas_are_points_where_they_separate_no_fields(folder: Path):
@@ -84,10 +84,10 @@ def test_decimal_commas_are_points_where_they_separate_no_fields(folder: Path):
     (folder / "nodes.csv").write_text(text)
     with pytest.warns(UserWarning, match=r"nodes.csv: decimal commas .* in the column age\.$"):
         graphs = lookhops.load(folder)
-    assert graphs.attribute_names == ("age",)
-    assert graphs.attributes[[0, 1, 3], 0].tolist() == [30.5, 20, 41]
+    assert graphs.nodes.number_names == ("age",)
+    assert graphs.nodes.numbers[[0, 1, 3], 0].tolist() == [30.5, 20, 41]
     told = lookhops.load(folder, categories="age")
-    assert told.label_values[0] == ("20", "22", "30,5", "41", "(blank)")
+    assert told.nodes.label_values[0] == ("20", "22", "30,5", "41", "(blank)")
 
 
 @pytest.mark.parametrize("cells", [("1,200.50", "900"), ("12%", "7.5%"), ("8,4", "9")])
@@ -97,14 +97,14 @@ def test_what_looks_like_numbers_is_said(tmp_path: Path, cells: tuple[str, str])
     said = f"line 2: '{cells[0]}' in the column 'amount', which looks like numbers, is read as text"
     with pytest.warns(UserWarning, match=said):
         graphs = lookhops.load(tmp_path)
-    assert graphs.edge_label_names == ("amount",)
+    assert graphs.edges.label_names == ("amount",)
 
 
 def test_an_edge_list(folder: Path):
     graphs = lookhops.load(folder / "edges.csv")
     assert graphs.name == "edges"
-    assert graphs.edge_attribute_names == ("amount",)
-    assert graphs.edge_label_names == ("kind",)
+    assert graphs.edges.number_names == ("amount",)
+    assert graphs.edges.label_names == ("kind",)
     assert lookhops.load(folder / "edges.csv", directed=True).num_edges == 3
 
 
@@ -152,8 +152,8 @@ def test_node_link_as_networkx_writes_it(tmp_path: Path):
     found = lookhops.load(tmp_path / "few.jsonl")
     wanted = Graphs.from_networkx(graphs, [graph.graph["class"] for graph in graphs])
     assert found.edge_index.tolist() == wanted.edge_index.tolist()
-    assert found.labels.tolist() == wanted.labels.tolist()
-    assert found.edge_attributes.tolist() == wanted.edge_attributes.tolist()
+    assert found.nodes.labels.tolist() == wanted.nodes.labels.tolist()
+    assert found.edges.numbers.tolist() == wanted.edges.numbers.tolist()
     assert found.y.tolist() == wanted.y.tolist()
     assert found.columns["id"].tolist() == ["g0", "g1"]
 

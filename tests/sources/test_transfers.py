@@ -18,8 +18,8 @@ def test_the_files_and_the_named_set_are_the_same(tmp_path: Path):
     graphs = lookhops.load("transfers")
     assert lookhops.load(tmp_path / "transfers").fingerprint == graphs.fingerprint
     assert graphs.class_names == ("ordinary", "ring")
-    assert graphs.attribute_names == ("age_days",)
-    assert graphs.edge_attribute_names == ("amount",)
+    assert graphs.nodes.number_names == ("age_days",)
+    assert graphs.edges.number_names == ("amount",)
     assert graphs.columns["id"][0] == "case-1"
 
 

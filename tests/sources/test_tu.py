@@ -70,13 +70,13 @@ def test_zip_folder_and_pygs_folder_are_the_same(tmp_path: Path):
 
 def test_labels_stay_small_integers(tmp_path: Path):
     graphs = read_tu(write_folder(tmp_path / "TINY", TINY))
-    assert graphs.labels is not None
-    assert graphs.labels.dtype == torch.uint8
-    assert graphs.labels.flatten().tolist() == [0, 1, 0, 3, 0]
-    assert graphs.label_names == ("label 0",)
-    assert graphs.label_values == (("3", "4", "5", "6"),)
-    assert graphs.attribute_names == ("attribute 0", "attribute 1")
-    assert graphs.edge_label_sizes == (3,)
+    assert graphs.nodes.labels is not None
+    assert graphs.nodes.labels.dtype == torch.uint8
+    assert graphs.nodes.labels.flatten().tolist() == [0, 1, 0, 3, 0]
+    assert graphs.nodes.label_names == ("label 0",)
+    assert graphs.nodes.label_values == (("3", "4", "5", "6"),)
+    assert graphs.nodes.number_names == ("number 0", "number 1")
+    assert graphs.edges.label_sizes == (3,)
 
 
 def test_regression_targets_are_columns(tmp_path: Path):

@@ -11,6 +11,7 @@ from torch.nn.functional import cross_entropy
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, parse_seeds
 from lookhops.graphs import Graphs, Target
+from lookhops.graphs.features import Features
 from lookhops.nn import Architecture, GraphNetwork
 from lookhops.sources.loading import load
 from lookhops.sources.splits import Split, split
@@ -287,7 +288,9 @@ def rings(size: int) -> Graphs:
         torch.cat((node, after)).flatten(),
         torch.cat((after, node)).flatten(),
         torch.full((size,), 16),
-        attributes=torch.from_numpy(np.stack((telling, other), 2).reshape(-1, 2)).float(),
+        nodes=Features(
+            numbers=torch.from_numpy(np.stack((telling, other), 2).reshape(-1, 2)).float()
+        ),
         y=torch.arange(size) % 2,
     )
 

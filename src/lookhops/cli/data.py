@@ -17,7 +17,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted
 
 if TYPE_CHECKING:
-    from lookhops.graphs import Graphs
+    from lookhops.graphs import Features, Graphs
 
 app = typer.Typer(help="List, describe, convert and fetch sets of graphs.", no_args_is_help=True)
 
@@ -103,11 +103,9 @@ def describe(graphs: Graphs) -> dict[str, Any]:
         "edges_per_graph": edges / count if count else 0.0,
         "edges_per_node": edges / nodes if nodes else 0.0,
         "features": graphs.num_features,
-        "attributes": len(graphs.attribute_names),
-        "label_sizes": list(graphs.label_sizes),
         "edge_features": graphs.num_edge_features,
-        **_column_names(graphs, ""),
-        **_column_names(graphs, "edge_"),
+        **_column_names("node", graphs.nodes),
+        **_column_names("edge", graphs.edges),
         "targets": _targets(graphs),
         "classes": graphs.num_classes,
         "class_balance": dict(zip(graphs.class_names, balance, strict=False)),
@@ -175,9 +173,9 @@ def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
         ("edges per graph", f"{about['edges_per_graph']:.4f}"),
         ("edges per node", f"{about['edges_per_node']:.4f}"),
         ("features", f"{about['features']:,}", _features(about)),
-        *_name_rows(about, ""),
+        *_name_rows(about, "node"),
         ("edge features", f"{about['edge_features']:,}"),
-        *_name_rows(about, "edge_"),
+        *_name_rows(about, "edge"),
         *_target_rows(about["targets"]),
     ]
     if found := about["molecules"]:
@@ -203,18 +201,18 @@ def _panel(graphs: Graphs, about: dict[str, Any]) -> Panel:
     return panel(graphs.name, *parts)
 
 
-def _column_names(graphs: Graphs, of: str) -> dict[str, Any]:
-    """Names of the attributes, and of the labels with their values."""
-    names, values = getattr(graphs, f"{of}label_names"), getattr(graphs, f"{of}label_values")
+def _column_names(owner: str, features: Features) -> dict[str, Any]:
+    """Names of the numbers, and of the labels with their values."""
+    labels = zip(features.label_names, features.label_values, strict=True)
     return {
-        f"{of}attribute_names": list(getattr(graphs, f"{of}attribute_names")),
-        f"{of}label_values": {k: list(known) for k, known in zip(names, values, strict=True)},
+        f"{owner}_numbers": list(features.number_names),
+        f"{owner}_labels": {name: list(known) for name, known in labels},
     }
 
 
-def _name_rows(about: dict[str, Any], of: str) -> list[tuple[str, str, str]]:
+def _name_rows(about: dict[str, Any], owner: str) -> list[tuple[str, str, str]]:
     """One row for the numbers, one for each label with its values."""
-    numbers, labels = about[f"{of}attribute_names"], about[f"{of}label_values"]
+    numbers, labels = about[f"{owner}_numbers"], about[f"{owner}_labels"]
     rows = [("  numbers", f"{len(numbers):,}", _some(numbers))] if numbers else []
     rows += [(f"  {escape(name)}", f"{len(v):,}", _some(v)) for name, v in labels.items()]
     return rows
@@ -228,9 +226,10 @@ def _some(names: Sequence[str], most: int = 24) -> str:
 
 
 def _features(about: dict[str, Any]) -> str:
-    parts = [counted(about["attributes"], "number")] if about["attributes"] else []
-    if about["label_sizes"]:
-        sizes = " + ".join(str(size) for size in about["label_sizes"])
+    numbers, labels = about["node_numbers"], about["node_labels"]
+    parts = [counted(len(numbers), "number")] if numbers else []
+    if labels:
+        sizes = " + ".join(str(len(values)) for values in labels.values())
         parts.append(f"one-hot labels ({sizes})")
     return " and ".join(parts) or "none: a model sees a column of ones"
 

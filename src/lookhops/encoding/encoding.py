@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
+from math import isnan
 from typing import Any
 
 import torch
@@ -12,24 +13,14 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import read
-from lookhops.core.words import counted
-from lookhops.encoding.columns import (
-    NOT_SEEN,
-    OWNERS,
-    ByName,
-    Columns,
-    Placed,
-    by_place,
-    listed,
-    told_numbers,
-)
-from lookhops.encoding.edges import edge_columns, edge_weight, number_columns
-from lookhops.encoding.one_hot import AS_NUMBERS, SEVERAL
+from lookhops.encoding.columns import Columns
+from lookhops.encoding.reading import by_name, by_position
 from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.graphs.edges import as_known
-from lookhops.graphs.indexing import take
-from lookhops.ops.one_hot import one_hot
+
+#: Names of a number of edges that is their weight: it multiplies them, and is no feature.
+WEIGHTS = ("weight", "edge_weight")
 
 
 class ReadOtherwise(UserWarning):
@@ -38,31 +29,26 @@ class ReadOtherwise(UserWarning):
 
 @dataclass(frozen=True)
 class Encoding:
-    """What a model is told of a node or an edge: numbers, which are blank, then one-hot labels.
+    """What a model is given of a node or an edge: numbers, which are blank, then one-hot labels.
 
     It is fitted on the graphs that a model learns from and saved with the model, so that a column
     means the same whenever the model is used: graphs are read by the names of their features. A
-    node without any feature is told as a one.
+    node without any feature is encoded as a one.
 
     Args:
         name: The set on which it was fitted, for messages.
         featuriser: What made the features (see :class:`~lookhops.Graphs`), or nothing.
         nodes: The features of nodes.
-        edges: Those of edges, or none where the model looks at none.
-        blanks: The numbers of nodes that are blank (NaN) somewhere: each has a column more, which
-            says where.
-        by_name: Whether features are known by name. They are known by their places where their
-            source has no names for them, and to models of earlier versions.
-        edge_blanks: The same of the numbers of edges; a weight is never blank.
+        edges: Those of edges, or none where the model reads none.
+        by_name: Whether features are known by name. They are known by their position where their
+            source has no names for them.
     """
 
     name: str
     featuriser: str
     nodes: Columns
     edges: Columns | None = None
-    blanks: tuple[str, ...] = ()
     by_name: bool = True
-    edge_blanks: tuple[str, ...] = ()
 
     @classmethod
     def fit(cls, graphs: Graphs, edges: bool = True) -> Encoding:
@@ -70,31 +56,26 @@ class Encoding:
 
         Args:
             graphs: The graphs.
-            edges: Whether the model looks at features of edges.
+            edges: Whether the model reads features of edges.
         """
-        of_edges = Columns.of(graphs, "edge_") if edges else None
         return cls(
             graphs.name,
             graphs.featuriser,
-            Columns.of(graphs),
-            of_edges,
-            tuple(_blanks(graphs, "")),
+            Columns.fit(graphs.nodes),
+            Columns.fit(graphs.edges, WEIGHTS) if edges else None,
             not _are_unnamed(graphs),
-            tuple(_blanks(graphs, "edge_")) if edges else (),
         )
 
     @property
     def width(self) -> int:
-        """Columns that a model is told: at least one."""
-        return max(self.nodes.width + len(self.blanks), 1)
+        """Columns of a node: at least one."""
+        return max(self.nodes.encoded_numbers + sum(self.nodes.sizes), 1)
 
     @property
     def sizes(self) -> dict[str, int]:
         """What a network must know of it to be made, besides its width."""
         edges = self.edges or Columns()
-        numbers = len(number_columns(edges)) + len(self.edge_blanks)
-        labels = sum(edges.sizes)
-        return {"num_edge_numbers": numbers, "num_edge_labels": labels}
+        return {"num_edge_numbers": edges.encoded_numbers, "num_edge_labels": sum(edges.sizes)}
 
     # ---------------------------------------------------------------- reading
 
@@ -110,101 +91,83 @@ class Encoding:
                 f"{graphs.name}: its features were made by {graphs.featuriser!r}; the model was "
                 f"trained on {self.name}, with features made by {self.featuriser!r}."
             )
-        sides = {"": self.nodes} | ({} if self.edges is None else {"edge_": self.edges})
-        fields: dict[str, Any] = {}
+        sides = {"nodes": self.nodes} | ({} if self.edges is None else {"edges": self.edges})
+        where = {owner: f"{graphs.name}: its {owner}" for owner in sides}
         if self.by_name and not _are_unnamed(graphs):
-            named = {side: ByName(columns, graphs, side) for side, columns in sides.items()}
-            self._refuse_missing(graphs, named)
-            found: dict[str, Any] = dict(named)
+            found = {
+                owner: by_name(columns, graphs.features[owner], where[owner])
+                for owner, columns in sides.items()
+            }
         else:
             found = {
-                side: by_place(columns, graphs, side, self.name) for side, columns in sides.items()
+                owner: by_position(columns, graphs.features[owner], where[owner], self.name)
+                for owner, columns in sides.items()
             }
-        for side, own in found.items():
-            for note in _notes(graphs.name, OWNERS[side], own):
-                warnings.warn(note, ReadOtherwise, stacklevel=3)
-            fields |= own.fields
-        read = replace(graphs, **fields)
-        for side in sides:
-            for name, count in _blanks(read, side).items():
-                if name not in (self.edge_blanks if side else self.blanks):
-                    without = f"{counted(count, OWNERS[side][:-1])} with no {name!r}"
-                    warnings.warn(
-                        f"{graphs.name}: {without}, of which the model knows no blanks: it is read "
-                        "as the mean of the training graphs.",
-                        ReadOtherwise,
-                        stacklevel=3,
-                    )
-        return as_known(graphs, read)
-
-    def _refuse_missing(self, graphs: Graphs, found: Mapping[str, ByName]) -> None:
-        """Name the columns that are missing, and what stands in their place."""
-        parts = []
-        for side, own in found.items():
-            if own.missing:
-                owner = OWNERS[side]
-                parts.append(f"its {owner} have no {listed(own.missing)}, which the model reads")
-                if own.extra:
-                    parts.append(f"they have {listed(own.extra)}, which it does not know")
-                for label, unknown in own.not_seen.items():
-                    parts.append(f"it has not seen the {label!r} {listed(unknown)}")
-        if parts:
+        missing = [part for owner, own in found.items() for part in own.missing_in_words(owner)]
+        if missing:
             raise LookHopsError(
-                f"{graphs.name}: {'; '.join(parts)}. The model was trained on {self.name}."
+                f"{graphs.name}: {'; '.join(missing)}. The model was trained on {self.name}."
             )
+        for owner, own in found.items():
+            for note in own.notes(owner, sides[owner]):
+                warnings.warn(f"{graphs.name}: {note}", ReadOtherwise, stacklevel=3)
+        changed: dict[str, Any] = {owner: own.features for owner, own in found.items()}
+        return as_known(graphs, replace(graphs, **changed))
 
-    # ---------------------------------------------------------------- columns
+    def check_weights(self, graphs: Graphs) -> None:
+        """Refuse weights of edges that are below zero or blank."""
+        weight = None if self.edges is None else self.edge_weight(graphs, dtype=torch.float64)
+        if weight is None or bool((weight >= 0).all()):
+            return
+        assert self.edges is not None
+        name, edge = self.edges.weight, int((~(weight >= 0)).nonzero()[0])
+        graph, wrong = int(graphs.batch[graphs.target[edge]]), float(weight[edge])
+        called = graphs.columns["id"][graph] if "id" in graphs.columns else graph
+        raise LookHopsError(
+            f"{graphs.name}: an edge of graph {str(called)!r} has "
+            f"{f'no {name}' if isnan(wrong) else f'the {name} {wrong:g}'}; a weight is a number "
+            "from 0 up. Rename the column to have it read as a feature, or use --edges ignore."
+        )
 
-    def columns(
+    # ---------------------------------------------------------------- encoding
+
+    def encode_nodes(
         self,
         graphs: Graphs,
         node: Tensor | None = None,
         dtype: torch.dtype = torch.float32,
         scale: Scale | None = None,
     ) -> Tensor:
-        """What the model is told of nodes, on the graphs' device and without waiting for it.
+        """The columns of nodes, shape (m, width); arguments as for :meth:`Columns.encode`.
 
         Args:
-            graphs: Graphs that were fitted or that :meth:`read` gave.
+            graphs: Graphs on which this was fitted, or that :meth:`read` gave.
             node: Numbers of the nodes, shape (m); none means all nodes.
             dtype: Type of the columns.
-            scale: The scale of the numbers; of several members, the nodes stand member after
-                member. By default numbers are told as they are.
-
-        Returns:
-            Shape (m, width). A label that was not seen is told as zeros.
+            scale: The scale of the numbers.
         """
-        attributes, labels, rows = graphs.attributes, graphs.labels, graphs.num_nodes
-        if node is not None:
-            sizes = self.nodes.sizes
-            alone = attributes is None and sizes == graphs.label_sizes
-            if labels is not None and alone and sizes:
-                return one_hot(labels, node, sizes, dtype)
-            attributes, labels, rows = take(attributes, node), take(labels, node), node.numel()
         if not self.nodes.width:
+            rows = graphs.num_nodes if node is None else node.numel()
             return torch.ones(rows, 1, dtype=dtype, device=graphs.device)
-        if attributes is not None:
-            names = self.nodes.attributes
-            attributes = told_numbers(attributes, names, self.blanks, dtype, scale)
-        return self.nodes.told(attributes, labels, graphs.label_sizes, dtype)
+        return self.nodes.encode(graphs.nodes, node, dtype, scale)
 
-    def edge_columns(
+    def encode_edges(
         self,
         graphs: Graphs,
         edge: Tensor | None = None,
         dtype: torch.dtype = torch.float32,
         scale: Scale | None = None,
     ) -> Tensor:
-        """What the model is told of edges, shape (m, f); arguments as for :meth:`columns`."""
+        """The columns of edges, shape (m, f); arguments as for :meth:`encode_nodes`."""
         assert self.edges is not None
-        return edge_columns(self.edges, graphs, edge, dtype, scale, self.edge_blanks)
+        return self.edges.encode(graphs.edges, edge, dtype, scale)
 
     def edge_weight(
         self, graphs: Graphs, edge: Tensor | None = None, dtype: torch.dtype = torch.float32
     ) -> Tensor | None:
         """The weights of edges, shape (m), or none where they have none."""
         assert self.edges is not None
-        return edge_weight(self.edges, graphs, edge, dtype)
+        return self.edges.weights(graphs.edges, edge, dtype)
 
     # ---------------------------------------------------------------- storing
 
@@ -213,48 +176,12 @@ class Encoding:
         return asdict(self)
 
     @classmethod
-    def from_dict(cls, values: Any) -> Encoding:
+    def from_dict(cls, values: Mapping[str, Any]) -> Encoding:
         """The encoding that :meth:`to_dict` wrote."""
         return read(cls, values, "encoding")
-
-    @classmethod
-    def unnamed(cls, data: Mapping[str, Any]) -> Encoding:
-        """Of a model of an earlier version, which knows how many features there are."""
-        sizes = tuple(data["label_sizes"])
-        nodes = Columns.unnamed(data["num_features"] - sum(sizes), sizes)
-        return cls(data["name"], data["featuriser"], nodes, by_name=False)
-
-
-def _blanks(graphs: Graphs, side: str) -> dict[str, int]:
-    """The numbers of nodes or edges that are blank somewhere, and at how many; no weights."""
-    attributes = getattr(graphs, f"{side}attributes")
-    if attributes is None:
-        return {}
-    columns, counts = Columns.of(graphs, side), attributes.isnan().sum(0).tolist()
-    features = number_columns(columns) if side else range(len(counts))
-    return {columns.attributes[i]: counts[i] for i in features if counts[i]}
 
 
 def _are_unnamed(graphs: Graphs) -> bool:
     """Whether the source of the graphs gave their features no names."""
-    sides = (Columns.of(graphs, side) for side in OWNERS)
-    return not graphs.featuriser and all(columns.are_unnamed for columns in sides)
-
-
-def _notes(name: str, owner: str, found: ByName | Placed) -> list[str]:
-    """What is read otherwise than it is given, in sentences."""
-    notes = []
-    if found.extra:
-        notes.append(f"{name}: the model does not know {listed(found.extra)} of the {owner}.")
-    for label, unknown in found.not_seen.items():
-        if set(unknown) == {NOT_SEEN}:  # said when they were read first
-            continue
-        several = counted(sum(unknown.values()), owner[:-1])
-        said = ", ".join(f"{value} ({count:,})" for value, count in list(unknown.items())[:6])
-        more = f", {len(unknown) - 6} more" if len(unknown) > 6 else ""
-        notes.append(
-            f"{name}: {several} with a {label!r} that the model has not seen: {said}{more}. It is "
-            "read as none of those that it knows."
-            + (f" {AS_NUMBERS}" if SEVERAL in unknown else "")
-        )
-    return notes
+    both = graphs.nodes.are_unnamed and graphs.edges.are_unnamed
+    return both and not graphs.featuriser

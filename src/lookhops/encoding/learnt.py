@@ -37,10 +37,10 @@ class Learnt:
         """
         graphs, kind = whole.graphs, architecture.scale
         nodes, edges, of_node = None, None, nodes_of(graphs, train)
-        if graphs.attributes is not None:
-            nodes = Scale.fit(kind, graphs.attributes[of_node])
-        if graphs.edge_attributes is not None and architecture.reads_edges:
-            edges = Scale.fit(kind, graphs.edge_attributes[of_node[graphs.target.long()]])
+        if graphs.nodes.numbers is not None:
+            nodes = Scale.fit(kind, graphs.nodes.numbers[of_node])
+        if graphs.edges.numbers is not None and architecture.reads_edges:
+            edges = Scale.fit(kind, graphs.edges.numbers[of_node[graphs.target.long()]])
         return cls(Scales(nodes, edges), WholeEncoding.fit(whole, train, architecture.bins))
 
     @property

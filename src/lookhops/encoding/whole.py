@@ -11,7 +11,6 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture
-from lookhops.encoding.edges import check_weights
 from lookhops.encoding.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import Bins, SparseRows, Vocabulary, identities, unary_codes
@@ -49,8 +48,8 @@ class WholeGraphs:
         totals = None
         if architecture.edges == "ignore":
             graphs = graphs.without_edge_features()
-        if architecture.edges == "use" and encoding.edges is not None:
-            check_weights(encoding.edges, graphs)
+        if architecture.edges == "use":
+            encoding.check_weights(graphs)
         if architecture.totals:
             edge_sizes = None if encoding.edges is None else encoding.edges.sizes
             totals = graph_totals(graphs, encoding.nodes.sizes, edge_sizes)
@@ -68,10 +67,10 @@ class WholeGraphs:
 
     def codes_with(self, bins: Bins | None) -> Tensor:
         """The same with numbers as these bins tell them apart."""
-        if bins is None or self.graphs.attributes is None:
+        if bins is None or self.graphs.nodes.numbers is None:
             return self.codes
         assert self.hops is not None
-        numbers = bins(self.graphs.attributes)
+        numbers = bins(self.graphs.nodes.numbers)
         return unary_codes(self.graphs, identities(self.graphs, self.hops, numbers))
 
 
@@ -120,8 +119,8 @@ class WholeEncoding:
         graphs, found = whole.graphs, cls()
         if whole.hops is not None:
             learnt = None
-            if bins and graphs.attributes is not None:
-                learnt = Bins.learn(graphs.attributes[nodes_of(graphs, train)], bins)
+            if bins and graphs.nodes.numbers is not None:
+                learnt = Bins.learn(graphs.nodes.numbers[nodes_of(graphs, train)], bins)
             vocabulary = Vocabulary.choose(graphs, whole.codes_with(learnt), train)
             found = replace(found, bins=learnt, vocabulary=vocabulary)
         if whole.totals is not None:

@@ -127,10 +127,10 @@ def node_names(graphs: Graphs, first: int, last: int, molecule: bool) -> list[st
     word, ids = "atom" if molecule else "node", graphs.node_ids
     known = range(last - first) if ids is None else ids.cut(first, last).tolist()
     plain = [f"{word} {one}" for one in known]
-    if graphs.labels is None:
+    if graphs.nodes.labels is None:
         return plain
-    values = graphs.label_values[0]
-    codes = graphs.labels[first:last, 0].tolist()
+    values = graphs.nodes.label_values[0]
+    codes = graphs.nodes.labels[first:last, 0].tolist()
     return [f"{values[code]} ({name})" for code, name in zip(codes, plain, strict=True)]
 
 

@@ -140,8 +140,8 @@ class _Found:
 
     def __init__(self, graphs: Graphs, hops: int, bins: Bins | None) -> None:
         self.graphs, self.hops = graphs, hops
-        binned = bins is not None and graphs.attributes is not None
-        numbers = bins(graphs.attributes) if binned else None  # type: ignore[misc, arg-type]
+        binned = bins is not None and graphs.nodes.numbers is not None
+        numbers = bins(graphs.nodes.numbers) if binned else None  # type: ignore[misc, arg-type]
         identity = identities(graphs, hops, numbers).flatten().numpy()
         _, self.first, self.kind, self.count = np.unique(
             identity, return_index=True, return_inverse=True, return_counts=True

@@ -10,7 +10,6 @@ import torch
 from torch import Tensor
 
 from lookhops.encoding import Encoding
-from lookhops.encoding.edges import number_columns
 from lookhops.encoding.learnt import Learnt
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.explain.path import Path, PathShares, Shares, halves
@@ -48,20 +47,20 @@ def average_node(encoding: Encoding, learnt: Learnt) -> Tensor:
     if not nodes.width:
         return torch.ones(1, dtype=torch.float64)
     scale = learnt.scales.nodes
-    numbers = _zeros(len(nodes.attributes)) if scale is None else scale.fill.double().flatten()
+    numbers = _zeros(len(nodes.numbers)) if scale is None else scale.fill.double().flatten()
     labels = _label_shares(nodes.sizes, learnt.whole.mean, _FIRST_LABEL)
-    return torch.cat((numbers, _zeros(len(encoding.blanks)), labels))
+    return torch.cat((numbers, _zeros(len(nodes.blanks)), labels))
 
 
 def average_edge(encoding: Encoding, learnt: Learnt) -> Tensor:
     """The same of an average edge, shape (f)."""
     edges = encoding.edges
     assert edges is not None
-    scale, columns = learnt.scales.edges, number_columns(edges)
+    scale, columns = learnt.scales.edges, edges.features
     numbers = _zeros(len(columns)) if scale is None else scale.fill.double().flatten()[columns]
-    first = _FIRST_LABEL + 2 * sum(encoding.nodes.sizes) + len(encoding.nodes.attributes)
+    first = _FIRST_LABEL + 2 * sum(encoding.nodes.sizes) + len(encoding.nodes.numbers)
     labels = _label_shares(edges.sizes, learnt.whole.mean, first)
-    return torch.cat((numbers, _zeros(len(encoding.edge_blanks)), labels))
+    return torch.cat((numbers, _zeros(len(edges.blanks)), labels))
 
 
 def _label_shares(sizes: Sequence[int], mean: Tensor | None, at: int) -> Tensor:

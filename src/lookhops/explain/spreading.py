@@ -28,10 +28,10 @@ def alike(graphs: Graphs, hops: int) -> tuple[Tensor, Tensor]:
         graphs: The graphs.
         hops: How far the network sees.
     """
-    node_bits, edge_bits = _bits(graphs.attributes), _bits(graphs.edge_attributes)
+    node_bits, edge_bits = _bits(graphs.nodes.numbers), _bits(graphs.edges.numbers)
     code = identities(graphs, min(hops, MOST_HOPS), node_bits, edge_bins=edge_bits)[:, -1]
     code = combine(code, graphs.batch.long())
-    columns = [part.long() for part in (graphs.edge_labels, edge_bits) if part is not None]
+    columns = [part.long() for part in (graphs.edges.labels, edge_bits) if part is not None]
     features = torch.cat(columns, 1) if columns else None
     ends = combine(code[graphs.source.long()], code[graphs.target.long()])
     edge = combine(ends, hash_rows(features, graphs.num_edges, graphs.device))
@@ -80,7 +80,7 @@ def neighbourhood_shares(
     if not len(learnt.vocabulary):
         return torch.zeros_like(codes, dtype=torch.float64)
     place, known = learnt.vocabulary.to(codes.device).places(codes)
-    numbers, attributes = None, whole.graphs.attributes
+    numbers, attributes = None, whole.graphs.nodes.numbers
     if learnt.bins is not None and attributes is not None:
         numbers = learnt.bins(attributes)
     identity = identities(whole.graphs, codes.shape[1] - 1, numbers)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs.edges import as_known
+from lookhops.graphs.features import OWNERS, join_features
 from lookhops.graphs.indexing import elements_of, spread, take, to_offsets
 from lookhops.graphs.texts import join_texts
 
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
 Index = int | Tensor | Sequence[int] | np.ndarray | slice
-_SIZES = ("num_features", "label_sizes", "num_edge_features", "edge_label_sizes")
-_NAMES = ("attribute_names", "label_names", "label_values")
 
 
 def as_index(index: Index, count: int, device: torch.device) -> Tensor:
@@ -65,10 +64,9 @@ def gather(graphs: Graphs, index: Tensor) -> Graphs:
         node_ptr=node_ptr,
         row_ptr=row_ptr,
         source=source,
-        attributes=take(graphs.attributes, node),
-        labels=take(graphs.labels, node),
-        edge_attributes=take(graphs.edge_attributes, edge),
-        edge_labels=take(graphs.edge_labels, edge),
+        nodes=graphs.nodes.take(node),
+        edges=graphs.edges.take(edge),
+        whole=graphs.whole.take(index),
         y=take(graphs.y, index),
         columns={},
         node_ids=None,
@@ -86,20 +84,15 @@ def slice_of(graphs: Graphs, first: int, after: int) -> Graphs:
     node, end = graphs.node_ptr[[first, after]].tolist()
     edge, last = graphs.row_ptr[[node, end]].tolist()
     nodes, edges, chosen = slice(node, end), slice(edge, last), slice(first, after)
-
-    def cut(tensor: Tensor | None, part: slice) -> Tensor | None:
-        return None if tensor is None else tensor[part]
-
     found = replace(
         graphs,
         node_ptr=graphs.node_ptr[first : after + 1] - node,
         row_ptr=graphs.row_ptr[node : end + 1] - edge,
         source=graphs.source[edges] - node,
-        attributes=cut(graphs.attributes, nodes),
-        labels=cut(graphs.labels, nodes),
-        edge_attributes=cut(graphs.edge_attributes, edges),
-        edge_labels=cut(graphs.edge_labels, edges),
-        y=cut(graphs.y, chosen),
+        nodes=graphs.nodes.map(lambda own: own[nodes]),
+        edges=graphs.edges.map(lambda own: own[edges]),
+        whole=graphs.whole.map(lambda own: own[chosen]),
+        y=None if graphs.y is None else graphs.y[chosen],
         columns={key: column[chosen] for key, column in graphs.columns.items()},
         node_ids=None if graphs.node_ids is None else graphs.node_ids.cut(node, end),
         skipped=(),
@@ -115,30 +108,25 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
     """
     first = parts[0]
     for part in parts:
-        if any(getattr(part, key) != getattr(first, key) for key in _SIZES):
-            raise LookHopsError(
-                f"{part.name} has {part.num_features} features a node and "
-                f"{part.num_edge_features} an edge, {first.name} has {first.num_features} and "
-                f"{first.num_edge_features}: they do not make one set."
-            )
-        for key in (*_NAMES, *(f"edge_{key}" for key in _NAMES)):
-            if getattr(part, key) != getattr(first, key):
+        for owner, own in part.features.items():
+            if not own.has_columns_of(first.features[owner]):
                 raise LookHopsError(
-                    f"{part.name} and {first.name} differ in their {key}: they do not make one set."
+                    f"{part.name} and {first.name} differ in the features of their {owner}: they "
+                    "do not make one set."
                 )
     same = all(part.targets == first.targets and part.y is not None for part in parts)
     ids = [part.node_ids for part in parts if part.node_ids is not None]
     start = to_offsets(torch.tensor([part.num_nodes for part in parts])).tolist()
+    features: dict[str, Any] = {
+        owner: join_features([part.features[owner] for part in parts]) for owner in OWNERS
+    }
     joined = replace(
         first,
         node_ptr=to_offsets(torch.cat([part.node_ptr.diff() for part in parts])),
         row_ptr=to_offsets(torch.cat([part.row_ptr.diff() for part in parts])),
         source=torch.cat([part.source + s for part, s in zip(parts, start[:-1], strict=True)]),
-        attributes=_cat([part.attributes for part in parts]),
-        labels=_cat([part.labels for part in parts]),
-        edge_attributes=_cat([part.edge_attributes for part in parts]),
-        edge_labels=_cat([part.edge_labels for part in parts]),
-        y=_cat([part.y for part in parts]) if same else None,
+        **features,
+        y=torch.cat([part.y for part in parts if part.y is not None]) if same else None,
         targets=first.targets if same else (),
         columns={},
         node_ids=join_texts(ids) if len(ids) == len(parts) else None,
@@ -147,8 +135,3 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
     if all(part.__dict__.get("is_undirected") for part in parts):  # known, so known of all
         joined.__dict__["is_undirected"] = True
     return joined
-
-
-def _cat(parts: Sequence[Tensor | None]) -> Tensor | None:
-    known = [part for part in parts if part is not None]
-    return torch.cat(known) if len(known) == len(parts) else None

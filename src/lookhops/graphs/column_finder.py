@@ -82,8 +82,8 @@ def as_read(reading: Reading, graphs: Graphs) -> Reading:
     """
     if graphs.featuriser:
         return reading
-    labels = {*graphs.label_names, *graphs.edge_label_names}
-    numbers = {*graphs.attribute_names, *graphs.edge_attribute_names}
+    labels = {*graphs.nodes.label_names, *graphs.edges.label_names}
+    numbers = {*graphs.nodes.number_names, *graphs.edges.number_names}
     clear = {name for name in labels ^ numbers if "," not in name}
     return replace(
         reading,

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from lookhops.graphs.blocks import EdgeBlock, edge_blocks
-from lookhops.graphs.indexing import pair_keys, row_offsets, spread, stable_argsort, take
+from lookhops.graphs.features import NO_FEATURES
+from lookhops.graphs.indexing import pair_keys, row_offsets, spread, stable_argsort
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -31,8 +32,7 @@ def undirected(graphs: Graphs) -> Graphs:
         graphs,
         source=source[order].to(graphs.source.dtype),
         row_ptr=row_offsets(target[order], graphs.num_nodes),
-        edge_attributes=take(graphs.edge_attributes, origin[order]),
-        edge_labels=take(graphs.edge_labels, origin[order]),
+        edges=graphs.edges.take(origin[order]),
     )
 
 
@@ -45,14 +45,7 @@ def by_source(graphs: PackedGraphs) -> tuple[Tensor, Tensor]:
 
 def bare(graphs: Graphs) -> Graphs:
     """No features of edges; see :meth:`Graphs.without_edge_features`."""
-    sides = ("attributes", "labels")
-    names = ("attribute_names", "label_names", "label_values")
-    found = replace(
-        graphs,
-        **{f"edge_{side}": None for side in sides},  # type: ignore[arg-type]
-        **{f"edge_{name}": () for name in names},  # type: ignore[arg-type]
-    )
-    return as_known(graphs, found)
+    return as_known(graphs, replace(graphs, edges=NO_FEATURES))
 
 
 def as_known(graphs: PackedGraphs, found: Graphs) -> Graphs:
@@ -86,12 +79,12 @@ def _is_own_transpose(block: EdgeBlock) -> bool:
     return torch.equal(*(key[stable_argsort(key)] for key in keys))
 
 
-def are_told_alike(graphs: PackedGraphs) -> bool:
+def have_equal_features(graphs: PackedGraphs) -> bool:
     """Whether edges that go both ways have the same features both ways."""
-    told = [own for own in (graphs.edge_attributes, graphs.edge_labels) if own is not None]
-    for block in edge_blocks(graphs) if told else ():
+    features = graphs.edges.tensors.values()
+    for block in edge_blocks(graphs) if features else ():
         back = stable_argsort(pair_keys(block.target, block.source, block.num_nodes))
-        pairs = ((own[block.edges], own[block.edges][back]) for own in told)
+        pairs = ((own[block.edges], own[block.edges][back]) for own in features)
         if not all(bool(torch.isclose(*pair, 0, 0, equal_nan=True).all()) for pair in pairs):
             return False
     return True

@@ -1,52 +1,196 @@
-"""Features of nodes or edges: numbers as attributes, integers as labels, and both as columns."""
+"""Features of nodes, edges or whole graphs: numbers, and labels that stand for one-hot columns."""
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.graphs.indexing import take
-
-if TYPE_CHECKING:
-    from lookhops.graphs import Graphs
-    from lookhops.graphs.packed import PackedGraphs
 
 #: The value of a text label that is not known.
 BLANK = "(blank)"
+#: The fields of ``Graphs`` that are features: what has a row each there.
+OWNERS = ("nodes", "edges", "whole")
 
 
-def width(features: Tensor | None) -> int:
-    """Number of columns; none where there are no features."""
-    return 0 if features is None else features.shape[1]
+@dataclass(frozen=True, eq=False)
+class Features:
+    r"""Features of :math:`m` nodes, edges or graphs: a row each.
+
+    Args:
+        numbers: Shape :math:`(m, a)`, floats; NaN is a blank.
+        number_names: Their names; by default ``number 0``, ``number 1``, ...
+        labels: Integers, shape :math:`(m, l)`: column :math:`j` holds values in
+            ``[0, label_sizes[j])`` and stands for that many one-hot columns.
+        label_names: The name of each column of ``labels``; by default ``label 0``, ...
+        label_values: For each column of ``labels`` what its numbers stand for: number :math:`i`
+            is ``label_values[j][i]``. By default ``0``, ``1``, ... up to the largest.
+    """
+
+    numbers: Tensor | None = None
+    number_names: tuple[str, ...] = ()
+    labels: Tensor | None = None
+    label_names: tuple[str, ...] = ()
+    label_values: tuple[tuple[str, ...], ...] = ()
+
+    def __post_init__(self) -> None:
+        # Every column has a name, and what has no columns is none.
+        numbers, labels = (
+            None if own is None or not own.shape[1] else own for own in (self.numbers, self.labels)
+        )
+        values: Sequence[Sequence[str]] = ()
+        if labels is not None:
+            values = self.label_values or default_values(smallest_sizes(labels))
+            if len(values) != labels.shape[1]:
+                raise LookHopsError(
+                    f"Values were given for {len(values)} labels, but there are {labels.shape[1]}."
+                )
+        for name, value in {
+            "numbers": numbers,
+            "number_names": _names("number", self.number_names, numbers),
+            "labels": labels,
+            "label_names": _names("label", self.label_names, labels),
+            "label_values": tuple(map(tuple, values)),
+        }.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def from_columns(cls, columns: Tensor | None) -> Features:
+        """Features without names; rows that are all one-hot become one label."""
+        if columns is None or not are_one_hot(columns):
+            return cls(columns)
+        labels = columns.int().argmax(1, keepdim=True)
+        return cls(labels=labels, label_values=default_values([columns.shape[1]]))
+
+    # ---------------------------------------------------------------- what there is
+
+    @property
+    def label_sizes(self) -> tuple[int, ...]:
+        """How many values each label can take."""
+        return tuple(map(len, self.label_values))
+
+    @property
+    def width(self) -> int:
+        """Columns of numbers and one-hot labels."""
+        return len(self.number_names) + sum(self.label_sizes)
+
+    @property
+    def column_names(self) -> tuple[str, ...]:
+        """The name of each of these columns: ``age``, ``role old``, ``role new``."""
+        labels = zip(self.label_names, self.label_values, strict=True)
+        return *self.number_names, *(f"{name} {value}" for name, own in labels for value in own)
+
+    @property
+    def have_default_names(self) -> bool:
+        """Whether the source knew no names of columns; it may know values of labels."""
+        names = {"number": self.number_names, "label": self.label_names}
+        return all(own == default_names(kind, len(own)) for kind, own in names.items())
+
+    @property
+    def are_unnamed(self) -> bool:
+        """Whether the source knew neither names nor values."""
+        return self.have_default_names and self.label_values == default_values(self.label_sizes)
+
+    def has_columns_of(self, other: Features) -> bool:
+        """Whether all columns and values of labels are called as those of other features."""
+        names = ((own.number_names, own.label_names, own.label_values) for own in (self, other))
+        return next(names) == next(names)
+
+    @property
+    def blanks(self) -> dict[str, int]:
+        """The numbers that are blank (NaN) somewhere, and in how many rows."""
+        if self.numbers is None:
+            return {}
+        counts = zip(self.number_names, self.numbers.isnan().sum(0).tolist(), strict=True)
+        return {name: count for name, count in counts if count}
+
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """``numbers`` and ``labels``, where there are any."""
+        given = {"numbers": self.numbers, "labels": self.labels}
+        return {name: tensor for name, tensor in given.items() if tensor is not None}
+
+    def columns(self, dtype: torch.dtype | None = None) -> Tensor | None:
+        """Numbers as they are, then one-hot labels, shape (m, width); none without features."""
+        if not self.width:
+            return None
+        return feature_columns(self.numbers, self.labels, self.label_sizes, dtype)
+
+    # ---------------------------------------------------------------- other rows
+
+    def map(self, change: Callable[[Tensor], Tensor]) -> Features:
+        """The same columns with other rows: ``change`` is given the numbers and the labels."""
+        return self.with_tensors({name: change(own) for name, own in self.tensors.items()})
+
+    def with_tensors(self, tensors: Mapping[str, Tensor]) -> Features:
+        """The same columns with other ``numbers`` or ``labels``."""
+        changed: dict[str, Any] = {**tensors}
+        return replace(self, **changed)
+
+    def take(self, index: Tensor) -> Features:
+        """The rows with these numbers."""
+        return self.map(lambda own: own.index_select(0, index))
+
+    def packed(self) -> Features:
+        """As ``Graphs`` keep features: float32, unless given as wider floats; compact labels."""
+        numbers, labels = self.numbers, self.labels
+        if numbers is not None and not numbers.is_floating_point():
+            numbers = numbers.float()
+        if labels is not None:
+            self.check_labels()
+            labels = compact(labels)
+        return replace(self, numbers=numbers, labels=labels)
+
+    def check_labels(self) -> None:
+        """Refuse labels that stand for no value."""
+        if self.labels is not None and not all(
+            map(operator.le, smallest_sizes(self.labels), self.label_sizes)
+        ):
+            raise LookHopsError("A label is not below its column's number of values.")
+
+    def are_sound(self, rows: int) -> bool:
+        """Whether the tensors are so many rows of floats and of labels that have values."""
+        shapes = all(own.dim() == 2 and len(own) == rows for own in self.tensors.values())
+        floats = {name: own.is_floating_point() for name, own in self.tensors.items()}
+        if not shapes or floats != {name: name == "numbers" for name in floats}:
+            return False
+        self.check_labels()
+        return True
+
+
+def join_features(parts: Sequence[Features]) -> Features:
+    """The rows of the first, then those of the second, ...; all have the same columns."""
+    each = [part.tensors for part in parts]
+    return parts[0].with_tensors({name: torch.cat([own[name] for own in each]) for name in each[0]})
 
 
 def feature_columns(
-    attributes: Tensor | None,
+    numbers: Tensor | None,
     labels: Tensor | None,
     sizes: Sequence[int],
     dtype: torch.dtype | None = None,
 ) -> Tensor:
-    """Attributes as they are, then one-hot labels: one tensor of floats, one row each.
+    """Numbers as they are, then one-hot labels: one tensor of floats, one row each.
 
     Nothing waits for the device: it can be recorded in a CUDA graph. Without a ``dtype`` the
-    attributes' own is taken, else PyTorch's default.
+    numbers' own is taken, else PyTorch's default.
     """
-    given = attributes if attributes is not None else labels
+    given = numbers if numbers is not None else labels
     assert given is not None
     if dtype is None:
         dtype = given.dtype if given.is_floating_point() else torch.get_default_dtype()
     if torch.compiler.is_exporting():
-        return _compared_columns(attributes, labels, sizes, dtype)
-    start = width(attributes)
+        return _compared_columns(numbers, labels, sizes, dtype)
+    start = 0 if numbers is None else numbers.shape[1]
     rows, columns = len(given), start + sum(sizes)
     out = torch.zeros(rows, columns, dtype=dtype, device=given.device)
-    if attributes is not None:
-        out[:, :start] = attributes
+    if numbers is not None:
+        out[:, :start] = numbers
     if labels is not None:
         for size, label in zip(sizes, labels.unbind(1), strict=True):
             row = torch.arange(start, start + rows * columns, columns, device=given.device)
@@ -56,58 +200,13 @@ def feature_columns(
 
 
 def _compared_columns(
-    attributes: Tensor | None, labels: Tensor | None, sizes: Sequence[int], dtype: torch.dtype
+    numbers: Tensor | None, labels: Tensor | None, sizes: Sequence[int], dtype: torch.dtype
 ) -> Tensor:
     """The same by comparisons, which other runtimes have; labels that are too large are zeros."""
-    parts = [] if attributes is None else [attributes.to(dtype)]
+    parts = [] if numbers is None else [numbers.to(dtype)]
     for size, label in zip(sizes, () if labels is None else labels.unbind(1), strict=True):
         parts.append((label[:, None] == torch.arange(size, device=label.device)).to(dtype))
     return torch.cat(parts, 1)
-
-
-def node_columns(
-    graphs: PackedGraphs, node: Tensor | None = None, dtype: torch.dtype | None = None
-) -> Tensor:
-    """Feature columns of all nodes or of some; a set without any feature has a column of ones."""
-    attributes, labels, rows = graphs.attributes, graphs.labels, graphs.num_nodes
-    if node is not None:
-        attributes, labels, rows = take(attributes, node), take(labels, node), node.numel()
-    if not graphs.num_features:
-        return torch.ones(rows, 1, dtype=dtype, device=graphs.device)
-    return feature_columns(attributes, labels, graphs.label_sizes, dtype)
-
-
-def packed_features(
-    of: str,
-    attributes: Tensor | None,
-    labels: Tensor | None,
-    sizes: Sequence[int] | None,
-    values: Sequence[Sequence[str]] | None,
-    order: Tensor | None = None,
-) -> dict[str, Any]:
-    """Features as ``Graphs`` keeps them, under its names for nodes (``""``) or ``"edge_"``.
-
-    Attributes are float32, unless the caller gave floats of another width on purpose. The rows are
-    put in the ``order`` where one is given. Labels without given ``values`` stand for 0, 1, ...
-    """
-    if values is None:
-        values = default_values(sizes_of(labels, sizes))
-    else:
-        sizes_of(labels, [len(known) for known in values])
-    labels = compact(labels)
-    if attributes is not None and not attributes.is_floating_point():
-        attributes = attributes.float()
-    if order is not None:
-        attributes, labels = take(attributes, order), take(labels, order)
-    values = tuple(tuple(known) for known in values)
-    return {f"{of}attributes": attributes, f"{of}labels": labels, f"{of}label_values": values}
-
-
-def column_names(graphs: Graphs, of: str = "") -> tuple[str, ...]:
-    """The name of each column of ``x`` (or of ``edge_attr``, with ``"edge_"``): ``role old``."""
-    names, columns = getattr(graphs, f"{of}label_names"), getattr(graphs, f"{of}label_values")
-    labels = (f"{name} {v}" for name, known in zip(names, columns, strict=True) for v in known)
-    return (*getattr(graphs, f"{of}attribute_names"), *labels)
 
 
 def default_values(sizes: Sequence[int]) -> tuple[tuple[str, ...], ...]:
@@ -116,55 +215,38 @@ def default_values(sizes: Sequence[int]) -> tuple[tuple[str, ...], ...]:
 
 
 def default_names(kind: str, count: int) -> tuple[str, ...]:
-    """Names of columns where a source knows none: ``attribute 0``, ``attribute 1``, ..."""
+    """Names of columns where a source knows none: ``number 0``, ``number 1``, ..."""
     return tuple(f"{kind} {number}" for number in range(count))
 
 
-def fitting_names(kind: str, names: Sequence[str], count: int) -> tuple[str, ...]:
-    """The names of so many columns: those given, else the default ones; none for no columns."""
-    if len(names) == count:
-        if len(set(names)) < count:
-            twice = next(name for i, name in enumerate(names) if name in names[:i])
-            raise LookHopsError(f"Two columns have the same name, {twice!r}.")
-        return tuple(names)
-    if names and count:
+def _names(kind: str, names: Sequence[str], columns: Tensor | None) -> tuple[str, ...]:
+    """The names of columns: those given, else the default ones."""
+    count = 0 if columns is None else columns.shape[1]
+    if not names or not count:
+        return default_names(kind, count)
+    if len(names) != count:
         raise LookHopsError(f"{len(names)} names were given for {count} columns of {kind}s.")
-    return default_names(kind, count)
+    if len(set(names)) < count:
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise LookHopsError(f"Two columns have the same name, {twice!r}.")
+    return tuple(names)
 
 
-def sizes_of(labels: Tensor | None, sizes: Sequence[int] | None) -> tuple[int, ...]:
-    """How many values each column of labels takes: as given, else one more than the largest."""
-    if labels is None:
-        return ()
-    needed, lowest = [0] * labels.shape[1], 0
-    if labels.numel():
-        needed, lowest = [largest + 1 for largest in labels.amax(0).tolist()], int(labels.min())
-    sizes = tuple(sizes or needed)
-    fits = len(sizes) == len(needed) and all(map(operator.le, needed, sizes))
-    if lowest < 0 or not fits:
-        raise LookHopsError("A label is below 0 or not below its column's number of values.")
-    return sizes
+def smallest_sizes(labels: Tensor) -> tuple[int, ...]:
+    """For each column of labels one more than the largest."""
+    if not labels.numel():
+        return (0,) * labels.shape[1]
+    if int(labels.min()) < 0:
+        raise LookHopsError("A label is below 0.")
+    return tuple(largest + 1 for largest in labels.amax(0).tolist())
 
 
-def compact(labels: Tensor | None) -> Tensor | None:
+def compact(labels: Tensor) -> Tensor:
     """Labels in the smallest integer type that holds them."""
-    if labels is None:
-        return None
     largest = int(labels.max()) if labels.numel() else 0
     return labels.to(
         torch.uint8 if largest < 2**8 else torch.int16 if largest < 2**15 else torch.int32
     )
-
-
-def feature_fields(of: str, features: Tensor | None) -> dict[str, Any]:
-    """Features under the names that ``Graphs`` has for those of nodes (``""``) or ``"edge_"``.
-
-    Rows that are all one-hot become one column of labels.
-    """
-    if features is None or not are_one_hot(features):
-        return {f"{of}attributes": features}
-    labels, sizes = features.int().argmax(1, keepdim=True), (features.shape[1],)
-    return {f"{of}labels": labels, f"{of}label_sizes": sizes}
 
 
 def are_one_hot(rows: Tensor) -> bool:
@@ -173,3 +255,7 @@ def are_one_hot(rows: Tensor) -> bool:
         return False
     ones = rows == 1
     return bool((ones | (rows == 0)).all()) and bool((ones.sum(1) == 1).all())
+
+
+#: What has no features.
+NO_FEATURES = Features()

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import choosing, edges, networkx, pyg, storage
-from lookhops.graphs.features import packed_features
+from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.indexing import pair_keys, row_offsets, stable_argsort, to_offsets
 from lookhops.graphs.packed import PackedGraphs
 from lookhops.graphs.targets import Target, targets_of
@@ -39,18 +39,9 @@ class Graphs(PackedGraphs):
         node_ptr: Node offsets of the graphs, shape :math:`(g + 1)`.
         row_ptr: Edge offsets of the target nodes, shape :math:`(n + 1)`.
         source: Source node of each edge, shape :math:`(e)`.
-        attributes: Continuous node features, shape :math:`(n, a)`; NaN is a blank.
-        attribute_names: The name of each attribute; by default ``attribute 0``, ...
-        labels: Integer node labels, shape :math:`(n, l)`: column :math:`j` holds values in
-            ``[0, label_sizes[j])`` and stands for that many one-hot features.
-        label_names: The name of each column of ``labels``; by default ``label 0``, ...
-        label_values: For each column of ``labels`` what its numbers stand for: number :math:`i`
-            is ``label_values[j][i]``. By default ``0``, ``1``, ...
-        edge_attributes: Continuous edge features, shape :math:`(e, b)`.
-        edge_attribute_names: Their names, as ``attribute_names``.
-        edge_labels: Integer edge labels, shape :math:`(e, m)`, as ``labels`` for nodes.
-        edge_label_names: Their names, as ``label_names``.
-        edge_label_values: What their numbers stand for, as ``label_values``.
+        nodes: The features of nodes, :math:`n` rows, if any.
+        edges: Those of edges, :math:`e` rows in the order of ``source``.
+        whole: Those of graphs, :math:`g` rows.
         y: What is to be learnt of each graph, or none where it is not known. One target of classes:
             whole numbers, shape :math:`(g)`, -1 where blank. One of numbers: float64, shape
             :math:`(g)`, NaN where blank. Several: float64, shape :math:`(g, t)`, NaN where blank.
@@ -90,8 +81,8 @@ class Graphs(PackedGraphs):
 
     def to(self, device: torch.device | str) -> Graphs:
         """The same graphs with their tensors on ``device``."""
-        moved: dict[str, Any] = {k: tensor.to(device) for k, tensor in self._tensors().items()}
-        return edges.as_known(self, replace(self, **moved))
+        moved = {name: tensor.to(device) for name, tensor in self.tensors.items()}
+        return edges.as_known(self, self.with_tensors(moved))
 
     def undirected(self) -> Graphs:
         """Every edge in both directions, once; self-loops stay.
@@ -117,21 +108,15 @@ class Graphs(PackedGraphs):
         y: Tensor | None = None,
         targets: Sequence[Target] | None = None,
         class_names: Sequence[str] | None = None,
-        attributes: Tensor | None = None,
-        labels: Tensor | None = None,
-        label_sizes: Sequence[int] | None = None,
-        label_values: Sequence[Sequence[str]] | None = None,
-        edge_attributes: Tensor | None = None,
-        edge_labels: Tensor | None = None,
-        edge_label_sizes: Sequence[int] | None = None,
-        edge_label_values: Sequence[Sequence[str]] | None = None,
+        nodes: Features = NO_FEATURES,
+        edges: Features = NO_FEATURES,
+        whole: Features = NO_FEATURES,
         **rest: Any,
     ) -> Graphs:
         """Pack edges given in any order, nodes numbered through all graphs.
 
-        Labels come with the values that they stand for, or with their sizes alone. Sizes and class
-        names that are not given are read off the largest value. Without ``targets``, whole numbers
-        in ``y`` are classes, with the ``class_names``.
+        Features of edges are given in the order of the edges. Without ``targets``, whole numbers in
+        ``y`` are classes, with the ``class_names``, by default ``0``, ``1``, ...
         """
         node_ptr = to_offsets(nodes_per_graph.long())
         num_nodes = int(node_ptr[-1])
@@ -142,10 +127,9 @@ class Graphs(PackedGraphs):
             node_ptr=node_ptr.int(),
             row_ptr=row_offsets(target, num_nodes),
             source=source.int()[order],
-            **packed_features("", attributes, labels, label_sizes, label_values),
-            **packed_features(
-                *("edge_", edge_attributes, edge_labels, edge_label_sizes, edge_label_values), order
-            ),
+            nodes=nodes.packed(),
+            edges=edges.packed().take(order),
+            whole=whole.packed(),
             y=None if y is None else y.double() if y.is_floating_point() else y.long(),
             targets=tuple(targets),
             **rest,
@@ -164,12 +148,11 @@ class Graphs(PackedGraphs):
     def from_pyg(cls, data: Iterable[Data] | Data, **rest: Any) -> Graphs:
         """Pack a list of PyG ``Data``, a PyG dataset, or one ``Data``.
 
-        Uses ``x``, ``edge_index``, ``edge_attr``, ``edge_weight``, ``y`` and ``num_nodes``.
+        Uses ``x``, ``edge_index``, ``edge_attr``, ``edge_weight``, ``u``, ``y`` and ``num_nodes``.
         Features that are one-hot rows are kept as integer labels. ``y`` is one class number, one
         number, or a row of several targets a graph; NaN, or no ``y``, is a blank. A column of a few
-        whole numbers is one of classes, although they may be floats. The columns of ``x`` have no
-        names of their own: give ``attribute_names``, or ``label_names`` and ``label_values``, in
-        ``rest``; else they are known by their place.
+        whole numbers is one of classes, although they may be floats. Columns have no names in PyG
+        and are known by their position. ``u``, a row a graph, are features of whole graphs.
         """
         return cls.from_edges(**pyg.edges_of(data, **rest))
 
@@ -184,6 +167,7 @@ class Graphs(PackedGraphs):
         y: Sequence[Any] | Tensor | None = None,
         node_features: Mapping[str, Sequence[str] | None] | Sequence[str] | None = None,
         edge_features: Sequence[str] | None = None,
+        graph_features: Mapping[str, Sequence[str] | None] | Sequence[str] = (),
         **rest: Any,
     ) -> Graphs:
         """Pack NetworkX graphs, or one; an undirected one gets both directions of each edge.
@@ -198,9 +182,11 @@ class Graphs(PackedGraphs):
                 have each of them. A mapping also says which texts each can be (none: it is
                 numbers), so that a label means the same in every set.
             edge_features: The same for edges.
+            graph_features: The same for ``graph.graph``; by default none.
             rest: ``name`` and other fields.
         """
-        return cls.from_edges(**networkx.edges_of(graphs, y, node_features, edge_features, **rest))
+        features = node_features, edge_features, graph_features
+        return cls.from_edges(**networkx.edges_of(graphs, y, *features, **rest))
 
     @classmethod
     def from_tables(
@@ -251,8 +237,8 @@ class Graphs(PackedGraphs):
         """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.
 
         Nodes and edges carry their features by name, a label as the text that it stands for, so
-        that :meth:`from_networkx` reads them again. Features without names of their own (PyG's, the
-        TU collection's) are a list of numbers, ``x`` of nodes and ``edge_attr`` of edges. The graph
-        carries ``y``.
+        that :meth:`from_networkx` reads them again. Features without names (PyG's, the TU
+        collection's) are a list of numbers, ``x`` of nodes, ``edge_attr`` of edges and ``u`` of
+        graphs. The graph carries ``y``.
         """
         return networkx.to_networkx(self)

@@ -14,10 +14,10 @@ from lookhops.core.errors import LookHopsError
 from lookhops.graphs.edges import by_source
 from lookhops.graphs.features import (
     BLANK,
+    Features,
     are_one_hot,
     default_names,
     default_values,
-    feature_columns,
 )
 from lookhops.graphs.indexing import pair_keys, refuse_empty
 from lookhops.graphs.targets import is_blank, pack_targets, read_target, target_columns
@@ -38,7 +38,8 @@ def edges_of(
     graphs: Iterable[nx.Graph] | nx.Graph,
     y: Sequence[Any] | Tensor | None = None,
     node_features: Vocabulary | Sequence[str] | None = None,
-    edge_features: Sequence[str] | None = None,
+    edge_features: Vocabulary | Sequence[str] | None = None,
+    graph_features: Vocabulary | Sequence[str] = (),
     **rest: Any,
 ) -> dict[str, Any]:
     """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_networkx`."""
@@ -61,9 +62,13 @@ def edges_of(
     ends = {key: torch.tensor(values, dtype=torch.long) for key, values in counts.items()}
     refuse_empty(ends["nodes_per_graph"])
     names = Texts.of([str(node) for graph in graphs for node in graph])
-    features = _features("", node_data, node_features)
-    features |= _features("edge_", edge_data, edge_features)
-    return ends | features | asked | {"node_ids": names} | rest
+    graph_data = [(f"Graph {number}", graph.graph) for number, graph in enumerate(graphs)]
+    features = {
+        "nodes": _features("node", node_data, node_features),
+        "edges": _features("edge", edge_data, edge_features),
+        "whole": _features("graph", graph_data, graph_features),
+    }
+    return {**ends, **features, **asked, "node_ids": names, **rest}
 
 
 def _listed(graphs: Any) -> list[nx.Graph]:
@@ -107,9 +112,8 @@ def _texts(values: list[Any]) -> list[str] | None:
     return sorted(set(values)) if all(isinstance(value, str) for value in values) else None
 
 
-def _features(of: str, places: _Places, names: Vocabulary | Sequence[str] | None) -> dict[str, Any]:
-    """Fields of ``Graphs`` with the features of nodes or edges: numbers, then text as labels."""
-    owner = "edge" if of else "node"
+def _features(owner: str, places: _Places, names: Vocabulary | Sequence[str] | None) -> Features:
+    """The features of nodes, edges or graphs: numbers, and text as labels."""
     if names is None:
         names = _shared(owner, places)
     numbers: list[np.ndarray] = []
@@ -130,14 +134,13 @@ def _features(of: str, places: _Places, names: Vocabulary | Sequence[str] | None
             continue
         numbers.append(rows)
         number_names += [name] if size == 1 else default_names(name, size)
-    attributes = torch.from_numpy(np.concatenate(numbers, 1)).float() if numbers else None
-    return {
-        f"{of}attributes": attributes,
-        f"{of}attribute_names": tuple(map(str, number_names)),
-        f"{of}labels": torch.tensor(list(labels.values())).t() if labels else None,
-        f"{of}label_names": tuple(map(str, labels)),
-        f"{of}label_values": list(known.values()),
-    }
+    return Features(
+        torch.from_numpy(np.concatenate(numbers, 1)).float() if numbers else None,
+        tuple(map(str, number_names)),
+        torch.tensor(list(labels.values())).t() if labels else None,
+        tuple(map(str, labels)),
+        tuple(map(tuple, known.values())),
+    )
 
 
 def _codes(name: str, values: list[Any], places: _Places, texts: Sequence[str]) -> list[int]:
@@ -244,51 +247,44 @@ def to_networkx(graphs: Graphs) -> list[nx.Graph]:
         raise LookHopsError("NetworkX is not installed: pip install networkx.") from error
     graphs = graphs.to("cpu")
     order, edge_index = by_source(graphs)
-    edge_attr = None if graphs.edge_attr is None else graphs.edge_attr[order]
     repeated = bool((pair_keys(graphs.source, graphs.target, graphs.num_nodes).diff() == 0).any())
-    both_ways = graphs.is_undirected and (
-        edge_attr is None or torch.equal(edge_attr, graphs.edge_attr)  # type: ignore[arg-type]
-    )
-    kind = nx.MultiDiGraph if repeated else nx.Graph if both_ways else nx.DiGraph
+    kind = nx.MultiDiGraph if repeated else nx.Graph if graphs.is_symmetric else nx.DiGraph
     pairs = edge_index.t().tolist()
-    of_nodes, of_edges = _told(graphs, "", "x"), _told(graphs, "edge_", "edge_attr", order)
+    of_nodes = _by_name(graphs.nodes, graphs.num_nodes, "x")
+    of_edges = _by_name(graphs.edges.take(order), graphs.num_edges, "edge_attr")
+    of_graphs = _by_name(graphs.whole, len(graphs), "u")
     node_ptr, edge_ptr = graphs.node_ptr.tolist(), graphs.edge_ptr.tolist()
     y = None if graphs.y is None else _values(graphs)
     out = []
     for number in range(len(graphs)):
-        graph = kind() if y is None else kind(y=y[number])
+        graph = kind(**of_graphs[number], **({} if y is None else {"y": y[number]}))
         nodes = of_nodes[node_ptr[number] : node_ptr[number + 1]]
         graph.add_nodes_from(enumerate(nodes))
         edges = slice(edge_ptr[number], edge_ptr[number + 1])
-        told = zip(pairs[edges], of_edges[edges], strict=True)
-        graph.add_edges_from((*pair, own) for pair, own in told)
+        described = zip(pairs[edges], of_edges[edges], strict=True)
+        graph.add_edges_from((*pair, own) for pair, own in described)
         out.append(graph)
     return out
 
 
-def _told(graphs: Graphs, of: str, unnamed: str, order: Tensor | None = None) -> list[Any]:
-    """What each node, or each edge in an order, is given: its features by name.
-
-    Labels are their texts. Features that have no names of their own are one list of numbers.
+def _by_name(features: Features, rows: int, unnamed: str) -> list[dict[str, Any]]:
+    """The features of each row by name, labels as texts.
 
     Args:
-        graphs: The graphs.
-        of: ``""`` for nodes, ``"edge_"`` for edges.
-        unnamed: What to call that list.
-        order: Of the edges.
+        features: Those of nodes, edges or graphs.
+        rows: How many there are.
+        unnamed: What to call the list of numbers that features without names become.
     """
-    names, label_names = (getattr(graphs, f"{of}{kind}_names") for kind in ("attribute", "label"))
-    given = (getattr(graphs, f"{of}{kind}") for kind in ("attributes", "labels"))
-    attributes, labels = (own if own is None or order is None else own[order] for own in given)
-    if attributes is None and labels is None:
-        return [{} for _ in range(graphs.num_edges if of else graphs.num_nodes)]
-    values = getattr(graphs, f"{of}label_values")
-    defaults = default_names("attribute", len(names)), default_names("label", len(label_names))
-    if (names, label_names) == defaults:
-        rows = feature_columns(attributes, labels, [len(known) for known in values])
-        return [{unnamed: row} for row in rows.tolist()]
-    columns = [] if attributes is None else attributes.t().tolist()
-    for known, codes in zip(values, [] if labels is None else labels.t().tolist(), strict=True):
-        columns.append([known[code] for code in codes])
-    every = (*names, *label_names)
-    return [dict(zip(every, row, strict=True)) for row in zip(*columns, strict=True)]
+    columns = features.columns()
+    if columns is None:
+        return [{} for _ in range(rows)]
+    if features.have_default_names:
+        return [{unnamed: row} for row in columns.tolist()]
+    found: dict[str, list[Any]] = {}
+    if features.numbers is not None:
+        found |= zip(features.number_names, features.numbers.t().tolist(), strict=True)
+    if features.labels is not None:
+        labels = zip(features.label_values, features.labels.t().tolist(), strict=True)
+        texts = ([known[code] for code in codes] for known, codes in labels)
+        found |= zip(features.label_names, texts, strict=True)
+    return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from lookhops.graphs import edges, storage
-from lookhops.graphs.features import (
-    default_values,
-    feature_columns,
-    fitting_names,
-    node_columns,
-    sizes_of,
-    width,
-)
+from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.indexing import segment_of
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target
@@ -32,16 +26,9 @@ class PackedGraphs:
     node_ptr: Tensor
     row_ptr: Tensor
     source: Tensor
-    attributes: Tensor | None = None
-    attribute_names: tuple[str, ...] = ()
-    labels: Tensor | None = None
-    label_names: tuple[str, ...] = ()
-    label_values: tuple[tuple[str, ...], ...] = ()
-    edge_attributes: Tensor | None = None
-    edge_attribute_names: tuple[str, ...] = ()
-    edge_labels: Tensor | None = None
-    edge_label_names: tuple[str, ...] = ()
-    edge_label_values: tuple[tuple[str, ...], ...] = ()
+    nodes: Features = NO_FEATURES
+    edges: Features = NO_FEATURES
+    whole: Features = NO_FEATURES
     y: Tensor | None = None
     targets: tuple[Target, ...] = ()
     columns: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -49,19 +36,6 @@ class PackedGraphs:
     name: str = "graphs"
     featuriser: str = ""
     skipped: tuple[Skipped, ...] = ()
-
-    def __post_init__(self) -> None:
-        # Every column has a name: features that were replaced bring their own or get default ones.
-        for of in ("", "edge_"):
-            attributes, labels = getattr(self, f"{of}attributes"), getattr(self, f"{of}labels")
-            values = getattr(self, f"{of}label_values") if width(labels) else ()
-            if len(values) != width(labels):
-                values = default_values(sizes_of(labels, None))
-            object.__setattr__(self, f"{of}label_values", values)
-            for kind, features in (("attribute", attributes), ("label", labels)):
-                given = getattr(self, f"{of}{kind}_names")
-                names = fitting_names(kind, given, width(features))
-                object.__setattr__(self, f"{of}{kind}_names", names)
 
     def __len__(self) -> int:
         return self.node_ptr.numel() - 1
@@ -77,24 +51,19 @@ class PackedGraphs:
         return self.source.numel()
 
     @property
-    def label_sizes(self) -> tuple[int, ...]:
-        """How many values each column of ``labels`` can take."""
-        return tuple(map(len, self.label_values))
-
-    @property
-    def edge_label_sizes(self) -> tuple[int, ...]:
-        """How many values each column of ``edge_labels`` can take."""
-        return tuple(map(len, self.edge_label_values))
+    def features(self) -> dict[str, Features]:
+        """Those of ``nodes``, ``edges`` and ``whole`` graphs."""
+        return {"nodes": self.nodes, "edges": self.edges, "whole": self.whole}
 
     @property
     def num_features(self) -> int:
-        """Columns of ``x``: the attributes and the one-hot labels."""
-        return width(self.attributes) + sum(self.label_sizes)
+        """Columns of ``x``: numbers and one-hot labels of the nodes."""
+        return self.nodes.width
 
     @property
     def num_edge_features(self) -> int:
-        """Columns of ``edge_attr``: the edge attributes and the one-hot edge labels."""
-        return width(self.edge_attributes) + sum(self.edge_label_sizes)
+        """Columns of ``edge_attr``: numbers and one-hot labels of the edges."""
+        return self.edges.width
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -138,19 +107,18 @@ class PackedGraphs:
 
     @property
     def x(self) -> Tensor:
-        """Node features, shape (n, num_features): attributes, then one-hot labels.
+        """Node features, shape (n, num_features): numbers, then one-hot labels.
 
-        Made anew at each call: a set of one-hot labels takes a byte a node, its ``x`` hundreds.
+        Computed at each call: a set of one-hot labels takes a byte a node, its ``x`` hundreds.
         A set without any feature has one column of ones.
         """
-        return node_columns(self)
+        columns = self.nodes.columns()
+        return torch.ones(self.num_nodes, 1, device=self.device) if columns is None else columns
 
     @property
     def edge_attr(self) -> Tensor | None:
-        """Edge features, shape (e, num_edge_features), or none: attributes, then one-hot labels."""
-        if self.num_edge_features == 0:
-            return None
-        return feature_columns(self.edge_attributes, self.edge_labels, self.edge_label_sizes)
+        """Edge features, shape (e, num_edge_features), or none: numbers, then one-hot labels."""
+        return self.edges.columns()
 
     @cached_property
     def is_undirected(self) -> bool:
@@ -160,7 +128,7 @@ class PackedGraphs:
     @cached_property
     def is_symmetric(self) -> bool:
         """Whether every edge is there in both directions, with the same features."""
-        return self.is_undirected and edges.are_told_alike(self)
+        return self.is_undirected and edges.have_equal_features(self)
 
     @cached_property
     def num_undirected_edges(self) -> int:
@@ -172,9 +140,21 @@ class PackedGraphs:
         """A hash of all tensors: two sets with the same graphs in the same order share it."""
         return storage.fingerprint(self)
 
-    def _tensors(self) -> dict[str, Tensor]:
-        values = ((f.name, getattr(self, f.name)) for f in fields(self))
-        return {key: value for key, value in values if isinstance(value, Tensor)}
+    @property
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors by their names; those of features are ``nodes.numbers``, ..."""
+        found = {name: getattr(self, name) for name in ("node_ptr", "row_ptr", "source")}
+        for owner, features in self.features.items():
+            found |= {f"{owner}.{name}": own for name, own in features.tensors.items()}
+        return found if self.y is None else found | {"y": self.y}
+
+    def with_tensors(self, tensors: Mapping[str, Tensor]) -> Self:
+        """The same graphs with other tensors under the same names; see :attr:`tensors`."""
+        changed: dict[str, Any] = {name: own for name, own in tensors.items() if "." not in name}
+        for owner, features in self.features.items():
+            names = [name for name in features.tensors if f"{owner}.{name}" in tensors]
+            changed[owner] = features.with_tensors({n: tensors[f"{owner}.{n}"] for n in names})
+        return replace(self, **changed)
 
     def __repr__(self) -> str:
         return (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -10,7 +11,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs.edges import by_source
-from lookhops.graphs.features import default_names, feature_fields
+from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import refuse_empty, spread, to_offsets
 from lookhops.graphs.targets import pack_targets, read_target
 
@@ -22,31 +23,41 @@ if TYPE_CHECKING:
 
 def edges_of(data: Iterable[Data] | Data, **rest: Any) -> dict[str, Any]:
     """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_pyg`."""
-    nodes, edges, edge_index, x, edge_attr, edge_weight, y = _in_one_piece(data)
+    nodes, edges, edge_index, x, edge_attr, edge_weight, u, y = _in_one_piece(data)
     rest.setdefault("name", str(getattr(data, "name", "graphs")))
     if "y" not in rest:
         rest |= _targets(y, len(nodes))
     node_ptr, edge_ptr = to_offsets(nodes), to_offsets(edges)
     local_size = spread(nodes, edge_ptr, edge_index.shape[1])
     _refuse(((edge_index < 0) | (edge_index >= local_size)).any(0), edge_ptr, "an edge to no node")
-    of_edges = ((edge_attr, edge_ptr, "an edge"), (edge_weight, edge_ptr, "an edge"))
-    for features, ptr, of in ((x, node_ptr, "a node"), *of_edges):
+    graph_ptr = torch.arange(len(nodes) + 1)
+    for features, ptr, what in (
+        (x, node_ptr, "a node feature"),
+        (edge_attr, edge_ptr, "an edge feature"),
+        (edge_weight, edge_ptr, "an edge feature"),
+        (u, graph_ptr, "a graph feature"),
+    ):
         if features is not None:
-            _refuse(features.isinf().any(1), ptr, f"{of} feature that is not a finite number")
+            _refuse(features.isinf().any(1), ptr, f"{what} that is not a finite number")
     source, target = edge_index + spread(node_ptr[:-1], edge_ptr, edge_index.shape[1])
-    ends = {"source": source, "target": target, "nodes_per_graph": nodes}
-    told = _with_weight(feature_fields("edge_", edge_attr), edge_weight)
-    return ends | feature_fields("", x) | told | rest
+    return {
+        "source": source,
+        "target": target,
+        "nodes_per_graph": nodes,
+        "nodes": Features.from_columns(x),
+        "edges": _with_weight(Features.from_columns(edge_attr), edge_weight),
+        "whole": Features(u),
+        **rest,
+    }
 
 
-def _with_weight(fields: dict[str, Any], weight: Tensor | None) -> dict[str, Any]:
+def _with_weight(features: Features, weight: Tensor | None) -> Features:
     """Features of edges with PyG's ``edge_weight`` as one more number, called so."""
     if weight is None:
-        return fields
-    others = fields.get("edge_attributes")
-    names = default_names("attribute", 0 if others is None else others.shape[1])
+        return features
+    others = features.numbers
     both = weight.float() if others is None else torch.cat((others, weight.to(others)), 1)
-    return fields | {"edge_attributes": both, "edge_attribute_names": (*names, "edge_weight")}
+    return replace(features, numbers=both, number_names=(*features.number_names, "edge_weight"))
 
 
 def target_cells(data: Iterable[Data]) -> list[list[Any]]:
@@ -55,7 +66,8 @@ def target_cells(data: Iterable[Data]) -> list[list[Any]]:
     return [] if y is None else _cells(y, len(nodes))
 
 
-_Collated = tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor | None, Tensor | None, Any]
+_Rows = Tensor | None
+_Collated = tuple[Tensor, Tensor, Tensor, _Rows, _Rows, _Rows, _Rows, Any]
 
 
 def _in_one_piece(data: Any) -> _Collated:
@@ -92,13 +104,13 @@ def _collated(dataset: Any) -> _Collated | None:
     stored, slices, length = dataset._data, dataset.slices, len(dataset)
     if not isinstance(stored, Data):
         return None
-    used = {"x", "edge_index", "edge_attr", "edge_weight", "y"} & set(stored.keys())
+    used = {"x", "edge_index", "edge_attr", "edge_weight", "u", "y"} & set(stored.keys())
     if not {"x", "edge_index"} <= used or any(len(slices[k]) != length + 1 for k in used):
         return None
     nodes, edges = slices["x"].diff(), slices["edge_index"].diff()
     x, edge_attr = _two_axes(stored.x), _two_axes(stored.edge_attr)
-    edge_weight = _two_axes(stored.get("edge_weight"))
-    return nodes, edges, stored.edge_index.cpu(), x, edge_attr, edge_weight, stored.y
+    edge_weight, u = _two_axes(stored.get("edge_weight")), _two_axes(stored.get("u"))
+    return nodes, edges, stored.edge_index.cpu(), x, edge_attr, edge_weight, u, stored.y
 
 
 def _collate(data: list[Data]) -> _Collated:
@@ -116,6 +128,7 @@ def _collate(data: list[Data]) -> _Collated:
         _cat([d.x for d in data], "x", nodes),
         _cat([d.edge_attr for d in data], "edge_attr", edges),
         _cat([d.get("edge_weight") for d in data], "edge_weight", edges),
+        _cat([d.get("u") for d in data], "u", torch.ones_like(nodes)),
         None if all(d.y is None for d in data) else [d.y for d in data],
     )
 
@@ -209,14 +222,22 @@ def to_pyg(graphs: Graphs) -> list[Data]:
 
     order, edge_index = by_source(graphs)
     nodes, edges = graphs.nodes_per_graph.tolist(), graphs.edge_ptr.diff().tolist()
-    x = graphs.x.split(nodes) if graphs.num_features else [None] * len(graphs)
-    edge_attr = graphs.edge_attr
-    attrs = [None] * len(graphs) if edge_attr is None else edge_attr[order].split(edges)
-    y = [None] * len(graphs) if graphs.y is None else list(graphs.y.split([1] * len(graphs)))
+    x = _split(graphs.nodes.columns(), nodes)
+    attrs = _split(graphs.edges.take(order).columns(), edges)
+    each = [1] * len(graphs)
+    u, y = _split(graphs.whole.columns(), each), list(_split(graphs.y, each))
     if graphs.class_names:  # a blank class has no number
         y = [None if one is None or one < 0 else one for one in y]
-    parts = zip(x, edge_index.split(edges, 1), attrs, y, nodes, strict=True)
+    parts = zip(x, edge_index.split(edges, 1), attrs, u, y, nodes, strict=True)
     return [
-        Data(x=x, edge_index=e, edge_attr=a, y=y, **({"num_nodes": n} if x is None else {}))
-        for x, e, a, y, n in parts
+        Data(
+            *(x, e, a, y),
+            **({"num_nodes": n} if x is None else {}),
+            **({} if u is None else {"u": u}),
+        )
+        for x, e, a, u, y, n in parts
     ]
+
+
+def _split(rows: Tensor | None, sizes: list[int]) -> Sequence[Tensor | None]:
+    return [None] * len(sizes) if rows is None else rows.split(sizes)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,9 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import check_regular, replacing
-from lookhops.core.schema import Count, LabelSize, decode, located, read
+from lookhops.core.schema import Count, decode, located, read
 from lookhops.core.tensor_files import CHECKSUM, check_content, checksum
-from lookhops.graphs.features import default_values, sizes_of
+from lookhops.graphs.features import OWNERS, Features
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, are_sound
 from lookhops.graphs.texts import Texts
@@ -28,20 +28,22 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs
     from lookhops.graphs.packed import PackedGraphs
 
-FORMAT = "lookhops-graphs-2"
-#: Files of earlier versions that are read too: they know no names of columns.
-EARLIER = ("lookhops-graphs-1",)
-_NAMES = tuple(f"{of}{kind}_names" for of in ("", "edge_") for kind in ("attribute", "label"))
-_FEATURES = ("attributes", "labels", "edge_attributes", "edge_labels")
-_TENSORS = ("node_ptr", "row_ptr", "source", *_FEATURES, "y")
-_VALUES = ("label_values", "edge_label_values")
+FORMAT = "lookhops-graphs-3"
+_TENSORS = ("node_ptr", "row_ptr", "source", "y")
+#: What results that were published hash tensors of features as.
+_HASHED_AS = {
+    "nodes.numbers": "attributes",
+    "nodes.labels": "labels",
+    "edges.numbers": "edge_attributes",
+    "edges.labels": "edge_labels",
+}
 #: The ids of nodes: their bytes, and where each begins.
 _IDS = ("node_ids.data", "node_ids.ptr")
 
 
 def save(graphs: Graphs, path: Path | str) -> None:
     """Write the tensors and columns as safetensors, all else as JSON in its header."""
-    tensors = {key: tensor.cpu().contiguous() for key, tensor in graphs._tensors().items()}
+    tensors = {key: tensor.cpu().contiguous() for key, tensor in graphs.tensors.items()}
     texts = [key for key, column in graphs.columns.items() if column.dtype.kind not in "biuf"]
     for key, column in graphs.columns.items():
         values = _from_texts(column) if key in texts else column
@@ -50,10 +52,15 @@ def save(graphs: Graphs, path: Path | str) -> None:
     if graphs.node_ids is not None:
         for key, own in zip(_IDS, (graphs.node_ids.data, graphs.node_ids.ptr), strict=True):
             tensors[key] = torch.from_numpy(np.require(own, requirements=["C", "W"]))
-    rest: dict[str, Any] = {
-        key: getattr(graphs, key) for key in ("name", "featuriser", "skipped", *_NAMES, *_VALUES)
-    } | {"columns": list(graphs.columns), "text_columns": texts}
-    rest["targets"] = [[target.name, target.classes] for target in graphs.targets]
+    rest = {
+        "name": graphs.name,
+        "featuriser": graphs.featuriser,
+        "skipped": graphs.skipped,
+        "columns": list(graphs.columns),
+        "text_columns": texts,
+        "targets": [[target.name, target.classes] for target in graphs.targets],
+        "features": {owner: asdict(_Names.of(own)) for owner, own in graphs.features.items()},
+    }
     with replacing(path) as part:
         try:
             metadata = {"format": FORMAT, "rest": (text := json.dumps(rest))}
@@ -65,11 +72,15 @@ def save(graphs: Graphs, path: Path | str) -> None:
 
 def fingerprint(graphs: PackedGraphs) -> str:
     """A hash of all tensors and of the labels' sizes."""
-    digest = hashlib.sha256(f"{graphs.label_sizes} {graphs.edge_label_sizes}".encode())
+    sizes = f"{graphs.nodes.label_sizes} {graphs.edges.label_sizes}"
+    if graphs.whole.label_sizes:
+        sizes += f" {graphs.whole.label_sizes}"
+    digest = hashlib.sha256(sizes.encode())
     if len(graphs.targets) > 1:  # the same values may be classes or numbers
         digest.update(f"{[len(target.classes) for target in graphs.targets]}".encode())
-    for key, tensor in graphs._tensors().items():
-        digest.update(f"{key} {tensor.dtype} {tuple(tensor.shape)}".encode())
+    for key, tensor in graphs.tensors.items():
+        shape = tuple(tensor.shape)
+        digest.update(f"{_HASHED_AS.get(key, key)} {tensor.dtype} {shape}".encode())
         if tensor.numel():
             digest.update(tensor.cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()[:16]
@@ -87,7 +98,7 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
             tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise LookHopsError(f"{path}: not a file of packed graphs ({error}).") from error
-    if metadata.get("format") not in (FORMAT, *EARLIER):
+    if metadata.get("format") != FORMAT:
         raise LookHopsError(
             f"{path}: not a file of packed graphs of this version (its format is "
             f"{metadata.get('format', 'not given')!r}, expected {FORMAT!r})."
@@ -98,12 +109,17 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
         header = read(_Header, decode(text, "rest"))
         columns = _take_columns(tensors, header)
         ids = [tensors.pop(key) for key in _IDS if key in tensors]
-        if set(tensors) - set(_TENSORS) or not {"node_ptr", "row_ptr", "source"} <= set(tensors):
+        if not {"node_ptr", "row_ptr", "source"} <= set(tensors):
             raise LookHopsError("its tensors are not those of graphs")
         try:
+            features: dict[str, Any] = {
+                owner: header.features_of(owner, tensors) for owner in OWNERS
+            }
+            if set(tensors) - set(_TENSORS):
+                raise LookHopsError("its tensors are not those of graphs")
             names = Texts(*(own.numpy() for own in ids)) if ids else None
             rest: dict[str, Any] = {"columns": columns, "node_ids": names}
-            graphs = kind(**tensors, **header.fields("y" in tensors), **rest)
+            graphs = kind(**tensors, **features, **header.fields(), **rest)
             sound = _is_sound(graphs)
         except (ValueError, TypeError, IndexError, RuntimeError, AttributeError) as error:
             raise LookHopsError(f"its tensors do not fit together ({error})") from error
@@ -113,39 +129,48 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
 
 
 @dataclass(frozen=True)
+class _Names:
+    """What the columns of features are called."""
+
+    number_names: Sequence[str] = ()
+    label_names: Sequence[str] = ()
+    label_values: Sequence[Sequence[str]] = ()
+
+    @classmethod
+    def of(cls, features: Features) -> _Names:
+        return cls(features.number_names, features.label_names, features.label_values)
+
+
+@dataclass(frozen=True)
 class _Header:
-    """What a file says besides its tensors; earlier versions had sizes of labels and no names."""
+    """What a file says besides its tensors."""
 
     name: str
     featuriser: str
     columns: Sequence[str]
     text_columns: Sequence[str]
-    skipped: Sequence[tuple[Count, str, str]] = ()
-    targets: Sequence[tuple[str, Sequence[str]]] | None = None
-    class_names: Sequence[str] = ()
-    attribute_names: Sequence[str] = ()
-    label_names: Sequence[str] = ()
-    edge_attribute_names: Sequence[str] = ()
-    edge_label_names: Sequence[str] = ()
-    label_values: Sequence[Sequence[str]] | None = None
-    edge_label_values: Sequence[Sequence[str]] | None = None
-    label_sizes: Sequence[LabelSize] = ()
-    edge_label_sizes: Sequence[LabelSize] = ()
+    skipped: Sequence[tuple[Count, str, str]]
+    targets: Sequence[tuple[str, Sequence[str]]]
+    features: Mapping[str, _Names]
 
-    def fields(self, has_y: bool) -> dict[str, Any]:
-        """The fields of ``Graphs`` that are no tensors."""
-        given = self.targets
-        if given is None:
-            given = [("class", self.class_names)] if self.class_names or has_y else []
-        values = {key: getattr(self, key) for key in _VALUES}
-        sizes = {key: getattr(self, f"{key[:-6]}sizes") for key in _VALUES}
+    def features_of(self, owner: str, tensors: dict[str, Tensor]) -> Features:
+        """The features of nodes, edges or whole graphs, taken out of the tensors."""
+        names = self.features.get(owner, _Names())
+        return Features(
+            tensors.pop(f"{owner}.numbers", None),
+            tuple(names.number_names),
+            tensors.pop(f"{owner}.labels", None),
+            tuple(names.label_names),
+            tuple(map(tuple, names.label_values)),
+        )
+
+    def fields(self) -> dict[str, Any]:
+        """The fields of ``Graphs`` that are neither tensors nor features."""
         return {
-            **{key: getattr(self, key) for key in ("name", *_NAMES)},
-            # A featuriser vouches for names: without them, columns are known by their places.
-            "featuriser": "" if self.label_values is None else self.featuriser,
-            **{k: default_values(sizes[k]) if v is None else v for k, v in values.items()},
+            "name": self.name,
+            "featuriser": self.featuriser,
             "skipped": tuple(Skipped(*row) for row in self.skipped),
-            "targets": tuple(Target(name, tuple(classes)) for name, classes in given),
+            "targets": tuple(Target(name, tuple(classes)) for name, classes in self.targets),
         }
 
 
@@ -171,12 +196,9 @@ def _is_sound(graphs: Graphs) -> bool:
         _are_offsets(graphs.node_ptr, nodes)
         and _are_offsets(graphs.row_ptr, edges)
         and _stay_within(graphs)
-        and _are_rows(graphs.attributes, nodes, whole=False)
-        and _are_rows(graphs.edge_attributes, edges, whole=False)
-        and _are_rows(graphs.labels, nodes, whole=True)
-        and _are_rows(graphs.edge_labels, edges, whole=True)
-        and sizes_of(graphs.labels, graphs.label_sizes) == graphs.label_sizes
-        and sizes_of(graphs.edge_labels, graphs.edge_label_sizes) == graphs.edge_label_sizes
+        and graphs.nodes.are_sound(nodes)
+        and graphs.edges.are_sound(edges)
+        and graphs.whole.are_sound(count)
         and are_sound(graphs.y, graphs.targets, count)
         and all(column.shape == (count,) for column in graphs.columns.values())
         and (graphs.node_ids is None or graphs.node_ids.is_sound(nodes))
@@ -199,13 +221,6 @@ def _stay_within(graphs: Graphs) -> bool:
         return True
     lowest, highest = (own.reduceat(source, begin[has_edges]) for own in (np.minimum, np.maximum))
     return bool((lowest >= first[has_edges]).all() and (highest < end[has_edges]).all())
-
-
-def _are_rows(features: Tensor | None, rows: int, whole: bool) -> bool:
-    """One row each, of whole numbers or of floats, where there are any."""
-    if features is None:
-        return True
-    return features.dim() == 2 and len(features) == rows and features.is_floating_point() != whole
 
 
 def _from_texts(column: np.ndarray) -> np.ndarray:

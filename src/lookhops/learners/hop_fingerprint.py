@@ -60,8 +60,8 @@ class HopFingerprint(TransformerMixin, BaseEstimator):
         if self.bins < 0:
             raise LookHopsError(f"bins is a whole number from 0, not {self.bins!r}.")
         self.bins_ = None
-        if self.bins and graphs.attributes is not None:
-            self.bins_ = Bins.learn(graphs.attributes, self.bins)
+        if self.bins and graphs.nodes.numbers is not None:
+            self.bins_ = Bins.learn(graphs.nodes.numbers, self.bins)
         self.vocabulary_ = Vocabulary.choose(
             graphs,
             self._codes(graphs),
@@ -85,8 +85,8 @@ class HopFingerprint(TransformerMixin, BaseEstimator):
 
     def _codes(self, graphs: Graphs) -> Tensor:
         bins = None
-        if self.bins_ is not None and graphs.attributes is not None:
-            bins = self.bins_(graphs.attributes)
+        if self.bins_ is not None and graphs.nodes.numbers is not None:
+            bins = self.bins_(graphs.nodes.numbers)
         return unary_codes(graphs, identities(graphs, self.h, bins, self.edge_labels))
 
     def __sklearn_tags__(self) -> Any:

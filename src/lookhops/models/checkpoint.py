@@ -114,12 +114,10 @@ def _load(folder: Path) -> Checkpoint:
     path = folder / WEIGHTS
     content = read_bytes(path)
     tensors, _ = unpack_tensors(content, path)
-    data = config["data"]
     with located(str(folder / CONFIG)):
         task = task_in(config)
         architecture = read(Architecture, config["architecture"])
-        named = "encoding" in config
-        encoding = Encoding.from_dict(config["encoding"]) if named else Encoding.unnamed(data)
+        encoding = Encoding.from_dict(config["encoding"])
         parts = architecture, encoding, task
         found = Checkpoint(folder, config, *parts, {}, {}, {}, _read_reference(folder, config))
         expected: dict[str, Tensor] = {}

@@ -132,8 +132,8 @@ def _import_quietly() -> ModuleType:
 
 def _packed(graphs: Graphs) -> bytes:
     """Graphs as bytes, without what their tensors are slices of."""
-    own: Any = {name: tensor.clone() for name, tensor in graphs._tensors().items()}
-    return pickle.dumps(replace(graphs, node_ids=None, **own))
+    copies = {name: tensor.clone() for name, tensor in graphs.tensors.items()}
+    return pickle.dumps(replace(graphs, node_ids=None).with_tensors(copies))
 
 
 # -------------------------------------------------------------------- training

@@ -57,10 +57,10 @@ def identities(
     if hops < 0:
         raise LookHopsError(f"The number of hops is a whole number from 0, not {hops}.")
     nodes, device = graphs.num_nodes, graphs.device
-    told = [columns for columns in (graphs.labels, bins) if columns is not None]
+    told = [columns for columns in (graphs.nodes.labels, bins) if columns is not None]
     current = hash_rows(torch.cat([c.long() for c in told], 1) if told else None, nodes, device)
     edge_hash = None
-    kinds = (graphs.edge_labels if edge_labels else None, edge_bins)
+    kinds = (graphs.edges.labels if edge_labels else None, edge_bins)
     if said := [columns.long() for columns in kinds if columns is not None]:
         edge_hash = hash_rows(torch.cat(said, 1), graphs.num_edges, device)
     found = [current]

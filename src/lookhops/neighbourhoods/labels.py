@@ -289,7 +289,7 @@ def _seen_by_hop(graphs: Graphs, max_hops: int) -> list[Tensor]:
     """
     bins, edge_bins = (
         None if numbers is None else Bins.learn(numbers, BINS)(numbers)
-        for numbers in (graphs.attributes, graphs.edge_attributes)
+        for numbers in (graphs.nodes.numbers, graphs.edges.numbers)
     )
     seen: list[list[Tensor]] = [[] for _ in range(max_hops + 1)]
     for numbers in [None] if bins is None else [None, bins]:

@@ -34,18 +34,22 @@ def graph_totals(
             default.
         edge_label_sizes: The same of the edges' labels.
     """
-    node_sizes = graphs.label_sizes if label_sizes is None else label_sizes
-    edge_sizes = graphs.edge_label_sizes if edge_label_sizes is None else edge_label_sizes
+    node_sizes = graphs.nodes.label_sizes if label_sizes is None else label_sizes
+    edge_sizes = graphs.edges.label_sizes if edge_label_sizes is None else edge_label_sizes
     nodes, edges = graphs.nodes_per_graph.double(), graphs.edge_ptr.diff().double()
     count = nodes.numel()  # of graphs
     columns = [nodes.log1p()[:, None], edges.log1p()[:, None]]
     node_graph = graphs.batch.long()
     degree = graphs.row_ptr.diff().long().clamp(max=DEGREES - 1)[:, None]
-    labels = degree if graphs.labels is None else torch.cat((degree, graphs.labels.long()), 1)
+    labels = (
+        degree
+        if graphs.nodes.labels is None
+        else torch.cat((degree, graphs.nodes.labels.long()), 1)
+    )
     edge_graph = node_graph[graphs.target.long()]
     for graph_of, total, values, sizes, attributes in (
-        (node_graph, nodes, labels, (DEGREES, *node_sizes), graphs.attributes),
-        (edge_graph, edges, graphs.edge_labels, edge_sizes, graphs.edge_attributes),
+        (node_graph, nodes, labels, (DEGREES, *node_sizes), graphs.nodes.numbers),
+        (edge_graph, edges, graphs.edges.labels, edge_sizes, graphs.edges.numbers),
     ):
         whole = total.clamp(min=1)[:, None]
         for column, size in zip(() if values is None else values.unbind(1), sizes, strict=True):
@@ -95,15 +99,19 @@ def spread_totals(
         Shares of the nodes, of the edges and of the graphs as wholes, shapes (n), (e), (g); those
         of a graph add up to what it was given.
     """
-    node_sizes = graphs.label_sizes if label_sizes is None else label_sizes
-    edge_sizes = graphs.edge_label_sizes if edge_label_sizes is None else edge_label_sizes
+    node_sizes = graphs.nodes.label_sizes if label_sizes is None else label_sizes
+    edge_sizes = graphs.edges.label_sizes if edge_label_sizes is None else edge_label_sizes
     node_graph = graphs.batch.long()
     degree = graphs.row_ptr.diff().long().clamp(max=DEGREES - 1)[:, None]
-    labels = degree if graphs.labels is None else torch.cat((degree, graphs.labels.long()), 1)
+    labels = (
+        degree
+        if graphs.nodes.labels is None
+        else torch.cat((degree, graphs.nodes.labels.long()), 1)
+    )
     whole, found, at = shares[:, :2].sum(1), [], 2
     for graph_of, values, sizes, attributes in (
-        (node_graph, labels, (DEGREES, *node_sizes), graphs.attributes),
-        (node_graph[graphs.target.long()], graphs.edge_labels, edge_sizes, graphs.edge_attributes),
+        (node_graph, labels, (DEGREES, *node_sizes), graphs.nodes.numbers),
+        (node_graph[graphs.target.long()], graphs.edges.labels, edge_sizes, graphs.edges.numbers),
     ):
         own = shares.new_zeros(len(graph_of))
         for column, size in zip(() if values is None else values.unbind(1), sizes, strict=True):

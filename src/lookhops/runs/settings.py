@@ -36,7 +36,7 @@ def settings_of(
             "name": graphs.name,
             "featuriser": graphs.featuriser,
             "num_features": graphs.num_features,
-            "label_sizes": list(graphs.label_sizes),
+            "label_sizes": list(graphs.nodes.label_sizes),
             "graphs": len(graphs),
             "class_names": list(graphs.class_names),
             "fingerprint": graphs.fingerprint,

@@ -31,6 +31,7 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.features import Features
 
 MAX_HOPS = 6
 PLAIN, MARKED, RED, BLUE = range(4)
@@ -141,9 +142,11 @@ def _pack(
         torch.cat((source, target)),
         torch.cat((target, source)),
         torch.from_numpy(per_graph),
-        labels=torch.from_numpy(labels.reshape(-1)[shuffled][:, None]),
-        label_names=("kind",),
-        label_values=[NODE_LABELS],
+        nodes=Features(
+            labels=torch.from_numpy(labels.reshape(-1)[shuffled][:, None]),
+            label_names=("kind",),
+            label_values=(NODE_LABELS,),
+        ),
         y=torch.from_numpy(y),
         class_names=CLASS_NAMES,
         name=f"hops-{k}",

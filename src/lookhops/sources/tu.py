@@ -17,7 +17,7 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.features import column_names
+from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import row_offsets, take
 from lookhops.sources.tu_files import TuFiles, open_tu
 
@@ -59,12 +59,14 @@ def _read(files: TuFiles) -> Graphs:
         source[kept],
         target[kept],
         torch.from_numpy(sizes),
-        attributes=files.attributes("node_attributes"),
-        labels=labels,
-        label_values=label_values,
-        edge_attributes=take(files.attributes("edge_attributes"), kept),
-        edge_labels=take(edge_labels, kept),
-        edge_label_values=edge_label_values,
+        nodes=Features(
+            numbers=files.attributes("node_attributes"), labels=labels, label_values=label_values
+        ),
+        edges=Features(
+            numbers=take(files.attributes("edge_attributes"), kept),
+            labels=take(edge_labels, kept),
+            label_values=edge_label_values,
+        ),
         **files.targets(),
         columns=files.columns(),
         name=files.name,
@@ -117,15 +119,14 @@ def _merge_repeated(graphs: Graphs) -> Graphs:
     if bool(new.all()):
         return graphs
     new = new[:-1]
-    edge_attr = graphs.edge_attr
-    if edge_attr is not None:
-        merged = edge_attr.new_zeros(int(new.sum()), edge_attr.shape[1])
-        edge_attr = merged.index_add_(0, new.cumsum(0) - 1, edge_attr)
+    edges = Features()
+    if graphs.edge_attr is not None:
+        sums = graphs.edge_attr.new_zeros(int(new.sum()), graphs.num_edge_features)
+        sums.index_add_(0, new.cumsum(0) - 1, graphs.edge_attr)
+        edges = Features(sums, graphs.edges.column_names)
     return replace(
         graphs,
         source=graphs.source[new],
         row_ptr=row_offsets(graphs.target[new], graphs.num_nodes),
-        edge_attributes=edge_attr,
-        edge_attribute_names=() if edge_attr is None else column_names(graphs, "edge_"),
-        edge_labels=None,
+        edges=edges,
     )

@@ -95,16 +95,16 @@ class TuFiles:
         """Attributes, where there are any."""
         return torch.from_numpy(self.numbers(part)) if part in self.parts else None
 
-    def labels(self, part: str) -> tuple[Tensor | None, list[list[str]] | None]:
+    def labels(self, part: str) -> tuple[Tensor | None, tuple[tuple[str, ...], ...]]:
         """Labels, each column counted from its smallest value, and the values that it spans."""
         if part not in self.parts:
-            return None, None
+            return None, ()
         values = self.numbers(part)
         low = values.min(0)
         spans = [range(a, b + 1) for a, b in zip(low.tolist(), values.max(0).tolist(), strict=True)]
         if (most := sum(span.stop - span.start for span in spans)) > MOST_LABELS:
             raise LookHopsError(f"{self.where(part)}: labels {most} apart are too far apart.")
-        return torch.from_numpy(values - low), [[str(value) for value in span] for span in spans]
+        return torch.from_numpy(values - low), tuple(tuple(map(str, span)) for span in spans)
 
     def targets(self) -> dict[str, Any]:
         """The classes of the graphs; of a set without, the numbers that it has of each graph."""

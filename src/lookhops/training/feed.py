@@ -30,8 +30,6 @@ from lookhops.training.windows import Window, Windows, first_entries
 STEPS, NODES = 32, 1 << 22
 #: Rounds that are fetched while one runs, each in a thread of its own.
 AHEAD = 2
-#: What a window's graphs are made of.
-PUT = ("node_ptr", "row_ptr", "source", "attributes", "labels", "edge_attributes", "edge_labels")
 STEP = 1024  # sizes of buffers are multiples of this
 
 
@@ -213,9 +211,7 @@ class Streamed(Feed):
         graphs, nodes, edges, entries = self.room
         whole_set, device = self.windows.graphs, self.windows.device
 
-        def rows(like: Tensor | None, count: int) -> Tensor | None:
-            if like is None:
-                return None
+        def rows(like: Tensor, count: int) -> Tensor:
             return torch.zeros(count, *like.shape[1:], dtype=like.dtype, device=device)
 
         def numbers(count: int) -> Tensor:
@@ -226,10 +222,9 @@ class Streamed(Feed):
             node_ptr=numbers(graphs + 1),
             row_ptr=numbers(nodes + 1),
             source=torch.zeros(edges, dtype=whole_set.source.dtype, device=device),
-            attributes=rows(whole_set.attributes, nodes),
-            labels=rows(whole_set.labels, nodes),
-            edge_attributes=rows(whole_set.edge_attributes, edges),
-            edge_labels=rows(whole_set.edge_labels, edges),
+            nodes=whole_set.nodes.map(lambda like: rows(like, nodes)),
+            edges=whole_set.edges.map(lambda like: rows(like, edges)),
+            whole=whole_set.whole.map(lambda like: rows(like, graphs)),
             y=None,
             columns={},
             node_ids=None,
@@ -250,7 +245,7 @@ class Streamed(Feed):
         """Copy a round into the buffers."""
         window, buffers, whole = made.window, self.buffers, self.whole
         pairs: list[tuple[Any, Any]] = [
-            *((getattr(window.graphs, name), getattr(buffers, name)) for name in PUT),
+            *((window.graphs.tensors[name], own) for name, own in buffers.tensors.items()),
             (window.number, self.number),
             (window.first_node, self.first_node),
             *((getattr(made.told, own.name), getattr(whole, own.name)) for own in fields(_Told)),

@@ -55,7 +55,7 @@ class Gatherer:
         """
         members, size = index.shape
         made = lay_out(index, self.tables, room.nodes, room.edges)
-        x = self.encoding.columns(self.graphs, made.node, dtype, scales.nodes)
+        x = self.encoding.encode_nodes(self.graphs, made.node, dtype, scales.nodes)
         return Level(
             x=x.view(members, room.nodes, -1),
             adjacency=self._adjacency(made.pattern, made.edge, dtype),
@@ -99,7 +99,7 @@ class Gatherer:
         first = pattern.row_ptr[:: room.nodes][:members].long()  # edge of each member
         slot = torch.arange(room.own_edges, device=old.device)
         edge = (first[:, None] + slot).clamp(max=old.numel() - 1)  # past its end: anybody's
-        columns = self.encoding.edge_columns(self.graphs, old[edge].flatten(), dtype, scale)
+        columns = self.encoding.encode_edges(self.graphs, old[edge].flatten(), dtype, scale)
         member = pattern.row.long() // room.nodes
         place = torch.arange(old.numel(), device=old.device) - first[member]
         place = member * room.own_edges + place.clamp(max=room.own_edges - 1)

@@ -75,10 +75,10 @@ class MemberInputs:
         if model.uses_edges:
             told["edge_weight"] = self.encoding.edge_weight(graphs, dtype=dtype)
         if model.edge_channels:
-            told["edge_attr"] = self.encoding.edge_columns(
+            told["edge_attr"] = self.encoding.encode_edges(
                 graphs, dtype=dtype, scale=self.scales.edges
             )
-        x = self.encoding.columns(graphs, dtype=dtype, scale=self.scales.nodes)
+        x = self.encoding.encode_nodes(graphs, dtype=dtype, scale=self.scales.nodes)
         return model.level(graphs, x, **told)
 
     def levels(self, model: GraphNetwork, size: int = BATCH_SIZE) -> Iterator[Level]:
@@ -123,4 +123,4 @@ class WindowInputs:
 
 
 def _has_blanks(graphs: Graphs) -> bool:
-    return graphs.attributes is not None and bool(graphs.attributes.isnan().any())
+    return graphs.nodes.numbers is not None and bool(graphs.nodes.numbers.isnan().any())

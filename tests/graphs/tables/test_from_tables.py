@@ -50,18 +50,18 @@ def test_three_tables():
     assert graphs.y.tolist() == [1, 0]
     assert graphs.nodes_per_graph.tolist() == [4, 3]
     assert graphs.is_undirected
-    assert graphs.attribute_names == ("age",)
+    assert graphs.nodes.number_names == ("age",)
     np.testing.assert_array_equal(
-        graphs.attributes[:, 0], np.float32([30.5, 22, np.nan, 60, 20, 50, 41])
+        graphs.nodes.numbers[:, 0], np.float32([30.5, 22, np.nan, 60, 20, 50, 41])
     )
-    assert graphs.label_names == ("role", "level", "member")
-    assert graphs.label_values[0] == ("new", "old", "vip", "(blank)")
-    assert graphs.label_values[1:] == (("1", "2", "3"), ("False", "True"))
-    assert graphs.labels[:, 0].tolist() == [1, 2, 1, 0, 0, 0, 3]
-    assert graphs.edge_attribute_names == ("amount",)
-    assert graphs.edge_label_values == (("card", "cash", "wire"),)
+    assert graphs.nodes.label_names == ("role", "level", "member")
+    assert graphs.nodes.label_values[0] == ("new", "old", "vip", "(blank)")
+    assert graphs.nodes.label_values[1:] == (("1", "2", "3"), ("False", "True"))
+    assert graphs.nodes.labels[:, 0].tolist() == [1, 2, 1, 0, 0, 0, 3]
+    assert graphs.edges.number_names == ("amount",)
+    assert graphs.edges.label_values == (("card", "cash", "wire"),)
     pairs = map(tuple, graphs.edge_index.t().tolist())
-    assert dict(zip(pairs, graphs.edge_attributes[:, 0].tolist(), strict=True)) == {
+    assert dict(zip(pairs, graphs.edges.numbers[:, 0].tolist(), strict=True)) == {
         (0, 2): 2.0, (2, 0): 2.0, (1, 2): 8.0, (2, 1): 8.0,
         (6, 5): 0.5, (5, 6): 0.5, (5, 4): 1.25, (4, 5): 1.25,
     }  # fmt: skip
@@ -74,14 +74,14 @@ def test_an_edge_list_alone():
     assert graphs.class_names == ("no", "yes")
     assert graphs.nodes_per_graph.tolist() == [3, 3]
     assert graphs.num_features == 0
-    assert graphs.edge_attribute_names == ("amount", "weight")
-    assert graphs.edge_label_names == ("kind",)
+    assert graphs.edges.number_names == ("amount", "weight")
+    assert graphs.edges.label_names == ("kind",)
     turned = Graphs.from_tables(edges, weight_column="amount", ignore="weight, kind")
-    assert turned.edge_attribute_names == ("weight",)
-    assert turned.edge_labels is None
+    assert turned.edges.number_names == ("weight",)
+    assert turned.edges.labels is None
     other = Graphs.from_tables({**edges, "label": ["no", "yes", "yes", "yes"]})
     assert other.y is None
-    assert other.edge_label_names == ("kind", "label")
+    assert other.edges.label_names == ("kind", "label")
 
 
 def test_columns_by_other_names():
@@ -99,10 +99,18 @@ def test_columns_by_other_names():
 
 def test_what_the_columns_are_can_be_told():
     graphs = Graphs.from_tables(EDGES, NODES, numbers="level", categories="age,role", ignore="kind")
-    assert graphs.attribute_names == ("level",)
-    assert graphs.label_names == ("age", "role", "member")
-    assert graphs.label_values[0] == ("20.0", "22.0", "30.5", "41.0", "50.0", "60.0", "(blank)")
-    assert graphs.edge_labels is None
+    assert graphs.nodes.number_names == ("level",)
+    assert graphs.nodes.label_names == ("age", "role", "member")
+    assert graphs.nodes.label_values[0] == (
+        "20.0",
+        "22.0",
+        "30.5",
+        "41.0",
+        "50.0",
+        "60.0",
+        "(blank)",
+    )
+    assert graphs.edges.labels is None
 
 
 def test_directions():
@@ -119,8 +127,8 @@ def test_nodes_that_are_the_same_in_every_graph():
     accounts = {"id": ["a", "b", "c", "d", "z"], "country": ["de", "fr", "fr", "it", "de"]}
     with pytest.warns(UserWarning, match="1 of its 5 nodes has no edge"):
         graphs = Graphs.from_tables(EDGES, accounts)
-    assert graphs.label_values == (("de", "fr", "it"),)
-    assert graphs.labels[:, 0].tolist() == [0, 1, 1, 0, 1, 2]
+    assert graphs.nodes.label_values == (("de", "fr", "it"),)
+    assert graphs.nodes.labels[:, 0].tolist() == [0, 1, 1, 0, 1, 2]
 
 
 def test_edges_whose_nodes_say_the_graph():
@@ -164,7 +172,7 @@ def test_rows_of_one_edge_are_kept():
         warnings.simplefilter("error")
         other = Graphs.from_tables({**twice, "amount": [0.5, 1.25, 2.0, 8.0, 0.75]})
     first = (other.source == 0) & (other.target == 1)
-    assert sorted(other.edge_attributes[first, 0].tolist()) == [0.5, 0.75]
+    assert sorted(other.edges.numbers[first, 0].tolist()) == [0.5, 0.75]
 
 
 def test_ids_of_any_type():
@@ -228,7 +236,7 @@ def test_a_column_of_numbers_with_a_text():
     edges = {"graph": [1] * 20, "source": range(20), "target": range(1, 21), "amount": amount}
     said = message(edges)
     assert "row 19 (from 0): 'much' in the column 'amount', where 95.0% are numbers" in said
-    assert Graphs.from_tables(edges, categories="amount").edge_label_values == (("1.5", "much"),)
+    assert Graphs.from_tables(edges, categories="amount").edges.label_values == (("1.5", "much"),)
     assert "'much' in the column 'amount' is not a finite" in message(edges, numbers="amount")
 
 
@@ -258,10 +266,10 @@ def test_dates_of_every_kind_are_left_out():
     kinds += [["2024-01-05", "2024-01-05", "2024-02-05", None]]
     for cells in kinds:
         with pytest.warns(UserWarning, match=r"nothing of them: when \(dates\)"):
-            assert dated([cell or None for cell in cells]).edge_label_names == ("kind",)
-    assert dated(["2024-01", "2024-02", "10", "2024-02"]).edge_label_names == ("kind", "when")
+            assert dated([cell or None for cell in cells]).edges.label_names == ("kind",)
+    assert dated(["2024-01", "2024-02", "10", "2024-02"]).edges.label_names == ("kind", "when")
     told = Graphs.from_tables({**EDGES, "when": kinds[-1]}, categories="when")
-    assert told.edge_label_values[1] == ("2024-01-05", "2024-02-05", "(blank)")
+    assert told.edges.label_values[1] == ("2024-01-05", "2024-02-05", "(blank)")
 
 
 def test_dates_and_decimals_of_arrow(tmp_path):
@@ -283,8 +291,8 @@ def test_dates_and_decimals_of_arrow(tmp_path):
     ):
         with pytest.warns(UserWarning, match=r"nothing of them: day \(dates\)"):
             graphs = read(table)
-        assert graphs.edge_attribute_names == ("amount", "price")
-        assert graphs.edge_attributes[:, 1].nan_to_num(-1).tolist().count(2.25) == 2
+        assert graphs.edges.number_names == ("amount", "price")
+        assert graphs.edges.numbers[:, 1].nan_to_num(-1).tolist().count(2.25) == 2
     known = {**GRAPHS, "class": [Decimal("0.5"), Decimal("1.25")], "size": cells[:2]}
     graphs = Graphs.from_tables(EDGES, NODES, known)
     assert graphs.y.tolist() == [0.5, 1.25]
@@ -297,7 +305,7 @@ def test_what_is_to_be_learnt_may_stand_in_any_table():
         graphs = Graphs.from_tables(edges, NODES, **option)
         assert graphs.targets[0].name == "risk"
         assert graphs.class_names == ("high", "low")
-        assert graphs.edge_label_names == ("kind",)
+        assert graphs.edges.label_names == ("kind",)
     alone = {key: values[:2] for key, values in EDGES.items()}
     assert Graphs.from_tables({**alone, "class": ["a", "a"]}).y.tolist() == [0]
     assert Graphs.from_tables({**alone, "label": ["a", "a"]}).y is None
@@ -338,8 +346,8 @@ def test_as_networkx_has_them(rows, random):
         numbers="size,length",
     )
     assert found.edge_index.tolist() == wanted.edge_index.tolist()
-    assert torch.equal(found.attributes, wanted.attributes)
-    assert torch.equal(found.edge_attributes, wanted.edge_attributes)
+    assert torch.equal(found.nodes.numbers, wanted.nodes.numbers)
+    assert torch.equal(found.edges.numbers, wanted.edges.numbers)
     assert found.node_ptr.tolist() == wanted.node_ptr.tolist()
 
 
@@ -355,7 +363,8 @@ def test_nodes_keep_their_ids_in_the_order_of_each_graph():
     everywhere = {"node": ["d", "c", "b", "a"], "age": [1.5, 2.5, 3.5, 4.5]}
     same = Graphs.from_tables(EDGES, everywhere)
     ids = [
-        dict(zip(one.node_ids.tolist(), one.attributes[:, 0].tolist(), strict=True)) for one in same
+        dict(zip(one.node_ids.tolist(), one.nodes.numbers[:, 0].tolist(), strict=True))
+        for one in same
     ]
     assert ids == [{"a": 4.5, "b": 3.5, "c": 2.5}, {"a": 4.5, "c": 2.5, "d": 1.5}]
     numbers = {"graph": [1, 1], "source": [10, 20], "target": [20, 30]}

@@ -14,6 +14,7 @@ import torch
 from torch.export import Dim
 
 from lookhops import Graphs, LookHopsError, Predictor, load
+from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import counts_of, insertion, last_begin, run_begins, spread
 from lookhops.models import train_into
 from lookhops.models.export import compare, export_model, files, load_exported, made_up
@@ -60,13 +61,16 @@ def with_numbers() -> Graphs:
     ends = graphs.edge_index.sum(0)  # the same in both directions
     return replace(
         graphs,
-        attributes=torch.from_numpy(numbers).float(),
-        attribute_names=("size", "age"),
-        edge_attributes=torch.stack(((ends % 5).float(), (ends % 3).float()), 1),
-        edge_attribute_names=("weight", "length"),
-        edge_labels=(ends % 2)[:, None].byte(),
-        edge_label_names=("kind",),
-        edge_label_values=(("a", "b"),),
+        nodes=replace(
+            graphs.nodes, numbers=torch.from_numpy(numbers).float(), number_names=("size", "age")
+        ),
+        edges=Features(
+            numbers=torch.stack(((ends % 5).float(), (ends % 3).float()), 1),
+            number_names=("weight", "length"),
+            labels=(ends % 2)[:, None].byte(),
+            label_names=("kind",),
+            label_values=(("a", "b"),),
+        ),
     )
 
 
@@ -187,9 +191,7 @@ def three_rings(tmp_path, monkeypatch):
         ends.flatten(),
         ends.flip(0).flatten(),
         torch.tensor([4, 4, 4]),
-        labels=node[:, None] % 2,
-        label_names=like.label_names,
-        label_values=like.label_values,
+        nodes=replace(like.nodes, labels=node[:, None] % 2),
         featuriser=like.featuriser,
     )
     score = torch.full((3, 4), 0.5)

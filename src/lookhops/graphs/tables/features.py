@@ -1,4 +1,4 @@
-"""Columns of tables as features: numbers as attributes, texts and few whole numbers as labels."""
+"""Columns of tables as features: numbers, and texts and few whole numbers as labels."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date, time, timedelta
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -15,7 +14,7 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Reading, names_in
-from lookhops.graphs.features import BLANK
+from lookhops.graphs.features import BLANK, Features
 from lookhops.graphs.tables.table import Table, holds_decimals
 from lookhops.graphs.targets import PLAINLY, meant_as_number
 
@@ -32,12 +31,11 @@ ISO_DATE = re.compile(
 
 
 def table_features(
-    of: str, table: Table, columns: Iterable[str], rows: np.ndarray | None, reading: Reading
-) -> dict[str, Any]:
-    """Fields of :class:`~lookhops.graphs.Graphs` with the features of nodes or edges.
+    table: Table, columns: Iterable[str], rows: np.ndarray | None, reading: Reading
+) -> Features:
+    """The features of nodes, edges or graphs.
 
     Args:
-        of: ``""`` for nodes, ``"edge_"`` for edges.
         table: Where they stand.
         columns: The columns that are features; the others say which node or edge a row is.
         rows: The row of each node or edge; none means all rows in their order.
@@ -69,13 +67,13 @@ def table_features(
             f"{', '.join(left_out)}. ignore (--ignore) says so beforehand.",
             stacklevel=2,
         )
-    return {
-        f"{of}attributes": _stacked(numbers, rows, np.float32),
-        f"{of}attribute_names": tuple(numbers),
-        f"{of}labels": _stacked(labels, rows, np.int32),
-        f"{of}label_names": tuple(labels),
-        f"{of}label_values": values,
-    }
+    return Features(
+        _stacked(numbers, rows, np.float32),
+        tuple(numbers),
+        _stacked(labels, rows, np.int32),
+        tuple(labels),
+        tuple(values),
+    )
 
 
 def _is_number(column: pd.Series, name: str, reading: Reading) -> bool:

@@ -15,6 +15,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import names_in
 from lookhops.core.words import agreeing, counted
 from lookhops.graphs.column_finder import called, listed
+from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.tables.columns import IdColumns, Tables
 from lookhops.graphs.tables.features import table_features
@@ -82,8 +83,8 @@ def packed(tables: Tables) -> Packed:
         "source": torch.from_numpy(source),
         "target": torch.from_numpy(target),
         "nodes_per_graph": torch.from_numpy(counts[kept]),
-        **_node_features(tables, columns, label, nodes.row),
-        **_edge_features(tables, columns, label, row),
+        "nodes": _node_features(tables, columns, label, nodes.row),
+        "edges": _edge_features(tables, columns, label, row),
         "columns": known,
         "node_ids": Texts.of(nodes.ids.astype(str).tolist()).take(nodes.id),
         "skipped": skipped,
@@ -228,21 +229,21 @@ def _refuse_several(
 
 def _node_features(
     tables: Tables, columns: IdColumns, label: Label | None, row: np.ndarray | None
-) -> dict[str, Any]:
+) -> Features:
     """The features of nodes, given the row of each."""
     table = tables.nodes
     if table is None:
-        return {}
+        return NO_FEATURES
     unused = {columns.node, columns.nodes_graph, *names_in(tables.reading.ignore)}
     names = [name for name in table.names if name not in unused]
     if label is not None:
         names = [name for name in names if not label.is_column(table, name)]
-    return table_features("", table, names, row, tables.reading)
+    return table_features(table, names, row, tables.reading)
 
 
 def _edge_features(
     tables: Tables, columns: IdColumns, label: Label | None, row: np.ndarray
-) -> dict[str, Any]:
+) -> Features:
     """The features of edges, given the row of each; a weight is called ``weight``."""
     table = tables.edges
     ends = (columns.source, columns.target, columns.edges_graph)
@@ -259,7 +260,7 @@ def _edge_features(
             )
         table = replace(table, frame=table.frame[names].rename(columns={weight: "weight"}))
         names = ["weight" if name == weight else name for name in names]
-    return table_features("edge_", table, names, row, tables.reading)
+    return table_features(table, names, row, tables.reading)
 
 
 def _plain(column: pd.Series) -> np.ndarray:

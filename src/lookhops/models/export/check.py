@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +11,9 @@ import torch
 from lookhops.core.arrays import Array
 from lookhops.core.words import counted
 from lookhops.encoding.columns import NOT_SEEN, Columns
-from lookhops.encoding.edges import weight_column
 from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
+from lookhops.graphs.features import Features
 from lookhops.models import Predictor
 from lookhops.models.checkpoint import Checkpoint
 from lookhops.models.export.inputs import Inputs
@@ -115,62 +114,59 @@ def made_up(checkpoint: Checkpoint, count: int, seed: int = 0) -> Graphs:
     )
     pairs = np.unique(np.sort(ends, axis=0), axis=1)
     source, target = (torch.from_numpy(np.concatenate(own)) for own in (pairs, pairs[::-1]))
+    encoding, scales = checkpoint.encoding, next(iter(checkpoint.learnt.values())).scales
     return Graphs.from_edges(
         source,
         target,
         torch.from_numpy(sizes),
-        **_features("", checkpoint, len(node), generator),
-        **_features("edge_", checkpoint, pairs.shape[1], generator, both_ways=True),
+        nodes=_features(encoding.nodes, encoding.by_name, scales.nodes, len(node), generator),
+        edges=_features(
+            encoding.edges or Columns(), encoding.by_name, scales.edges, pairs.shape[1], generator
+        ).map(lambda own: own.repeat(2, 1)),
         name="made-up graphs",
-        featuriser=checkpoint.encoding.featuriser,
+        featuriser=encoding.featuriser,
     )
 
 
 def _features(
-    side: str,
-    checkpoint: Checkpoint,
+    columns: Columns,
+    not_seen: bool,
+    scale: Scale | None,
     rows: int,
     generator: np.random.Generator,
-    both_ways: bool = False,
-) -> dict[str, Any]:
-    """Labels and numbers at random, as arguments of ``Graphs.from_edges``.
+) -> Features:
+    """Labels and numbers at random.
 
     Args:
-        side: Whose features: nothing for nodes, ``"edge_"`` for edges.
-        checkpoint: The model, which knows the columns and the scale of the numbers.
+        columns: The columns of the model.
+        not_seen: Whether some values of labels are not seen.
+        scale: The scale of the numbers.
         rows: How many nodes or edges.
         generator: What draws.
-        both_ways: Each row twice: edges that go there and back.
     """
-    encoding, scales = checkpoint.encoding, next(iter(checkpoint.learnt.values())).scales
-    columns = encoding.edges if side else encoding.nodes
-    if columns is None or not columns.width:
-        return {}
-    values = [(*own, NOT_SEEN) if encoding.by_name else own for own in columns.values]
+    values = tuple((*own, NOT_SEEN) if not_seen else own for own in columns.values)
     labels = [generator.integers(0, len(own), size=rows) for own in values]
-    numbers = _numbers(columns, scales.edges if side else scales.nodes, rows, generator)
-    for place, name in enumerate(columns.attributes):
-        if not side and name in encoding.blanks:
+    numbers = _numbers(columns, scale, rows, generator)
+    for place, name in enumerate(columns.numbers):
+        if name in columns.blanks:
             numbers[generator.random(rows) < 0.1, place] = np.nan
-    times = 2 if both_ways else 1
-    found: dict[str, Any] = {}
-    if labels:
-        found[f"{side}labels"] = torch.from_numpy(np.stack(labels, 1)).repeat(times, 1)
-        found |= {f"{side}label_values": values, f"{side}label_names": columns.labels}
-    if columns.attributes:
-        found[f"{side}attributes"] = torch.from_numpy(numbers).float().repeat(times, 1)
-        found[f"{side}attribute_names"] = columns.attributes
-    return found
+    return Features(
+        torch.from_numpy(numbers).float(),
+        columns.numbers,
+        torch.from_numpy(np.stack(labels, 1)) if labels else None,
+        columns.labels,
+        values if labels else (),
+    )
 
 
 def _numbers(
     columns: Columns, scale: Scale | None, rows: int, generator: np.random.Generator
 ) -> Array:
     """Numbers about as large as the training part's; weights are not below zero."""
-    drawn = generator.standard_normal((rows, len(columns.attributes)))
+    drawn = generator.standard_normal((rows, len(columns.numbers)))
     if scale is not None:
         drawn = drawn / np.asarray(scale.factor) + np.asarray(scale.shift)
-    weight = weight_column(columns)
-    if weight is not None:
+    if columns.weight is not None:
+        weight = columns.numbers.index(columns.weight)
         drawn[:, weight] = np.abs(drawn[:, weight])
     return drawn

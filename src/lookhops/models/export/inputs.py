@@ -13,6 +13,7 @@ from lookhops.core.arrays import Array
 from lookhops.encoding import Encoding
 from lookhops.encoding.columns import Columns
 from lookhops.graphs import Graphs
+from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import counts_of, running_sum, segment_of, stable_argsort
 
 
@@ -57,23 +58,23 @@ class Inputs:
             "graph_sizes": True,
             "edge_index": True,
             "node_labels": True,
-            "node_numbers": bool(self.nodes.attributes),
+            "node_numbers": bool(self.nodes.numbers),
             "edge_labels": bool(self.edges.labels),
-            "edge_numbers": bool(self.edges.attributes),
+            "edge_numbers": bool(self.edges.numbers),
         }
         return tuple(name for name, there in wanted.items() if there)
 
     def arrays(self, graphs: Graphs) -> dict[str, Array]:
         """Graphs that the model's encoding has read, as these inputs."""
         nothing = torch.zeros(graphs.num_nodes, 0)
-        labels = nothing if graphs.labels is None else graphs.labels
+        labels = nothing if graphs.nodes.labels is None else graphs.nodes.labels
         found = {
             "graph_sizes": graphs.nodes_per_graph.long(),
             "edge_index": graphs.edge_index,
             "node_labels": labels.long(),
-            "node_numbers": graphs.attributes,
-            "edge_labels": None if graphs.edge_labels is None else graphs.edge_labels.long(),
-            "edge_numbers": graphs.edge_attributes,
+            "node_numbers": graphs.nodes.numbers,
+            "edge_labels": None if graphs.edges.labels is None else graphs.edges.labels.long(),
+            "edge_numbers": graphs.edges.numbers,
         }
         given = {name: found[name] for name in self.names}
         return {name: np.asarray(own) for name, own in given.items() if own is not None}
@@ -86,16 +87,15 @@ class Inputs:
         order = stable_argsort(target)
         target = target.index_select(0, order)
         row_ptr = running_sum(counts_of(target, nodes))
-        sides = {"": (self.nodes, "node", None), "edge_": (self.edges, "edge", order)}
-        fields: dict[str, Any] = {}
-        for side, (columns, name, rows) in sides.items():
-            labels, numbers = given.get(f"{name}_labels"), given.get(f"{name}_numbers")
-            labels = _known(labels, columns) if columns.labels else None
-            if rows is not None:
-                labels = None if labels is None else labels.index_select(0, rows)
-                numbers = None if numbers is None else numbers.index_select(0, rows)
-            fields |= columns.fields(side, numbers, labels)
-        graphs = Graphs(node_ptr, row_ptr, source.index_select(0, order), **fields)
+        graphs = Graphs(
+            node_ptr,
+            row_ptr,
+            source.index_select(0, order),
+            nodes=_features(self.nodes, given.get("node_numbers"), given.get("node_labels")),
+            edges=_features(self.edges, given.get("edge_numbers"), given.get("edge_labels")).take(
+                order
+            ),
+        )
         graphs.__dict__["target"] = target  # known already
         graphs.__dict__["batch"] = segment_of(node_ptr, nodes)
         return graphs
@@ -106,12 +106,14 @@ class Inputs:
         said: dict[str, Any] = {}
         for name, columns in sides.items():
             values = dict(zip(columns.labels, map(list, columns.values), strict=True))
-            said |= {f"{name}_labels": values, f"{name}_numbers": list(columns.attributes)}
+            said |= {f"{name}_labels": values, f"{name}_numbers": list(columns.numbers)}
         return said
 
 
-def _known(labels: Tensor | None, columns: Columns) -> Tensor:
-    """Labels whose unknown numbers are one more than the largest that is known."""
-    assert labels is not None
+def _features(columns: Columns, numbers: Tensor | None, labels: Tensor | None) -> Features:
+    """Features whose unknown labels are one more than the largest that is known."""
+    if labels is None or not columns.labels:
+        return columns.holding(numbers, None)
     sizes = torch.tensor(columns.sizes, device=labels.device)
-    return torch.where((labels >= 0) & (labels < sizes), labels, sizes)
+    known = torch.where((labels >= 0) & (labels < sizes), labels, sizes)
+    return columns.holding(numbers, known)

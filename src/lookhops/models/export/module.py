@@ -97,10 +97,10 @@ class ExportedModel(nn.Module):
         weight = encoding.edge_weight(graphs, dtype=dtype) if network.uses_edges else None
         edges = None
         if network.edge_channels:
-            columns = encoding.edge_columns(graphs, dtype=dtype, scale=scales.edges)
+            columns = encoding.encode_edges(graphs, dtype=dtype, scale=scales.edges)
             edges = EdgeInputs(columns, symmetric=True)
         return Level(
-            encoding.columns(graphs, dtype=dtype, scale=scales.nodes),
+            encoding.encode_nodes(graphs, dtype=dtype, scale=scales.nodes),
             Adjacency(pattern, weight, symmetric=True),  # nobody asks for a gradient
             graphs.batch,
             _count(graphs),
