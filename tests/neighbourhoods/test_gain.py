@@ -55,7 +55,7 @@ def test_order_of_graphs_and_nodes_does_not_matter():
         number[shuffled.source.long()],
         number[shuffled.target],
         shuffled.nodes_per_graph,
-        nodes=shuffled.nodes.take(place),
+        nodes=shuffled.nodes.take(torch.from_numpy(place)),
     )
     np.testing.assert_allclose(gains(relabelled).by_channel, gains(graphs).by_channel, rtol=1e-9)
 

@@ -10,7 +10,7 @@ from rdkit import Chem
 from torch_geometric.utils import from_smiles as pyg_from_smiles
 
 from lookhops.graphs import Graphs
-from lookhops.graphs.edges import are_told_alike, go_both_ways
+from lookhops.graphs.edges import have_equal_features, go_both_ways
 from lookhops.sources.molecules import (
     feature_names,
     from_smiles,
@@ -38,7 +38,7 @@ def test_features_of_varied_molecules_and_their_order():
     graphs = from_smiles(VARIED)
     assert_drawable(graphs)
     assert graphs.is_undirected == go_both_ways(graphs)  # said without looking
-    assert graphs.is_symmetric == are_told_alike(graphs)
+    assert graphs.is_symmetric == have_equal_features(graphs)
     assert graphs.featuriser == "molecules-2"
     assert graphs.columns["smiles"].tolist() == VARIED
     assert "other" in {row[0] for row in words(graphs)}
