@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from lookhops.encoding import label_kernels
 from lookhops.encoding.scale import Scale
 from lookhops.graphs.column_finder import called
 from lookhops.graphs.features import Features, default_names, default_values, feature_columns
 from lookhops.graphs.indexing import take
+from lookhops.ops.one_hot import one_hot
 
 #: The value that stands for all that a label never was in training.
 NOT_SEEN = "not seen"
@@ -151,8 +151,8 @@ class Columns:
         numbers, labels, sizes = features.numbers, features.labels, features.label_sizes
         if index is not None:
             alone = numbers is None and sizes == self.sizes
-            if labels is not None and alone and label_kernels.fits(labels, sizes):
-                return label_kernels.one_hot(labels, index, sizes, dtype)
+            if labels is not None and alone:
+                return one_hot(labels, index, sizes, dtype)
             numbers, labels = take(numbers, index), take(labels, index)
         if numbers is not None:
             numbers = self._encoded_numbers(numbers, dtype, scale)

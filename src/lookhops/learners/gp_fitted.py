@@ -50,7 +50,7 @@ class GraphColumns:
             descriptors: Names of descriptors.
             order: Numbers of the graphs in random order: the first give the median.
         """
-        sizes = graphs.label_sizes, graphs.edge_label_sizes
+        sizes = graphs.nodes.label_sizes, graphs.edges.label_sizes
         values = _values(graphs, descriptors, sizes)
         scale = Standardised.fit(values)
         return cls(descriptors, sizes, scale, median_distance(scale(values)[order]))

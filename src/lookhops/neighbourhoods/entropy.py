@@ -17,6 +17,7 @@ import numpy as np
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.features import Features
 from lookhops.neighbourhoods.compositions import two_valued_entropy
 from lookhops.neighbourhoods.density import Sample, evaluate_exactly, global_density
 from lookhops.neighbourhoods.reach import NEIGHBOURHOODS, Block, Structure, blocks, reach
@@ -69,7 +70,7 @@ class Channels:
 
 def with_something_to_see(graphs: Graphs) -> Graphs:
     """Graphs whose nodes differ: by their degrees, where no feature of theirs varies."""
-    seen = [columns for columns in (graphs.attributes, graphs.labels) if columns is not None]
+    seen = graphs.nodes.tensors.values()
     if any(bool((columns != columns[:1]).any()) for columns in seen):
         return graphs
     degree = graphs.row_ptr.diff().float()[:, None]
@@ -77,16 +78,18 @@ def with_something_to_see(graphs: Graphs) -> Graphs:
         return graphs
     why = "no feature of the nodes differs" if seen else "the nodes have no features"
     warnings.warn(f"{graphs.name}: {why}, so their degrees are looked at.", stacklevel=3)
-    return replace(graphs, attributes=degree, attribute_names=("degree",), labels=None)
+    return replace(graphs, nodes=Features(numbers=degree, number_names=("degree",)))
 
 
 def sort_channels(graphs: Graphs) -> Channels:
     """Find the columns of ``graphs.x`` that vary, and those that have two values."""
     if graphs.num_nodes == 0:
         raise LookHopsError(f"{graphs.name}: there are no nodes, so hops have nothing to tell.")
-    attributes, sizes = _attributes(graphs), graphs.label_sizes
+    attributes, sizes = _attributes(graphs), graphs.nodes.label_sizes
     labels = (
-        np.zeros((graphs.num_nodes, 1)) if graphs.labels is None else graphs.labels.cpu().numpy()
+        np.zeros((graphs.num_nodes, 1))
+        if graphs.nodes.labels is None
+        else graphs.nodes.labels.cpu().numpy()
     )
     main = int(np.argmax(sizes)) if sizes else 0
     main_start = attributes.shape[1] + sum(sizes[:main])  # column of x where that label begins
@@ -153,9 +156,9 @@ def _density_ratio(upper: np.ndarray) -> float:
 
 def _attributes(graphs: Graphs) -> np.ndarray:
     """The numbers of the nodes, shape (n, a); a blank is the mean of its column, as in training."""
-    if graphs.attributes is None:
+    if graphs.nodes.numbers is None:
         return np.zeros((graphs.num_nodes, 0))
-    attributes = graphs.attributes.detach().cpu().numpy()
+    attributes = graphs.nodes.numbers.detach().cpu().numpy()
     infinite = np.argwhere(np.isinf(attributes))
     if len(infinite):
         node, column = infinite[0]

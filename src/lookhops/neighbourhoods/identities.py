@@ -142,7 +142,7 @@ def content_hashes(graphs: Graphs, at_once: int = AT_ONCE) -> Tensor:
 
 
 def _hashes(graphs: Graphs) -> Tensor:
-    attributes, edge_attributes = _bits(graphs.attributes), _bits(graphs.edge_attributes)
+    attributes, edge_attributes = _bits(graphs.nodes.numbers), _bits(graphs.edges.numbers)
     found = identities(graphs, CONTENT_HOPS, attributes, edge_bins=edge_attributes)
     sums = sum_rows(found[:, CONTENT_HOPS].contiguous(), graphs.node_ptr)
     sizes = torch.stack((graphs.nodes_per_graph, graphs.edge_ptr.diff()), 1)

@@ -137,7 +137,7 @@ def _features(columns: Columns | None) -> dict[str, Any]:
         return {}
     labels = zip(columns.labels, columns.values, strict=True)
     first = {name: values[0] if values else "" for name, values in labels}
-    return {**first, **dict.fromkeys(columns.attributes, 0.5)}
+    return {**first, **dict.fromkeys(columns.numbers, 0.5)}
 
 
 def _csv(rows: Sequence[Mapping[str, Any]]) -> str:

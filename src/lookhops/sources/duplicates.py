@@ -102,7 +102,7 @@ def molecule_counts(graphs: Graphs) -> dict[str, int] | None:
         ions, acids or water beside it), ``mixtures`` (several pieces with carbon, or none) and
         ``skipped`` (rows that gave no molecule).
     """
-    if not graphs.featuriser.startswith("molecules") or graphs.labels is None:
+    if not graphs.featuriser.startswith("molecules") or graphs.nodes.labels is None:
         return None
     same = graphs.columns.get(SAME, np.arange(len(graphs)))
     several, with_carbon = _pieces(graphs)
@@ -120,14 +120,14 @@ def _pieces(graphs: Graphs) -> tuple[np.ndarray, np.ndarray]:
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
-    assert graphs.labels is not None
+    assert graphs.nodes.labels is not None
     count, nodes = len(graphs), graphs.num_nodes
     source, target = graphs.source.cpu().numpy(), graphs.target.cpu().numpy()
     links = coo_array((np.ones(len(source)), (source, target)), shape=(nodes, nodes))
     total, piece = connected_components(links, directed=False)
     graph = np.zeros(total, dtype=np.int64)
     graph[piece] = graphs.batch.cpu().numpy()
-    element = graphs.labels[:, 0].cpu().numpy()
+    element = graphs.nodes.labels[:, 0].cpu().numpy()
     carbon = np.zeros(total, dtype=bool)
     carbon[piece[element == ATOM_FEATURES["element"].index("C")]] = True
     return (
