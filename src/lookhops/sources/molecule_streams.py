@@ -18,6 +18,7 @@ from lookhops.core.tables import cell_text
 from lookhops.core.words import agreeing, counted
 from lookhops.graphs import Graphs, Skipped
 from lookhops.graphs.column_finder import ColumnFinder, called, listed
+from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import spread, to_offsets
 from lookhops.graphs.targets import as_number, is_blank
 from lookhops.sources.duplicates import first_of_each
@@ -308,12 +309,16 @@ def pack(parsed: Parsed, **fields: Any) -> Graphs:
         node_ptr=node_ptr,
         row_ptr=row_ptr,
         source=source + spread(node_ptr[:-1], edge_ptr, len(source)),
-        labels=torch.from_numpy(parsed.labels),
-        label_names=tuple(ATOM_FEATURES),
-        label_values=tuple(ATOM_FEATURES.values()),
-        edge_labels=torch.from_numpy(parsed.edge_labels),
-        edge_label_names=tuple(BOND_FEATURES),
-        edge_label_values=tuple(BOND_FEATURES.values()),
+        nodes=Features(
+            labels=torch.from_numpy(parsed.labels),
+            label_names=tuple(ATOM_FEATURES),
+            label_values=tuple(ATOM_FEATURES.values()),
+        ),
+        edges=Features(
+            labels=torch.from_numpy(parsed.edge_labels),
+            label_names=tuple(BOND_FEATURES),
+            label_values=tuple(BOND_FEATURES.values()),
+        ),
         featuriser=FEATURISER,
         **fields,
     )
