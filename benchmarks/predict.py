@@ -25,7 +25,7 @@ from torch_geometric.loader import DataLoader
 
 from lookhops.core.options import RECOMMENDED, Protocol, parse_seeds
 from lookhops.encoding import Encoding
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.models import Predictor, train_into
@@ -63,7 +63,7 @@ def inside(graphs: Graphs, seeds: int, device: str) -> None:
             for seed in range(seeds)
         ]
         whole = WholeGraphs.of(graphs.to(device), architecture, encoding)
-        ensemble = Ensemble(networks, [Learnt()] * seeds, encoding)
+        ensemble = Ensemble(networks, [Preprocessing()] * seeds, encoding)
         plain = PlainNetwork(encoding.width, 2, architecture).to(device).eval()
         plain.copy_weights(networks[0])
         data = graphs[:PEER].to_pyg()

@@ -224,8 +224,8 @@ class StackedCases:
         stack, alone = (make(graphs, architecture, protocol) for make in (self.stack, self.alone))
         assert stack.model.edges is not None
         self.assert_same(stack, alone, epochs=2, close=EXACT)
-        learnt = stack.stack.now["edges.table"].detach().abs().amax((1, 2))
-        assert (learnt > 1e-3).any()
+        preprocessing = stack.stack.now["edges.table"].detach().abs().amax((1, 2))
+        assert (preprocessing > 1e-3).any()
 
     @pytest.mark.parametrize("scale", ["none", "standard", "quantiles"])
     def test_each_member_has_its_own_scale_and_blanks_are_filled(self, told, scale):
@@ -236,7 +236,10 @@ class StackedCases:
         architecture = replace(WHOLE, scale=scale, pool="none", layers=2, edges="use")
         stack, alone = (make(graphs, architecture, protocol) for make in (self.stack, self.alone))
         assert stack.encoding.nodes.blanks == ("number 1",)
-        assert len({float(own.scales.nodes.fill[1]) for own in stack.learnt}) > 1 or scale != "none"
+        assert (
+            len({float(own.scales.nodes.fill[1]) for own in stack.preprocessing}) > 1
+            or scale != "none"
+        )
         self.assert_same(stack, alone, epochs=2, close=EXACT)
 
     def test_readings_of_whole_graphs_alone(self, noisy):

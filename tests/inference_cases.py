@@ -7,7 +7,7 @@ import torch
 
 from engine_cases import WHOLE
 from lookhops.encoding import Encoding
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.nn import Architecture
 from lookhops.training.inference import Ensemble, StackedNetworks
@@ -29,18 +29,19 @@ def trained(graphs, architecture, device, count=3):
     encoding = Encoding.fit(graphs, architecture.reads_edges)
     whole = WholeGraphs.of(graphs, architecture, encoding)
     half = len(graphs) // 2
-    learnt = [
-        Learnt.fit(whole, architecture, torch.arange(8 * i, half + 8 * i)) for i in range(count)
+    preprocessing = [
+        Preprocessing.fit(whole, architecture, torch.arange(8 * i, half + 8 * i))
+        for i in range(count)
     ]
     networks = []
-    for seed, own in enumerate(learnt):
+    for seed, own in enumerate(preprocessing):
         sizes = {**own.sizes, **encoding.sizes}
         network = seeded_model(seed, encoding.width, 3, architecture, **sizes).double()
         generator = torch.Generator().manual_seed(seed)
         for value in network.parameters():  # some begin at zero
             value.data += 0.1 * torch.randn(value.shape, generator=generator, dtype=value.dtype)
         networks.append(network.to(device).eval())
-    return networks, learnt, encoding
+    return networks, preprocessing, encoding
 
 
 class InferenceCases:
@@ -55,11 +56,11 @@ class InferenceCases:
         monkeypatch.setattr("lookhops.training.inference.MOST_NUMBERS", 16 * 900)
         monkeypatch.setattr("lookhops.training.inference.GPU_GRAPHS", 800)
         graphs, architecture = told, CASES[name]
-        networks, learnt, encoding = trained(graphs, architecture, self.device)
+        networks, preprocessing, encoding = trained(graphs, architecture, self.device)
         whole = WholeGraphs.of(graphs.to(self.device), architecture, encoding)
         asked = StackedNetworks if stacked else Ensemble
         with torch.no_grad():
-            together = asked(networks, learnt, encoding).outputs(whole)
-            for found, network, own in zip(together, networks, learnt, strict=True):
+            together = asked(networks, preprocessing, encoding).outputs(whole)
+            for found, network, own in zip(together, networks, preprocessing, strict=True):
                 want = MemberInputs(whole, encoding, own).outputs(network)
                 torch.testing.assert_close(found.cpu(), want, rtol=0, atol=1e-9)

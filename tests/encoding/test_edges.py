@@ -10,7 +10,7 @@ import torch
 from lookhops import Graphs, LookHopsError
 from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding, ReadOtherwise
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import pair_keys
@@ -101,8 +101,8 @@ def test_blanks_are_told_as_the_mean_and_by_a_column_that_says_so():
     assert encoding.edges.blanks == ("length",)
     assert encoding.sizes == {"num_edge_numbers": 2, "num_edge_labels": 2}
     architecture = replace(WHOLE, edges="use", scale="standard")
-    learnt = Learnt.fit(WholeGraphs.of(graphs, architecture, encoding), architecture)
-    told = encoding.encode_edges(graphs, scale=learnt.scales.edges)
+    preprocessing = Preprocessing.fit(WholeGraphs.of(graphs, architecture, encoding), architecture)
+    told = encoding.encode_edges(graphs, scale=preprocessing.scales.edges)
     order = graphs.edges.numbers[:, 0].long() - 1  # edges stand by their targets
     torch.testing.assert_close(told[:, 0], torch.tensor([-1.0, 0.0, 1.0])[order])
     assert torch.equal(told[:, 1], torch.tensor([0.0, 1.0, 0.0])[order])

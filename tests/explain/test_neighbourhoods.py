@@ -18,11 +18,11 @@ def test_weights_and_counts_are_those_of_a_naive_count(trained):
     predictor = trained(graphs, FINGERPRINT)
     found = speaking_neighbourhoods(predictor, graphs, shown=5)
     assert set(found) == {"different", "same"}
-    learnt = predictor.checkpoint.learnt[11].whole
+    preprocessing = predictor.checkpoint.preprocessing[11].whole
     table = predictor.models[11].readings["fingerprint"].weight.detach()
     codes = predictor.whole(graphs).codes_with(None)
     identity = identities(graphs, 5)
-    place = {code: i for i, code in enumerate(learnt.vocabulary.codes.tolist())}
+    place = {code: i for i, code in enumerate(preprocessing.vocabulary.codes.tolist())}
     graph = graphs.batch.tolist()
     known = torch.tensor([[c in place for c in row] for row in codes.tolist()])
     size = [int(known[graphs.batch == g].sum()) for g in range(len(graphs))]

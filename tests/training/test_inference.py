@@ -20,13 +20,13 @@ class TestOnCpu(InferenceCases):
 def test_threads_change_no_bit_and_leave_no_trace(told, threads, monkeypatch):  # noqa: F811
     monkeypatch.setattr("lookhops.training.inference.MOST_NUMBERS", 2048)
     architecture = CASES["all that the recommended model reads"]
-    networks, learnt, encoding = trained(told, architecture, "cpu")
+    networks, preprocessing, encoding = trained(told, architecture, "cpu")
     whole = WholeGraphs.of(told, architecture, encoding)
     before = torch.get_num_threads()
-    want = Ensemble(networks, learnt, encoding).outputs(whole)
+    want = Ensemble(networks, preprocessing, encoding).outputs(whole)
     torch.set_num_threads(threads)
     try:
-        found = Ensemble(networks, learnt, encoding).outputs(whole)
+        found = Ensemble(networks, preprocessing, encoding).outputs(whole)
         assert torch.get_num_threads() == threads
     finally:
         torch.set_num_threads(before)
@@ -36,13 +36,13 @@ def test_threads_change_no_bit_and_leave_no_trace(told, threads, monkeypatch):  
 
 def test_no_graphs(noisy):  # noqa: F811
     architecture = CASES["no pooling"]
-    networks, learnt, encoding = trained(noisy, architecture, "cpu", 2)
+    networks, preprocessing, encoding = trained(noisy, architecture, "cpu", 2)
     none = WholeGraphs.of(noisy[:0], architecture, encoding)
-    assert [tuple(o.shape) for o in Ensemble(networks, learnt, encoding).outputs(none)] == [
+    assert [tuple(o.shape) for o in Ensemble(networks, preprocessing, encoding).outputs(none)] == [
         (0, 3),
         (0, 3),
     ]
-    assert Ensemble(networks, learnt, encoding).readout(none).shape == (0, 32)
+    assert Ensemble(networks, preprocessing, encoding).readout(none).shape == (0, 32)
 
 
 @given(

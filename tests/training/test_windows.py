@@ -31,7 +31,11 @@ def test_a_large_training_part_is_learnt_from_in_part(noisy, monkeypatch):  # no
     [all_of_it] = train(noisy, WHOLE, protocol, device="cpu")
     monkeypatch.setattr(windows, "LEARN_FROM", noisy.num_nodes // 4)
     [some] = train(noisy, WHOLE, protocol, device="cpu")
-    assert 0 < some.learnt.whole.num_neighbourhoods < all_of_it.learnt.whole.num_neighbourhoods
+    assert (
+        0
+        < some.preprocessing.whole.num_neighbourhoods
+        < all_of_it.preprocessing.whole.num_neighbourhoods
+    )
 
 
 def test_graphs_stay_where_they_are_when_the_device_has_no_room(noisy, monkeypatch):  # noqa: F811

@@ -118,11 +118,11 @@ class WholeEncoding:
         """
         graphs, found = whole.graphs, cls()
         if whole.hops is not None:
-            learnt = None
+            edges = None
             if bins and graphs.nodes.numbers is not None:
-                learnt = Bins.learn(graphs.nodes.numbers[nodes_of(graphs, train)], bins)
-            vocabulary = Vocabulary.choose(graphs, whole.codes_with(learnt), train)
-            found = replace(found, bins=learnt, vocabulary=vocabulary)
+                edges = Bins.learn(graphs.nodes.numbers[nodes_of(graphs, train)], bins)
+            vocabulary = Vocabulary.choose(graphs, whole.codes_with(edges), train)
+            found = replace(found, bins=edges, vocabulary=vocabulary)
         if whole.totals is not None:
             seen = whole.totals if train is None else whole.totals[train.to(whole.totals.device)]
             mean, spread, varies = _moments(seen)

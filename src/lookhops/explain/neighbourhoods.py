@@ -110,7 +110,7 @@ def speaking_neighbourhoods(
     fitted, place = predictor.checkpoint.fitted, head.fitted or slice(None)
     known = [fitted[seed][place] for seed in predictor.checkpoint.answering if seed in fitted]
     sides = head.task.sides(mean, known)
-    first = predictor.checkpoint.learnt[predictor.checkpoint.answering[0]].whole
+    first = predictor.checkpoint.preprocessing[predictor.checkpoint.answering[0]].whole
     found = _Found(predictor.whole(graphs).graphs.to("cpu"), hops, first.bins)
     return {side: found.best(side, weight, shown) for side, weight in sides.items()}
 
@@ -119,15 +119,15 @@ def _entry_weights(
     predictor: Predictor, graphs: Graphs, seed: int, network: GraphNetwork
 ) -> torch.Tensor:
     """What each node's neighbourhood of each size adds to the outputs, (n, h + 1, outputs)."""
-    whole, learnt = predictor.whole(graphs), predictor.checkpoint.learnt[seed].whole
+    whole, encoding = predictor.whole(graphs), predictor.checkpoint.preprocessing[seed].whole
     reading = network.readings["fingerprint"]
     assert isinstance(reading, Fingerprint)
-    assert learnt.vocabulary is not None
-    codes = whole.codes_with(learnt.bins)
+    assert encoding.vocabulary is not None
+    codes = whole.codes_with(encoding.bins)
     outputs = reading.weight.shape[-1]
-    if not len(learnt.vocabulary):
+    if not len(encoding.vocabulary):
         return torch.zeros(*codes.shape, outputs)
-    place, known = learnt.vocabulary.to(codes.device).places(codes)
+    place, known = encoding.vocabulary.to(codes.device).places(codes)
     graph = whole.graphs.batch.long()
     count = torch.zeros(len(graphs), device=codes.device).index_add(0, graph, known.sum(1).float())
     scale = reading.GAMMA * count.clamp(min=1).rsqrt()

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lookhops.encoding import Encoding
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.explain.path import Path, PathShares, Shares, halves
 from lookhops.explain.points import Points
@@ -36,7 +36,7 @@ from lookhops.training.whole_gather import WholeGatherer
 _FIRST_LABEL = 2 + 2 * DEGREES
 
 
-def average_node(encoding: Encoding, learnt: Learnt) -> Tensor:
+def average_node(encoding: Encoding, preprocessing: Preprocessing) -> Tensor:
     """What is told of an average training node, shape (d).
 
     Numbers have the mean of what is told, labels the mean share of each value among the nodes of a
@@ -46,20 +46,20 @@ def average_node(encoding: Encoding, learnt: Learnt) -> Tensor:
     nodes = encoding.nodes
     if not nodes.width:
         return torch.ones(1, dtype=torch.float64)
-    scale = learnt.scales.nodes
+    scale = preprocessing.scales.nodes
     numbers = _zeros(len(nodes.numbers)) if scale is None else scale.fill.double().flatten()
-    labels = _label_shares(nodes.sizes, learnt.whole.mean, _FIRST_LABEL)
+    labels = _label_shares(nodes.sizes, preprocessing.whole.mean, _FIRST_LABEL)
     return torch.cat((numbers, _zeros(len(nodes.blanks)), labels))
 
 
-def average_edge(encoding: Encoding, learnt: Learnt) -> Tensor:
+def average_edge(encoding: Encoding, preprocessing: Preprocessing) -> Tensor:
     """The same of an average edge, shape (f)."""
     edges = encoding.edges
     assert edges is not None
-    scale, columns = learnt.scales.edges, edges.features
+    scale, columns = preprocessing.scales.edges, edges.features
     numbers = _zeros(len(columns)) if scale is None else scale.fill.double().flatten()[columns]
     first = _FIRST_LABEL + 2 * sum(encoding.nodes.sizes) + len(encoding.nodes.numbers)
-    labels = _label_shares(edges.sizes, learnt.whole.mean, first)
+    labels = _label_shares(edges.sizes, preprocessing.whole.mean, first)
     return torch.cat((numbers, _zeros(len(edges.blanks)), labels))
 
 
@@ -147,15 +147,18 @@ class Stack:
         self.whole, self.encoding = whole, predictor.encoding
         self.model = networks[0] if len(networks) == 1 else stacked_network(networks)
         self.model.requires_grad_(False)  # gradients are wanted of inputs alone
-        self.learnt: list[Learnt] = [predictor.checkpoint.learnt[seed] for seed in seeds]
+        self.preprocessing: list[Preprocessing] = [
+            predictor.checkpoint.preprocessing[seed] for seed in seeds
+        ]
         known = {seed: predictor.inputs(whole, seed) for seed in seeds}
         self.inputs: list[MemberInputs] = [known[seed] for seed in seeds]
         self.gather_whole = self.inputs[0].gather_whole
         if len(networks) > 1:
             columns = {
-                seed: predictor.checkpoint.learnt[seed].whole.columns(whole) for seed in known
+                seed: predictor.checkpoint.preprocessing[seed].whole.columns(whole)
+                for seed in known
             }
-            sizes = [own.whole.num_neighbourhoods for own in self.learnt]
+            sizes = [own.whole.num_neighbourhoods for own in self.preprocessing]
             self.gather_whole = WholeGatherer([columns[seed] for seed in seeds], sizes)
 
     def explain(self, question: Question) -> NetworkShares:
@@ -165,7 +168,7 @@ class Stack:
         node, edge = map(means_of_kinds, (found.node, found.edge), kinds)
         left = torch.zeros_like(found.start)
         if found.totals.shape[-1]:
-            every = map(self._spread_totals, found.totals, self.learnt)
+            every = map(self._spread_totals, found.totals, self.preprocessing)
             of_nodes, of_edges, left = map(torch.stack, zip(*every, strict=True))
             node, edge = node + of_nodes, edge + of_edges
         if "fingerprint" in self.model.readings:
@@ -174,11 +177,11 @@ class Stack:
 
     def _integrate(self, question: Question) -> PathShares:
         """The shares of what the networks are told."""
-        graphs, count = self.whole.graphs, len(self.learnt)
-        node = torch.stack([average_node(self.encoding, own) for own in self.learnt])
+        graphs, count = self.whole.graphs, len(self.preprocessing)
+        node = torch.stack([average_node(self.encoding, own) for own in self.preprocessing])
         edge = None
         if self.model.edge_channels:
-            edge = torch.stack([average_edge(self.encoding, own) for own in self.learnt])
+            edge = torch.stack([average_edge(self.encoding, own) for own in self.preprocessing])
         first, ptr = halves(graphs), graphs.node_ptr.tolist()
         kind = graphs.device.type
         nodes = graphs.nodes_per_graph.cpu().numpy()
@@ -210,18 +213,20 @@ class Stack:
         x = torch.stack([one.x for one in each])
         return replace(level, x=x, edges=edges, whole=self.gather_whole(wide, room))
 
-    def _spread_totals(self, totals: Tensor, learnt: Learnt) -> tuple[Tensor, Tensor, Tensor]:
+    def _spread_totals(
+        self, totals: Tensor, preprocessing: Preprocessing
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """One network's shares of totals, handed on to nodes, edges and whole graphs."""
-        assert learnt.whole.mean is not None
+        assert preprocessing.whole.mean is not None
         edges = None if self.encoding.edges is None else self.encoding.edges.sizes
-        mean = learnt.whole.mean.to(totals)
+        mean = preprocessing.whole.mean.to(totals)
         return spread_totals(self.whole.graphs, totals, mean, self.encoding.nodes.sizes, edges)
 
     def _neighbourhoods(self, slope: Tensor) -> Tensor:
         """Shares of the neighbourhoods of each node, shape (networks, n, h + 1)."""
         table = self.model.readings["fingerprint"].get_parameter("weight").detach()
-        tables = table.view(len(self.learnt), *table.shape[-2:])
-        every = zip(tables, self.learnt, slope, strict=True)
+        tables = table.view(len(self.preprocessing), *table.shape[-2:])
+        every = zip(tables, self.preprocessing, slope, strict=True)
         return torch.stack(
             [neighbourhood_shares(own, self.whole, one.whole, s) for own, one, s in every]
         )

@@ -58,7 +58,7 @@ def means_of_kinds(values: Tensor, kind: Tensor) -> Tensor:
 
 
 def neighbourhood_shares(
-    table: Tensor, whole: WholeGraphs, learnt: WholeEncoding, slope: Tensor
+    table: Tensor, whole: WholeGraphs, encoding: WholeEncoding, slope: Tensor
 ) -> Tensor:
     r"""What each node's neighbourhood of each size has of the number of its graph, shape (n, h+1).
 
@@ -72,17 +72,17 @@ def neighbourhood_shares(
     Args:
         table: The rows :math:`W` of a network's fingerprint.
         whole: The graphs.
-        learnt: What the network knows of neighbourhoods.
+        encoding: What the network knows of neighbourhoods.
         slope: Of each graph, shape (g, outputs).
     """
-    assert learnt.vocabulary is not None
-    codes = whole.codes_with(learnt.bins)
-    if not len(learnt.vocabulary):
+    assert encoding.vocabulary is not None
+    codes = whole.codes_with(encoding.bins)
+    if not len(encoding.vocabulary):
         return torch.zeros_like(codes, dtype=torch.float64)
-    place, known = learnt.vocabulary.to(codes.device).places(codes)
+    place, known = encoding.vocabulary.to(codes.device).places(codes)
     numbers, attributes = None, whole.graphs.nodes.numbers
-    if learnt.bins is not None and attributes is not None:
-        numbers = learnt.bins(attributes)
+    if encoding.bins is not None and attributes is not None:
+        numbers = encoding.bins(attributes)
     identity = identities(whole.graphs, codes.shape[1] - 1, numbers)
     graph = whole.graphs.batch.long()
     count = slope.new_zeros(len(slope)).index_add(0, graph, known.sum(1).to(slope))

@@ -22,7 +22,7 @@ from lookhops.training.runs import Run
 from lookhops.training.splits import draw_splits
 
 #: Begins the names of tensors that an encoding fitted, beside the weights.
-LEARNT = "learnt."
+PREPROCESSING = "learnt."
 #: Of tasks that need it to answer: what was taken from the training part.
 FITTED = "fitted"
 #: The fields of a protocol that draw the splits: all that a learner without epochs reads of it.
@@ -194,7 +194,9 @@ class Learner(ABC):
 
 def tensors_of(run: Run, task: Task) -> list[dict[str, Tensor]]:
     """What is saved of each member of a run, and what :meth:`Fitted.from_tensors` reads again."""
-    shared = {f"{LEARNT}{name}": value for name, value in run.learnt.tensors().items()}
+    shared = {
+        f"{PREPROCESSING}{name}": value for name, value in run.preprocessing.tensors().items()
+    }
     if task.num_fitted and run.fitted is not None:
         shared[FITTED] = run.fitted
     return [{**one.weights, **shared} for one in run.networks]

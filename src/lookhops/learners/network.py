@@ -16,10 +16,10 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
-from lookhops.learners.learner import FITTED, LEARNT, Fitted, Learner, tensors_of
+from lookhops.learners.learner import FITTED, PREPROCESSING, Fitted, Learner, tensors_of
 from lookhops.nn import GraphNetwork
 from lookhops.nn.registry import BUILT_IN, is_known, network_name
 from lookhops.sources.splits import Split, SplitPlan
@@ -39,14 +39,14 @@ class FittedNetwork(Fitted):
         network: The network, with its weights.
         task: What it was asked.
         encoding: The columns that it reads.
-        learnt: What else was fitted on its training part.
+        preprocessing: What else was fitted on its training part.
         target: What the task took from the training part, where its outputs need it.
     """
 
     network: GraphNetwork
     task: Task
     encoding: Encoding
-    learnt: Learnt
+    preprocessing: Preprocessing
     target: Tensor | None = None
 
     def outputs(self, graphs: Graphs) -> Tensor:
@@ -58,7 +58,10 @@ class FittedNetwork(Fitted):
         """The weights, what was learnt beside them, and what the task took."""
         return {
             **self.network.state_dict(),
-            **{f"{LEARNT}{name}": value for name, value in self.learnt.tensors().items()},
+            **{
+                f"{PREPROCESSING}{name}": value
+                for name, value in self.preprocessing.tensors().items()
+            },
             **({} if self.target is None else {FITTED: self.target}),
         }
 
@@ -67,11 +70,11 @@ class FittedNetwork(Fitted):
         cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
     ) -> Self:
         """A network with these weights, after its names and shapes are those of the options."""
-        n = len(LEARNT)
-        learnt = Learnt.from_tensors(
-            {name[n:]: value for name, value in tensors.items() if name.startswith(LEARNT)}
+        n = len(PREPROCESSING)
+        preprocessing = Preprocessing.from_tensors(
+            {name[n:]: value for name, value in tensors.items() if name.startswith(PREPROCESSING)}
         )
-        sizes = {**learnt.sizes, **encoding.sizes}
+        sizes = {**preprocessing.sizes, **encoding.sizes}
         make = partial(
             GraphNetwork.from_architecture,
             encoding.width,
@@ -82,7 +85,7 @@ class FittedNetwork(Fitted):
         # On no device: what a file says may be far larger than what it holds.
         with torch.device("meta"):
             expected = make().state_dict()
-        weights = {k: v for k, v in tensors.items() if not k.startswith(LEARNT)}
+        weights = {k: v for k, v in tensors.items() if not k.startswith(PREPROCESSING)}
         target = weights.pop(FITTED, None)
         if task.num_fitted:
             found = {} if target is None else {FITTED: target}
@@ -91,7 +94,7 @@ class FittedNetwork(Fitted):
         network = make()
         dtype = next(own.dtype for own in weights.values() if own.is_floating_point())
         network.to(dtype).load_state_dict(weights)
-        return cls(network.eval(), task, encoding, learnt, target)
+        return cls(network.eval(), task, encoding, preprocessing, target)
 
     def to(self, device: torch.device) -> Self:
         """The same, with its network on this device."""
@@ -205,8 +208,8 @@ class Network(Learner):
 
 def ensemble_of(fitted: Sequence[FittedNetwork]) -> Ensemble:
     """Networks that are asked about the same graphs."""
-    networks, learnt = [one.network for one in fitted], [one.learnt for one in fitted]
-    return Ensemble(networks, learnt, fitted[0].encoding)
+    networks, preprocessing = [one.network for one in fitted], [one.preprocessing for one in fitted]
+    return Ensemble(networks, preprocessing, fitted[0].encoding)
 
 
 def _check_names(found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:

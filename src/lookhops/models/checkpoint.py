@@ -17,11 +17,11 @@ from lookhops.core.options import Reading
 from lookhops.core.schema import located, read
 from lookhops.core.tensor_files import unpack_tensors
 from lookhops.encoding import Encoding
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.models.folder import (
     CONFIG,
     FITTED,
-    LEARNT,
+    PREPROCESSING,
     REFERENCE,
     WEIGHTS,
     calibration_of,
@@ -47,7 +47,7 @@ class Checkpoint:
         encoding: What it is told.
         task: What it is asked.
         weights: The weights of each seed's members.
-        learnt: What each seed's networks learnt to be told.
+        preprocessing: What was fitted on a training part.
         fitted: What the task took from each seed's training part, where answers need it.
         reference: What new graphs are compared with; folders of earlier versions have none.
     """
@@ -58,7 +58,7 @@ class Checkpoint:
     encoding: Encoding
     task: Task
     weights: dict[int, list[dict[str, Tensor]]]
-    learnt: dict[int, Learnt]
+    preprocessing: dict[int, Preprocessing]
     fitted: dict[int, Tensor]
     reference: Reference | None = None
 
@@ -88,7 +88,7 @@ class Checkpoint:
 
     def network(self, seed: int) -> GraphNetwork:
         """The network of a seed, not trained yet."""
-        sizes = {**self.learnt[seed].sizes, **self.encoding.sizes}
+        sizes = {**self.preprocessing[seed].sizes, **self.encoding.sizes}
         width, outputs = self.encoding.width, self.task.out_channels
         return GraphNetwork.from_architecture(width, outputs, self.architecture, **sizes)
 
@@ -124,7 +124,7 @@ def _load(folder: Path) -> Checkpoint:
         members: dict[int, list[str]] = {}
         for seed, count in _networks(config).items():
             first = run_key(seed, 0)
-            found.learnt[seed] = _learnt(tensors, first)
+            found.preprocessing[seed] = _preprocessing(tensors, first)
             # On no device: what a file says may be far larger than what it holds.
             with torch.device("meta"):
                 network = found.network(seed).state_dict()
@@ -171,11 +171,11 @@ def _read_reference(folder: Path, config: Mapping[str, Any]) -> Reference | None
     return Reference.from_tensors(unpack_tensors(content, path)[0])
 
 
-def _learnt(tensors: dict[str, Tensor], key: str) -> Learnt:
+def _preprocessing(tensors: dict[str, Tensor], key: str) -> Preprocessing:
     """What a network learnt to be told, taken out of a folder's tensors."""
-    prefix = f"{key}.{LEARNT}"
+    prefix = f"{key}.{PREPROCESSING}"
     own = {key: tensors.pop(key) for key in list(tensors) if key.startswith(prefix)}
-    return Learnt.from_tensors({key[len(prefix) :]: value for key, value in own.items()})
+    return Preprocessing.from_tensors({key[len(prefix) :]: value for key, value in own.items()})
 
 
 def _check_names(path: Path, found: Mapping[str, Tensor], expected: Mapping[str, Tensor]) -> None:

@@ -42,7 +42,7 @@ CHECKSUMS = {
     "reference_sha256": REFERENCE,
 }
 #: Begins the names of tensors that are no weights: what a network learnt to be told.
-LEARNT = "learnt."
+PREPROCESSING = "learnt."
 #: Of tasks that need it to answer: what was taken from the training part.
 FITTED = "fitted"
 

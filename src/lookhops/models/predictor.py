@@ -58,7 +58,7 @@ class Predictor:
 
     def inputs(self, whole: WholeGraphs, seed: int) -> MemberInputs:
         """Graphs as a seed's network is told of them."""
-        return MemberInputs(whole, self.encoding, self.checkpoint.learnt[seed])
+        return MemberInputs(whole, self.encoding, self.checkpoint.preprocessing[seed])
 
     @torch.inference_mode()
     def predict(self, graphs: Graphs, coverage: float = COVERAGE) -> Predictions:
@@ -120,10 +120,10 @@ class Predictor:
         seed = self.known_seed(seed)
         whole = self.whole(graphs)
         readout = self._ensemble((seed,)).readout(whole).float().numpy()
-        learnt, count = self.checkpoint.learnt[seed].whole, len(graphs)
-        if learnt.vocabulary is None or not bits:
+        encoding, count = self.checkpoint.preprocessing[seed].whole, len(graphs)
+        if encoding.vocabulary is None or not bits:
             return Embeddings(graph_ids(graphs), readout, np.zeros((count, 0), np.uint8))
-        fingerprint = folded(whole.graphs, whole.codes_with(learnt.bins), bits)
+        fingerprint = folded(whole.graphs, whole.codes_with(encoding.bins), bits)
         return Embeddings(graph_ids(graphs), readout, fingerprint)
 
     def known_seed(self, seed: int | None = None) -> int:
@@ -139,8 +139,10 @@ class Predictor:
         """The networks of these seeds, to be asked together."""
         if seeds not in self._ensembles:
             networks = [network for seed in seeds for network in self.members[seed]]
-            learnt = [self.checkpoint.learnt[seed] for seed in seeds for _ in self.members[seed]]
-            self._ensembles[seeds] = Ensemble(networks, learnt, self.encoding)
+            preprocessing = [
+                self.checkpoint.preprocessing[seed] for seed in seeds for _ in self.members[seed]
+            ]
+            self._ensembles[seeds] = Ensemble(networks, preprocessing, self.encoding)
         return self._ensembles[seeds]
 
     def outputs_of(self, whole: WholeGraphs, seeds: Sequence[int]) -> dict[int, list[Tensor]]:

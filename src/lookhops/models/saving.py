@@ -24,8 +24,8 @@ from lookhops.models.folder import (
     FORMAT,
     HISTORY,
     INFORMATION,
-    LEARNT,
     PREDICTIONS,
+    PREPROCESSING,
     REFERENCE,
     WEIGHTS,
     calibration_of,
@@ -123,7 +123,9 @@ def _weights(runs: Sequence[Run], task: Task) -> dict[str, Tensor]:
     for run in runs:
         for one in run.networks:
             weights |= {f"{one.key}.{name}": value for name, value in one.weights.items()}
-        weights |= {f"{run.key}.{LEARNT}{k}": v for k, v in run.learnt.tensors().items()}
+        weights |= {
+            f"{run.key}.{PREPROCESSING}{k}": v for k, v in run.preprocessing.tensors().items()
+        }
         if task.num_fitted and run.fitted is not None:
             weights[f"{run.key}.{FITTED}"] = run.fitted
     return weights

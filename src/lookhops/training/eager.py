@@ -21,12 +21,12 @@ class EagerEngine(Engine):
         """Take the one network, and make its optimiser."""
         [self.model] = models
         [self.seed], [self.split], [self.name] = self.seeds, self.splits, self.names
-        [learnt] = self.learnt
+        [preprocessing] = self.preprocessing
         self.inputs: MemberInputs | WindowInputs
         if self.windows is None:
-            self.inputs = MemberInputs(self.whole, self.encoding, learnt)
+            self.inputs = MemberInputs(self.whole, self.encoding, preprocessing)
         else:
-            self.inputs = WindowInputs(self.windows, learnt)
+            self.inputs = WindowInputs(self.windows, preprocessing)
         self.kept = {key: value.clone() for key, value in self.model.state_dict().items()}
         self.optimizer = self.begin(self.model.parameters(), [0])
         [self.fitted] = self.fitted_each

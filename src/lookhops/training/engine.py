@@ -13,7 +13,7 @@ from torch.func import functional_call
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol
 from lookhops.encoding import Encoding
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork, Level
@@ -90,21 +90,23 @@ class Engine(ABC):
             # What is told of whole graphs: computed once, then learnt from each training part.
             self.whole = WholeGraphs.of(self.graphs, architecture, self.encoding)
         #: What each member learnt to be told.
-        learnt = {one: self._learn(one.train) for one in dict.fromkeys(splits)}
-        self.learnt = [learnt[split] for split in splits]
+        preprocessing = {one: self._learn(one.train) for one in dict.fromkeys(splits)}
+        self.preprocessing = [preprocessing[split] for split in splits]
         #: What the task took from each member's training part.
         self.fitted_each = [task.fit(self.target[split.train.to(device)]) for split in splits]
         width, outputs = self.encoding.width, task.out_channels
         models = [
-            seeded_model(seed, width, outputs, architecture, **learnt.sizes, **self.encoding.sizes)
-            for seed, learnt in zip(seeds, self.learnt, strict=True)
+            seeded_model(
+                seed, width, outputs, architecture, **preprocessing.sizes, **self.encoding.sizes
+            )
+            for seed, preprocessing in zip(seeds, self.preprocessing, strict=True)
         ]
         self.prepare([model.to(device, self.dtype) for model in models])
 
-    def _learn(self, train: Tensor) -> Learnt:
+    def _learn(self, train: Tensor) -> Preprocessing:
         if self.windows is not None:
             return self.windows.learn(train)
-        return Learnt.fit(self.whole, self.architecture, train)
+        return Preprocessing.fit(self.whole, self.architecture, train)
 
     @abstractmethod
     def prepare(self, models: Sequence[GraphNetwork]) -> None:

@@ -125,7 +125,11 @@ def _not_finite(engine: Engine, runs: list[Run], failed: Run, epoch: int) -> Not
 def _take_weights(engine: Engine, runs: list[Run]) -> None:
     """Give every run what was kept of its network."""
     for i, (run, weights) in enumerate(zip(runs, engine.weights(), strict=True)):
-        run.weights, run.learnt, fitted = weights, engine.learnt[i], engine.fitted_each[i]
+        run.weights, run.preprocessing, fitted = (
+            weights,
+            engine.preprocessing[i],
+            engine.fitted_each[i],
+        )
         run.fitted = None if fitted is None else fitted.cpu()
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.func import functional_call
 
 from lookhops.encoding import Encoding
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.scale import Scales
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
@@ -45,21 +45,24 @@ class Ensemble:
 
     Args:
         networks: The networks, on one device.
-        learnt: What each of them learnt to be told.
+        preprocessing: What was fitted on a training part.
         encoding: What they are told.
     """
 
     def __init__(
-        self, networks: Sequence[GraphNetwork], learnt: Sequence[Learnt], encoding: Encoding
+        self,
+        networks: Sequence[GraphNetwork],
+        preprocessing: Sequence[Preprocessing],
+        encoding: Encoding,
     ) -> None:
         self.networks = [network.eval() for network in networks]
-        self.learnt = list(learnt)
+        self.preprocessing = list(preprocessing)
         self.encoding = encoding
 
     @cached_property
     def stack(self) -> StackedNetworks:
         """The networks with a leading axis."""
-        return StackedNetworks(self.networks, self.learnt, self.encoding)
+        return StackedNetworks(self.networks, self.preprocessing, self.encoding)
 
     @torch.inference_mode()
     def outputs(self, whole: WholeGraphs) -> list[Tensor]:
@@ -96,10 +99,10 @@ class Ensemble:
     def _inputs(self, whole: WholeGraphs) -> list[MemberInputs]:
         """The graphs as each network is told of them."""
         known: dict[int, MemberInputs] = {}
-        for own in self.learnt:
+        for own in self.preprocessing:
             if id(own) not in known:
                 known[id(own)] = MemberInputs(whole, self.encoding, own)
-        return [known[id(own)] for own in self.learnt]
+        return [known[id(own)] for own in self.preprocessing]
 
     def _readouts(
         self,
@@ -179,15 +182,18 @@ class StackedNetworks:
     Args:
         networks: The networks, on one device; their layers take a leading axis
             (:func:`~lookhops.training.stacked.stackable`).
-        learnt: What each of them learnt to be told.
+        preprocessing: What was fitted on a training part.
         encoding: What they are told.
     """
 
     def __init__(
-        self, networks: Sequence[GraphNetwork], learnt: Sequence[Learnt], encoding: Encoding
+        self,
+        networks: Sequence[GraphNetwork],
+        preprocessing: Sequence[Preprocessing],
+        encoding: Encoding,
     ) -> None:
         self.model = networks[0].eval()
-        self.learnt = list(learnt)
+        self.preprocessing = list(preprocessing)
         self.encoding = encoding
         each = [dict(network.named_parameters()) for network in networks]
         self.weights = {key: padded_stack([own[key].detach() for own in each]) for key in each[0]}
@@ -203,17 +209,17 @@ class StackedNetworks:
         Returns:
             Shape (networks, g, outputs).
         """
-        graphs, members = whole.graphs, len(self.learnt)
+        graphs, members = whole.graphs, len(self.preprocessing)
         nodes = graphs.nodes_per_graph.cpu().numpy()
         edges = graphs.edge_ptr.diff().cpu().numpy()
         batches = batches_by_nodes(nodes, max(MOST_NODES // members, 1), MOST_GRAPHS)
         plan = np.broadcast_to(batches, (members, *batches.shape))
         gatherer = Gatherer(graphs, self.encoding, self.model)
-        columns = [own.whole.columns(whole) for own in self.learnt]
-        sizes = [own.whole.num_neighbourhoods for own in self.learnt]
+        columns = [own.whole.columns(whole) for own in self.preprocessing]
+        sizes = [own.whole.num_neighbourhoods for own in self.preprocessing]
         told = WholeGatherer(columns, sizes)
         like = torch.empty(0, dtype=self.dtype, device=graphs.device)
-        scales = Scales.stack([own.scales for own in self.learnt], like)
+        scales = Scales.stack([own.scales for own in self.preprocessing], like)
         tells = gatherer.tells_edges, makes_links(self.model)
         needed = Capacity.of(plan, nodes, edges, told.counts, *tells)
         room = Capacity(0, 0).grown(needed)

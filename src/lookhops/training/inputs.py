@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
@@ -29,20 +29,22 @@ class MemberInputs:
     Args:
         whole: The graphs, on the network's device, and what is known of them as wholes.
         encoding: What the network is told of nodes.
-        learnt: What it learnt to be told.
+        preprocessing: What was fitted on a training part.
     """
 
-    def __init__(self, whole: WholeGraphs, encoding: Encoding, learnt: Learnt) -> None:
+    def __init__(
+        self, whole: WholeGraphs, encoding: Encoding, preprocessing: Preprocessing
+    ) -> None:
         self.graphs = whole.graphs
         self.encoding = encoding
-        self.scales = learnt.scales
+        self.scales = preprocessing.scales
         if self.scales.nodes is None and _has_blanks(self.graphs):
             raise LookHopsError(
                 f"{self.graphs.name}: some numbers are blank, and the model, of an earlier version "
                 "of LookHops, knows no mean of them; train it anew."
             )
         self.gather_whole = WholeGatherer(
-            [learnt.whole.columns(whole)], [learnt.whole.num_neighbourhoods]
+            [preprocessing.whole.columns(whole)], [preprocessing.whole.num_neighbourhoods]
         )
 
     @property
@@ -97,12 +99,12 @@ class WindowInputs:
 
     Args:
         windows: The set.
-        learnt: What the network learnt to be told.
+        preprocessing: What was fitted on a training part.
     """
 
-    def __init__(self, windows: Windows, learnt: Learnt) -> None:
-        self.windows, self.learnt = windows, learnt
-        counts = windows.count_entries([learnt.whole])
+    def __init__(self, windows: Windows, preprocessing: Preprocessing) -> None:
+        self.windows, self.preprocessing = windows, preprocessing
+        counts = windows.count_entries([preprocessing.whole])
         self.first_entries = None if counts is None else first_entries(counts[0])
 
     def level(self, model: GraphNetwork, index: Tensor) -> Level:
@@ -110,7 +112,7 @@ class WindowInputs:
         windows = self.windows
         window = windows.of(index)
         whole = windows.whole(window.graphs)
-        inputs = MemberInputs(whole, windows.encoding, self.learnt)
+        inputs = MemberInputs(whole, windows.encoding, self.preprocessing)
         level = inputs.level(model, torch.arange(len(index), device=windows.device))
         # What is random belongs to graphs, nodes and entries by their numbers in the whole set.
         moved = window.first_node - window.graphs.node_ptr[:-1]

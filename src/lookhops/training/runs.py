@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.training.randomness import FINAL
@@ -31,7 +31,7 @@ class Run:
         predictions: The network's outputs for the ``val`` and ``test`` parts with these weights,
             in the units of the targets; under ``unseen`` those for the validation graphs, each
             at the epoch that would have been kept without it (:class:`~.unseen.Unseen`).
-        learnt: What the network learnt to be told.
+        preprocessing: What was fitted on a training part.
         fitted: What the task took from the training part.
         member: Which of several networks on this split, from 0.
         members: Where this stands for several networks, all of them: ``predictions`` are of their
@@ -49,7 +49,7 @@ class Run:
     best_loss: float = float("inf")
     weights: dict[str, Tensor] = field(default_factory=dict)
     predictions: dict[str, Tensor] = field(default_factory=dict)
-    learnt: Learnt = field(default_factory=Learnt)
+    preprocessing: Preprocessing = field(default_factory=Preprocessing)
     fitted: Tensor | None = None
     member: int = 0
     members: tuple[Run, ...] = ()

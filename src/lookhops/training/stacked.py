@@ -44,14 +44,14 @@ class StackedEngine(Engine):
         self.model = models[0]
         if self.windows is not None:
             graphs = self.windows.graphs
-            self.entries = self.windows.count_entries([own.whole for own in self.learnt])
+            self.entries = self.windows.count_entries([own.whole for own in self.preprocessing])
         else:
             graphs = self.graphs
             self.gatherer = Gatherer(graphs, self.encoding, self.model)
-            self.told = [own.whole.columns(self.whole) for own in self.learnt]
+            self.told = [own.whole.columns(self.whole) for own in self.preprocessing]
         self.counts = self.nodes.numpy(), graphs.edge_ptr.diff().cpu().numpy()
         self.tells = self.model.edge_channels > 0, makes_links(self.model)
-        sizes = [own.whole.num_neighbourhoods for own in self.learnt]
+        sizes = [own.whole.num_neighbourhoods for own in self.preprocessing]
         self.stack = MemberWeights(models, self.names, sizes, self.begin)
         self._fill()
 
@@ -59,15 +59,15 @@ class StackedEngine(Engine):
 
     def _feed(self, members: Sequence[int]) -> Feed:
         """Where the batches of these members come from."""
-        learnt = [self.learnt[member] for member in members]
+        preprocessing = [self.preprocessing[member] for member in members]
         like = torch.empty(0, dtype=self.dtype, device=self.device)
-        scales = Scales.stack([own.scales for own in learnt], like)
+        scales = Scales.stack([own.scales for own in preprocessing], like)
         if self.windows is None:
             return Resident(
-                self.gatherer, [self.told[member] for member in members], learnt, scales
+                self.gatherer, [self.told[member] for member in members], preprocessing, scales
             )
         entries = None if self.entries is None else self.entries[list(members)]
-        return Streamed(self.windows, self.model, learnt, entries, scales)
+        return Streamed(self.windows, self.model, preprocessing, entries, scales)
 
     def _fill(self) -> None:
         """Make all that the members need who are in the stack now."""

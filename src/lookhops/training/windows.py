@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeEncoding, WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.blocks import graph_ranges
@@ -70,7 +70,7 @@ class Windows:
         """What is known of a window's graphs as wholes."""
         return WholeGraphs.of(graphs, self.architecture, self.encoding)
 
-    def learn(self, train: Tensor) -> Learnt:
+    def learn(self, train: Tensor) -> Preprocessing:
         """What the network is to be told, learnt from the training part.
 
         Args:
@@ -79,23 +79,23 @@ class Windows:
         nodes = int(self.graphs.nodes_per_graph[train].sum(dtype=torch.long))
         ordered, place = train[:: max(1, -(-nodes // LEARN_FROM))].sort()
         whole = self.whole(self.of(ordered).graphs)
-        return Learnt.fit(whole, self.architecture, place.argsort())
+        return Preprocessing.fit(whole, self.architecture, place.argsort())
 
-    def count_entries(self, learnt: Sequence[WholeEncoding]) -> Tensor | None:
+    def count_entries(self, encodings: Sequence[WholeEncoding]) -> Tensor | None:
         """How many known neighbourhoods each graph has, int32, shape (members, g), or none."""
         if self.architecture.fingerprint is None:
             return None
         bare = replace(self.architecture, totals=False)
-        told = {own: replace(own, mean=None, factor=None) for own in dict.fromkeys(learnt)}
-        counts = {own: torch.empty(len(self.graphs), dtype=torch.int32) for own in told}
+        bare_of = {own: replace(own, mean=None, factor=None) for own in dict.fromkeys(encodings)}
+        counts = {own: torch.empty(len(self.graphs), dtype=torch.int32) for own in bare_of}
         for first, after in graph_ranges(self.graphs, COUNT_AT_ONCE):
             block = _moved(slice_of(self.graphs, first, after), self.device)
             whole = WholeGraphs.of(block, bare, self.encoding)
-            for own, encoding in told.items():
+            for own, encoding in bare_of.items():
                 rows = encoding.columns(whole).rows
                 assert rows is not None
                 counts[own][first:after] = rows.offsets.diff()
-        return torch.stack([counts[own] for own in learnt])
+        return torch.stack([counts[own] for own in encodings])
 
 
 def first_entries(counts: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ class GraphEstimator(BaseEstimator, _Options):
         task = task_of(graphs, protocol.class_weights, protocol.loss)
         [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
         self.models_ = []
-        sizes = {**run.learnt.sizes, **encoding.sizes}
+        sizes = {**run.preprocessing.sizes, **encoding.sizes}
         for member in run.networks:
             model = GraphNetwork.from_architecture(
                 encoding.width, task.out_channels, architecture, **sizes
@@ -88,7 +88,7 @@ class GraphEstimator(BaseEstimator, _Options):
         }
         self.history_ = run.history
         self.n_iter_ = len(run.history)
-        self._packer, self._encoding, self._learnt = packer, encoding, run.learnt
+        self._packer, self._encoding, self._preprocessing = packer, encoding, run.preprocessing
         self._task, self._fitted = task, run.fitted
 
     @torch.inference_mode()
@@ -98,7 +98,7 @@ class GraphEstimator(BaseEstimator, _Options):
         graphs, device = self._encoding.read(self._packer.pack(X)), choose_device(self.device)
         whole = WholeGraphs.of(graphs.to(device), self.model_.architecture, self._encoding)
         models, task = [model.to(device) for model in self.models_], self._task
-        ensemble = Ensemble(models, [self._learnt] * len(models), self._encoding)
+        ensemble = Ensemble(models, [self._preprocessing] * len(models), self._encoding)
         each = [task.in_units(output, self._fitted) for output in ensemble.outputs(whole)]
         outputs = each[0] if len(each) == 1 else task.average(each)
         answers = task.answers(outputs, self.calibration_).numpy()

@@ -78,7 +78,7 @@ class ExportedModel(nn.Module):
 
     def _told(self, whole: WholeGraphs, seed: int) -> WholeInputs:
         """What a seed's networks are told of whole graphs."""
-        columns = self.checkpoint.learnt[seed].whole.columns(whole)
+        columns = self.checkpoint.preprocessing[seed].whole.columns(whole)
         number = torch.arange(_count(whole.graphs), device=whole.graphs.device)
         if columns.rows is None:
             return WholeInputs(number, columns.totals)
@@ -91,7 +91,7 @@ class ExportedModel(nn.Module):
     ) -> Level:
         """The graphs as the first layer of a network sees them."""
         graphs, encoding = whole.graphs, self.checkpoint.encoding
-        scales, dtype = self.checkpoint.learnt[seed].scales, next(network.parameters()).dtype
+        scales, dtype = self.checkpoint.preprocessing[seed].scales, next(network.parameters()).dtype
         pattern = Pattern(graphs.row_ptr, graphs.source)
         pattern.row = graphs.target
         weight = encoding.edge_weight(graphs, dtype=dtype) if network.uses_edges else None

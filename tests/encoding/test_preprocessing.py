@@ -9,7 +9,7 @@ import torch
 from lookhops import Graphs
 from lookhops.core.options import RECOMMENDED, Architecture
 from lookhops.encoding import Encoding, ReadOtherwise
-from lookhops.encoding.learnt import Learnt
+from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeGraphs
 
 BLANK = float("nan")
@@ -30,8 +30,8 @@ def numbers(tasks: Graphs) -> Graphs:
     )
 
 
-def learnt_from(graphs: Graphs, train: torch.Tensor | None = None) -> Learnt:
-    return Learnt.fit(WholeGraphs.of(graphs, WHOLE, Encoding.fit(graphs)), WHOLE, train)
+def learnt_from(graphs: Graphs, train: torch.Tensor | None = None) -> Preprocessing:
+    return Preprocessing.fit(WholeGraphs.of(graphs, WHOLE, Encoding.fit(graphs)), WHOLE, train)
 
 
 def test_nothing_is_learnt_outside_the_training_part(numbers):
@@ -42,23 +42,23 @@ def test_nothing_is_learnt_outside_the_training_part(numbers):
 
 
 def test_what_is_kept_is_read_back(numbers):
-    learnt = learnt_from(numbers)
-    again = Learnt.from_tensors(learnt.tensors())
-    assert again.tensors().keys() == learnt.tensors().keys()
+    preprocessing = learnt_from(numbers)
+    again = Preprocessing.from_tensors(preprocessing.tensors())
+    assert again.tensors().keys() == preprocessing.tensors().keys()
     assert torch.equal(
-        again.scales.nodes(numbers.nodes.numbers), learnt.scales.nodes(numbers.nodes.numbers)
+        again.scales.nodes(numbers.nodes.numbers), preprocessing.scales.nodes(numbers.nodes.numbers)
     )
     assert torch.equal(
-        again.whole.bins(numbers.nodes.numbers), learnt.whole.bins(numbers.nodes.numbers)
+        again.whole.bins(numbers.nodes.numbers), preprocessing.whole.bins(numbers.nodes.numbers)
     )
-    assert Learnt.from_tensors({}).scales.nodes is None
+    assert Preprocessing.from_tensors({}).scales.nodes is None
 
 
 def test_blanks_are_told_as_the_mean_and_by_a_column_that_says_so(numbers):
-    encoding, learnt = Encoding.fit(numbers), learnt_from(numbers)
+    encoding, preprocessing = Encoding.fit(numbers), learnt_from(numbers)
     assert encoding.nodes.blanks == ("size",)
     assert encoding.width == 2 + 1 + 4
-    told = encoding.encode_nodes(numbers, scale=learnt.scales.nodes)
+    told = encoding.encode_nodes(numbers, scale=preprocessing.scales.nodes)
     blank = numbers.nodes.numbers[:, 1].isnan()
     assert torch.equal(told[:, 2], blank.float())
     assert told[blank, 1].abs().max() < 1e-6
@@ -96,11 +96,11 @@ def test_totals_leave_blanks_out(numbers):
 
 def test_bins_tell_numbers_apart_in_neighbourhoods(numbers):
     whole = WholeGraphs.of(numbers, WHOLE, Encoding.fit(numbers))
-    learnt = learnt_from(numbers).whole
-    codes = whole.codes_with(learnt.bins)
-    rows = torch.cat((numbers.nodes.labels.long(), learnt.bins(numbers.nodes.numbers)), 1)
+    preprocessing = learnt_from(numbers).whole
+    codes = whole.codes_with(preprocessing.bins)
+    rows = torch.cat((numbers.nodes.labels.long(), preprocessing.bins(numbers.nodes.numbers)), 1)
     assert codes[:, 0].unique().numel() > whole.codes[:, 0].unique().numel()
-    assert len(learnt.vocabulary) > 0
+    assert len(preprocessing.vocabulary) > 0
     assert rows.unique(dim=0).shape[0] <= 4 * 3 * 4
 
 
@@ -108,6 +108,6 @@ def test_without_numbers_nothing_depends_on_scale_or_bins(tasks):
     plain = replace(RECOMMENDED, scale="none", bins=0)
     other = replace(RECOMMENDED, scale="quantiles", bins=4)
     whole = WholeGraphs.of(tasks, plain, Encoding.fit(tasks))
-    one, two = (Learnt.fit(whole, kind).tensors() for kind in (plain, other))
+    one, two = (Preprocessing.fit(whole, kind).tensors() for kind in (plain, other))
     assert one.keys() == two.keys()
     assert all(torch.equal(value, two[key]) for key, value in one.items())

@@ -13,7 +13,7 @@ from lookhops.encoding.whole import WholeEncoding, WholeGraphs, nodes_of
 
 
 @dataclass(frozen=True, eq=False)
-class Learnt:
+class Preprocessing:
     """What was learnt from one training part, beside the weights, and is saved with them.
 
     Args:
@@ -27,7 +27,7 @@ class Learnt:
     @classmethod
     def fit(
         cls, whole: WholeGraphs, architecture: Architecture, train: Tensor | None = None
-    ) -> Learnt:
+    ) -> Preprocessing:
         """Learn from the training graphs.
 
         Args:
@@ -57,7 +57,7 @@ class Learnt:
         return found
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Learnt:
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> Preprocessing:
         """What :meth:`tensors` gave; folders of earlier versions have no scales."""
         scales: list[Scale | None] = []
         for name in Scales._fields:
