@@ -15,7 +15,7 @@ from lookhops.cli.shared.streaming import (
     check_output,
     growing,
     opened,
-    work_through_here,
+    work_through,
 )
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted
@@ -72,7 +72,7 @@ def embed(
         made_by = [config["weights_sha256"], seed, bits, source, stream.head]
         with growing(output, stream, made_by, streaming.resume) as file:
             vectors, here = predictor.embed, predictor.device
-            work_through_here(stream, here, lambda p: vectors(p.graphs, seed, bits), write)
+            work_through(stream, here, lambda p: vectors(p.graphs, seed, bits), write)
         print_line(f"{output}: {counted(file.rows, 'row')}", err)
         if not predictor.models[seed].convs and not bits:
             warn("the model has no layers to read out, and no bits were asked for")

@@ -19,9 +19,7 @@ from lookhops.cli.shared.streaming import (
     check_output,
     growing,
     opened,
-    part_size,
     work_through,
-    work_through_here,
 )
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import option
@@ -107,13 +105,13 @@ def _answer(
     """Answer all parts of a stream, here or on a cluster."""
     if streaming.ray is None:
         answer, here = predictor.predict, predictor.device
-        work_through_here(stream, here, lambda p: answer(p.graphs, told.coverage), told.write)
+        work_through(stream, here, lambda p: answer(p.graphs, told.coverage), told.write)
         return
     from lookhops.models.ray import RayAnswers
 
     folder, cluster = predictor.checkpoint.folder, (streaming.ray, streaming.address)
     answered = RayAnswers(stream, folder, device, told.coverage, *cluster)
-    work_through(answered, part_size(stream, predictor.device), answered.answer, told.write)
+    work_through(answered, predictor.device, answered.answer, told.write, at_once=1)
 
 
 @dataclass

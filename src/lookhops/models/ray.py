@@ -81,6 +81,10 @@ class RayAnswers(Stream):
         """Pass over rows of the source."""
         return self.stream.skip(count)
 
+    def part_size(self, on_cpu: bool) -> int:
+        """That of the source."""
+        return self.stream.part_size(on_cpu)
+
     def remarks(self) -> list[str]:
         """Those of the source."""
         return self.stream.remarks()

@@ -17,6 +17,11 @@ from lookhops.sources.targets import target_cells
 
 #: Rows that are written out at a time where they are passed over.
 BLOCK = 4096
+#: Rows of a part on the CPU, and on a GPU, where a step is recorded for each part anew: of
+#: molecules, which take longer to parse than to answer, and of graphs that are there.
+PART, GPU_PART, GPU_GRAPHS = 2048, 16_384, 131_072
+#: Nodes of a part at most, in the mean, where it is known how large graphs are.
+NODES = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +62,10 @@ class Stream(ABC):
     @abstractmethod
     def parts(self, size: int) -> Iterator[Part]:
         """The rows that follow, about so many at a time."""
+
+    def part_size(self, on_cpu: bool) -> int:
+        """How many rows are worth working on at a time, on the CPU or on a GPU."""
+        return PART if on_cpu else GPU_PART
 
     def remarks(self) -> list[str]:
         """What is to be said in the end; refuses a source that gave nothing."""
@@ -113,6 +122,11 @@ class GraphStream(Stream):
             )
             graphs = replace(slice_of(self.graphs, first - low, after - high), skipped=skipped)
             yield Part(graphs, self._cells(first, after), _labels(graphs), after / self.total)
+
+    def part_size(self, on_cpu: bool) -> int:
+        """How many rows are worth working on at a time, of graphs of this size."""
+        fitting = NODES * len(self.graphs) // max(self.graphs.num_nodes, 1)
+        return max(min(PART if on_cpu else GPU_GRAPHS, fitting), 1)
 
     def all_cells(self) -> Sequence[Sequence[Any]]:
         """What each row says."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rich.progress import TextColumn, TimeRemainingColumn
 
@@ -30,13 +30,11 @@ if TYPE_CHECKING:
     from lookhops.sources.parts import Part, Stream
     from lookhops.sources.rdkit.workers import ParsingPool
 
-#: Rows of a part on the CPU, and on a GPU, where a step is recorded for each part anew: of
-#: molecules, which take longer to parse than to answer, and of graphs that are there.
-PART, GPU_PART, GPU_GRAPHS = 2048, 16_384, 131_072
 #: Parts that are computed side by side on the CPU: each has steps that keep one core busy.
 AT_ONCE = 2
-#: Nodes of a part at most, in the mean, where it is known how large graphs are.
-NODES = 4_000_000
+#: Parts that wait to be written.
+WAITING = 2
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -86,15 +84,6 @@ def opened(
         yield predictor, _open_stream(reading, source, predictor, pool)
 
 
-def part_size(stream: Stream, device: torch.device) -> int:
-    """How many rows of a stream are worked on at a time."""
-    graphs, on_cpu = getattr(stream, "graphs", None), device.type == "cpu"
-    if graphs is None:
-        return PART if on_cpu else GPU_PART
-    fitting = NODES * len(graphs) // max(graphs.num_nodes, 1)
-    return max(min(PART if on_cpu else GPU_GRAPHS, fitting), 1)
-
-
 def _open_stream(
     reading: GraphReader, source: str, predictor: Predictor, pool: ParsingPool
 ) -> Stream:
@@ -120,23 +109,12 @@ def _open_stream(
     return stream
 
 
-def work_through_here(
+def work_through(
     stream: Stream,
     device: torch.device,
     compute: Callable[[Part], Any],
     write: Callable[[Part, Any], None],
-) -> int:
-    """:func:`work_through` on a device: on the CPU some parts side by side."""
-    at_once = AT_ONCE if device.type == "cpu" else 1
-    return work_through(stream, part_size(stream, device), compute, write, at_once)
-
-
-def work_through(
-    stream: Stream,
-    size: int,
-    compute: Callable[[Part], Any],
-    write: Callable[[Part, Any], None],
-    at_once: int = 1,
+    at_once: int = AT_ONCE,
 ) -> int:
     """Compute something for each part of a stream and write it, with a bar; the number of graphs.
 
@@ -144,24 +122,18 @@ def work_through(
 
     Args:
         stream: The stream.
-        size: Rows of a part.
+        device: Where it is computed.
         compute: What is computed.
         write: Is given each part, and what was computed.
-        at_once: Parts that are computed side by side.
+        at_once: Parts that are computed side by side on the CPU.
     """
-    done = 0
-    waiting: list[Future[None]] = []
+    done, on_cpu = 0, device.type == "cpu"
+    parts = stream.parts(stream.part_size(on_cpu))
     with _display() as show, ThreadPoolExecutor(1) as writer:
-        try:
-            for part, found in _computed(stream.parts(size), compute, at_once):
-                waiting.append(writer.submit(write, part, found))
-                if len(waiting) > 2:
-                    waiting.pop(0).result()
-                done += len(part.graphs)
-                show(done, part.share)
-        finally:
-            while waiting:
-                waiting.pop(0).result()
+        computed = _computed(parts, compute, at_once if on_cpu else 1)
+        for (part, _), _ in _in_order(writer, lambda pair: write(*pair), computed, WAITING):
+            done += len(part.graphs)
+            show(done, part.share)
     for remark in stream.remarks():
         warn(remark)
     return done
@@ -170,7 +142,7 @@ def work_through(
 def _computed(
     parts: Iterator[Part], compute: Callable[[Part], Any], at_once: int
 ) -> Iterator[tuple[Part, Any]]:
-    """Parts and what is computed for each, in order; some at a time."""
+    """Parts and what is computed for each, in order; so many side by side."""
     if at_once < 2:
         for part in parts:
             yield part, compute(part)
@@ -179,21 +151,27 @@ def _computed(
 
     from lookhops.training.device import limited_threads
 
-    begun: deque[tuple[Part, Future[Any]]] = deque()
     each = max(torch.get_num_threads() // at_once, 1)  # parts share the cores
     pool = ThreadPoolExecutor(at_once, initializer=torch.set_num_threads, initargs=(each,))
     try:
         with limited_threads(1):  # what reads the parts would wait for who computes
-            for part in parts:
-                begun.append((part, pool.submit(compute, part)))
-                if len(begun) > at_once:
-                    first, found = begun.popleft()
-                    yield first, found.result()
-            while begun:
-                first, found = begun.popleft()
-                yield first, found.result()
+            yield from _in_order(pool, compute, parts, at_once)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _in_order(
+    pool: ThreadPoolExecutor, work: Callable[[Item], Any], items: Iterable[Item], most: int
+) -> Iterator[tuple[Item, Any]]:
+    """Items and what the threads of a pool make of each, in order; so many wait to be done."""
+    begun: deque[tuple[Item, Future[Any]]] = deque()
+    for item in items:
+        begun.append((item, pool.submit(work, item)))
+        if len(begun) > most:
+            first, found = begun.popleft()
+            yield first, found.result()
+    for first, found in begun:
+        yield first, found.result()
 
 
 @contextmanager
