@@ -8,7 +8,7 @@ import torch
 
 from lookhops import LookHopsError
 from lookhops.core.options import FINGERPRINT, Architecture
-from lookhops.explain.neighbourhoods import FEWEST, speaking_neighbourhoods
+from lookhops.explain.neighbourhoods import FEWEST, top_neighbourhoods
 from lookhops.neighbourhoods import identities
 from lookhops.sources.hop_tasks import hop_task
 
@@ -16,7 +16,7 @@ from lookhops.sources.hop_tasks import hop_task
 def test_weights_and_counts_are_those_of_a_naive_count(trained):
     graphs = hop_task(1, 40)
     predictor = trained(graphs, FINGERPRINT)
-    found = speaking_neighbourhoods(predictor, graphs, shown=5)
+    found = top_neighbourhoods(predictor, graphs, shown=5)
     assert set(found) == {"different", "same"}
     preprocessing = predictor.checkpoint.preprocessing[11].whole
     table = predictor.models[11].readings["fingerprint"].weight.detach()
@@ -45,7 +45,7 @@ def test_weights_and_counts_are_those_of_a_naive_count(trained):
 
 
 def test_molecules_are_drawn_as_fragments(of_classes, molecules):
-    found = speaking_neighbourhoods(of_classes, molecules, shown=3)
+    found = top_neighbourhoods(of_classes, molecules, shown=3)
     assert set(found) == {"low", "medium", "high"}
     for one in (one for side in found.values() for one in side):
         ET.fromstring(one.picture())
@@ -58,4 +58,4 @@ def test_a_network_that_reads_none_is_a_sentence(trained):
     graphs = hop_task(1, 20)
     predictor = trained(graphs, Architecture(hidden=8, layers=2), max_epochs=1)
     with pytest.raises(LookHopsError, match="--fingerprint 5"):
-        speaking_neighbourhoods(predictor, graphs)
+        top_neighbourhoods(predictor, graphs)

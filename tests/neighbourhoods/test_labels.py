@@ -36,7 +36,7 @@ def test_shuffled_classes_are_not_told():
     found = look_labels(replace(graphs, y=graphs.y[order]))
     assert found.enough is None
     assert found.to_dict()["enough"] is None
-    assert "does not tell your classes" in found.sentence()
+    assert "does not predict your classes" in found.sentence()
 
 
 def naive_accuracies(graphs: Graphs, hops: int, seeds: list[int]) -> list[float]:
@@ -120,14 +120,14 @@ def test_a_number_that_lies_two_hops_away_is_told_within_two():
     assert found.enough in (1, 2)
     assert found.mean[2] > 0.5
     assert found.mean[0] < found.mean[2] - 0.2
-    assert "red is told within" in found.sentence()
+    assert "red is predicted within" in found.sentence()
     assert "R² 0." in found.sentence()
     noise = torch.randn(len(graphs), generator=torch.Generator().manual_seed(0)).double()
     noise[::3] = torch.nan
     found = look_labels(replace(numbers, y=noise), 2, 5)
     assert found.enough is None
     assert found.graphs == 200
-    assert "does not tell red" in found.sentence()
+    assert "does not predict red" in found.sentence()
     assert found.naive.max() < 1e-6
     assert "number" in found.to_dict()
     assert "r2" in found.to_frame()
@@ -144,7 +144,7 @@ def information(*accuracy: float, majority: float = 0.5) -> LabelInformation:
 @pytest.mark.parametrize(
     ("accuracy", "enough", "said"),
     [
-        ((0.5, 0.5, 0.5), None, "does not tell"),
+        ((0.5, 0.5, 0.5), None, "does not predict"),
         ((0.8,), 0, "without any edge: 80.0% right, against 50.0% for the commonest class."),
         ((0.8, 0.8, 0.81), 0, "(at most 81.0%, with 2)"),
         ((0.5, 0.8, 0.8), 1, "decided within 1 hop: 80.0% right, against 50.0%"),

@@ -314,12 +314,12 @@ def test_sentences(found: HopInformation):
     assert told(found, b=4.0).startswith("k = 1 keeps 98.2%")
     assert "R² = 0.40" in told(found, b=1.0, r2=0.4)
     sure = replace(found, resampled_b=np.full(30, 1.0), decay=Decay(1, 1.0, 1, 0))
-    assert sure.sentence().endswith("Drawing the graphs anew 30 times gave the same k.")
+    assert sure.sentence().endswith("Resampling the graphs 30 times gave the same k.")
     unsure = replace(sure, resampled_b=np.linspace(0.5, 1.2, 30))
-    assert unsure.sentence().endswith("gave k = 3 to 6 (95% of the draws).")
+    assert unsure.sentence().endswith("gave k = 3 to 6 (95% of the resamples).")
     lost = replace(sure, resampled_b=np.linspace(-0.5, 1.2, 30))
     assert lost.suggested_k_interval == (3, None)
-    assert lost.sentence().endswith("gave k = 3 to no decay (95% of the draws).")
+    assert lost.sentence().endswith("gave k = 3 to no decay (95% of the resamples).")
 
 
 def told(found: HopInformation, b: float, r2: float = 1.0) -> str:

@@ -175,10 +175,10 @@ def _speak(
 ) -> None:
     """The neighbourhoods with most weight: a table, and a picture of each."""
     from lookhops.core.tables import to_csv
-    from lookhops.explain.neighbourhoods import speaking_neighbourhoods
+    from lookhops.explain.neighbourhoods import top_neighbourhoods
 
     with warnings_as_lines():
-        every = speaking_neighbourhoods(predictor, graphs, target)
+        every = top_neighbourhoods(predictor, graphs, target)
     rows: list[dict[str, Any]] = []
     taken: set[str] = set()
     with changing(output) if output else nullcontext() as new:

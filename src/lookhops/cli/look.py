@@ -46,8 +46,8 @@ def look(
 ) -> None:
     """See, before any training, how many hops are worth looking at.
 
-    First, how much each further hop can tell, whatever the classes of the graphs, and which k that
-    suggests. Then, from the classes, how well what lies within so many hops tells them.
+    First, how much each further hop adds, whatever the classes of the graphs, and which k that
+    suggests. Then, how well what lies within so many hops predicts the classes.
 
     Args:
         max_k: The most hops to look at.
@@ -58,8 +58,8 @@ def look(
         bootstrap: Resamples of the graphs for the intervals; 0: none.
         seed: Of the resamples.
         labels: Look at the classes too.
-        max_hops: The most hops to tell the classes by.
-        seeds: Splits to tell them on: a count or a list.
+        max_hops: The most hops to predict the classes from.
+        seeds: Splits for these predictions: a count or a list.
         plot: Draw it to a file: .png .svg .pdf or .html.
     """
     from lookhops.neighbourhoods import look as measure
@@ -71,8 +71,8 @@ def look(
         progress = lambda what, share: shown.update(task, description=what, completed=share)  # noqa: E731
         asked = (max_k, neighbourhood, epsilon, bootstrap, seed, per_class)
         found = measure(graphs, *asked, progress=progress)
-        told, reasons = _look_labels(graphs, max_hops, seeds, progress) if labels else ([], [])
-    each = [one.to_dict() for one in told]
+        labelled, reasons = _look_labels(graphs, max_hops, seeds, progress) if labels else ([], [])
+    each = [one.to_dict() for one in labelled]
     everything = {**found.to_dict(), "labels": (each[0] if len(each) == 1 else each) or None}
     if plot is not None:
         _draw(found, plot, _page(everything, graphs) if plot.suffix.lower() == ".html" else None)
@@ -80,7 +80,7 @@ def look(
         print_json(everything)
     else:
         _print(found)
-        for one in told:
+        for one in labelled:
             _print_labels(one)
         for reason in reasons:
             out.print(f"\n{escape(reason)}", width=80)
@@ -91,14 +91,14 @@ def look(
 def _look_labels(
     graphs: Graphs, max_hops: int, seeds: str, progress: Callable[[str, float], None]
 ) -> tuple[list[LabelInformation], list[str]]:
-    """What hops tell about each target, and for the others why they tell nothing."""
+    """How well hops predict each target, and of the others why they cannot."""
     from lookhops.graphs.targets import one_target_each
     from lookhops.neighbourhoods import look_labels
     from lookhops.neighbourhoods.labels import why_not
 
     reasons = {one: why_not(one) for one in one_target_each(graphs)}
-    told = [look_labels(one, max_hops, seeds, progress) for one in reasons if not reasons[one]]
-    return told, [reason for reason in reasons.values() if reason]
+    found = [look_labels(one, max_hops, seeds, progress) for one in reasons if not reasons[one]]
+    return found, [reason for reason in reasons.values() if reason]
 
 
 def _page(found: dict[str, Any], graphs: Graphs) -> Report:
@@ -198,27 +198,27 @@ def _gain(found: HopInformation, i: int) -> str:
     return "{:.3f} ({:.3f} to {:.3f})".format(found.gain[i], *found.gain_interval[i])
 
 
-def _print_labels(told: LabelInformation) -> None:
-    """How well the target is told by what lies within 0, 1, ... hops."""
-    rows, of_classes = [], told.number is None
-    for hops, (mean, std) in enumerate(zip(told.mean, told.std, strict=True)):
+def _print_labels(found: LabelInformation) -> None:
+    """How well what lies within 0, 1, ... hops predicts the target."""
+    rows, of_classes = [], found.number is None
+    for hops, (mean, std) in enumerate(zip(found.mean, found.std, strict=True)):
         text = plus_minus((100 * mean, 100 * std)) if of_classes else f"{mean:.3f} ± {std:.3f}"
         row = [str(hops), text, bar(max(float(mean), 0.0), 40)]
-        if hops == told.enough:
+        if hops == found.enough:
             row = [f"[bold green]{cell}[/]" for cell in (*row[:-1], f"{row[-1]} <- enough")]
         rows.append(row)
     out.print()
     head = "% right" if of_classes else "R²"
     out.print(grid(rows, ("hops 0 to h", head, ""), ("right", "right", "left")))
-    splits = counted(told.naive.size, "split")
+    splits = counted(found.naive.size, "split")
     said = (
         f"This table looks at the classes: of the graphs held out in each of {splits}, how many a "
         "linear model puts in the right class by what lies within h hops of their nodes; the "
-        f"commonest class alone is right for {compact_percent(told.naive.mean())}."
+        f"commonest class alone is right for {compact_percent(found.naive.mean())}."
         if of_classes
-        else f"This table looks at {told.number}: how well a linear model tells it of the graphs "
-        f"held out in each of {splits} by what lies within h hops of their nodes; 1 is exactly, "
-        "0 is no better than the mean."
+        else f"This table looks at {found.number}: how well a linear model predicts it of the "
+        f"graphs held out in each of {splits} from what lies within h hops of their nodes; 1 is "
+        "exactly, 0 is no better than the mean."
     )
     out.print(f"\n{escape(said)}", width=80)
-    out.print(f"\n[bold]{escape(told.sentence())}[/]", width=80)
+    out.print(f"\n[bold]{escape(found.sentence())}[/]", width=80)

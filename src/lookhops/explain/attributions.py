@@ -101,7 +101,7 @@ class Attributions:
     def node_with_edges(self) -> Array:
         """Shares of the nodes, half of those of their edges with them, shape (n).
 
-        A node's own share says what its features do. Where edges tell the answer, their ends have
+        A node's own share says what its features do. Where edges decide the answer, their ends have
         little of it: this view of nodes alone leaves nothing out, and adds up too.
         """
         return with_edges(self.node, *self._pairs)

@@ -91,8 +91,9 @@ class Explanation:
                 scores[number - 1, view.nodes] = (view.score - low) / span if span > 0 else 1.0
         itself = [dropped.get(tuple(pair), last) for pair in self.edges.tolist()]
         edge_layer = np.minimum(np.array(itself, dtype=int), node_layer[self.edges].min(1))
-        told: dict[str, Any] = {"smiles": self.smiles, "ids": self.node_ids}
-        return LayeredGraph(self.edges, node_layer, edge_layer, scores, **told)
+        return LayeredGraph(
+            self.edges, node_layer, edge_layer, scores, smiles=self.smiles, ids=self.node_ids
+        )
 
     def picture(self) -> str:
         """An SVG with a panel for each layer: nodes shaded by score, dropped ones faded.

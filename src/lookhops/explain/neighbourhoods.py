@@ -1,4 +1,4 @@
-"""The neighbourhoods that speak: what a model's fingerprint weighs most, with examples."""
+"""The neighbourhoods with most weight in a model's fingerprint, with examples."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SHOWN, FEWEST, EXAMPLES = 20, 5, 2
 
 
 @dataclass(frozen=True, eq=False)
-class SpeakingNeighbourhood:
-    """A neighbourhood that speaks for a class, or for high or low values.
+class TopNeighbourhood:
+    """A neighbourhood with much weight for a class, or for high or low values.
 
     Args:
         side: The class, or ``high`` or ``low``.
@@ -77,9 +77,9 @@ class SpeakingNeighbourhood:
         }
 
 
-def speaking_neighbourhoods(
+def top_neighbourhoods(
     predictor: Predictor, graphs: Graphs, target: str | None = None, shown: int = SHOWN
-) -> dict[str, list[SpeakingNeighbourhood]]:
+) -> dict[str, list[TopNeighbourhood]]:
     r"""The neighbourhoods with most weight, for each class or for high and low values.
 
     In graph :math:`g` a neighbourhood :math:`f` adds :math:`\gamma W_f / \sqrt{|F_g|}` to the
@@ -154,12 +154,12 @@ class _Found:
         self.holders = pairs
         self.ids = graph_ids(graphs)
 
-    def best(self, side: str, weight: Array, shown: int) -> list[SpeakingNeighbourhood]:
+    def best(self, side: str, weight: Array, shown: int) -> list[TopNeighbourhood]:
         """The neighbourhoods with most weight, each shown where it stands in a small graph."""
         mean = np.bincount(self.kind, weight, minlength=len(self.first)) / self.count
         fewest = min(FEWEST, max(self.held_by.max(initial=1), 1))
         order = np.argsort(-np.where(self.held_by >= fewest, mean, -np.inf), kind="stable")
-        found: list[SpeakingNeighbourhood] = []
+        found: list[TopNeighbourhood] = []
         taken: set[tuple[Any, ...]] = set()
         sizes = self.graphs.nodes_per_graph.numpy()
         for kind in order[: 20 * shown].tolist():
@@ -174,9 +174,7 @@ class _Found:
             taken.add(same)
             hops = int(self.first[kind]) % (self.hops + 1)
             names = [self.ids[graph] for graph in small]
-            found.append(
-                SpeakingNeighbourhood(side, float(mean[kind]), hops, held, names, fragment)
-            )
+            found.append(TopNeighbourhood(side, float(mean[kind]), hops, held, names, fragment))
         return found
 
     def _fragment(self, kind: int, graph: int) -> Fragment:

@@ -37,11 +37,11 @@ _FIRST_LABEL = 2 + 2 * DEGREES
 
 
 def average_node(encoding: Encoding, preprocessing: Preprocessing) -> Tensor:
-    """What is told of an average training node, shape (d).
+    """The inputs of an average training node, shape (d).
 
-    Numbers have the mean of what is told, labels the mean share of each value among the nodes of a
+    Numbers have their mean, labels the mean share of each value among the nodes of a
     graph (zero where the model reads no totals and so does not know it), blanks none. A network
-    that is told of no features is told a one.
+    that reads no features reads a one.
     """
     nodes = encoding.nodes
     if not nodes.width:
@@ -176,7 +176,7 @@ class Stack:
         return NetworkShares(node, edge, found.start, found.end, left)
 
     def _integrate(self, question: Question) -> PathShares:
-        """The shares of what the networks are told."""
+        """The shares of what the networks read."""
         graphs, count = self.whole.graphs, len(self.preprocessing)
         node = torch.stack([average_node(self.encoding, own) for own in self.preprocessing])
         edge = None

@@ -18,11 +18,11 @@ from lookhops.neighbourhoods import identities
 
 #: Steps in which edges appear, and points on each step; the same of edges that carry something.
 EDGE_STEPS, TOLD_EDGE_STEPS = (1, 4), (8, 2)
-#: Points on the way of each half of the nodes, and of what is told of whole graphs.
+#: Points on the way of each half of the nodes, and of what is read of whole graphs.
 NODE_POINTS, WHOLE_POINTS = 2, 64
 #: How often nodes are divided into halves.
 DIVISIONS = 2
-#: How far nodes are told apart when they are divided into halves.
+#: Hops within which nodes may differ when they are divided into halves.
 HOPS = 3
 #: What the size of a share is at least when something is spread by size.
 FAINTEST = 1e-9
@@ -60,7 +60,7 @@ class Shares:
 
 @dataclass(frozen=True, eq=False)
 class PathShares(Shares):
-    r"""The shares of the layers' inputs along a path, and of what is told of graphs as wholes.
+    r"""The shares of the layers' inputs along a path, and of what is read of graphs as wholes.
 
     Args:
         totals: Of each total, shape (networks, g, q); no columns where none are read.
@@ -92,8 +92,8 @@ class Path:
     1. The edges appear, in some steps: their factors grow from 0 to 1, and what they carry becomes
        what it is.
     2. The nodes get their features: all at once, or one half of them (:func:`halves`) before the
-       other, or after it; the mean over all these orders is taken. So a node is judged in poor
-       company, on the way, and in rich company.
+       other, or after it; the mean over all these orders is taken. So a node is judged with
+       none, some and all of the others.
     3. Totals and exact neighbourhoods become what they are.
 
     What a step changes is known: the difference :math:`\Delta` of the number before and after. It
@@ -122,7 +122,7 @@ class Path:
         if not bool(self.points.change.any()):
             divisions = divisions[:, :0]
         steps, points = TOLD_EDGE_STEPS if self.points.columns else EDGE_STEPS
-        # Who has features: nobody, everybody, then each half.
+        # Which nodes have their features: none, all, then each half.
         states = [torch.zeros_like(self.points.graph), torch.ones_like(self.points.graph)]
         for one in divisions.T.long():
             states += [one, 1 - one]
@@ -149,8 +149,8 @@ class Path:
             before, after = [*before, 0, half], [*after, half, 1]
         group = state[after] - state[before]
         rule = gauss_legendre(NODE_POINTS)
-        told = torch.stack([state[before] + point * group for point, _ in rule], 1)
-        slope = self.points.of_nodes(told.flatten(0, 1)).unflatten(1, (len(group), len(rule)))
+        present = torch.stack([state[before] + point * group for point, _ in rule], 1)
+        slope = self.points.of_nodes(present.flatten(0, 1)).unflatten(1, (len(group), len(rule)))
         found = sum(weight * slope[:, :, place] for place, (_, weight) in enumerate(rule)) * group
         change = number[:, after] - number[:, before]
         return _completed(found, group, self.points.graph, change).sum(1) / (len(state) - 1)
@@ -189,14 +189,14 @@ class Path:
         if self.points.model.readings:
             rule = torch.tensor(gauss_legendre(WHOLE_POINTS), dtype=torch.float64)
             share, weight = rule.to(start)[:, :, None, None].unbind(1)
-            told = (share.to(network) * self.points.totals[:, None]).requires_grad_()
-            outputs = network[:, None] + self.points.of_totals(told.flatten(1, 2)).view(
+            totals_then = (share.to(network) * self.points.totals[:, None]).requires_grad_()
+            outputs = network[:, None] + self.points.of_totals(totals_then.flatten(1, 2)).view(
                 self.points.networks, -1, *network.shape[1:]
             )
             outputs = outputs + share.to(network) * self.points.fingerprint[:, None]
             if not outputs.requires_grad:  # there are no totals
                 outputs.requires_grad_()
-            of_totals, own = self.points.gradients(outputs, [told, outputs])
+            of_totals, own = self.points.gradients(outputs, [totals_then, outputs])
             totals = (weight * of_totals).sum(1) * self.points.totals.double()
             slope = (weight * own).sum(1)
         return PathShares(node, edge, start, end, totals, slope)

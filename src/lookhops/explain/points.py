@@ -60,7 +60,7 @@ def copies(level: Level, points: int, networks: int | None = None) -> Level:
     )
 
 
-#: What layers are told of points of a path: features of nodes, factors of edges, what these carry.
+#: What layers read at points of a path: features of nodes, factors of edges, what these carry.
 Inputs = tuple[Tensor, Tensor, Tensor | None]
 
 
@@ -72,10 +72,10 @@ class Points:
 
     Args:
         model: The network, or several as one whose weights have a leading axis.
-        level: The graphs as it is told of them, in compacted form; of several networks features,
+        level: The graphs as it reads them, in compacted form; of several networks features,
             of nodes and of edges, and totals have a leading axis.
-        node: What is told of an average node, shape (networks, d).
-        edge: What is told of an average edge, shape (networks, f), or none.
+        node: The inputs of an average node, shape (networks, d).
+        edge: The inputs of an average edge, shape (networks, f), or none.
         units: The number that is explained, as a function of the outputs of graphs that stand in
             the batch's order, once or several times: (networks, m, outputs) to (networks, m).
         most_nodes: Nodes of all networks and points that are computed together.
@@ -97,9 +97,9 @@ class Points:
         self.change = own - self.average
         self.columns: tuple[Tensor, Tensor] | None = None
         if level.edges is not None and edge is not None:
-            told = level.edges.columns.view(self.networks, -1, edge.shape[1])
-            average = edge.to(told)[:, None].expand_as(told)
-            self.columns = average, told - average
+            known = level.edges.columns.view(self.networks, -1, edge.shape[1])
+            average = edge.to(known)[:, None].expand_as(known)
+            self.columns = average, known - average
         self.graph = level.graph.long()
         self.edge_graph = self.graph[level.adjacency.target.long()]
         self.at_once = max(most_nodes // max(self.networks * own.shape[1], 1), 1)
@@ -121,12 +121,12 @@ class Points:
         if "fingerprint" in readings:
             self.fingerprint = readings["fingerprint"](whole, None).view_as(outputs)
 
-    def of_nodes(self, told: Tensor) -> Tensor:
+    def of_nodes(self, present: Tensor) -> Tensor:
         """Slopes of the number along the features of each node, shape (networks, points, n)."""
-        ones = torch.ones_like(told[:, 0])
+        ones = torch.ones_like(present[:, 0])
         with torch.enable_grad():
             found = []
-            for x, factor, columns in self._inputs(told, ones):
+            for x, factor, columns in self._inputs(present, ones):
                 outputs = self._network(x.requires_grad_(), factor, columns) + self.usual[:, None]
                 (slope,) = self.gradients(outputs, [x])
                 found.append((slope * self.change[:, None]).sum(-1))
@@ -147,22 +147,22 @@ class Points:
         return torch.cat(found, 1)
 
     @torch.no_grad()
-    def outputs(self, told: Tensor, share: Tensor) -> Tensor:
+    def outputs(self, present: Tensor, share: Tensor) -> Tensor:
         """Outputs of the layers, shape (networks, points, g, outputs).
 
         Args:
-            told: How much each node has of its own features, shape (points, n).
+            present: How much each node has of its own features, shape (points, n).
             share: To which share edges are there, shape (points).
         """
-        return torch.cat([self._network(*one) for one in self._inputs(told, share)], 1)
+        return torch.cat([self._network(*one) for one in self._inputs(present, share)], 1)
 
     def _inputs(
-        self, told: Tensor, share: Tensor
+        self, present: Tensor, share: Tensor
     ) -> Iterator[tuple[Tensor, Tensor, Tensor | None]]:
         """Features of nodes (networks, points, n, d), factors of edges (networks, points, e) and
         what they carry (networks, points, e, f), of some points at a time."""
         size, columns = len(self.edge_graph), None
-        for own, there in zip(told.split(self.at_once), share.split(self.at_once), strict=True):
+        for own, there in zip(present.split(self.at_once), share.split(self.at_once), strict=True):
             x = self.average[:, None] + own[:, :, None] * self.change[:, None]
             factor = there[:, None].expand(self.networks, -1, size).contiguous()
             if self.columns is not None:
@@ -183,8 +183,8 @@ class Points:
         level = replace(level, x=flat.view(*self.lead, *flat.shape[1:]), adjacency=adjacency)
         if columns is not None:
             assert level.edges is not None
-            told = columns.flatten(1, 2).view(*self.lead, -1, columns.shape[-1])
-            level = replace(level, edges=replace(level.edges, columns=told))
+            wide = columns.flatten(1, 2).view(*self.lead, -1, columns.shape[-1])
+            level = replace(level, edges=replace(level.edges, columns=wide))
         _, read, _ = self.model.look(level, masked=bool(self.lead))
         shape = self.networks, x.shape[1], *self.usual.shape[1:]
         found = x.new_zeros(shape) if read is None else self.model.mlp(read)
@@ -205,8 +205,8 @@ class Points:
             return totals.new_zeros(shape)
         whole = self.level.whole
         assert whole is not None
-        told = replace(whole, totals=totals.view(*self.lead, *totals.shape[1:]))
-        found = self.model.readings["totals"](told, None)
+        inputs = replace(whole, totals=totals.view(*self.lead, *totals.shape[1:]))
+        found = self.model.readings["totals"](inputs, None)
         assert isinstance(found, Tensor)
         return found.view(shape)
 

@@ -47,8 +47,8 @@ def gains(found: Mapping[str, Any], title: str = "") -> Chart:
         _gains_figure({"measured": found}),
         f"Information gain falls from {gain[0]:.3g} at {k[0]} hops to {gain[-1]:.3g} at {k[-1]}; "
         f"the dashed curve is the fit.",
-        f"{title}How much each further hop tells, in nats, with the fit {_formula(fit)}{quality}."
-        f"{_resamples(found)}{graphs}",
+        f"{title}Information gain of each further hop, in nats, with the fit {_formula(fit)}"
+        f"{quality}.{_resamples(found)}{graphs}",
         Table(("hops k", "gain", "95% interval", "fit"), _gain_rows(found)),
     )
 
@@ -159,25 +159,25 @@ def _allowed(epsilon: float | None) -> Figure:
     }
 
 
-def label_accuracy(told: Mapping[str, Any]) -> Chart:
+def label_accuracy(found: Mapping[str, Any]) -> Chart:
     """Validation accuracy, or R², by what lies within 0, 1, ... hops; the fewest that are enough.
 
     Args:
-        told: What ``LabelInformation.to_dict`` gives.
+        found: What ``LabelInformation.to_dict`` gives.
     """
-    hops, enough, number = told["hops"], told["enough"], told.get("number")
-    splits = counted(told["splits"], "split")
+    hops, enough, number = found["hops"], found["enough"], found.get("number")
+    splits = counted(found["splits"], "split")
     scored = f"of their nodes, mean and standard deviation of {splits}. Dashed: the"
     if number:
-        scale, digits, key, naive, unit = 1, 3, "r2", told["of_the_mean"], "R²"
+        scale, digits, key, naive, unit = 1, 3, "r2", found["of_the_mean"], "R²"
         what = f"From {number}: R² of a linear model on held-out graphs, by what lies within h hops"
         what += f" {scored} mean."
     else:
-        scale, digits, key, naive, unit = 100, 1, "accuracy", told["majority"], "% right"
+        scale, digits, key, naive, unit = 100, 1, "accuracy", found["majority"], "% right"
         what = "From the classes: held-out graphs that a linear model puts in the right class by "
         what += f"what lies within h hops {scored} commonest class, {percent(naive)}."
-    mean, std, lost = ([scale * v for v in told[name]] for name in (key, "std", "lost"))
-    ends = [[scale * end for end in one] for one in told["lost_interval"]]
+    mean, std, lost = ([scale * v for v in found[name]] for name in (key, "std", "lost"))
+    ends = [[scale * end for end in one] for one in found["lost_interval"]]
     drawn = series(
         "bar",
         hops,
@@ -198,6 +198,6 @@ def label_accuracy(told: Mapping[str, Any]) -> Chart:
         figure([drawn], axis("hops h", dtick=1, showgrid=False), y, shapes=[RULE | DASHED | level]),
         f"Bar chart of how well {number or 'the classes'} can be predicted from what lies within h "
         f"hops; {said}.",
-        f"{what} n = {counted(told['graphs'], 'graph')}.{green}",
+        f"{what} n = {counted(found['graphs'], 'graph')}.{green}",
         Table(("hops h", unit, below, "95% interval"), rows),
     )

@@ -84,7 +84,7 @@ def with_something_to_see(graphs: Graphs) -> Graphs:
 def sort_channels(graphs: Graphs) -> Channels:
     """Find the columns of ``graphs.x`` that vary, and those that have two values."""
     if graphs.num_nodes == 0:
-        raise LookHopsError(f"{graphs.name}: there are no nodes, so hops have nothing to tell.")
+        raise LookHopsError(f"{graphs.name}: there are no nodes to look at.")
     attributes, sizes = _attributes(graphs), graphs.nodes.label_sizes
     labels = (
         np.zeros((graphs.num_nodes, 1))
@@ -118,7 +118,7 @@ def sort_channels(graphs: Graphs) -> Channels:
         all_constant = f"all {graphs.num_features} features are constant"
         raise LookHopsError(
             f"{graphs.name}: {features.get(graphs.num_features, all_constant)}, so every "
-            "neighbourhood looks the same and hops have nothing to tell. Give the nodes features "
+            "neighbourhood looks the same and no hop adds information. Give the nodes features "
             "that differ, such as a label."
         )
     return Channels(

@@ -45,7 +45,7 @@ class Resampling:
         """Draw as many graphs as there are, with replacement, ``count`` times."""
         generator = np.random.default_rng(seed)
         nodes = np.diff(scope.structure.node_ptr)
-        graphs = scope.members[nodes[scope.members] > 0]  # those without nodes tell nothing
+        graphs = scope.members[nodes[scope.members] > 0]  # those without nodes add nothing
         units = min(graphs.size, UNITS) if count else 1
         unit = np.zeros(nodes.size, dtype=np.int64)
         unit[graphs] = generator.permutation(graphs.size) % units
@@ -137,7 +137,7 @@ def _densities(mass: np.ndarray, whole: np.ndarray, concentration: float) -> np.
     return np.stack(wide)[:, reach:-reach]
 
 
-# Told what is being done and how much of it, from 0 to 1.
+# Called with what is being done and how much of it, from 0 to 1.
 Progress = Callable[[str, float], None]
 
 

@@ -40,7 +40,7 @@ def identities(
     with the message :math:`m_{ji} = c_j`, or :math:`\mathrm{mix}(g \, \mathrm{hash}(\mathrm{edge\
     labels}_{ji}) + c_j)` where edges have labels, and :math:`g` an odd constant. All arithmetic is
     modulo :math:`2^{64}`; the sum does not depend on the order of the neighbours. Two nodes share
-    :math:`c^h` if the 1-WL test does not tell them apart in :math:`h` rounds.
+    :math:`c^h` if the 1-WL test does not distinguish them in :math:`h` rounds.
 
     The converse fails only by a collision. Among :math:`m` different neighbourhoods the chance of
     any is about :math:`m^2 / 2^{65}`: three in :math:`10^8` for a million of them. (Neighbours that
@@ -57,12 +57,12 @@ def identities(
     if hops < 0:
         raise LookHopsError(f"The number of hops is a whole number from 0, not {hops}.")
     nodes, device = graphs.num_nodes, graphs.device
-    told = [columns for columns in (graphs.nodes.labels, bins) if columns is not None]
-    current = hash_rows(torch.cat([c.long() for c in told], 1) if told else None, nodes, device)
+    known = [columns.long() for columns in (graphs.nodes.labels, bins) if columns is not None]
+    current = hash_rows(torch.cat(known, 1) if known else None, nodes, device)
     edge_hash = None
     kinds = (graphs.edges.labels if edge_labels else None, edge_bins)
-    if said := [columns.long() for columns in kinds if columns is not None]:
-        edge_hash = hash_rows(torch.cat(said, 1), graphs.num_edges, device)
+    if known := [columns.long() for columns in kinds if columns is not None]:
+        edge_hash = hash_rows(torch.cat(known, 1), graphs.num_edges, device)
     found = [current]
     for _ in range(hops):
         messages = current.index_select(0, graphs.source)
@@ -87,7 +87,7 @@ def shells(graphs: Graphs, own: Tensor, hops: int) -> Tensor:
     Deep neighbourhoods are almost all different, because they hold everything on the way; a shell
     leaves the way out, and recurs. It is a node's own label and the multiset of labels at which the
     walks of :math:`t` steps towards it begin that never turn straight back. In a tree these are the
-    nodes at distance :math:`t`; around a ring a walk goes on. With messages along the edges,
+    nodes at distance :math:`t`; around a ring a walk continues. With messages along the edges,
 
     .. math::
         m^1_{ji} = c_j, \qquad s^t_i = \sum_{j \to i} m^t_{ji}, \qquad
@@ -128,9 +128,9 @@ def content_hashes(graphs: Graphs, at_once: int = AT_ONCE) -> Tensor:
         \mathrm{hash}\Big(\mathrm{nodes}, \mathrm{edges}, \sum_i c^8_i\Big)
 
     The identities :math:`c^8` of the nodes (:func:`~lookhops.neighbourhoods.identities`) do not
-    depend on how nodes are numbered, nor does their sum. Two graphs with the same hash are the same
-    as far as eight rounds of the Weisfeiler-Lehman test can tell. Attributes count by their bits in
-    single precision.
+    depend on how nodes are numbered, nor does their sum. Eight rounds of
+    the Weisfeiler-Lehman test do not distinguish two graphs with the same hash. Attributes count by
+    their bits in single precision.
 
     Args:
         graphs: The graphs.
@@ -156,7 +156,7 @@ def _bits(attributes: Tensor | None) -> Tensor | None:
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Bins of each column of attributes, learnt from a training part; blanks (NaN) are one more.
+    """Bins of each column of attributes, fitted on a training part; blanks (NaN) are one more.
 
     Args:
         edges: For each column the inner edges of its bins, sorted: a value is in the bin whose

@@ -1,4 +1,4 @@
-"""What was found: the gain of each hop, how it dies away, the k that follows, in words."""
+"""Hop information: the gain of each hop, how it dies away, the k that follows, in words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class HopInformation:
-    r"""How much each further hop can tell, and how many hops are worth looking at.
+    r"""How much each further hop adds, and how many hops are worth looking at.
 
     Args:
         name: The data set.
@@ -188,7 +188,7 @@ def _sentence(found: HopInformation) -> str:
     k = found.suggested_k
     if k is None:
         return (
-            f"Up to k = {found.max_k}, each hop tells as much as the one before: the information "
+            f"Up to k = {found.max_k}, each hop adds as much as the one before: the information "
             "does not die away, and no k can be suggested."
         )
     one_more, two_more = (found.lost(k + i) - found.lost(k + i + 1) for i in (0, 1))
@@ -231,13 +231,13 @@ def _certainty(found: HopInformation) -> list[str]:
     if interval is None:
         return []
     low, high = interval
-    times = f"Drawing the graphs anew {len(found.resampled_b)} times gave"
+    times = f"Resampling the graphs {len(found.resampled_b)} times gave"
     if low is None:
         return [f"{times} no decay."]
     if low == high:
         return [f"{times} the same k."] if low == found.suggested_k else [f"{times} k = {low}."]
     most = "no decay" if high is None else str(high)
-    return [f"{times} k = {low} to {most} (95% of the draws)."]
+    return [f"{times} k = {low} to {most} (95% of the resamples)."]
 
 
 def classes_sentence(found: HopInformation) -> str:
@@ -255,7 +255,7 @@ def classes_sentence(found: HopInformation) -> str:
                 (more, more_name), (less, less_name) = sorted([(a, one), (b, other)], reverse=True)
                 gaps.append((more - less, k, more, more_name, less, less_name))
     if not gaps:
-        return "The classes' intervals overlap at every k: hops tell about as much in each."
+        return "The classes' intervals overlap at every k: hops add about as much in each."
     _, k, more, more_name, less, less_name = max(gaps, key=lambda gap: gap[0])
     return (
         f"The classes differ most at k = {k}, where IG is {more:.4g} in class {more_name} and "

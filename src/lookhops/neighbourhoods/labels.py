@@ -1,4 +1,4 @@
-"""Which k, from the labels: how well what lies within h hops tells the target of a graph."""
+"""Which k, from the labels: how well what lies within h hops predicts the target of a graph."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEVEL = 0.05
 #: A residual of this share of the targets changes no prediction that matters.
 TOLERANCE = 0.01
 MOST_STEPS = 200
-#: With fewer graphs the validation parts are too small to tell anything.
+#: With fewer graphs the validation parts are too small.
 LEAST_GRAPHS = 50
 MAX_HOPS = 6
 #: A feature is in at least so many graphs.
@@ -45,7 +45,7 @@ PENALTY = 0.2
 
 @dataclass(frozen=True, eq=False)
 class LabelInformation:
-    """What h hops tell about the classes, or about a number.
+    """How well what lies within h hops predicts the classes, or a number.
 
     Args:
         name: The data set.
@@ -54,7 +54,7 @@ class LabelInformation:
             (H + 1, splits).
         naive: That of the commonest class (of numbers, the mean), shape (splits).
         validation_to_train: Validation graphs over training graphs.
-        number: The number that is told; none where it is classes.
+        number: The number that is predicted; none where it is classes.
     """
 
     name: str
@@ -96,7 +96,7 @@ class LabelInformation:
 
     @property
     def enough(self) -> int | None:
-        """The fewest hops that lose nothing beyond noise, or none where no hops tell anything.
+        """The fewest hops that lose nothing beyond noise, or none where all are as bad as chance.
 
         Beyond noise is a difference with p < 0.05 in the corrected resampled t-test, p multiplied
         by the number of depths compared (Bonferroni). What h hops lose against the best number of
@@ -127,21 +127,21 @@ class LabelInformation:
         of_classes = self.number is None
         what = "Your classes are" if of_classes else f"{self.number} is"
         if h is None:
-            told = "your classes" if of_classes else str(self.number)
+            target = "your classes" if of_classes else str(self.number)
             rival = f"always naming the commonest class ({chance})" if of_classes else "the mean"
             return (
-                f"What lies within {counted(self.max_hops, 'hop')} does not tell {told}: no number "
-                f"of hops does better, beyond noise, than {rival}. This is what counts of exact "
-                "neighbourhoods tell a linear model; sizes and numbers may tell more: lookhops "
-                "compare has models that read these."
+                f"What lies within {counted(self.max_hops, 'hop')} does not predict {target}: no "
+                f"number of hops does better, beyond noise, than {rival}. These are predictions "
+                "of a linear model from counts of exact neighbourhoods; sizes and numbers may "
+                "predict more: lookhops compare has models that read them."
             )
         reached = self._written(self.mean[h])
         if of_classes:
             reached += f" right, against {chance} for the commonest class"
         if h == 0:
-            said = f"{what} told by the nodes alone, without any edge: {reached}."
+            said = f"{what} predicted by the nodes alone, without any edge: {reached}."
         else:
-            decided = "decided" if of_classes else "told"
+            decided = "decided" if of_classes else "predicted"
             said = (
                 f"{what} {decided} within {counted(h, 'hop')}: {reached} and "
                 f"{self._written(self.mean[h - 1])} within {counted(h - 1, 'hop')}."
@@ -195,7 +195,7 @@ def look_labels(
     seeds: int | str | Sequence[int] = 10,
     progress: Callable[[str, float], None] | None = None,
 ) -> LabelInformation:
-    r"""See how well what lies within h hops tells the target, for each h, and which h is enough.
+    r"""See how well what lies within h hops predicts the target, and which h is enough.
 
     A graph is read as what lies around its nodes: the exact neighbourhoods within 0 to h hops
     (:func:`~lookhops.neighbourhoods.identities`) and the labels exactly 1 to h hops away
@@ -251,17 +251,17 @@ def _labelled(graphs: Graphs) -> Graphs:
 def why_not(graphs: Graphs) -> str | None:
     """Why the target cannot be looked at, or none where it can."""
     if graphs.y is None:
-        return f"{graphs.name}: the graphs have no classes, so what hops tell of them is not known."
+        return f"{graphs.name}: the graphs have no classes to predict."
     if len(graphs.targets) > 1:
         return f"{graphs.name}: there are several targets; look at one at a time (--target)."
     known = graphs.y[known_targets(graphs.y)]
     if known.unique().numel() < 2:
         same = "of one class" if graphs.num_classes else "alike"
-        return f"{graphs.name}: all graphs are {same}, so there is nothing to tell."
+        return f"{graphs.name}: all graphs are {same}: there is nothing to predict."
     if len(known) < LEAST_GRAPHS:
         return (
-            f"{graphs.name}: {counted(len(known), 'graph')} are too few to see what hops tell of "
-            f"the {'classes' if graphs.num_classes else 'target'}; it takes {LEAST_GRAPHS}."
+            f"{graphs.name}: {counted(len(known), 'graph')} are too few to predict "
+            f"the {'classes' if graphs.num_classes else 'target'} from; it takes {LEAST_GRAPHS}."
         )
     return None
 
@@ -284,8 +284,8 @@ def _seen_by_hop(graphs: Graphs, max_hops: int) -> list[Tensor]:
     """The identities of what is seen at 0, 1, ... hops, each of shape (n, readings).
 
     Graphs are read by their labels alone, and once more with the numbers of nodes and with those of
-    edges. Numbers, even in few bins, make neighbourhoods almost all different: what labels and
-    edges tell would not be seen through them.
+    edges. Numbers, even in few bins, make neighbourhoods almost all different, which would
+    hide what labels and edges predict.
     """
     bins, edge_bins = (
         None if numbers is None else Bins.learn(numbers, BINS)(numbers)

@@ -167,9 +167,9 @@ class Postings:
             row = segment_of(part.offsets, part.indices.numel())
             place = self.place[part.indices]
             common = place >= 0
-            told = torch.zeros(len(part), len(self.dense), device=device)
-            _count(told, row[common], place[common])
-            found = told @ self.dense
+            counts = torch.zeros(len(part), len(self.dense), device=device)
+            _count(counts, row[common], place[common])
+            found = counts @ self.dense
             rare = part.indices[~common]
             entry, ends, _ = elements_of(self.offsets, rare)
             owner = torch.repeat_interleave(row[~common], ends.diff(), output_size=entry.numel())

@@ -30,7 +30,7 @@ def look(
     block_size: int = BLOCK_SIZE,
     progress: Progress | None = None,
 ) -> HopInformation:
-    r"""See before any training how much each further hop can tell, and which k that suggests.
+    r"""Measure before any training how much each further hop adds, and which k that suggests.
 
     For every node and feature, kInfo is the entropy of what the node sees at exactly k hops; the
     information gain :math:`IG(k)` is how far its density over all nodes moves from k - 1 hops to k.
@@ -49,7 +49,7 @@ def look(
         neighbourhood: What a node sees at k hops: ``"walk"``, the nodes that a walk of exactly k
             steps leads to; or ``"ball"``, all nodes within k steps and itself.
         epsilon: The share of the information that may be lost, between 0 and 1.
-        bootstrap: How often to draw the graphs anew, with replacement, for the intervals; 0 for
+        bootstrap: How often to resample the graphs, with replacement, for the intervals; 0 for
             none. More than 128 graphs are drawn in 128 random bundles.
         seed: Of these draws.
         per_class: Whether to measure the graphs of each class on their own as well. The global
@@ -81,7 +81,7 @@ def look(
 def _look(
     name: str, scope: Scope, epsilon: float, bootstrap: int, seed: int, progress: Progress
 ) -> HopInformation:
-    # One graph drawn again and again is always itself: that tells nothing.
+    # Resamples of a single graph are all the same.
     draws = bootstrap if scope.members.size > 1 else 0
     gains = measure(scope, Resampling.draw(scope, draws, seed), progress)
     k = np.arange(2, scope.max_k + 1)

@@ -10,7 +10,7 @@ from torch import Tensor
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import counts_of
 
-#: Degrees that are told apart: 0, 1, ..., and all from the last on.
+#: Degrees with a count of their own: 0, 1, ..., and all from the last on.
 DEGREES = 7
 #: Totals are as usual where they differ from the mean by less than this.
 ROUNDING = 1e-9
@@ -136,8 +136,8 @@ def _to_labelled(
     count = counts_of(cell, shares.shape[0] * (size + 1)).double()
     own, each = count.view(-1, size + 1), count[cell]
     share = own / own.sum(1, keepdim=True).clamp(min=1)
-    told = torch.cat((own[:, :size].log1p(), share[:, :size]), 1)
-    some = (own[:, :size] > 0).repeat(1, 2) & (told > mean - ROUNDING)
+    totals = torch.cat((own[:, :size].log1p(), share[:, :size]), 1)
+    some = (own[:, :size] > 0).repeat(1, 2) & (totals > mean - ROUNDING)
     carried = torch.where(some, shares, 0)
     of_label = torch.nn.functional.pad(carried.unflatten(1, (2, size)).sum(1), (0, 1))
     return of_label.flatten()[cell] / each, (shares - carried).sum(1)

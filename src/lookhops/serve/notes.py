@@ -1,4 +1,4 @@
-"""Warnings as sentences for who asked: each thread's own.
+"""Warnings as sentences of an answer: each thread collects its own.
 
 ``warnings.catch_warnings`` changes what all threads do, so that a service cannot use it.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 #: What Python itself does with a warning.
 _show_otherwise = warnings.showwarning
-#: Where our own warnings come from; those of libraries are not for who asked.
+#: Where our own warnings come from; those of libraries are left out.
 OURS = str(Path(__file__).parents[1])
 _thread = local()
 

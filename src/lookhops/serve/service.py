@@ -193,7 +193,7 @@ def wants_csv(request: Request, otherwise: bool) -> bool:
 
 
 def _with_query(content: bytes, given: Mapping[str, Any]) -> bytes | dict[str, Any]:
-    """A body of JSON, with what the address says where it says nothing itself."""
+    """A body of JSON, completed by the parameters of the address."""
     if not given:
         return content
     try:

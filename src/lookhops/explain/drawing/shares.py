@@ -57,8 +57,8 @@ class SharedGraph(DrawnGraph):
         return SharedGraph(edges, names, *shares, ids=self.ids_of(nodes))
 
     def what_matters(self, most: int = MOST_NODES) -> Array:
-        """Numbers of at most so many nodes, ascending: those with the largest shares, in the
-        company of their neighbours."""
+        """Numbers of at most so many nodes, ascending: those with the largest shares, with
+        their neighbours."""
         weight = with_edges(np.abs(self.node), self.edges, np.abs(self.edge))
         n, ones = len(weight), np.ones(len(self.edges))
         links = coo_array((ones, (self.edges[:, 0], self.edges[:, 1])), shape=(n, n)).tocsr()

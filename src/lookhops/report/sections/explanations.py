@@ -15,7 +15,7 @@ from lookhops.explain.attribution import common_limit
 from lookhops.explain.drawing.pictures import LayeredGraph, animated
 from lookhops.explain.drawing.shares import draw_shares
 from lookhops.explain.kept import explain
-from lookhops.explain.neighbourhoods import SHOWN, speaking_neighbourhoods
+from lookhops.explain.neighbourhoods import SHOWN, top_neighbourhoods
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
@@ -100,7 +100,7 @@ def _chosen(model: ModelFolder) -> Array:
 def _neighbourhoods(predictor: Predictor, graphs: Graphs) -> Section | None:
     """The neighbourhoods with most weight, class after class."""
     try:
-        every = speaking_neighbourhoods(predictor, graphs)
+        every = top_neighbourhoods(predictor, graphs)
     except LookHopsError:  # a network that reads none
         return None
     blocks: list[Block] = []
@@ -109,7 +109,7 @@ def _neighbourhoods(predictor: Predictor, graphs: Graphs) -> Section | None:
         title = f"For {side}" if head.task.class_names else f"For {side} values"
         sign = -1 if title == "For low values" else 1  # a class may be called low too
         if not found:
-            blocks += [Subheading(title), Note("No neighbourhood speaks for it.")]
+            blocks += [Subheading(title), Note("No neighbourhood raises it.")]
             continue
         pictures = [
             Picture(
@@ -130,7 +130,7 @@ def _neighbourhoods(predictor: Predictor, graphs: Graphs) -> Section | None:
         f"each adds to {head.task.unit} wherever it stands, on average, how many graphs hold it, "
         "and two of them. The coloured node is the one in the middle."
     )
-    return Section("neighbourhoods", "The neighbourhoods that speak", lead, blocks)
+    return Section("neighbourhoods", "The neighbourhoods with most weight", lead, blocks)
 
 
 # -------------------------------------------------------------------- what pooling kept

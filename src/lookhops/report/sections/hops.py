@@ -79,12 +79,12 @@ def information_section(found: Mapping[str, Any]) -> Section:
         f"of the nodes changes when each looks at k hops ({seen}) instead of k {MINUS} 1."
     )
     blocks: list[Block] = [gains(found), lost(found)]
-    for told in _targets(found):
-        if "number" in told:
-            lead += f" {told['sentence']}"
+    for target in _targets(found):
+        if "number" in target:
+            lead += f" {target['sentence']}"
         else:
-            lead += f" From the classes: {told['sentence'][0].lower()}{told['sentence'][1:]}"
-        blocks.append(label_accuracy(told))
+            lead += f" From the classes: {target['sentence'][0].lower()}{target['sentence'][1:]}"
+        blocks.append(label_accuracy(target))
     if 1 < len(found.get("per_class") or {}) <= MOST_CLASSES:
         blocks.append(class_gains(found))
     return Section("hops", "How many hops matter", lead, blocks)
@@ -104,7 +104,7 @@ def information_summary(found: Mapping[str, Any]) -> str:
     k = found.get("suggested_k")
     if k is None:
         return f"In {what}, information does not die away with distance: no k can be suggested."
-    return f"In {what}, k = {k} keeps {_kept(found, k)} of what hops can tell."
+    return f"In {what}, k = {k} keeps {_kept(found, k)} of the information."
 
 
 def _kept(found: Mapping[str, Any], k: int) -> str:
