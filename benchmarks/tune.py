@@ -21,14 +21,13 @@ import torch
 
 from lookhops.core.options import Protocol
 from lookhops.core.words import duration
-from lookhops.runs.tune.inner import inner_splits
-from lookhops.runs.tune.search import Search
+from lookhops.runs.tune.outer import inner_splits
+from lookhops.runs.tune.search import Judge, Search
 from lookhops.runs.tune.space import Space
 from lookhops.runs.tune.study import StudyFile
 from lookhops.sources.loading import load
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
-from lookhops.training.candidates import CandidateTrainer
 from lookhops.training.device import choose_device
 
 SEED = 11
@@ -39,7 +38,7 @@ def clock(device: torch.device) -> float:
     return time.perf_counter() if device.type == "cuda" else time.process_time()
 
 
-class Timed(CandidateTrainer):
+class Timed(Judge):
     """Tells what each stack took, and adds it up."""
 
     @cached_property
@@ -55,7 +54,7 @@ class Timed(CandidateTrainer):
         wall = clock(self.device) - start
         self.spent.append(wall)
         judged = [one for each in found for one in each]
-        epochs = [one.epochs for one in judged]
+        epochs = [len(one.history) for one in judged]
         a = architecture
         shape = f"{a.conv}+{a.pool} k{a.k} {a.layers}x{a.hidden} fp {a.fingerprint}"
         print(
@@ -110,14 +109,14 @@ def main() -> None:
 
 def one_by_one(search: Search, record, every: int, stacked: float) -> None:
     """Train every n-th candidate alone on the inner splits that it was judged on."""
-    device = search.trainer.device
+    device = search.judge.device
     alone, epochs, start = 0, 0, clock(device)
     for tried in record.tried[every // 2 :: every]:
         candidate = search.space.candidate(tried.values)
         for seed in list(search.splits)[: max(len(tried.scores), 1)]:
             own = {seed: search.splits[seed]}
-            [[judged]] = search.trainer.judge(candidate.shape, [candidate.rates], own)
-            alone, epochs = alone + 1, epochs + judged.epochs
+            [[judged]] = search.judge.judge(candidate.shape, [candidate.rates], own)
+            alone, epochs = alone + 1, epochs + len(judged.history)
     took = clock(device) - start
     every_epoch = sum(one.epochs for one in record.tried)
     peer = took / epochs * every_epoch

@@ -8,8 +8,8 @@ from lookhops.cli import demo
 from lookhops.cli.demo import MOLECULES
 from lookhops.core import machine as cores
 from lookhops.models.checkpoint import load_model
+from lookhops.runs import processes
 from lookhops.sources.loading import load
-from lookhops.training import processes
 
 
 class Here:

@@ -23,10 +23,11 @@ from lookhops.models.training import train_into
 from lookhops.nn import Architecture, load_plugin
 from lookhops.nn.plugins import LOADED
 from lookhops.nn.registry import CONVOLUTIONS
+from lookhops.runs import side_by_side
 from lookhops.sources.loading import load
 from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
-from lookhops.training import Protocol, trainer
+from lookhops.training import Protocol
 from lookhops.training.device import limited_threads, threads_of
 from lookhops.training.eager import EagerEngine
 from lookhops.training.randomness import FINAL, member_seed
@@ -77,7 +78,7 @@ def whole(tasks, tmp_path_factory) -> Path:
 @pytest.fixture
 def helped(monkeypatch):
     """Other processes train whatever waits, from the first epoch on."""
-    monkeypatch.setattr(trainer, "WORTH", 0.0)
+    monkeypatch.setattr(side_by_side, "WORTH", 0.0)
 
 
 def test_other_processes_train_the_same(helped, tasks, tmp_path):

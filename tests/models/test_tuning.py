@@ -27,18 +27,16 @@ OPTIONS = SearchOptions(trials=3, inner=2, stack=2, space=SMALL)
 def small_recommended():
     """These tests need not wait for the training of a large network."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("lookhops.runs.tune.nested.RECOMMENDED", Architecture(hidden=8, layers=1))
+        patch.setattr("lookhops.runs.tune.outer.RECOMMENDED", Architecture(hidden=8, layers=1))
         yield
 
 
 @pytest.fixture(scope="module")
 def tuned(tasks, tmp_path_factory):
     folder = tmp_path_factory.mktemp("tuned")
-    told = []
-    found = tune_into(
-        folder, tasks, PROTOCOL, OPTIONS, tell=lambda text, count: told.append((text, count))
-    )
-    return folder, found, told
+    events = []
+    found = tune_into(folder, tasks, PROTOCOL, OPTIONS, on_event=events.append)
+    return folder, found, events
 
 
 def test_the_folder_holds_the_first_splits_choice(tuned, tasks):
@@ -72,9 +70,9 @@ def test_outer_scores_are_those_of_train(tuned, tasks):
         assert float(right.double().mean()) == score
 
 
-def test_every_trial_and_run_is_told(tuned):
-    _, found, told = tuned
-    assert sum(count for _, count in told) == 2 * 3 + 2 * 2
+def test_every_trial_and_run_is_an_event(tuned):
+    _, found, events = tuned
+    assert sum(event.finished for event in events) == 2 * 3 + 2 * 2
     assert found.trials == 6
     assert set(found.importance) <= {"hidden", "fingerprint", "dropout", "learning_rate"} | {
         *("k", "ratio", "readout", "weight_decay")
@@ -85,7 +83,7 @@ def test_the_same_call_finds_all_of_it_and_more_trials_go_on(tuned, tasks, monke
     folder, found, _ = tuned
     config = (folder / "config.json").read_bytes()
     with monkeypatch.context() as patch:
-        patch.setattr("lookhops.training.candidates.CandidateTrainer.judge", None)
+        patch.setattr("lookhops.runs.tune.search.Judge.judge", None)
         again = tune_into(folder, tasks, PROTOCOL, OPTIONS)
     assert again == found
     assert (folder / "config.json").read_bytes() == config

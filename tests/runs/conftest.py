@@ -26,12 +26,12 @@ def cells():
 
 @pytest.fixture
 def run(graphs, tmp_path):
-    """Run cells into a store: the finished plan, what was told, the results."""
+    """Run cells into a store: the finished plan, the events, the results."""
 
     def run(cells, **options):
         events = []
         with Store(tmp_path / "runs.sqlite") as store:
-            options["tell"] = lambda *event: events.append(event)
+            options["on_event"] = lambda event: events.append((event.text, event.finished))
             outcome = run_local(cells, lambda name: graphs, store, device="cpu", **options)
             return outcome, events, collect(cells, lambda name: graphs, store)
 

@@ -1,61 +1,110 @@
-"""Runs side by side in processes of their own: the same runs, whatever becomes of one process."""
+"""Functions are called in other processes, which may tell of what they do on their way."""
 
-from dataclasses import replace
+import os
+from pathlib import Path
 
 import pytest
 
 from lookhops.core.errors import LookHopsError
-from lookhops.runs import runners
-from lookhops.runs.train_cell import train_records, train_with_plugins
-from lookhops.training.processes import Processes
+from lookhops.runs import processes
+from lookhops.runs.processes import CannotStart, Processes
+from lookhops.sources.loading import load
+
+
+@pytest.fixture(scope="module")
+def graphs():
+    return load("solubility")[:5]
 
 
 @pytest.fixture(scope="module")
 def pool():
-    with Processes(2) as pool:
+    with Processes(1, environment={"LOOKHOPS_TEST": "there"}) as pool:
         yield pool
 
 
-def submit(pool, graphs, cell, seeds):
-    return pool.call(train_with_plugins, graphs, {}, cell, seeds, "cpu")
+def test_any_function_is_called_there(pool, graphs):
+    assert pool.call(len, graphs).result() == len(graphs)
+    assert pool.call(getattr, graphs, "name").result() == graphs.name
+    assert pool.call(environment, graphs, "LOOKHOPS_TEST").result() == "there"
+    assert pool.are_started
 
 
-def figures(record):
-    timed = ("seconds", "seconds_per_epoch", "peak_memory")
-    return {name: value for name, value in record.metrics.items() if name not in timed}
+def test_a_function_tells_and_is_asked(pool, graphs):
+    found = []
+
+    def listen(said, ask):
+        found.append((said, ask("twice") if said == "second" else None))
+
+    task = pool.call(tells, graphs, ["first", "second", "third"], listen=listen)
+    assert task.result() == 5
+    assert found == [("first", None), ("second", "secondsecond"), ("third", None)]
 
 
-def test_the_records_are_those_of_this_process(pool, graphs, cells):
-    begun = [(cell, seed, submit(pool, graphs, cell, [seed])) for cell in cells for seed in (1, 2)]
-    for cell, seed, task in begun:
-        [theirs], [ours] = task.result(), train_records(graphs, cell, [seed], "cpu")
-        assert theirs.seed == seed
-        assert figures(theirs) == figures(ours)
+def test_what_the_listener_raises_ends_it_and_nothing_else(pool, graphs):
+    class Halt(Exception):
+        pass
+
+    def listen(said, ask):
+        raise Halt(said)
+
+    with pytest.raises(Halt, match="first"):
+        pool.call(tells, graphs, ["first", "second"], listen=listen).result()
+    with pytest.raises(OSError, match="disk"):
+        pool.call(tells, graphs, ["a"], listen=lambda said, ask: full()).result()
+    assert pool.call(len, graphs).result() == len(graphs)
 
 
-def test_a_sentence_comes_back_and_a_dead_process_costs_one_run(pool, graphs, cells):
-    bad = replace(cells[0], architecture=replace(cells[0].architecture, conv="nowhere"))
-    with pytest.raises(LookHopsError, match="nowhere"):
-        submit(pool, graphs, bad, [1]).result()
-    process = pool._idle[-1]
-    process.process.kill()
-    process.process.join()
-    with pytest.raises(LookHopsError, match="ended: was it killed"):
-        submit(pool, graphs, cells[0], [1]).result()
-    assert submit(pool, graphs, cells[0], [1]).result()[0].seed == 1
+def test_a_sentence_leaves_the_process_alive(pool, graphs):
+    pool.call(len, graphs).result()
+    before = pool._idle[-1]
+    with pytest.raises(LookHopsError, match="as it is"):
+        pool.call(refuses, graphs).result()
+    assert pool._idle == [before]
+    assert pool.call(len, graphs).result() == len(graphs)
 
 
-def test_a_plan_goes_to_processes_where_that_pays(pool, run, cells, monkeypatch):
-    monkeypatch.setattr(runners, "Processes", lambda *rest: pool)
-    monkeypatch.setattr(type(pool), "__exit__", lambda *rest: None)
-    monkeypatch.setattr(runners, "train_records", lambda *rest: pytest.fail("trained here"))
-    monkeypatch.setattr(runners, "WORTH", -1.0)
-    outcome, _, found = run(cells, processes=2)
-    assert (outcome.trained, outcome.left, len(found)) == (6, 0, 2)
-    assert found[0].seeds == (1, 2, 3)
+def test_where_none_can_be_started_that_is_said(graphs, monkeypatch):
+    def none(environment):
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    monkeypatch.setattr(processes, "_Process", none)
+    with Processes(1) as pool, pytest.raises(CannotStart, match="temporarily unavailable"):
+        pool.call(len, graphs).result()
 
 
-def test_a_short_plan_stays_here(run, cells, monkeypatch):
-    monkeypatch.setattr(Processes, "call", lambda *rest: pytest.fail("trained elsewhere"))
-    outcome, _, _ = run(cells, processes=2)
-    assert outcome.trained == 6
+def test_any_other_error_comes_back_with_where_it_was_raised(pool, graphs):
+    with pytest.raises(FileNotFoundError, match="nowhere") as found:
+        pool.call(opens, graphs, "nowhere").result()
+    assert "in opens" in found.value.__notes__[0]
+    with pytest.raises(RuntimeError, match="Odd"):  # which cannot be sent as it is
+        pool.call(odd, graphs).result()
+    assert pool.call(len, graphs).result() == len(graphs)
+
+
+def environment(graphs, name):
+    return os.environ.get(name)
+
+
+def tells(graphs, words, tell):
+    for word in words:
+        tell(word, lambda question, word=word: 2 * word)
+    return len(graphs)
+
+
+def refuses(graphs):
+    raise LookHopsError("as it is")
+
+
+def full():
+    raise OSError(28, "the disk is full")
+
+
+def opens(graphs, name):
+    return Path(name).read_text()
+
+
+def odd(graphs):
+    class Odd(Exception):
+        pass
+
+    raise Odd("of this function alone")

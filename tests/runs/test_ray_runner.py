@@ -114,16 +114,16 @@ def test_workers_answer_a_stream_in_its_order(model):
 def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
     protocol = Protocol(seeds=(1, 2), batch_size=8, max_epochs=10, patience=10)
     cells = [Cell("hops-1", name, parse_model(name), protocol) for name in MODELS]
-    told = []
+    events = []
 
-    def tell(text, finished):
-        told.append(text)
-        if len(told) == 1:
+    def on_event(event):
+        events.append(event)
+        if len(events) == 1:
             wait_until_busy(cluster.other)
             cluster.remove_node(cluster.other, allow_graceful=False)
 
     with Store(tmp_path / "runs.sqlite") as store:
-        outcome = run_ray(cells, lambda name: graphs, store, device="cpu", tell=tell)
+        outcome = run_ray(cells, lambda name: graphs, store, device="cpu", on_event=on_event)
         assert (outcome.trained, outcome.left, outcome.failures) == (12, 0, [])
         assert len(store.runs()) == 12
         found = collect(cells, lambda name: graphs, store)

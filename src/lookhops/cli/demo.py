@@ -180,8 +180,8 @@ class Training:
 def _train(trainings: Sequence[tuple[Training, Graphs]]) -> list[dict[str, Any]]:
     """Train models, side by side on the cores of a CPU; what their ``config.json`` hold."""
     from lookhops.core.machine import usable_cores
+    from lookhops.runs.processes import Processes
     from lookhops.training.device import choose_device
-    from lookhops.training.processes import Processes
 
     cores = usable_cores() if choose_device("auto").type == "cpu" else 1
     if cores == 1 or not all(one.is_long for one, _ in trainings):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs
     from lookhops.neighbourhoods import HopInformation
     from lookhops.sources.splits import SplitPlan
-    from lookhops.training.runs import Progress
+    from lookhops.training.runs import Epoch
     from lookhops.training.workers import Workers
 
 #: Hops where the hop information cannot say: the paper's.
@@ -196,8 +196,8 @@ def _train(
     """Train, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.cli.shared.progress import epoch_display, stoppable
     from lookhops.models import train_into
+    from lookhops.runs.processes import ProcessLost
     from lookhops.runs.settings import Provenance
-    from lookhops.training.processes import ProcessLost
 
     options = asdict(run)
     logs = _tensorboard(options.pop("tensorboard"))
@@ -213,11 +213,11 @@ def _train(
         with logs as log, stoppable() as check, epoch_display(plan.protocol) as show:
             before = [partial(tell_remarks, graphs, plan)]  # what cannot be trained says that first
 
-            def on_epoch(progress: Progress) -> None:
+            def on_epoch(epoch: Epoch) -> None:
                 while before:
                     before.pop()()
-                show(progress)
-                log(progress)
+                show(epoch)
+                log(epoch)
                 check()
 
             options |= {"on_epoch": on_epoch, "workers": workers}
@@ -242,12 +242,12 @@ def _print(config: dict[str, Any], output: Path) -> None:
 
 
 @contextmanager
-def _tensorboard(folder: Path | None) -> Iterator[Callable[[Progress], None]]:
+def _tensorboard(folder: Path | None) -> Iterator[Callable[[Epoch], None]]:
     """A function that logs the losses and the accuracy of each seed; without a folder, nothing."""
     writers: dict[str, Any] = {}
 
-    def log(progress: Progress) -> None:
-        for run in progress.runs if folder else ():
+    def log(epoch: Epoch) -> None:
+        for run in epoch.runs if folder else ():
             if run.key not in writers:
                 writers[run.key] = SummaryWriter(f"{folder}/seed-{run.key}")
             row = run.history[-1]

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs
     from lookhops.runs.tune.record import Tuning
     from lookhops.sources.splits import SplitPlan
+    from lookhops.training.runs import Event
 
 #: Outer splits where the user does not say how many.
 SEEDS = 5
@@ -99,9 +100,10 @@ def _tune(
         with stoppable() as check, progress_bar(MofNCompleteColumn()) as bar:
             task = bar.add_task("configurations", total=trials + runs)
 
-            def tell(text: str, finished: int) -> None:
-                bar.advance(task, finished)
-                print_line(f"{text} ({duration(time.monotonic() - start)})", err)
+            def show(event: Event) -> None:
+                bar.advance(task, event.finished)
+                if event.text:
+                    print_line(f"{event.text} ({duration(time.monotonic() - start)})", err)
                 check()
 
             return tune_into(
@@ -111,8 +113,7 @@ def _tune(
                 splits=plan,
                 device=device,
                 overwrite=overwrite,
-                tell=tell,
-                on_epoch=lambda progress: check(),
+                on_event=show,
                 provenance=Provenance(reading, command_line()),
             )
     except KeyboardInterrupt as stop:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from multiprocessing import current_process
@@ -21,13 +21,14 @@ from lookhops.models.checkpoint import load_model
 from lookhops.models.folder import CONFIG
 from lookhops.models.saving import Trained, save_model
 from lookhops.nn import Architecture, GraphNetwork
+from lookhops.runs.processes import Processes
 from lookhops.runs.settings import UNKNOWN, Provenance, difference, settings_of
+from lookhops.runs.side_by_side import beside
 from lookhops.runs.state import ResumeState
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training.device import choose_device, limited_threads, threads_of
-from lookhops.training.processes import Processes
-from lookhops.training.runs import NotFinite, Progress, Run
+from lookhops.training.runs import Epoch, NotFinite, OnEpoch, Run
 from lookhops.training.splits import draw_splits
 from lookhops.training.trainer import train, train_on_all
 from lookhops.training.windows import packed_bytes
@@ -49,7 +50,7 @@ def train_into(
     resume: bool = False,
     overwrite: bool = False,
     save_every: float = 10.0,
-    on_epoch: Callable[[Progress], None] = lambda progress: None,
+    on_epoch: OnEpoch = lambda epoch: None,
     threshold: str | None = None,
     provenance: Provenance = UNKNOWN,
     final: bool = False,
@@ -106,7 +107,7 @@ def train_into(
         return config
     options = {"task": task, "device": chosen, **_of_workers(state, on_epoch, workers)}
     with _helpers(graphs, chosen, processes) as helpers:
-        options["helpers"] = helpers
+        options["execute"] = None if helpers is None else beside(helpers)
         trained = _train(graphs, architecture, plan, final, stacked, options)
     save = partial(save_model, folder, trained, settings, graphs, task, chosen, provenance)
     with limited_threads(threads_of(graphs, architecture, protocol)):
@@ -157,22 +158,20 @@ def _check_same(settings: Mapping[str, Any], workers: Workers) -> None:
         )
 
 
-def _of_workers(
-    state: ResumeState, on_epoch: Callable[[Progress], None], workers: Workers
-) -> dict[str, Any]:
+def _of_workers(state: ResumeState, on_epoch: OnEpoch, workers: Workers) -> dict[str, Any]:
     """How workers train: all of them stop together, and the first keeps the state for all."""
 
-    def stop_together(progress: Progress) -> None:
+    def stop_together(epoch: Epoch) -> None:
         stop: KeyboardInterrupt | None = None
         try:
-            on_epoch(progress)
+            on_epoch(epoch)
         except KeyboardInterrupt as asked:
             stop = asked
         if workers.any(stop is not None):
             raise stop or KeyboardInterrupt
 
-    def keep(progress: Progress) -> None:
-        state.after_epoch(progress, stop_together)
+    def keep(epoch: Epoch) -> None:
+        state.after_epoch(epoch, stop_together)
 
     return {
         "workers": workers,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -14,18 +14,15 @@ from lookhops.graphs import Graphs
 from lookhops.models.folder import CONFIG
 from lookhops.models.training import train_into
 from lookhops.runs.record import Machine
-from lookhops.runs.runners import Tell
 from lookhops.runs.settings import UNKNOWN, Provenance, difference, settings_of
-from lookhops.runs.tune.importance import importance
-from lookhops.runs.tune.nested import test_outer
-from lookhops.runs.tune.outer_searches import OuterSearches
-from lookhops.runs.tune.record import TUNING, Tuning
+from lookhops.runs.tune.outer import OuterSearches, test_outer
+from lookhops.runs.tune.record import TUNING, Tuning, importance
+from lookhops.runs.tune.search import Judge
 from lookhops.runs.tune.space import Candidate, Space
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
-from lookhops.training.candidates import CandidateTrainer
 from lookhops.training.device import choose_device
-from lookhops.training.runs import Progress
+from lookhops.training.runs import OnEvent
 from lookhops.training.splits import draw_splits
 
 #: The files of a tuning in a model's folder: Optuna's storage, and the runs on the outer splits.
@@ -41,8 +38,7 @@ def tune_into(
     splits: SplitPlan | None = None,
     device: str = "auto",
     overwrite: bool = False,
-    tell: Tell = lambda text, finished: None,
-    on_epoch: Callable[[Progress], None] = lambda progress: None,
+    on_event: OnEvent = lambda event: None,
     provenance: Provenance = UNKNOWN,
 ) -> Tuning:
     """Search for a configuration, measure what that gains, and keep the model in a folder.
@@ -64,8 +60,8 @@ def tune_into(
         splits: The outer splits; by default the protocol's are drawn.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
         overwrite: Begin anew, whatever is in the folder.
-        tell: Called with each thing worth telling, and how many trials and runs are finished.
-        on_epoch: Called after each epoch; an exception from it, or from ``tell``, ends the tuning.
+        on_event: Called after each epoch, and with what has been tried and trained; an exception
+            from it ends the tuning.
         provenance: How the graphs were read and what else is kept with the model.
     """
     folder, options = Path(folder), options or SearchOptions()
@@ -75,10 +71,10 @@ def tune_into(
     plan = draw_splits(graphs, task, protocol, splits)
     where = choose_device(device)
     _prepare(folder, overwrite)
-    trainer = CandidateTrainer(graphs, task, plan.protocol, where, where.type == "cuda", on_epoch)
-    records = OuterSearches(folder / STUDY, plan, space, trainer, options, tell).run()
+    judge = Judge(graphs, task, plan.protocol, where, where.type == "cuda", on_event)
+    records = OuterSearches(folder / STUDY, plan, space, judge, options, on_event).run()
     chosen = {one.seed: space.candidate(one.chosen.values) for one in records}
-    outer = test_outer(graphs, plan, chosen, folder / STORE, device, tell)
+    outer = test_outer(graphs, plan, chosen, folder / STORE, device, on_event)
     found = Tuning(
         dataset=graphs.name,
         task=task.kind,
@@ -90,7 +86,7 @@ def tune_into(
         **asdict(outer),
     )
     found.write(folder)
-    _train(folder, graphs, plan, chosen, device=device, on_epoch=on_epoch, provenance=provenance)
+    _train(folder, graphs, plan, chosen, device=device, on_epoch=on_event, provenance=provenance)
     return found
 
 

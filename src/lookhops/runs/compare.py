@@ -18,7 +18,7 @@ from lookhops.runs.fair import Contest, Grid, named_protocol
 from lookhops.runs.keys import Model
 from lookhops.runs.plan import Cell, Entry, parse_models
 from lookhops.runs.results import Results, collect, shared_seeds
-from lookhops.runs.runners import Tell, run_local
+from lookhops.runs.runners import run_local
 from lookhops.runs.statistics import (
     Cost,
     Pair,
@@ -32,6 +32,7 @@ from lookhops.runs.store import Store
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Metric, task_of
 from lookhops.training import Protocol
+from lookhops.training.runs import OnEvent
 from lookhops.training.splits import draw_splits
 
 #: What tables in files have besides the main metric, where a task has it: shares in per cent.
@@ -196,7 +197,7 @@ def compare(
     splits: SplitPlan | Sequence[Split] | None = None,
     grid: Grid | None = None,
     device: str = "auto",
-    tell: Tell = lambda text, finished: None,
+    on_event: OnEvent = lambda event: None,
 ) -> Comparison:
     """Compare models on graphs; what the store has is not trained again.
 
@@ -212,13 +213,13 @@ def compare(
         splits: One for each seed, or a plan that has them; by default the protocol's are drawn.
         grid: Options of models and their values, among which each split's validation part chooses.
         device: ``cpu``, ``cuda`` or ``auto``.
-        tell: Called with each thing worth telling.
+        on_event: Called with each event.
     """
     if not isinstance(models, Mapping):
         models = parse_models(models if isinstance(models, str) else ",".join(models))
     if not isinstance(store, Store):
         with Store(store) as opened:
-            options: dict[str, Any] = {"splits": splits, "device": device, "tell": tell}
+            options: dict[str, Any] = {"splits": splits, "device": device, "on_event": on_event}
             return compare(graphs, models, protocol, store=opened, grid=grid, **options)
     name, how = (protocol, Protocol()) if isinstance(protocol, str) else (None, protocol)
     how = named_protocol(name, how or Protocol(), splits is not None)
@@ -231,7 +232,7 @@ def compare(
     contest = Contest.of(graphs.name, models, plan, grid, name)
 
     def train(cells: Sequence[Cell]) -> None:
-        done = run_local(cells, lambda name: graphs, store, device=device, tell=tell)
+        done = run_local(cells, lambda name: graphs, store, device=device, on_event=on_event)
         if done.failures:
             raise LookHopsError(done.failures[0])
 

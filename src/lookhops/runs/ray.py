@@ -17,9 +17,10 @@ from lookhops.graphs import Graphs
 from lookhops.nn.plugins import sources
 from lookhops.runs.plan import Cell
 from lookhops.runs.record import RunRecord
-from lookhops.runs.runners import PlanRun, Source, Tell
+from lookhops.runs.runners import PlanRun, Source
 from lookhops.runs.store import Store
 from lookhops.runs.train_cell import train_with_plugins
+from lookhops.training.runs import OnEvent
 
 #: A task whose worker or machine dies is begun again so often.
 RETRIES = 3
@@ -37,7 +38,7 @@ def run_ray(
     gpus_per_task: float = 0.0,
     device: str = "auto",
     time_limit: float = inf,
-    tell: Tell = lambda text, finished: None,
+    on_event: OnEvent = lambda event: None,
 ) -> PlanRun:
     """Train what the store lacks of the cells on a Ray cluster.
 
@@ -45,7 +46,7 @@ def run_ray(
     neither it nor the data, which travel with the task.
 
     Args:
-        cells, source, store, time_limit, tell: As for
+        cells, source, store, time_limit, on_event: As for
             :func:`~lookhops.runs.runners.run_local`.
         address: The cluster; none starts one on this machine.
         cpus_per_task, gpus_per_task: What a task takes of the cluster.
@@ -66,7 +67,7 @@ def run_ray(
             num_cpus=cpus_per_task, num_gpus=gpus_per_task, max_retries=RETRIES
         )
         slots = partial(_slots, ray, cpus_per_task, gpus_per_task)
-        return PlanRun(cells, source, store, tell).run(submit, time_limit, slots=slots)
+        return PlanRun(cells, source, store, on_event).run(submit, time_limit, slots=slots)
 
 
 def import_ray() -> ModuleType:

@@ -21,17 +21,16 @@ from lookhops.nn.plugins import sources
 from lookhops.runs.gpu_sharing import shared_gpu
 from lookhops.runs.keys import RunKey
 from lookhops.runs.plan import Cell
+from lookhops.runs.processes import Processes
 from lookhops.runs.record import RunRecord
 from lookhops.runs.store import Store
 from lookhops.runs.train_cell import train_records, train_with_plugins
 from lookhops.tasks import task_of
 from lookhops.training.device import choose_device
-from lookhops.training.processes import Processes
+from lookhops.training.runs import Event, OnEvent
 
 #: Gives the graphs of a data set by its name.
 Source = Callable[[str], Graphs]
-#: Called with something worth telling, and how many runs it brings the plan nearer to its end.
-Tell = Callable[[str, int], None]
 #: Begins to train seeds of a cell on its graphs.
 Submit = Callable[[Graphs, Cell, list[int]], "Future[list[RunRecord]]"]
 #: How many seeds of a cell make a task; none is all of them.
@@ -49,7 +48,7 @@ class PlanRun:
         cells: What is wanted.
         source: Gives the graphs of a data set.
         store: Where runs are kept.
-        tell: Called with each thing worth telling.
+        on_event: Called with each event.
         found: Runs that the store had already.
         trained: Runs that were trained now.
         left: Runs that are still missing: the time was up, or they failed.
@@ -59,7 +58,7 @@ class PlanRun:
     cells: Sequence[Cell]
     source: Source
     store: Store
-    tell: Tell
+    on_event: OnEvent
     found: int = 0
     trained: int = 0
     left: int = 0
@@ -104,7 +103,7 @@ class PlanRun:
                     queue.gather()
                 elif queue.waiting:
                     if not told:
-                        self.tell("waiting for runs that another process has begun", 0)
+                        self.on_event(Event(text="waiting for runs that another process has begun"))
                     told = True
                     time.sleep(PAUSE)
         self.left = sum(len(c.protocol.seeds) - len(self.finished(c)) for c in self.cells)
@@ -125,7 +124,7 @@ class PlanRun:
         seeds = [record.seed for record in records]
         which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
         said = f"{cell.dataset}, {cell.model}, {which}: test {main.title} {score}"
-        self.tell(f"{said}, {seconds:.1f} s", added)
+        self.on_event(Event(text=f"{said}, {seconds:.1f} s", finished=added))
 
     def fail(self, cell: Cell, seeds: Sequence[int], error: BaseException) -> None:
         """Note that runs failed, and tell of it."""
@@ -133,13 +132,14 @@ class PlanRun:
         reason = str(getattr(error, "cause", None) or error).strip().splitlines()
         which = f"{cell.dataset}, {cell.model}{seed}: {[*reason, type(error).__name__][0]}"
         self.failures.append(which)
-        self.tell(f"failed: {which}", 0)
+        self.on_event(Event(text=f"failed: {which}"))
 
     def _tell_found(self) -> None:
         self.found = sum(len(self.finished(cell)) for cell in self.cells)
         if self.found:
             were = "was" if self.found == 1 else "were"
-            self.tell(f"{counted(self.found, 'run')} {were} in the store already", self.found)
+            text = f"{counted(self.found, 'run')} {were} in the store already"
+            self.on_event(Event(text=text, finished=self.found))
 
 
 class _Queue:
@@ -198,7 +198,7 @@ def run_local(
     device: str = "auto",
     processes: int | None = 1,
     time_limit: float = inf,
-    tell: Tell = lambda text, finished: None,
+    on_event: OnEvent = lambda event: None,
 ) -> PlanRun:
     """Train what the store lacks of the cells, in their order.
 
@@ -216,10 +216,10 @@ def run_local(
             means one for each core, and one on a GPU. By default one, in this process: others need
             a script whose code stands under ``if __name__ == "__main__"``.
         time_limit: Seconds after which nothing new is begun.
-        tell: Called with each thing worth telling.
+        on_event: Called with each event.
     """
     gpu = choose_device(device).type == "cuda"
-    plan = PlanRun(cells, source, store, tell)
+    plan = PlanRun(cells, source, store, on_event)
 
     def most(cell: Cell) -> int | None:
         return 1 if not gpu or not learner_of(cell.architecture).has_epochs else None

@@ -21,7 +21,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import AtLeast, located, read
 from lookhops.core.tensor_files import CHECKSUM, pack_tensors, unpack_tensors
 from lookhops.runs.settings import difference
-from lookhops.training.runs import Progress, Run
+from lookhops.training.runs import Epoch, OnEpoch, Run
 
 BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))
 _FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
@@ -91,23 +91,23 @@ class ResumeState:
         files.write_json(self.begun_with, self.settings)
         return None
 
-    def after_epoch(self, progress: Progress, on_epoch: Callable[[Progress], None]) -> None:
+    def after_epoch(self, epoch: Epoch, on_epoch: OnEpoch) -> None:
         """Tell of an epoch and write the state; what ends the training here loses nothing of it."""
         try:
-            on_epoch(progress)
+            on_epoch(epoch)
         except BaseException:
-            self.save(progress)
+            self.save(epoch)
             raise
-        self.save(progress, now=all(run.done(progress.protocol) for run in progress.runs))
+        self.save(epoch, now=all(run.done(epoch.protocol) for run in epoch.runs))
 
-    def save(self, progress: Progress, now: bool = True) -> None:
+    def save(self, epoch: Epoch, now: bool = True) -> None:
         """Write the state of a stack; with ``now`` false only if the last write was long ago."""
-        stack = progress.runs[0].key
+        stack = epoch.runs[0].key
         moment = time.monotonic()
         if not now and moment - self._written.get(stack, -float("inf")) < self.every:
             return
-        runs = [{key: getattr(run, key) for key in _FIELDS} for run in progress.runs]
-        content = pack_tensors(progress.state(), {"runs": runs})
+        runs = [{key: getattr(run, key) for key in _FIELDS} for run in epoch.runs]
+        content = pack_tensors(epoch.state(), {"runs": runs})
         files.write_bytes(self._file(stack), content)
         self._written[stack] = moment
 

@@ -48,6 +48,7 @@ class Engine(ABC):
         rates: Learning rate, weight decay and dropout of each member; by default those of protocol
             and architecture.
         workers: The processes that train these members together, this one among them.
+        encoding: The columns that networks read; by default fitted to the graphs.
     """
 
     model: GraphNetwork
@@ -63,6 +64,7 @@ class Engine(ABC):
         device: torch.device,
         rates: Sequence[Rates] | None = None,
         workers: Workers = ALONE,
+        encoding: Encoding | None = None,
     ) -> None:
         self.task = task
         self.workers = workers
@@ -80,7 +82,7 @@ class Engine(ABC):
         self.dtype = dtype_of(protocol.precision)
         self.nodes = graphs.nodes_per_graph.cpu()
         self.target = task.targets(graphs).to(device)
-        self.encoding = Encoding.fit(graphs, architecture.reads_edges)
+        self.encoding = encoding or Encoding.fit(graphs, architecture.reads_edges)
         #: The graphs where they do not live on the device, or none.
         self.windows: Windows | None = None
         if should_stream(graphs, architecture, protocol, len(seeds), device):

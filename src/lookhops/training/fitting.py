@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from math import isfinite
 
@@ -15,7 +15,7 @@ from lookhops.core.options import Protocol
 from lookhops.tasks import Task
 from lookhops.training.engine import Engine
 from lookhops.training.randomness import FINAL
-from lookhops.training.runs import NotFinite, Progress, Resume, Run
+from lookhops.training.runs import Epoch, NotFinite, OnEpoch, Resume, Run
 
 
 def train_stack(
@@ -24,26 +24,41 @@ def train_stack(
     runs: list[Run],
     protocol: Protocol,
     resume: Resume | None,
-    on_epoch: Callable[[Progress], None],
+    on_epoch: OnEpoch,
+    skip_failed: bool = False,
 ) -> list[Run]:
-    """Train the runs of an engine and test them once."""
-    unseen = None if runs[0].seed == FINAL else _unseen(engine, task)
+    """Train the runs of an engine and answer the parts that they have with the kept weights.
+
+    Only what is tested is calibrated: for these, answers to validation graphs are kept too, that
+    had no say in which epoch is kept (:class:`Unseen`).
+
+    Args:
+        engine: Trains them.
+        task: What is asked.
+        runs: They.
+        protocol: How.
+        resume: Gives what an earlier :class:`~lookhops.training.runs.Epoch` held of them.
+        on_epoch: Called after each epoch.
+        skip_failed: As for :func:`fit`.
+    """
+    unseen = _unseen(engine, task) if len(runs[0].split.test) else None
     earlier = resume(runs) if resume else None
     if earlier is not None:
         runs, state = earlier
         engine.restore(state)
         if unseen is not None:
             unseen.restore(state)
-    fit(engine, task, runs, protocol, on_epoch, unseen=unseen)
+    fit(engine, task, runs, protocol, on_epoch, unseen=unseen, skip_failed=skip_failed)
     _take_weights(engine, runs)
+    parts = [part for part in ("val", "test") if len(getattr(runs[0].split, part))]
+    found = {part: engine.predict(part) for part in parts}
+    if unseen is not None:
+        found["unseen"] = unseen.each() or found["val"]
+    for part, outputs in found.items():
+        for run, output in zip(runs, outputs, strict=True):
+            run.predictions[part] = task.in_units(output, run.fitted)
     for run in runs:
         run.together = len(runs)
-    if unseen is not None:
-        found = {part: engine.predict(part) for part in ("val", "test")}
-        found["unseen"] = unseen.each() or found["val"]
-        for part, outputs in found.items():
-            for run, output in zip(runs, outputs, strict=True):
-                run.predictions[part] = task.in_units(output, run.fitted)
     return runs
 
 
@@ -58,10 +73,10 @@ def fit(
     task: Task,
     runs: list[Run],
     protocol: Protocol,
-    on_epoch: Callable[[Progress], None],
+    on_epoch: OnEpoch,
     *,
     unseen: Unseen | None = None,
-    go_on: bool = False,
+    skip_failed: bool = False,
 ) -> None:
     """Epoch after epoch until every run of the stack has stopped.
 
@@ -70,8 +85,8 @@ def fit(
     Args:
         engine, task, runs, protocol, on_epoch: As for :func:`train`.
         unseen: Takes note of what validation graphs are answered in each epoch.
-        go_on: Whether the others go on where the loss of a run is not a number: it has failed.
-            Else that is an error.
+        skip_failed: Whether the others go on where the loss of a run is not a number: it has
+            failed. Else that is an error.
     """
     final = runs[0].seed == FINAL
     while not all(run.done(protocol) for run in runs):
@@ -88,7 +103,7 @@ def fit(
         watched = [row.get("val_loss", -epoch) for row in rows]  # without one, later is better
         for i in going:
             if not isfinite(train_loss[i]) or not isfinite(watched[i]):
-                if not go_on:
+                if not skip_failed:
                     raise _not_finite(engine, runs, runs[i], epoch)
                 runs[i].failed = True
         going = [i for i in going if not runs[i].failed]
@@ -101,7 +116,7 @@ def fit(
             if better[i]:
                 runs[i].best_epoch, runs[i].best_loss = epoch, watched[i]
         engine.retire(torch.tensor([run.done(protocol) for run in runs]))
-        on_epoch(Progress(runs, protocol, partial(_state, engine, unseen)))
+        on_epoch(Epoch(runs, protocol, partial(_state, engine, unseen)))
 
 
 def _state(engine: Engine, unseen: Unseen | None) -> dict[str, Tensor]:

@@ -14,6 +14,7 @@ from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.training.randomness import FINAL
+from lookhops.training.rates import Rates
 
 
 @dataclass
@@ -30,7 +31,7 @@ class Run:
         weights: The weights of that epoch.
         predictions: The network's outputs for the ``val`` and ``test`` parts with these weights,
             in the units of the targets; under ``unseen`` those for the validation graphs, each
-            at the epoch that would have been kept without it (:class:`~.unseen.Unseen`).
+            at the epoch that would have been kept without it (:class:`~.fitting.Unseen`).
         preprocessing: What was fitted on a training part.
         fitted: What the task took from the training part.
         member: Which of several networks on this split, from 0.
@@ -40,6 +41,9 @@ class Run:
         failed: Whether its loss stopped being a number, and others went on without it.
         pruned: Whether it was ended early, as not worth going on with.
         chosen: What the validation part chose besides the epoch, by name.
+        rates: Its learning rate, weight decay and dropout, where they are not those of the protocol
+            and the architecture.
+        score: The main metric of the validation part, where runs are candidates to choose from.
     """
 
     seed: int
@@ -57,6 +61,8 @@ class Run:
     failed: bool = False
     pruned: bool = False
     chosen: Mapping[str, Any] = field(default_factory=dict)
+    rates: Rates | None = None
+    score: float | None = None
 
     @property
     def key(self) -> str:
@@ -67,6 +73,11 @@ class Run:
     def networks(self) -> tuple[Run, ...]:
         """The networks that it stands for: its members, or itself."""
         return self.members or (self,)
+
+    @property
+    def seconds(self) -> float:
+        """What its epochs took."""
+        return sum(row["seconds"] for row in self.history)
 
     def waited(self) -> int:
         """Epochs since the last improvement."""
@@ -88,7 +99,7 @@ def run_key(seed: int, member: int) -> str:
     return f"{name}-{member}" if member else name
 
 
-#: Gives, for the runs of a stack, what an earlier :class:`Progress` held of it.
+#: Gives, for the runs of a stack, what an earlier :class:`Epoch` held of it.
 Resume = Callable[[list[Run]], tuple[list[Run], dict[str, Tensor]] | None]
 
 
@@ -100,20 +111,38 @@ class NotFinite(LookHopsError):
         self.runs = runs
 
 
-@dataclass(frozen=True)
-class Progress:
-    """What a trainer reports after each epoch.
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """Something that happened to runs.
 
     Args:
-        runs: The runs of a stack.
+        text: It in words; empty where there is only something to draw.
+        finished: How many runs it brings a plan nearer to its end.
+    """
+
+    text: str = ""
+    finished: int = 0
+
+
+@dataclass(frozen=True)
+class Epoch(Event):
+    """The runs of a stack were trained for one epoch more.
+
+    Args:
+        runs: The runs.
         protocol: Says when they are done.
-        state: Gives all that a later training needs to go on from here, but the runs; while it is
-            being reported, not later.
+        state: Gives all that a later training needs to go on from here, but the runs; while the
+            event is handled, not later.
     """
 
     runs: list[Run]
     protocol: Protocol
     state: Callable[[], dict[str, Tensor]]
+
+
+#: Called with each event, and with each epoch of a stack.
+OnEvent = Callable[[Event], None]
+OnEpoch = Callable[[Epoch], None]
 
 
 def by_split(runs: Sequence[Run], task: Task) -> list[Run]:

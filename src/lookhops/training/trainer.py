@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import partial
-from pathlib import Path
-from typing import Any
+from functools import cached_property
 
 import torch
-from torch import Tensor
 
 from lookhops.core.options import Protocol
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
-from lookhops.nn.plugins import LOADED, load_plugin
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
 from lookhops.training.batches import number_of_batches
@@ -24,13 +19,14 @@ from lookhops.training.device import choose_device, in_halves, limited_threads, 
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import Engine
 from lookhops.training.fitting import train_stack
-from lookhops.training.processes import Ask, Processes, Tell
 from lookhops.training.randomness import FINAL, member_seed, seeded_model
-from lookhops.training.runs import NotFinite, Progress, Resume, Run, by_split
-from lookhops.training.side_by_side import WORTH, Ended, SideBySide, heard, told
+from lookhops.training.runs import NotFinite, OnEpoch, Resume, Run, by_split
 from lookhops.training.splits import draw_splits
 from lookhops.training.stacked import StackedEngine, stackable
 from lookhops.training.workers import ALONE, Workers
+
+#: Trains stacks of runs, wherever: one run for each network, in the order of the stacks.
+Execute = Callable[["Trainer", Sequence[list[Run]], Resume | None, OnEpoch], list[Run]]
 
 
 def train(
@@ -43,9 +39,9 @@ def train(
     device: str | torch.device = "auto",
     stacked: bool | None = None,
     resume: Resume | None = None,
-    on_epoch: Callable[[Progress], None] = lambda progress: None,
+    on_epoch: OnEpoch = lambda epoch: None,
     workers: Workers = ALONE,
-    helpers: Processes | None = None,
+    execute: Execute | None = None,
 ) -> list[Run]:
     """Train one model for each seed of the protocol, of one network or several; test it once.
 
@@ -58,11 +54,11 @@ def train(
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
         stacked: Whether networks are trained together, where their layers allow it; by default on a
             GPU, since on the CPU it is slower. The numbers are the same within rounding.
-        resume: Gives, for the runs of a stack, what an earlier :class:`Progress` held of it.
+        resume: Gives, for the runs of a stack, what an earlier :class:`Epoch` held of it.
         on_epoch: Called after each epoch.
         workers: The processes that make this call together, each for its share of every batch.
-        helpers: Other processes that train some of the networks meanwhile, on the CPU: the numbers
-            are the same.
+        execute: Trains the stacks, in other processes too; by default one after the other in this
+            process. The numbers are the same.
     """
     architecture = architecture or Architecture()
     protocol = protocol or Protocol()
@@ -70,14 +66,14 @@ def train(
     parts = draw_splits(graphs, task, protocol, splits).splits
     chosen = choose_device(device)
     stacked = chosen.type == "cuda" if stacked is None else stacked
-    begun = [
+    runs = [
         Run(seed, part, member=member)
         for seed, part in parts.items()
         for member in range(protocol.members)
     ]
-    given = resume, on_epoch, workers, helpers
-    own = _Training(graphs, task, architecture, protocol, chosen, stacked, *given)
-    return sorted(own.of(begun), key=lambda run: protocol.seeds.index(run.seed))
+    trainer = Trainer(graphs, task, architecture, protocol, chosen, stacked, workers)
+    found = trainer.run(runs, resume, on_epoch, execute)
+    return sorted(found, key=lambda run: protocol.seeds.index(run.seed))
 
 
 def train_on_all(
@@ -89,142 +85,147 @@ def train_on_all(
     task: Task,
     device: str | torch.device = "auto",
     resume: Resume | None = None,
-    on_epoch: Callable[[Progress], None] = lambda progress: None,
+    on_epoch: OnEpoch = lambda epoch: None,
     workers: Workers = ALONE,
-    helpers: Processes | None = None,
+    execute: Execute | None = None,
 ) -> Run:
     """Train on all graphs that have a target, for so many epochs: nothing is left to test on.
 
     Args:
-        graphs, architecture, protocol, task, device, resume, on_epoch, workers, helpers: As for
+        graphs, architecture, protocol, task, device, resume, on_epoch, workers, execute: As for
             :func:`train`; of the protocol, neither seeds nor splits.
         epochs: How many.
     """
     none = torch.zeros(0, dtype=torch.long)
     everything = Split(task.known(task.targets(graphs).cpu()).nonzero().flatten(), none, none)
     chosen, fixed = choose_device(device), replace(protocol, max_epochs=epochs, patience=epochs)
-    begun = [Run(FINAL, everything, member=member) for member in range(protocol.members)]
-    given = resume, on_epoch, workers, helpers
-    stacked = chosen.type == "cuda"
-    [run] = _Training(graphs, task, architecture, fixed, chosen, stacked, *given).of(begun)
+    runs = [Run(FINAL, everything, member=member) for member in range(protocol.members)]
+    trainer = Trainer(graphs, task, architecture, fixed, chosen, chosen.type == "cuda", workers)
+    [run] = trainer.run(runs, resume, on_epoch, execute)
     return run
 
 
-@dataclass(frozen=True)
-class _Training:
-    """How some runs are trained; the fields are arguments of :func:`train`."""
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """Trains runs on the same graphs; each is the same network, whatever is trained beside it.
+
+    Args:
+        graphs, task, architecture, protocol, workers: As for :func:`train`.
+        device: Where.
+        stacked: Whether networks are trained together, where their layers allow it.
+    """
 
     graphs: Graphs
     task: Task
     architecture: Architecture
     protocol: Protocol
     device: torch.device
-    stacked: bool
-    resume: Resume | None
-    on_epoch: Callable[[Progress], None]
-    workers: Workers
-    helpers: Processes | None
+    stacked: bool = False
+    workers: Workers = ALONE
 
-    def of(self, begun: Sequence[Run]) -> list[Run]:
-        """Train these runs, and test them once; one run for each split.
+    @cached_property
+    def encoding(self) -> Encoding:
+        """The columns that networks read."""
+        return Encoding.fit(self.graphs, self.architecture.reads_edges)
 
-        A stack that does not fit the GPU's memory is trained in halves, one after the other.
-        """
-        threads = threads_of(self.graphs, self.architecture, self.protocol)
-        kind, stacks = self._stacks(begun)
-        # Where a training takes several cores, others would not be the same to the last bit.
-        plain = threads == 1 and kind is EagerEngine and self.device.type == "cpu"
-        helpers = self.helpers if plain and self.workers.alone else None
-        started = helpers is not None and helpers.are_started
-        side = SideBySide(stacks, self.on_epoch, worth=0.0 if started else WORTH)
-        if helpers is not None:
-            side.begin = partial(self._begin, helpers, side)
+    @cached_property
+    def kind(self) -> type[Engine]:
+        """The kind of engine."""
+        if not self.stacked:
+            return EagerEngine
+        shape = self.encoding.width, self.task.out_channels
+        probe = seeded_model(0, *shape, self.architecture, **self.encoding.sizes)
+        return StackedEngine if stackable(probe) else EagerEngine
 
-        def attempt(stack: Sequence[Run]) -> list[Run]:
-            fresh = [replace(run, history=[], predictions={}) for run in stack]
-            rest = fresh, self.protocol, self.resume, side.after_epoch
-            return train_stack(self.engine(kind, fresh), self.task, *rest)
+    @property
+    def threads(self) -> int:
+        """The threads of the CPU that a batch is worth."""
+        return threads_of(self.graphs, self.architecture, self.protocol)
 
+    def run(
+        self,
+        runs: Sequence[Run],
+        resume: Resume | None = None,
+        on_epoch: OnEpoch = lambda epoch: None,
+        execute: Execute | None = None,
+    ) -> list[Run]:
+        """Train these runs, and test them once; one run for each split."""
         try:
-            with limited_threads(threads):
-                return by_split(side.train(partial(_each_half, attempt)), self.task)
+            with limited_threads(self.threads):
+                trained = (execute or in_turn)(self, self.stacks(runs), resume, on_epoch)
         except NotFinite as error:
-            error.runs = by_split(side.finished + error.runs, self.task)
+            error.runs = by_split(error.runs, self.task)
             raise
+        return by_split(trained, self.task)
 
-    def _begin(self, helpers: Processes, side: SideBySide, stack: list[Run]) -> Future[Ended]:
-        """Begin to train a stack in another process."""
+    def stacks(self, runs: Sequence[Run]) -> list[list[Run]]:
+        """The runs that are trained together: of a stack, all that take equally many steps."""
+        if self.kind is EagerEngine:
+            return [[run] for run in runs]
+        stacks: dict[int, list[Run]] = {}
+        nodes = self.graphs.nodes_per_graph.cpu()
+        for run in runs:
+            steps = number_of_batches(run.split.train, nodes, self.protocol)
+            stacks.setdefault(steps, []).append(run)
+        return [*stacks.values()]
 
-        def listen(said: Any, ask: Ask) -> None:
-            side.hear(Progress(heard(stack, said), self.protocol, partial(ask, "state")))
+    def train(
+        self,
+        stack: Sequence[Run],
+        resume: Resume | None = None,
+        on_epoch: OnEpoch = lambda epoch: None,
+        skip_failed: bool = False,
+    ) -> list[Run]:
+        """Train a stack, in halves one after the other where it does not fit the GPU's memory.
 
-        earlier = self.resume(stack) if self.resume else None
-        own = self.task, self.architecture, self.protocol, stack, earlier
-        return helpers.call(_train_here, self.graphs, [*LOADED], *own, listen=listen)
+        Args:
+            stack: The runs.
+            resume, on_epoch: As for :func:`train`.
+            skip_failed: Whether the others go on where the loss of a run is not a number.
+        """
 
-    def engine(self, kind: type[Engine], runs: Sequence[Run]) -> Engine:
+        def attempt(part: Sequence[Run]) -> list[Run]:
+            fresh = [replace(run, history=[], predictions={}) for run in part]
+            engine = self.engine(fresh)
+            return train_stack(
+                engine, self.task, fresh, self.protocol, resume, on_epoch, skip_failed
+            )
+
+        trained: list[Run] = []
+        try:
+            for runs in in_halves(attempt, stack):
+                trained += runs
+        except NotFinite as error:
+            error.runs = trained + error.runs
+            raise
+        return trained
+
+    def engine(self, runs: Sequence[Run]) -> Engine:
         """The engine that trains these runs together."""
-        splits = [run.split for run in runs]
-        seeds = [member_seed(run.seed, run.member) for run in runs]
-        how = self.architecture, self.protocol, self.device
-        return kind(self.graphs, self.task, splits, seeds, *how, workers=self.workers)
-
-    def _stacks(self, runs: Sequence[Run]) -> tuple[type[Engine], list[list[Run]]]:
-        """The kind of engine, and the runs that are trained together: all that can be stacked."""
-        graphs, protocol = self.graphs, self.protocol
-        encoding = Encoding.fit(graphs, self.architecture.reads_edges)
-        shape = encoding.width, self.task.out_channels
-        probe = seeded_model(0, *shape, self.architecture, **encoding.sizes)
-        together = self.stacked and stackable(probe)
-        stacks: dict[Any, list[Run]] = {}
-        nodes = graphs.nodes_per_graph.cpu()
-        for run in runs:  # networks of a stack take equally many steps
-            steps = number_of_batches(run.split.train, nodes, protocol)
-            stacks.setdefault(steps if together else run.key, []).append(run)
-        return StackedEngine if together else EagerEngine, [*stacks.values()]
+        rates = [run.rates for run in runs if run.rates is not None]
+        return self.kind(
+            self.graphs,
+            self.task,
+            [run.split for run in runs],
+            [member_seed(run.seed, run.member) for run in runs],
+            self.architecture,
+            self.protocol,
+            self.device,
+            rates or None,
+            self.workers,
+            self.encoding,
+        )
 
 
-def _each_half(attempt: Callable[[Sequence[Run]], list[Run]], stack: list[Run]) -> list[Run]:
-    """Train a stack, in halves where it does not fit; what is trained of it is not lost."""
+def in_turn(
+    trainer: Trainer, stacks: Sequence[list[Run]], resume: Resume | None, on_epoch: OnEpoch
+) -> list[Run]:
+    """Train stacks one after the other, in this process."""
     trained: list[Run] = []
-    try:
-        for runs in in_halves(attempt, stack):
-            trained += runs
-    except NotFinite as error:
-        error.runs = trained + error.runs
-        raise
+    for stack in stacks:
+        try:
+            trained += trainer.train(stack, resume, on_epoch)
+        except NotFinite as error:
+            error.runs = trained + error.runs
+            raise
     return trained
-
-
-def _train_here(
-    graphs: Graphs,
-    plugins: Sequence[Path],
-    task: Task,
-    architecture: Architecture,
-    protocol: Protocol,
-    runs: list[Run],
-    earlier: tuple[list[Run], dict[str, Tensor]] | None,
-    tell: Tell,
-) -> Ended:
-    """Train runs on the CPU of a process that another one asks for help.
-
-    Args:
-        graphs, task, architecture, protocol: As for :func:`train`.
-        plugins: The files with the user's layers.
-        runs: What is trained together.
-        earlier: Where to go on from.
-        tell: Is told of each epoch, and may ask for the state after it.
-    """
-    for path in plugins:
-        load_plugin(path)
-
-    def on_epoch(progress: Progress) -> None:
-        tell(told(progress.runs), lambda question: progress.state())
-
-    rest = torch.device("cpu"), False, None, on_epoch, ALONE, None
-    engine = _Training(graphs, task, architecture, protocol, *rest).engine(EagerEngine, runs)
-    try:
-        trained = train_stack(engine, task, runs, protocol, lambda stack: earlier, on_epoch)
-    except NotFinite as error:
-        return error.runs, str(error)
-    return trained, ""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lookhops.runs.tune.rungs import END, FEW, Rungs
+from lookhops.runs.tune.search import END, FEW_TRIALS, Rungs
 from lookhops.tasks import Classification, Regression
 
 SCORES = st.lists(st.sampled_from([0.1, 0.2, 0.5, 0.7, 0.9]), max_size=9)
@@ -31,7 +31,7 @@ def test_what_is_worse_than_the_median_is_behind(task, earlier, stack):
     behind = Rungs(before, task.main).behind(20, asked)
     sign = 1 if task.main.higher_is_better else -1
     known = sorted(sign * score for score in (*earlier, *stack))
-    if len(known) < FEW:
+    if len(known) < FEW_TRIALS:
         assert not behind
         return
     half = len(known) // 2

@@ -7,26 +7,26 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol
-from lookhops.runs.tune.inner import inner_splits
-from lookhops.runs.tune.search import Search
+from lookhops.runs.tune.outer import inner_splits
+from lookhops.runs.tune.search import Judge, Search
 from lookhops.runs.tune.space import Space
 from lookhops.runs.tune.study import StudyFile, finished, is_complete
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
-from lookhops.training.candidates import CandidateTrainer, Judged
 from lookhops.training.runs import Run
 
 optuna = pytest.importorskip("optuna")
 PROTOCOL = Protocol(seeds=(11,), split="stratified")
+EPOCHS = [{"seconds": 0.1}] * 3
 
 
-class Oracle(CandidateTrainer):
+class Oracle(Judge):
     """Judges by a formula: wide networks with a rate near 0.001 are good; every split is noisy."""
 
     def judge(self, architecture, rates, splits, prune):
         self.__dict__.setdefault("asked", []).append((architecture, len(rates), list(splits)))
         return [
-            [Judged(self.score(architecture, own, seed), 0.5, 3, 0.1) for seed in splits]
+            [Run(seed, None, EPOCHS, score=self.score(architecture, own, seed)) for seed in splits]
             for own in rates
         ]
 
@@ -62,7 +62,7 @@ def test_stacks_of_one_shape_the_recommended_model_first(make):
     search = make()
     search.run(16)
     assert search.space.candidate(finished(search.study)[0].params).name == "recommended"
-    asked = search.trainer.asked
+    asked = search.judge.asked
     firsts = [one for one in asked if one[2] == [11]]
     assert [count for _, count, _ in firsts] == [4] * 4
     later = [one for one in asked if one[2] != [11]]
@@ -96,31 +96,23 @@ def test_a_search_that_was_killed_goes_on_to_the_same_end(make, monkeypatch):
     again.run(12)
     assert tried(again) == tried(whole) == kept(again)
     again.run(12)
-    assert len(again.trainer.asked) == len(whole.trainer.asked) - 4
+    assert len(again.judge.asked) == len(whole.judge.asked) - 4
 
 
 class Slow(Oracle):
     """As the others, but tells of epochs, in which the score rises to what it is in the end."""
 
     def judge(self, architecture, rates, splits, prune):
-        runs = [
-            (own, Run(seed, None), self.score(architecture, own, seed) or 0.0)
-            for own in rates
-            for seed in splits
-        ]
+        runs = [Run(seed, None, rates=own) for own in rates for seed in splits]
+        final = {id(run): self.score(architecture, run.rates, run.seed) or 0.0 for run in runs}
         for epoch in range(1, 41):
-            going = [(own, run) for own, run, _ in runs if not run.pruned]
-            for (_, run), (_, _, score) in zip([r[:2] for r in runs], runs, strict=True):
-                if not run.pruned:
-                    run.best_epoch = epoch
-                    run.history.append({"val_accuracy": score * epoch / 40})
-            for (_, run), ends in zip(going, prune(going), strict=True):
+            active = [run for run in runs if not run.pruned]
+            for run in active:
+                run.best_epoch, run.score = epoch, final[id(run)] * epoch / 40
+                run.history.append({"val_accuracy": run.score, "seconds": 0.1})
+            for run, ends in zip(active, prune(active), strict=True):
                 run.pruned = ends
-        found = [
-            Judged(score * len(run.history) / 40, 0.5, len(run.history), 0.1, run.pruned)
-            for _, run, score in runs
-        ]
-        return [found[i : i + len(splits)] for i in range(0, len(found), len(splits))]
+        return [runs[i : i + len(splits)] for i in range(0, len(runs), len(splits))]
 
 
 def test_what_falls_behind_the_median_ends_there(make):

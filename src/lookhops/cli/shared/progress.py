@@ -16,8 +16,7 @@ from lookhops.core.words import counted
 
 if TYPE_CHECKING:
     from lookhops.training import Protocol
-    from lookhops.training.runs import Progress as Epoch
-    from lookhops.training.runs import Run
+    from lookhops.training.runs import Epoch, Run
 
 #: Seconds between two lines where there is no terminal.
 QUIET = 30.0

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from lookhops.runs.plan import Cell
     from lookhops.runs.runners import PlanRun
     from lookhops.runs.store import Store
+    from lookhops.training.runs import Event
 
 RUNNERS = ("local", "ray")
 
@@ -99,12 +100,16 @@ def run_plan(
     with progress_bar(MofNCompleteColumn()) as bar:
         task = bar.add_task("runs", total=total)
 
-        def tell(text: str, finished: int) -> None:
-            bar.advance(task, finished)
-            print_line(f"{text} ({bar.tasks[0].completed:.0f} of {counted(total, 'run')})", err)
+        def show(event: Event) -> None:
+            if not event.text:
+                return
+            bar.advance(task, event.finished)
+            print_line(
+                f"{event.text} ({bar.tasks[0].completed:.0f} of {counted(total, 'run')})", err
+            )
 
         try:
-            done = run(cells, source, store, device=options.device, time_limit=limit, tell=tell)
+            done = run(cells, source, store, device=options.device, time_limit=limit, on_event=show)
         except KeyboardInterrupt:
             if finished := int(bar.tasks[0].completed):
                 kept = f"{finished:,} of {counted(total, 'run')} {agreeing(finished, 'is', 'are')}"

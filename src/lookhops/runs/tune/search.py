@@ -2,28 +2,152 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import TYPE_CHECKING
+
+from lookhops.tasks import Metric, Task
+
+if TYPE_CHECKING:
+    from optuna import Trial
+    from optuna.trial import FrozenTrial
 import hashlib
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import inf
 from statistics import fmean
-from typing import TYPE_CHECKING
 
+import torch
+
+from lookhops.core.options import Architecture, Protocol
+from lookhops.graphs import Graphs
 from lookhops.runs.tune.record import SearchRecord, Tried
-from lookhops.runs.tune.rungs import END, RUNGS, Rungs
 from lookhops.runs.tune.space import Space
 from lookhops.runs.tune.study import StudyFile, best, finished, is_complete
 from lookhops.sources.splits import Split
-from lookhops.training.candidates import CandidateTrainer, Judged
 from lookhops.training.rates import Rates
-from lookhops.training.runs import Run
+from lookhops.training.runs import Epoch, OnEvent, Run
+from lookhops.training.trainer import Trainer
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
     from optuna.trial import FrozenTrial
+
+#: Epochs of the first inner split after which trials are compared. With the usual patience most
+#: have ended by the 70th; a comparison before the 20th would end some of the best.
+RUNGS = (20, 40, 80)
+#: Stands for an epoch after all: the end of the first inner split.
+END = 1_000_000
+#: Fewer trials than this are no median to compare with.
+FEW_TRIALS = 4
+
+
+class Rungs:
+    """Compares trials that have come to the same point of the first inner split.
+
+    A trial falls behind where its best score so far is worse than the median of all that came to
+    the same rung, those of its own stack among them: as in successive halving, about half go on.
+    The first trial of a study never does: it is what the others are compared with.
+
+    Args:
+        trials: Those that are finished.
+        metric: What they are judged by.
+    """
+
+    def __init__(self, trials: Sequence[FrozenTrial], metric: Metric) -> None:
+        self.metric = metric
+        self.reached: dict[int, list[float]] = {}
+        for trial in trials:
+            for step, value in trial.intermediate_values.items():
+                self.reached.setdefault(step, []).append(value)
+
+    def behind(self, step: int, scores: Mapping[Trial, float]) -> set[Trial]:
+        """The trials of a stack that are behind at a rung; all are told to Optuna.
+
+        Args:
+            step: The epoch, or :data:`END`.
+            scores: The best score so far of each.
+        """
+        reached = self.reached.setdefault(step, [])
+        for trial, score in scores.items():
+            trial.report(score, step)
+            reached.append(score)
+        if len(reached) < FEW_TRIALS:
+            return set()
+        middle, sign = median(reached), 1 if self.metric.higher_is_better else -1
+        worse = (trial for trial, score in scores.items() if sign * score < sign * middle)
+        return {trial for trial in worse if trial.number}
+
+
+#: Asked after each epoch which of the candidates of a stack are not worth going on with.
+Prune = Callable[[Sequence[Run]], Sequence[bool]]
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Trains candidates, those of one shape in one stack; each is the same network as alone.
+
+    Args:
+        graphs: Graphs with targets.
+        task: What is asked.
+        protocol: How to train; neither its rates nor its seeds and splits are read.
+        device: Where.
+        stacked: Whether candidates are trained together, where their layers allow it.
+        on_event: Called after each epoch.
+    """
+
+    graphs: Graphs
+    task: Task
+    protocol: Protocol
+    device: torch.device
+    stacked: bool = True
+    on_event: OnEvent = lambda event: None
+
+    def judge(
+        self,
+        architecture: Architecture,
+        rates: Sequence[Rates],
+        splits: Mapping[int, Split],
+        prune: Prune = lambda runs: [False] * len(runs),
+    ) -> list[list[Run]]:
+        """Train a network for each of the rates on each split; the runs, with their scores.
+
+        Args:
+            architecture: The shape that they share; its dropout is not read.
+            rates: What they differ in.
+            splits: By their seeds; the test parts are not read.
+            prune: Asked after each epoch which networks of a stack are to end.
+        """
+        nothing = torch.zeros(0, dtype=torch.long)
+        parts = {seed: Split(one.train, one.val, nothing) for seed, one in splits.items()}
+        wanted = dict.fromkeys((one, seed) for one in rates for seed in parts)
+        runs = [Run(seed, parts[seed], rates=one) for one, seed in wanted]
+        trainer = Trainer(
+            self.graphs, self.task, architecture, self.protocol, self.device, self.stacked
+        )
+
+        def on_epoch(epoch: Epoch) -> None:
+            self.on_event(epoch)
+            active = [run for run in epoch.runs if not run.done(self.protocol)]
+            for run, ends in zip(active, prune(active), strict=True):
+                run.pruned = ends
+
+        found: dict[tuple[Rates | None, int], Run] = {}
+        for stack in trainer.stacks(runs):
+            for run in trainer.train(stack, on_epoch=on_epoch, skip_failed=True):
+                found[run.rates, run.seed] = replace(run, score=self._score(run), weights={})
+        return [[found[one, seed] for seed in splits] for one in rates]
+
+    def _score(self, run: Run) -> float | None:
+        """The main metric of the validation part; none where the loss stopped being a number."""
+        if run.failed:
+            return None
+        target = self.task.targets(self.graphs).cpu()[run.split.val]
+        return self.task.evaluate(run.predictions["val"], target)[self.task.main.name]
+
 
 #: Where a trial keeps its scores on the inner splits, and what it took.
 SCORES, EPOCHS, SECONDS = "scores", "epochs", "seconds"
@@ -49,21 +173,21 @@ class Search:
     Args:
         file: Where finished trials are kept.
         space: What is tuned.
-        trainer: Trains and judges candidates.
+        judge: Trains and judges candidates.
         splits: The inner splits, by seed.
         stack: Candidates of a stack.
     """
 
     file: StudyFile
     space: Space
-    trainer: CandidateTrainer
+    judge: Judge
     splits: Mapping[int, Split]
     stack: int
 
     @cached_property
     def study(self) -> Study:
         """The study that is worked with."""
-        return self.file.in_memory(self.trainer.task.main)
+        return self.file.in_memory(self.judge.task.main)
 
     def run(self, trials: int, until: float = inf, tell: Tell = lambda more, all: None) -> None:
         """Try candidates until there are so many, or the time is up; at least one stack.
@@ -96,7 +220,7 @@ class Search:
             )
             for trial in trials
         )
-        return SearchRecord(seed, tried, trials.index(best(trials, self.trainer.task.main)))
+        return SearchRecord(seed, tried, trials.index(best(trials, self.judge.task.main)))
 
     def _ask(self, count: int, done: int) -> list[Trial]:
         """Draw trials of one shape; the very first is the recommended model."""
@@ -124,7 +248,7 @@ class Search:
         """Try a stack on the first inner split, and what is not pruned on the others."""
         from optuna.trial import TrialState
 
-        rungs = Rungs(finished(self.study), self.trainer.task.main)
+        rungs = Rungs(finished(self.study), self.judge.task.main)
         first, *others = self.splits
         judged = dict(zip(asked, self._judge(asked, [first], rungs), strict=True))
         ended = [
@@ -138,7 +262,7 @@ class Search:
         for trial, own in judged.items():
             scores = [one.score for one in own if one.score is not None]
             trial.set_user_attr(SCORES, scores)
-            trial.set_user_attr(EPOCHS, sum(one.epochs for one in own))
+            trial.set_user_attr(EPOCHS, sum(len(one.history) for one in own))
             trial.set_user_attr(SECONDS, sum(one.seconds for one in own))
             if trial in going and len(scores) == len(self.splits):
                 self.study.tell(trial, fmean(scores))
@@ -147,21 +271,22 @@ class Search:
 
     def _judge(
         self, trials: Sequence[Trial], seeds: Sequence[int], rungs: Rungs | None = None
-    ) -> list[list[Judged]]:
+    ) -> list[list[Run]]:
         """What validation says of trials of one shape on these inner splits."""
         candidates = [self.space.candidate(trial.params) for trial in trials]
         rates = [one.rates for one in candidates]
         by_rates = dict(zip(rates, trials, strict=True))
-        watched = f"val_{self.trainer.task.main.name}"
+        watched = f"val_{self.judge.task.main.name}"
 
-        def prune(going: Sequence[tuple[Rates, Run]]) -> list[bool]:
-            best_rows = {own: run.history[run.best_epoch - 1] for own, run in going}
-            epoch = len(going[0][1].history) if going else 0
-            if rungs is None or epoch not in RUNGS or watched not in best_rows[going[0][0]]:
-                return [False] * len(going)
-            scores = {by_rates[own]: row[watched] for own, row in best_rows.items()}
+        def prune(active: Sequence[Run]) -> list[bool]:
+            best_rows = [run.history[run.best_epoch - 1] for run in active]
+            epoch = len(active[0].history) if active else 0
+            if rungs is None or epoch not in RUNGS or watched not in best_rows[0]:
+                return [False] * len(active)
+            known = [by_rates[run.rates] for run in active if run.rates is not None]
+            scores = {t: row[watched] for t, row in zip(known, best_rows, strict=True)}
             behind = rungs.behind(epoch, scores)
-            return [by_rates[own] in behind for own, _ in going]
+            return [trial in behind for trial in known]
 
         splits = {seed: self.splits[seed] for seed in seeds}
-        return self.trainer.judge(candidates[0].shape, rates, splits, prune)
+        return self.judge.judge(candidates[0].shape, rates, splits, prune)

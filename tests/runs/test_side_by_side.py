@@ -7,9 +7,9 @@ import pytest
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol
-from lookhops.training.processes import CannotStart
-from lookhops.training.runs import NotFinite, Progress, Run
-from lookhops.training.side_by_side import SideBySide, heard, told
+from lookhops.runs.processes import CannotStart
+from lookhops.runs.side_by_side import SideBySide, changes, with_changes
+from lookhops.training.runs import Epoch, NotFinite, Run
 
 SPLIT = SimpleNamespace()
 PROTOCOL = Protocol(seeds=(1, 2, 3, 4), max_epochs=10, patience=5)
@@ -21,7 +21,7 @@ def stacks():
 
 def epoch(seconds):
     run = Run(1, SPLIT, history=[{"epoch": 1, "seconds": seconds}])
-    return Progress([run], PROTOCOL, dict)
+    return Epoch([run], PROTOCOL, dict)
 
 
 class Others:
@@ -146,7 +146,7 @@ def test_a_stop_after_an_epoch_waits_for_the_epochs_of_others():
     def train(stack):
         work.after_epoch(epoch(1.0))
         with pytest.raises(KeyboardInterrupt):  # what another process is told
-            work.hear(epoch(1.0))
+            work.receive(epoch(1.0))
         others.tasks[2].set_exception(KeyboardInterrupt())
         work.after_epoch(epoch(1.0))
 
@@ -165,8 +165,8 @@ def test_a_stop_within_an_epoch_waits_for_nobody():
 
     with pytest.raises(KeyboardInterrupt):
         work.train(train)
-    with pytest.raises(LookHopsError, match="Nobody waits"):
-        work.hear(epoch(1.0))
+    with pytest.raises(LookHopsError, match="has ended"):
+        work.receive(epoch(1.0))
 
 
 def test_an_error_elsewhere_begins_nothing_more_and_comes_here():
@@ -199,6 +199,6 @@ def test_where_no_process_can_be_started_this_one_trains_all():
     assert [run.seed for run in work.train(train)] == here == [1, 2, 3, 4]
 
 
-def test_what_is_told_of_a_run_is_heard():
+def test_changes_of_a_run_are_sent():
     runs = [Run(7, SPLIT, history=[{"epoch": 1, "seconds": 2.0}], best_epoch=1, best_loss=0.5)]
-    assert told(heard([Run(7, SPLIT)], told(runs))) == told(runs)
+    assert changes(with_changes([Run(7, SPLIT)], changes(runs))) == changes(runs)

@@ -7,10 +7,10 @@ import torch
 
 from lookhops.core.options import Protocol
 from lookhops.nn import Architecture
+from lookhops.runs.tune.search import Judge
 from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
 from lookhops.training import train
-from lookhops.training.candidates import CandidateTrainer
 from lookhops.training.rates import Rates
 from lookhops.training.stacked import StackedEngine
 
@@ -20,10 +20,12 @@ RATES = [Rates(0.01, 0.0, 0.0), Rates(0.003, 1e-3, 0.4)]
 
 
 def judge(graphs, rates=RATES, stacked=True, **options):
-    trainer = CandidateTrainer(
-        graphs, task_of(graphs), PROTOCOL, torch.device("cpu"), stacked, **options
-    )
+    trainer = Judge(graphs, task_of(graphs), PROTOCOL, torch.device("cpu"), stacked, **options)
     return trainer.judge(SHAPE, rates, {seed: split(graphs, seed) for seed in (11, 22)})
+
+
+def losses(runs):
+    return [run.best_loss for run in runs]
 
 
 @pytest.mark.parametrize("stacked", [True, False])
@@ -34,8 +36,8 @@ def test_a_candidate_is_what_train_gives(tasks, stacked):
         splits = [split(tasks, seed) for seed in protocol.seeds]
         runs = train(tasks, architecture, protocol, splits=splits, device="cpu")
         for run, one in zip(runs, found, strict=True):
-            assert one.loss == pytest.approx(run.best_loss, abs=1e-7)
-            assert one.epochs == len(run.history)
+            assert one.best_loss == pytest.approx(run.best_loss, abs=1e-7)
+            assert len(one.history) == len(run.history)
             best = run.history[run.best_epoch - 1]["val_accuracy"]
             assert one.score == pytest.approx(best, abs=0.13)  # a graph of 8 on the line
             assert one.seconds > 0
@@ -49,7 +51,7 @@ def test_test_parts_are_not_handed_on(tasks, monkeypatch):
             seen.extend(len(one.test) for one in self.splits)
             super().prepare(models)
 
-    monkeypatch.setattr("lookhops.training.candidates.StackedEngine", Spy)
+    monkeypatch.setattr("lookhops.training.trainer.StackedEngine", Spy)
     judge(tasks)
     assert seen == [0, 0, 0, 0]
 
@@ -59,7 +61,9 @@ def test_one_that_diverges_fails_alone(tasks):
     good, bad = judge(tasks, [RATES[0], wild])
     assert [one.score for one in bad] == [None, None]
     [alone] = judge(tasks, RATES[:1])
-    assert [one.loss for one in good] == pytest.approx([one.loss for one in alone], abs=1e-9)
+    assert [one.best_loss for one in good] == pytest.approx(
+        [one.best_loss for one in alone], abs=1e-9
+    )
 
 
 def test_a_stack_that_does_not_fit_is_halved(tasks, monkeypatch):
@@ -73,20 +77,22 @@ def test_a_stack_that_does_not_fit_is_halved(tasks, monkeypatch):
             super().prepare(models)
 
     want = judge(tasks)
-    monkeypatch.setattr("lookhops.training.candidates.StackedEngine", Small)
+    monkeypatch.setattr("lookhops.training.trainer.StackedEngine", Small)
     found = judge(tasks)
     assert sizes == [4, 2, 1, 1, 2, 1, 1]
     for mine, own in zip(found, want, strict=True):
-        assert [one.loss for one in mine] == pytest.approx([one.loss for one in own], abs=1e-9)
+        assert [one.best_loss for one in mine] == pytest.approx(
+            [one.best_loss for one in own], abs=1e-9
+        )
 
 
 def test_splits_that_take_other_numbers_of_steps(tasks):
     own = split(tasks, 11)
     short = Split(own.train[:30], own.val, own.test)
-    trainer = CandidateTrainer(tasks, task_of(tasks), PROTOCOL, torch.device("cpu"))
+    trainer = Judge(tasks, task_of(tasks), PROTOCOL, torch.device("cpu"))
     both = trainer.judge(SHAPE, RATES, {11: own, 22: short})
     [alone], _ = trainer.judge(SHAPE, RATES, {22: short})
-    assert both[0][1].loss == pytest.approx(alone.loss, abs=1e-9)
+    assert both[0][1].best_loss == pytest.approx(alone.best_loss, abs=1e-9)
 
 
 def test_numbers_are_judged_in_their_units(tasks):
@@ -99,17 +105,17 @@ def test_numbers_are_judged_in_their_units(tasks):
 def test_one_that_is_pruned_ends_and_the_others_go_on(tasks):
     asked = []
 
-    def prune(going):
-        asked.extend(len(run.history) for _, run in going)
+    def prune(active):
+        asked.extend(len(run.history) for run in active)
         return [
-            rates == RATES[1] and run.seed == 22 and len(run.history) == 2 for rates, run in going
+            run.rates == RATES[1] and run.seed == 22 and len(run.history) == 2 for run in active
         ]
 
-    trainer = CandidateTrainer(tasks, task_of(tasks), PROTOCOL, torch.device("cpu"))
+    trainer = Judge(tasks, task_of(tasks), PROTOCOL, torch.device("cpu"))
     splits = {seed: split(tasks, seed) for seed in (11, 22)}
     judged = trainer.judge(SHAPE, RATES, splits, prune)
-    assert [[one.epochs for one in own] for own in judged] == [[4, 4], [4, 2]]
+    assert [[len(one.history) for one in own] for own in judged] == [[4, 4], [4, 2]]
     assert [[one.pruned for one in own] for own in judged] == [[False, False], [False, True]]
     want = trainer.judge(SHAPE, RATES, splits)
-    assert judged[0][1].loss == pytest.approx(want[0][1].loss, abs=1e-9)
+    assert judged[0][1].best_loss == pytest.approx(want[0][1].best_loss, abs=1e-9)
     assert max(asked) == 3  # the last epoch ends by itself

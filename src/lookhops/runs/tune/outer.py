@@ -1,0 +1,183 @@
+"""The outer splits: each is searched by inner splits, and tested once when all searches ended."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import RECOMMENDED, SearchOptions, parse_split
+from lookhops.core.words import counted
+from lookhops.graphs import Graphs
+from lookhops.runs.keys import canonical
+from lookhops.runs.plan import Cell
+from lookhops.runs.results import CellResult, collect
+from lookhops.runs.runners import run_local
+from lookhops.runs.store import Store
+from lookhops.runs.tune.record import SearchRecord
+from lookhops.runs.tune.search import Judge, Search
+from lookhops.runs.tune.space import Candidate, Space
+from lookhops.runs.tune.study import StudyFile, best, finished
+from lookhops.sources.splits import Split, SplitPlan
+from lookhops.training.runs import Event, OnEvent
+
+#: Kinds of splits whose validation part is given by the user or by time: no other is drawn.
+GIVEN = ("column", "time", "file")
+
+
+def inner_splits(graphs: Graphs, plan: SplitPlan, seed: int, count: int) -> dict[int, Split]:
+    """Splits of the graphs outside the test part of an outer split, by their seeds.
+
+    The first is the outer split's own training and validation part; the others part the same
+    graphs anew, by the same rule (classes in proportion, scaffolds together, ...). Where the parts
+    were given by a column, by time or by a file, the first is the only one.
+
+    Args:
+        graphs: The graphs.
+        plan: The outer splits.
+        seed: Of the outer split.
+        count: How many inner splits.
+    """
+    outer = plan.splits[seed]
+    found = {seed: outer}
+    if parse_split(plan.protocol.split)[0] in GIVEN or count < 2:
+        return found
+    seeds = tuple(inner_seed(seed, number) for number in range(1, count))
+    protocol = replace(plan.protocol, seeds=seeds, folds=None)
+    return found | dict(SplitPlan.of(graphs, protocol, outer.test).splits)
+
+
+def inner_seed(seed: int, number: int) -> int:
+    """The seed of an inner split: it follows from the outer one's, and is like no user's."""
+    return int.from_bytes(hashlib.sha256(f"inner {seed} {number}".encode()).digest()[:4], "little")
+
+
+@dataclass(frozen=True, eq=False)
+class OuterSearches:
+    """A search for each outer split; what the study has of it already is not tried again.
+
+    Args:
+        study: Optuna's storage.
+        plan: The outer splits.
+        space: Where to search.
+        judge: Trains and judges candidates.
+        options: How to search; where time is limited, each search has its share of it.
+        on_event: Called with what has been found or tried.
+    """
+
+    study: Path
+    plan: SplitPlan
+    space: Space
+    judge: Judge
+    options: SearchOptions
+    on_event: OnEvent
+
+    def run(self) -> list[SearchRecord]:
+        """Search, one outer split after the other."""
+        seeds, start = self.plan.protocol.seeds, time.monotonic()
+        limit = inf if self.options.time_limit is None else self.options.time_limit
+        return [
+            self._search(seed, start + limit * number / len(seeds))
+            for number, seed in enumerate(seeds, start=1)
+        ]
+
+    def _search(self, seed: int, until: float) -> SearchRecord:
+        """The search for one outer split."""
+        options, main = self.options, self.judge.task.main
+        splits = inner_splits(self.judge.graphs, self.plan, seed, options.inner)
+        settings = {
+            "data": self.judge.graphs.fingerprint,
+            "splits": _digest(splits),
+            "protocol": canonical(self.plan.protocol),
+            "space": self.space.to_dict(),
+            "inner": options.inner,
+            "stack": options.stack,
+        }
+        file = StudyFile.open(self.study, f"seed {seed}", main, settings)
+        search = Search(file, self.space, self.judge, splits, options.stack)
+        if known := len(finished(search.study)):
+            said = f"seed {seed}: {counted(known, 'configuration')} tried already"
+            self.on_event(Event(text=said, finished=known))
+
+        def after_stack(more: int, trials: Sequence[Any]) -> None:
+            value = main.written(best(trials, main).value)
+            said = f"seed {seed}: {len(trials)} of {options.trials} configurations"
+            text = f"{said}, best validation {main.title} {value}"
+            self.on_event(Event(text=text, finished=more))
+
+        search.run(options.trials, until, after_stack)
+        return search.record(seed)
+
+
+def _digest(splits: Mapping[int, Split]) -> str:
+    """What tells inner splits from others."""
+    digest = hashlib.sha256()
+    for seed, one in splits.items():
+        for part in (one.train, one.val):
+            digest.update(f"{seed} {len(part)} ".encode() + part.cpu().numpy().tobytes())
+    return digest.hexdigest()[:16]
+
+
+@dataclass(frozen=True)
+class OuterScores:
+    """The main metric of the test part of each outer split.
+
+    Args:
+        tuned: Of the configuration that the split's own search chose.
+        recommended: Of the recommended model.
+        test_to_train: Test graphs over training graphs.
+    """
+
+    tuned: tuple[float, ...]
+    recommended: tuple[float, ...]
+    test_to_train: float
+
+
+def test_outer(
+    graphs: Graphs,
+    plan: SplitPlan,
+    chosen: Mapping[int, Candidate],
+    store: Path,
+    device: str,
+    on_event: OnEvent,
+) -> OuterScores:
+    """Train the chosen configurations and the recommended model on the outer splits; test them.
+
+    Args:
+        graphs: The graphs.
+        plan: The outer splits.
+        chosen: The configuration of each, by seed.
+        store: The file of finished runs: what it has is not trained again.
+        device: ``cpu``, ``cuda`` or ``auto``.
+        on_event: Called with each event.
+    """
+    seeds_of: dict[str, list[int]] = {}
+    for seed, candidate in chosen.items():
+        seeds_of.setdefault(candidate.name, []).append(seed)
+    cells = [Cell(graphs.name, "recommended", RECOMMENDED, plan.protocol, plan)]
+    for name, seeds in seeds_of.items():
+        entry = chosen[seeds[0]].entry
+        protocol = replace(entry.protocol(plan.protocol), seeds=tuple(seeds))
+        cells.append(Cell(graphs.name, name, entry.model, protocol, plan))
+    with Store(store) as opened:
+        done = run_local(cells, lambda name: graphs, opened, device=device, on_event=on_event)
+        if done.failures:
+            raise LookHopsError(f"{done.failures[0]}; the same command tries again.")
+        recommended, *tuned = collect(cells, lambda name: graphs, opened)
+    scores = {seed: score for cell in tuned for seed, score in _scores(cell).items()}
+    before = _scores(recommended)
+    order = plan.protocol.seeds
+    return OuterScores(
+        tuple(scores[seed] for seed in order),
+        tuple(before[seed] for seed in order),
+        recommended.test_to_train,
+    )
+
+
+def _scores(cell: CellResult) -> dict[int, float]:
+    return {seed: score / cell.main.scale for seed, score in cell.scores().items()}
