@@ -6,7 +6,7 @@ import torch
 from hypothesis import strategies as st
 from torch import Tensor
 
-from lookhops.nn import Level
+from lookhops.nn import GraphBatch
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 from lookhops.ops import Adjacency
 
@@ -34,10 +34,10 @@ class Batch:
         """Nodes of each graph."""
         return torch.bincount(self.batch, minlength=self.num_graphs).tolist()
 
-    def level(self) -> Level:
+    def level(self) -> GraphBatch:
         """The same batch as our network takes it."""
         adjacency = Adjacency.of(self.edge_index, len(self.x), self.edge_weight)
-        return Level(self.x, adjacency, self.batch, self.num_graphs)
+        return GraphBatch(self.x, adjacency, self.batch, self.num_graphs)
 
     def to(self, dtype: torch.dtype) -> "Batch":
         """The same batch in another precision."""

@@ -71,7 +71,7 @@ def _steps(pool: str, edges: str) -> None:
     from kernel_cases import patch_once
     from lookhops.core.options import Protocol
     from lookhops.nn import Architecture
-    from lookhops.ops.kernels import available
+    from lookhops.ops.gpu import available
     from lookhops.sources.splits import split
     from lookhops.tasks import task_of
     from lookhops.training import batches as capacity

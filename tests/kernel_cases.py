@@ -20,40 +20,41 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from batches import Batch, batches
+from lookhops import ops
 from lookhops.graphs.features import feature_columns
 from lookhops.graphs.indexing import to_offsets
-from lookhops.nn import ASAP, Level, kernels, segments
-from lookhops.nn.activate import activate
-from lookhops.nn.dropout import dropout
-from lookhops.nn.kernels.matching import match
-from lookhops.nn.level import Extent
-from lookhops.nn.pool.clusters import links_between
-from lookhops.nn.pool.matching import matched_nodes
-from lookhops.nn.ranking import edges_between, keep_top, nearness
-from lookhops.nn.readout import readout
-from lookhops.nn.segments import _EdgeScores, attention, edge_scores, neighbour_max, softmax
-from lookhops.ops import (
-    Adjacency,
-    Anchors,
-    Pattern,
-    SparseMatrix,
-    chebyshev,
-    dense_kernels,
-    entry_kernels,
-    merge_kernels,
-    mirror_kernels,
-    operator_kernels,
-    powers,
-    score_kernels,
-)
-from lookhops.ops import adam as adam_step
-from lookhops.ops import kernels as hop_kernels
+from lookhops.nn import ASAP, GraphBatch
+from lookhops.ops import Adjacency, Anchors, Pattern, SparseMatrix, chebyshev, powers
+from lookhops.ops.activate import Activate, Readout, activate, readout
+from lookhops.ops.adam import step
+from lookhops.ops.anchors import _Scores
+from lookhops.ops.batch import Extent
+from lookhops.ops.clusters import links_between
+from lookhops.ops.dense import product as dense_products
+from lookhops.ops.dense import product_of_columns
+from lookhops.ops.dropout import Dropout, dropout
+from lookhops.ops.entries import entry_products, entry_products_by_kernel
 from lookhops.ops.layout import Tables, lay_out_by_kernels, lay_out_plainly
+from lookhops.ops.light_layer import LightLayer
+from lookhops.ops.linear_relu import Dense
 from lookhops.ops.log_likelihood import LogLikelihood
-from lookhops.ops.merge import merge_entries, merge_hops
+from lookhops.ops.matching import match_by_kernel, matched_nodes
+from lookhops.ops.merge import merge_by_kernel, merge_entries, merge_entries_by_kernel, merge_hops
+from lookhops.ops.neighbour_max import NeighbourMax, neighbour_max
+from lookhops.ops.neighbourhoods import links_by_kernels, neighbourhoods_by_kernels
 from lookhops.ops.one_hot import one_hot_by_kernel
-from lookhops.ops.product import entry_products, mirror, multiply
+from lookhops.ops.operators import chebyshev_by_kernels
+from lookhops.ops.pattern import mirror, mirror_by_kernel
+from lookhops.ops.product import multiply, multiply_by_kernel
+from lookhops.ops.ranking import (
+    edges_between,
+    edges_between_by_kernel,
+    keep_top,
+    keep_top_by_kernels,
+    nearness,
+)
 from lookhops.ops.recurrences import alternate_sums
+from lookhops.ops.softmax import Attention, Softmax, _EdgeScores, attention, edge_scores, softmax
 from lookhops.tasks import Classification
 
 FLOATS, DOUBLE = (torch.float32, torch.bfloat16), (torch.float32, torch.float64)
@@ -107,7 +108,7 @@ def sparse_product(
     x = torch.randn(nodes, channels).to(dtype)
     expected = multiply(row_ptr, column, value.float() if valued else None, x.float())
     given = (row_ptr, column, value if valued else None, x)
-    found = hop_kernels.multiply(*(move(t, device) for t in given))
+    found = multiply_by_kernel(*(move(t, device) for t in given))
     torch.testing.assert_close(found.float().cpu(), expected, **CLOSE[dtype])
 
 
@@ -123,7 +124,7 @@ def merge(
         given = (row_ptr, column, value, x, weight, bias, second, offset)
         wide = [t if t is None or not t.is_floating_point() else t.float() for t in given]
         plain = merge_hops(recurrence, *wide)
-        fast = merge_kernels.merge(order, *(move(t, device) for t in given))
+        fast = merge_by_kernel(order, *(move(t, device) for t in given))
         assert (fast[1] is None) == (plain.sums is None)
         pairs = zip((fast[0], *(fast[1] or ())), (plain.total, *(plain.sums or ())), strict=True)
         for found, expected in pairs:
@@ -138,7 +139,7 @@ def products_of_entries(
     row_ptr, column, _ = csr(random_adjacency(nodes, edges), dtype)
     g, x = (torch.randn(nodes, channels).to(dtype) for _ in range(2))
     expected = entry_products(row_ptr, column, g.float(), x.float())
-    found = entry_kernels.entry_products(*(move(t, device) for t in (row_ptr, column, g, x)))
+    found = entry_products_by_kernel(*(move(t, device) for t in (row_ptr, column, g, x)))
     limit = CLOSE[dtype]["rtol"] * channels**0.5
     torch.testing.assert_close(found.float().cpu(), expected, rtol=limit, atol=limit)
 
@@ -155,7 +156,7 @@ def entries_of_a_merge(
     there = [move(t, device) for t in (alternate_sums(recurrence, weight), offset.to(dtype))]
     sides = ([move(t, device) for t in side] for side in (left, right))
     ends = (move(row_ptr, device), move(column, device))
-    found = entry_kernels.merge_entries(order, *ends, *sides, *there)
+    found = merge_entries_by_kernel(order, *ends, *sides, *there)
     limit = (1e-5 if dtype == torch.float32 else 2e-2) * expected.abs().max().clamp(min=1)
     assert (found.float().cpu() - expected).abs().max() <= limit
 
@@ -188,13 +189,13 @@ def scores(
     ]
 
     def plain(z: Tensor, theta: Tensor, bias: Tensor, offset: Tensor | None = None) -> tuple:
-        raw = Anchors(recurrence, matrix, z, k, offset).score(theta) + bias
+        raw = Anchors(recurrence, matrix, z, k, offset).score(theta)[0] + bias
         found = {"sigmoid": torch.sigmoid, "relu": torch.relu}.get(activation, lambda x: x)(raw)
         return (z * 2, found)[beside]
 
     def fast(z: Tensor, theta: Tensor, bias: Tensor, offset: Tensor | None = None) -> tuple:
         how = recurrence is chebyshev, activation, value
-        again, found = score_kernels._Scores.apply(z, offset, theta, bias, *how, *where)
+        again, found = _Scores.apply(z, offset, theta, bias, *how, *where)
         return (again * 2, found)[beside]
 
     beside = slice(0 if symmetric else 1, 2)  # whether something else is computed from z
@@ -213,14 +214,14 @@ def operator(device: str, nodes: int, edges: int, padding: int, weighted: bool) 
     weight = ((low * 7 + high * 3) % 5).float() if weighted else None  # the same both ways
     plain = Adjacency(pattern, weight, symmetric=True).chebyshev(torch.float32).value
     given = (pattern.row_ptr, pattern.column, pattern.row, weight)
-    found = operator_kernels.chebyshev(*(move(t, device) for t in given))
+    found = chebyshev_by_kernels(*(move(t, device) for t in given))
     torch.testing.assert_close(found.cpu(), plain, rtol=1e-6, atol=1e-6)
 
 
 def mirrored(device: str, nodes: int, edges: int, padding: int, loops: bool) -> None:
     pattern = mirrored_pattern(nodes, edges, padding, loops)
     given = (pattern.row_ptr, pattern.column, pattern.row)
-    found = mirror_kernels.mirror(*(move(t, device) for t in given)).cpu().long()
+    found = mirror_by_kernel(*(move(t, device) for t in given)).cpu().long()
     assert torch.equal(found, mirror(pattern).long())
     assert torch.equal(pattern.row[found], pattern.column)
     assert torch.equal(found[found], torch.arange(len(found)))
@@ -250,9 +251,9 @@ def dense_product(
         x, weight, grad = x.abs(), weight.abs(), grad.abs()
     there = move(x, device), move(weight, device), move(grad, device)
     fast = (
-        dense_kernels.product(there[0], there[1]),
-        dense_kernels.product(there[2], there[1].mT),
-        dense_kernels.product_of_columns(there[2], there[0]),
+        dense_products(there[0], there[1]),
+        dense_products(there[2], there[1].mT),
+        product_of_columns(there[2], there[0]),
     )
     # The interpreter cannot multiply bfloat16, of which the last is made.
     count = 3 if device == "cuda" else 2
@@ -333,7 +334,7 @@ def adam(device: str, members: int, count: int, dtype: torch.dtype, learning: fl
     for _ in range(3):
         gradients = [torch.randn(shape).to(dtype) for shape in shapes]
         given = [gradient.to(device) for gradient in gradients]
-        adam_step.step(own, given, *moments, steps, *told, done, (0.9, 0.999), 1e-8)
+        step(own, given, *moments, steps, *told, done, (0.9, 0.999), 1e-8)
         for m, optimiser in enumerate(theirs):
             for value, gradient in zip(alone[m], gradients, strict=True):
                 value.grad = gradient[m].double()
@@ -391,7 +392,7 @@ def activation(
     z[0] = 0
     z[-1, :] = z[0]
     inputs = [z, torch.rand(len(graph))] if scored else [z]
-    level = Level(z, random_adjacency(len(graph), 0), graph, len(sizes), alive)
+    level = GraphBatch(z, random_adjacency(len(graph), 0), graph, len(sizes), alive)
 
     def plain(z: Tensor, score: Tensor | None = None) -> tuple[Tensor, Tensor]:
         after, read = activate(level.with_x(z), score, normalize)
@@ -399,7 +400,7 @@ def activation(
 
     def fast(z: Tensor, score: Tensor | None = None) -> tuple[Tensor, Tensor]:
         where = [move(t, device) for t in (graph, *level.bounds, alive)]
-        return kernels.Activate.apply(z, score, *where, normalize)[wanted]
+        return Activate.apply(z, score, *where, normalize)[wanted]
 
     compare(fast, plain, inputs, device)
 
@@ -420,7 +421,7 @@ def padded_activation(device: str, slices: int, rows: int, sizes: tuple[int, ...
     z, score = torch.randn(slices, rows, 9), torch.rand(slices, rows)
     places = slices * len(sizes)
     none = random_adjacency(slices * rows, 0)
-    level = Level(z, none, graph, places, alive, segments=segments)
+    level = GraphBatch(z, none, graph, places, alive, segments=segments)
 
     def plain(z: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
         after, read = activate(level.with_x(z), score, True)
@@ -428,7 +429,7 @@ def padded_activation(device: str, slices: int, rows: int, sizes: tuple[int, ...
 
     def fast(z: Tensor, score: Tensor) -> tuple[Tensor, Tensor]:
         where = [move(t, device) for t in (graph, *segments, alive)]
-        return kernels.Activate.apply(z, score.flatten(), *where, True)
+        return Activate.apply(z, score.flatten(), *where, True)
 
     compare(fast, plain, [z, score], device)
 
@@ -457,7 +458,7 @@ def light_layer(
     adjacency = Adjacency.of(ends, slices * rows)
     adjacency.symmetric = symmetric
     operator = (adjacency.chebyshev if order == 2 else adjacency.mixhop)(torch.float32)
-    level = Level(torch.empty(0), adjacency, graph, len(segments[0]), kept, segments=segments)
+    level = GraphBatch(torch.empty(0), adjacency, graph, len(segments[0]), kept, segments=segments)
     recurrence = chebyshev if order == 2 else powers
     inputs = [torch.randn(slices, *own, width) for own in ((rows,), (k + 1,), (), ())]
     inputs += [torch.rand(slices, rows)] if scored else []
@@ -474,7 +475,7 @@ def light_layer(
         graphs = tuple(move(t, device) for t in (alive, kept, *segments))
         flat = score[0].flatten() if score else None
         given = (z, weight, bias, c, flat, order, normalize, graphs)
-        return kernels.LightLayer.apply(*given, *(move(t, device) for t in entries))[wanted]
+        return LightLayer.apply(*given, *(move(t, device) for t in entries))[wanted]
 
     compare(fast, plain, inputs, device)
 
@@ -482,10 +483,10 @@ def light_layer(
 def reading(device: str, sizes: tuple[int, ...], masked: bool) -> None:
     graph, alive = random_graphs(sizes, masked)
     x = (torch.randn(len(graph), 130) * 4).round() + 0.5  # with ties
-    level = Level(x, random_adjacency(len(graph), 0), graph, len(sizes), alive)
+    level = GraphBatch(x, random_adjacency(len(graph), 0), graph, len(sizes), alive)
     where = [move(t, device) for t in (graph, *level.bounds, alive)]
     compare(
-        lambda x: (kernels.Readout.apply(x, *where),),
+        lambda x: (Readout.apply(x, *where),),
         lambda x: (readout(level.with_x(x)),),
         [x],
         device,
@@ -496,11 +497,11 @@ def ranking(device: str, sizes: tuple[int, ...], masked: bool, ties: bool, ratio
     graph, alive = random_graphs(sizes, masked)
     score = torch.rand(len(graph))
     score = (score * 4).round() + score * 1e-6 if ties else score  # equal but for rounding
-    level = Level(score[:, None], random_adjacency(len(graph), 0), graph, len(sizes), alive)
+    level = GraphBatch(score[:, None], random_adjacency(len(graph), 0), graph, len(sizes), alive)
     for size in (None, 5 * torch.rand(len(graph))):
         where = [move(t, device) for t in (score, size, graph, *level.bounds, alive)]
         for exact in (False, True):
-            found = kernels.keep_top(*where, ratio, nearness(score.dtype), exact).cpu()
+            found = keep_top_by_kernels(*where, ratio, nearness(score.dtype), exact).cpu()
             assert torch.equal(found, keep_top(level, score, ratio, size, exact))
 
 
@@ -547,7 +548,7 @@ def compare_matching(device: str, score: Tensor, adjacency: Adjacency, bounds: T
     ends = (adjacency.source, adjacency.target, adjacency.pattern.row_ptr)
     edges = (score, adjacency.order, adjacency.present, *ends, bounds)
     near = nearness(score.dtype)
-    found, edge = (t.cpu().long() for t in match(*(move(t, device) for t in edges), near))
+    found, edge = (t.cpu().long() for t in match_by_kernel(*(move(t, device) for t in edges), near))
     assert torch.equal(torch.where(found < 0, torch.arange(len(partner)), found), partner)
     assert torch.equal(edge, taken)
 
@@ -556,9 +557,9 @@ def edges_that_stay(device: str, nodes: int, edges: int, masked: bool) -> None:
     adjacency = random_adjacency(nodes, edges)
     alive = torch.rand(edges) < 0.7 if masked else None
     keep, graph = torch.rand(nodes) < 0.6, torch.zeros(nodes, dtype=torch.long)
-    level = Level(torch.randn(nodes, 1), adjacency, graph, 1, edge_alive=alive)
+    level = GraphBatch(torch.randn(nodes, 1), adjacency, graph, 1, edge_alive=alive)
     where = [move(t, device) for t in (adjacency.source, adjacency.target, keep, alive)]
-    assert torch.equal(kernels.edges_between(*where).cpu(), edges_between(level, keep))
+    assert torch.equal(edges_between_by_kernel(*where).cpu(), edges_between(level, keep))
 
 
 def maximum(device: str, nodes: int, edges: int, dtype: torch.dtype, wanted: slice) -> None:
@@ -568,14 +569,14 @@ def maximum(device: str, nodes: int, edges: int, dtype: torch.dtype, wanted: sli
     entries = (pattern.row_ptr, pattern.column, turned.row_ptr, turned.column)
     where = [move(t, device) for t in entries]
     compare(
-        lambda x: kernels.NeighbourMax.apply(x, *where)[wanted],
+        lambda x: NeighbourMax.apply(x, *where)[wanted],
         lambda x: neighbour_max(pattern, x)[wanted],
         [x],
         device,
     )
 
 
-def random_level(sizes: tuple[int, ...], directed: bool, masked: bool) -> Level:
+def random_batch(sizes: tuple[int, ...], directed: bool, masked: bool) -> GraphBatch:
     """Graphs whose edges repeat and begin where they end; dead nodes and the last have none."""
     graph, alive = random_graphs((*sizes, 3), masked)
     alive = torch.ones(len(graph), dtype=torch.bool) if alive is None else alive
@@ -594,19 +595,21 @@ def random_level(sizes: tuple[int, ...], directed: bool, masked: bool) -> Level:
     segments = torch.stack((end - torch.tensor(sizes), end))
     adjacency = Adjacency(pattern, symmetric=not directed)
     graph = graph.clamp(max=len(sizes) - 1)
-    return Level(alive[:, None].float(), adjacency, graph, len(sizes), alive, segments=segments)
+    return GraphBatch(
+        alive[:, None].float(), adjacency, graph, len(sizes), alive, segments=segments
+    )
 
 
 def neighbourhoods(
     device: str, sizes: tuple[int, ...], directed: bool, masked: bool, weighted: bool
 ) -> None:
-    level = random_level(sizes, directed, masked)
+    level = random_batch(sizes, directed, masked)
     edges, alive = weigh(level.adjacency, weighted), level.alive
     given = (edges.pattern.row_ptr, edges.pattern.column, edges.weight, alive)
-    found = kernels.clusters.neighbourhoods(*(move(t, device) for t in given), ascending=False)
+    found = neighbourhoods_by_kernels(*(move(t, device) for t in given), ascending=False)
     # Taken for edges, neighbourhoods are their own: the loops are left out and put back.
     again = (found[0], found[1], None, move(alive, device))
-    again = kernels.clusters.neighbourhoods(*again, ascending=True)
+    again = neighbourhoods_by_kernels(*again, ascending=True)
     expected = of_neighbourhoods(edges, alive)
     assert torch.equal(found[0].cpu(), expected.row_ptr)
     row, column = (t.cpu()[: expected.row_ptr[-1]].long() for t in (found[2], found[1]))
@@ -623,14 +626,14 @@ def neighbourhoods(
 def links(
     device: str, sizes: tuple[int, ...], directed: bool, masked: bool, weighted: bool
 ) -> None:
-    level = random_level(sizes, directed, masked)
+    level = random_batch(sizes, directed, masked)
     near = of_neighbourhoods(weigh(level.adjacency, weighted), level.alive)
     keep = level.alive & (torch.rand(len(level.alive)) < 0.6)
     expected = links_between(SparseMatrix(near), None, keep, level).pattern
     entries = (near.row_ptr, near.column, near.transpose.row_ptr, near.transpose.column)
     there = [move(t, device) for t in (*entries, keep, level.bounds[0][level.graph])]
     count = expected.column.numel()
-    found = kernels.clusters.links(*there, count + 9, max(sizes))
+    found = links_by_kernels(*there, count + 9, max(sizes))
     assert torch.equal(found[0].cpu(), expected.row_ptr)
     for own, other in zip(found[1:], (expected.column, expected.row), strict=True):
         assert torch.equal(own[:count].cpu(), other)
@@ -651,7 +654,7 @@ def of_neighbourhoods(edges: Adjacency, alive: Tensor) -> Pattern:
 
 def pooling(device: str, sizes: tuple[int, ...], directed: bool) -> None:
     """ASAP twice over: in fixed shapes by all its kernels, and with as many links as needed."""
-    level = random_level(sizes, directed, masked=True)
+    level = random_batch(sizes, directed, masked=True)
     alive, edges, pool = level.alive, level.adjacency, ASAP(6, 0.6)
     squares = int((torch.tensor(sizes) ** 2).sum())
     found: list[list[Tensor]] = []
@@ -659,7 +662,7 @@ def pooling(device: str, sizes: tuple[int, ...], directed: bool) -> None:
     def run(x: Tensor, fixed: bool) -> tuple[Tensor, Tensor]:
         device = x.device.type
         ends = (edges.pattern.row_ptr, edges.pattern.column)
-        own = Level(
+        own = GraphBatch(
             x * move(alive, device)[:, None],
             Adjacency(Pattern(*(move(t, device) for t in ends)), symmetric=not directed),
             *(move(level.graph, device), level.num_graphs, move(alive, device)),
@@ -668,9 +671,9 @@ def pooling(device: str, sizes: tuple[int, ...], directed: bool) -> None:
         )
         with pytest.MonkeyPatch.context() as patch:
             if fixed and device == "cpu":  # the interpreter
-                for module in (kernels.clusters, kernels.neighbours, mirror_kernels):
-                    patch.setattr(module, "fits", lambda tensor: True)
-                patch.setattr(segments, "can_run_on", lambda x: True)
+                for module in (ops.neighbourhoods, ops.pattern, ops.softmax):
+                    patch.setattr(module, "can_run_on", lambda tensor: True)
+                patch.setattr(ops.neighbour_max, "fits", lambda tensor: True)
             there = deepcopy(pool).to(device)
             for _ in range(2):
                 own, pooled = there.pool(own, masked=True)
@@ -689,7 +692,7 @@ def shares(device: str, nodes: int, edges: int, counted: bool, valued: bool) -> 
     value = torch.rand(edges) if valued else None
     where = [move(t, device) for t in (pattern.row_ptr, counts, value)]
     compare(
-        lambda score: (kernels.Softmax.apply(score, *where),),
+        lambda score: (Softmax.apply(score, *where),),
         lambda score: (softmax(score, pattern, counts, value),),
         [torch.randn(edges) * 3],
         device,
@@ -715,7 +718,7 @@ def attending(device: str, nodes: int, edges: int, padding: int) -> None:
     last = torch.full((padding,), nodes - 1, dtype=torch.int32)
     there = Pattern(*(move(t, device) for t in (own.row_ptr, torch.cat((own.column, last)))))
     compare(
-        lambda *ends: (kernels.Attention.apply(*ends, there, 0.2)[:edges],),
+        lambda *ends: (Attention.apply(*ends, there, 0.2)[:edges],),
         lambda *ends: (attention(*ends, own),),
         [torch.randn(nodes), torch.randn(nodes)],
         device,
@@ -735,7 +738,7 @@ def dense(
     torch.set_float32_matmul_precision(precision)
     try:
         compare(
-            lambda *given: (kernels.Dense.apply(*given, relu),),
+            lambda *given: (Dense.apply(*given, relu),),
             plain,
             [x, weight, torch.randn(slices, outputs)],
             device,
@@ -759,7 +762,7 @@ def dropping(
     scale = 65_536 / (65_536 - threshold)
     if each:
         threshold, scale = move(threshold, device), move(scale.float(), device)
-    found = kernels.Dropout.apply(own, move(key, device), 3, move(place, device), threshold, scale)
+    found = Dropout.apply(own, move(key, device), 3, move(place, device), threshold, scale)
     found.sum().backward()
     close = {"rtol": 0, "atol": 0} if dtype == torch.float32 else CLOSE[dtype]
     pairs = ((found.detach().cpu(), expected.detach()), (own.grad.cpu(), x.grad))
@@ -886,7 +889,7 @@ def patch_once() -> None:
     from triton.runtime import interpreter
 
     if hasattr(interpreter, "_patch_lang") and hasattr(interpreter, "_LangPatchScope"):
-        for function in (language.zeros, kernels.ranking._load):  # a module of Triton, one of ours
+        for function in (language.zeros, ops.ranking._load):  # a module of Triton, one of ours
             interpreter._patch_lang(function.fn)
         interpreter._patch_lang = lambda function: interpreter._LangPatchScope()
 
@@ -895,9 +898,9 @@ if __name__ == "__main__":
     patch_once()
     # The interpreter takes as long for an empty block as for a full one: programs of few rows, so
     # that small graphs too need several, the last of them in part.
-    merge_kernels.PROGRAMS, kernels.ranking.BLOCK, kernels.layer.PADDING_ROWS = 4, 32, 20
-    kernels.matching.LEAST, kernels.matching.MOST = 32, 32
-    score_kernels.PROGRAMS = 4
+    ops.merge.PROGRAMS, ops.ranking.BLOCK, ops.activate.PADDING_ROWS = 4, 32, 20
+    ops.matching.LEAST, ops.matching.MOST = 32, 32
+    ops.anchors.PROGRAMS = 4
     for name, case in SMALL[sys.argv[1]].items():
         case("cpu")
         print(name, flush=True)

@@ -15,7 +15,7 @@ from lookhops.explain.attributions import attribute
 from lookhops.explain.question import Question, find_head
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
-from lookhops.nn import GraphNetwork, Level
+from lookhops.nn import GraphBatch, GraphNetwork
 
 Scores = NDArray[np.float64]
 #: Scores of all nodes, shape (n), from a model, graphs and the seed whose network is explained.
@@ -106,7 +106,7 @@ EXPLAINERS: Mapping[str, Explainer] = {
 class _Told(nn.Module):
     """A network as PyG's explainers call one: on the node features of graphs that are known."""
 
-    def __init__(self, network: GraphNetwork, level: Level) -> None:
+    def __init__(self, network: GraphNetwork, level: GraphBatch) -> None:
         super().__init__()
         self.network, self.level = network, level
 
@@ -140,7 +140,7 @@ def _by_pyg(
     return _numpy(found.node_mask.sum(1))
 
 
-def _told(predictor: Predictor, graphs: Graphs, seed: int) -> tuple[GraphNetwork, Level]:
+def _told(predictor: Predictor, graphs: Graphs, seed: int) -> tuple[GraphNetwork, GraphBatch]:
     """The first network of a seed, and all graphs as it is told of them."""
     network, whole = predictor.models[seed], predictor.whole(graphs)
     network.requires_grad_(False)

@@ -28,7 +28,7 @@ def test_scores_and_kept_nodes_of_one_graph_at_a_time(model_folder, tasks):
     for number, explanation in enumerate(explain(predictor, tasks[:12], seed=22)):
         graph = tasks[number]
         with torch.no_grad():
-            _, decisions = model.classify(model.level(graph))
+            _, decisions = model.classify(model.batch(graph))
         nodes = list(range(graph.num_nodes))
         assert len(explanation.layers) == len(decisions) == 2
         for view, pooled in zip(explanation.layers, decisions, strict=True):

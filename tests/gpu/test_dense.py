@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lookhops.ops import dense_kernels
+from lookhops.ops import dense
 from lookhops.ops.dense import stacked
 
 HOPPER = pytest.mark.skipif(
@@ -42,7 +42,7 @@ def test_kernel_is_for_plain_single_precision(monkeypatch):
         return lambda *ab: taken.append(1) or kernel(*ab)
 
     for name in ("product", "product_of_columns"):
-        monkeypatch.setattr(dense_kernels, name, counted(getattr(dense_kernels, name)))
+        monkeypatch.setattr(dense, name, counted(getattr(dense, name)))
     x, weight, grad = (torch.randn(2, n, 32, device="cuda") for n in (90, 32, 90))
 
     def count(*given):
@@ -69,6 +69,6 @@ def test_infinities_and_nans_go_where_float32_has_them():
     torch.manual_seed(0)
     a, b = torch.randn(1, 90, 40, device="cuda"), torch.randn(1, 40, 50, device="cuda")
     a[0, 3, 5], a[0, 7, 6], b[0, 1, 9] = float("inf"), float("nan"), float("-inf")
-    plain, found = torch.bmm(a, b), dense_kernels.product(a, b.mT)
+    plain, found = torch.bmm(a, b), dense.product(a, b.mT)
     for kind in (torch.isposinf, torch.isneginf, torch.isnan):
         assert torch.equal(kind(found), kind(plain))

@@ -6,7 +6,8 @@ import pytest
 import torch
 
 from engine_cases import EXACT, StackedCases, exactly, noisy, told  # noqa: F401  the cases' graphs
-from lookhops.nn import Architecture, kernels
+from lookhops.nn import Architecture
+from lookhops.ops import light_layer
 from lookhops.training import batches as capacity
 
 
@@ -30,5 +31,5 @@ class TestStackedOnGpu(StackedCases):
     @pytest.mark.parametrize("conv", ["licheb", "limixhop"])
     @pytest.mark.parametrize("pool", ["none", "lookhops", "topk"])
     def test_layers_in_one_kernel_as_for_many_graphs(self, noisy, conv, pool, monkeypatch):
-        monkeypatch.setattr(kernels, "FEWEST", 1)
+        monkeypatch.setattr(light_layer, "FEWEST", 1)
         self.test_a_stack_is_each_seed_in_the_plain_engine(noisy, conv, pool)

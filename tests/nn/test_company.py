@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from torch.nn.functional import one_hot
 
 from batches import Batch, join, make_batch
-from lookhops.nn import HGPSL, GraphNetwork, Level
-from lookhops.nn.pool.matching import greedy_matching
-from lookhops.nn.ranking import nearness, top_of_each
+from lookhops.nn import HGPSL, GraphBatch, GraphNetwork
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 from lookhops.ops import Adjacency
+from lookhops.ops.matching import greedy_matching
+from lookhops.ops.ranking import nearness, top_of_each
 
 KINDS = 3
 
@@ -140,5 +140,7 @@ def test_edges_that_beat_each_other_in_a_circle_are_matched():
 
 
 def test_scores_that_are_no_numbers_are_matched():
-    level = Level(torch.zeros(2, 1), Adjacency.of(torch.tensor([[0], [1]]), 2), torch.zeros(2), 1)
+    level = GraphBatch(
+        torch.zeros(2, 1), Adjacency.of(torch.tensor([[0], [1]]), 2), torch.zeros(2), 1
+    )
     assert greedy_matching(torch.tensor([torch.nan]), level.adjacency).tolist() == [0]

@@ -29,8 +29,8 @@ from lookhops.nn import (
     Edge,
     EdgeFactors,
     EdgeInputs,
+    GraphBatch,
     GraphNetwork,
-    Level,
     TopK,
     registry,
 )
@@ -221,7 +221,7 @@ def test_gradients_of_poolings(make, weighted):
     factor = (torch.rand(batch.edge_index.shape[1], dtype=torch.float64) + 0.5).requires_grad_()
 
     def pooled(x: Tensor, factor: Tensor) -> tuple[Tensor, ...]:
-        level = Level(x, factored(batch, factor), batch.batch, batch.num_graphs)
+        level = GraphBatch(x, factored(batch, factor), batch.batch, batch.num_graphs)
         after, answer = pool.pool(level)
         links = (after.adjacency.weight, after.adjacency.factor)
         return (after.x, answer.score, *(t for t in links if t is not None and t.requires_grad))
@@ -255,7 +255,7 @@ def test_masked_is_compacted_and_batch_mates_and_order_change_nothing(conv, pool
     results, grads = [], []
     for masked in (False, True):
         model.zero_grad()
-        result = model.classify(model.level(data), masked)[0]
+        result = model.classify(model.batch(data), masked)[0]
         result[:, 0].sum().backward()
         results.append(result)
         grads.append([p.grad for p in model.parameters() if p.grad is not None])
@@ -281,7 +281,7 @@ def test_edges_that_stay_carry_what_is_told_of_them():
     """After two poolings the factors of the third layer are those of the edges that stayed."""
     batch = make_batch(4, (9, 8), CHANNELS, edges_per_node=2, dtype=torch.float64)
     model, data, pool = make_model(), told(batch), TopK(CHANNELS, 0.7).double()
-    level = model.level(data)
+    level = model.batch(data)
     number = torch.arange(data.edge_index.shape[1]).double()
     wanted = {tuple(pair): i for i, pair in enumerate(batch.edge_index.T.tolist())}
     node = torch.arange(len(batch.x))
@@ -306,7 +306,7 @@ def test_merged_edges_have_the_mean_of_their_factors():
     data = Data(x=x, edge_index=edges, edge_attr=torch.arange(6.0)[:, None], num_graphs=1)
     model = GraphNetwork(1, 2, hidden=4, layers=2, num_edge_numbers=1, edges="use")
     for masked in (False, True):
-        level, pooled = pool.pool(model.level(data), masked=masked)
+        level, pooled = pool.pool(model.batch(data), masked=masked)
         assert pooled.node.tolist() == [True, False, True]
         factors = data.edge_attr.flatten()[level.edges.place]
         after = level.with_factors(factors).adjacency
@@ -385,7 +385,7 @@ def test_layers_of_other_people_get_what_they_take(theirs, name, taken):
             Edges.FEATURES: [data.edge_attr],
         }[taken]
         x = torch.relu(own(x, data.edge_index, *more))
-    level = model.level(data)
+    level = model.batch(data)
     for layer, own in enumerate(model.convs):
         if factors is not None:
             level = level.with_factors(factors[layer][level.edges.place])

@@ -11,11 +11,12 @@ from torch_geometric.nn import dense_diff_pool
 
 from batches import Batch, make_batch
 from lookhops import LookHopsError
-from lookhops.nn import HGPSL, DiffPool, GraphNetwork, IPool, Level
-from lookhops.nn.ranking import top_of_each
-from lookhops.nn.segments import graph_products, places_in_graphs, sparsemax
+from lookhops.nn import HGPSL, DiffPool, GraphBatch, GraphNetwork, IPool
+from lookhops.nn.pool.diffpool import graph_products
 from lookhops.ops import Pattern
-from lookhops.ops.product import group
+from lookhops.ops.pattern import group
+from lookhops.ops.ranking import top_of_each
+from lookhops.ops.softmax import sparsemax
 
 CHANNELS = 4
 KINDS = {"undirected": {}, "directed": {"directed": True}, "weighted": {"weighted": True}}
@@ -93,12 +94,12 @@ def test_products_of_graphs_of_any_size():
     shuffled = graph[torch.randperm(len(graph), generator=torch.Generator().manual_seed(0))]
     for order in (graph, shuffled):  # a PyG user's graphs may lie apart
         a, b = torch.randn(len(order), 3).double(), torch.randn(len(order), 2).double()
-        level = Level(a, None, order, 6)
+        level = GraphBatch(a, None, order, 6)
         found = graph_products(a, b, level)
         expected = [a[order == g].T @ b[order == g] for g in range(6)]
         torch.testing.assert_close(found, torch.stack(expected))
         alive = torch.arange(len(order)) % 3 > 0
-        places = places_in_graphs(replace(level, alive=alive))
+        places = replace(level, alive=alive).positions
         for g in range(6):
             own = places[(order == g) & alive]
             assert own.tolist() == list(range(len(own)))

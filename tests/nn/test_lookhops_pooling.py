@@ -28,10 +28,10 @@ from batches import (
 )
 from lookhops import LookHopsError
 from lookhops.nn import LiChebConv, LiMixHopConv, LookHopsPooling
-from lookhops.nn.gate import gate
-from lookhops.nn.level import Level
-from lookhops.nn.ranking import top_of_each
 from lookhops.ops import Adjacency, Anchors, chebyshev
+from lookhops.ops.batch import GraphBatch
+from lookhops.ops.gate import gate
+from lookhops.ops.ranking import top_of_each
 
 RATIOS = st.sampled_from([0.1, 0.5, 0.7, 0.9, 1.0])
 EDGE_RATIOS = st.sampled_from([None, 0.3, 0.5, 0.8, 1.0])
@@ -302,7 +302,7 @@ def test_masked_form_compiles_with_fixed_shapes():
     pool = LookHopsPooling(4, ratio=0.6, edge_ratio=0.5)
 
     def step(x, edge_index, graph):
-        level = Level(x, Adjacency.of(edge_index, x.shape[0]), graph, 4)
+        level = GraphBatch(x, Adjacency.of(edge_index, x.shape[0]), graph, 4)
         level, pooled = pool.pool(level, masked=True)
         return level.x, pooled.node, pooled.edge
 
@@ -459,7 +459,7 @@ def test_padding_changes_nothing(batch, ratio, edge_ratio, padding):
         torch.cat((weight, weight.new_zeros(padding))),
     )
     last = max(batch.num_graphs - 1, 0)
-    padded = Level(
+    padded = GraphBatch(
         torch.cat((batch.x, torch.randn(padding, 4, dtype=torch.float64))),
         adjacency,
         torch.cat((batch.batch, torch.full((padding,), last))),
@@ -505,7 +505,7 @@ def test_stacked_seeds_keep_their_own_nodes():
     both = join(*own)
     pool = make(ratio=0.5, edge_ratio=0.5)
     xs = torch.stack([batch.x for batch in own])
-    level = Level(xs, both.level().adjacency, both.batch, 8)
+    level = GraphBatch(xs, both.level().adjacency, both.batch, 8)
     found, pooled = pool.pool(level, masked=True)
     for seed, batch in enumerate(own):
         expected, alone = pool.pool(batch.level(), masked=True)

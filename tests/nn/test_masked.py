@@ -10,7 +10,7 @@ from torch.func import functional_call
 
 from batches import LAYER_PAIRS, batches, join, make_batch, split
 from lookhops import LookHopsError
-from lookhops.nn import ASAP, SAG, Edge, GraphNetwork, Level, TopK
+from lookhops.nn import ASAP, SAG, Edge, GraphBatch, GraphNetwork, TopK
 from lookhops.nn.registry import CONVOLUTIONS
 
 CHANNELS = 4
@@ -103,14 +103,14 @@ def test_a_stack_of_seeds_is_each_seed(name):
     stack = {key: torch.stack([p[key] for p in parameters]) for key in parameters[0]}
     x = torch.stack((batch.x, batch.x.flip(0)))
     both = join(batch, batch).level()
-    level = Level(x, both.adjacency, both.graph, both.num_graphs)
+    level = GraphBatch(x, both.adjacency, both.graph, both.num_graphs)
 
     class Masked(nn.Module):
         def __init__(self, pool: nn.Module) -> None:
             super().__init__()
             self.pool = pool
 
-        def forward(self, level: Level):
+        def forward(self, level: GraphBatch):
             return self.pool.pool(level, masked=True)
 
     stack = {f"pool.{key}": value for key, value in stack.items()}

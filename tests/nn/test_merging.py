@@ -10,10 +10,9 @@ from torch import Tensor
 
 from batches import batches, dense, make_batch
 from lookhops.nn import ASAP, Edge
-from lookhops.nn.pool import clusters
-from lookhops.nn.pool.matching import greedy_matching
-from lookhops.nn.pool.merging import merge_edges
-from lookhops.ops import Adjacency, Pattern
+from lookhops.ops import Adjacency, Pattern, clusters
+from lookhops.ops.contraction import merge_edges
+from lookhops.ops.matching import greedy_matching
 
 CHANNELS = 4
 

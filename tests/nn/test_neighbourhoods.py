@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from batches import Batch, batches, make_batch
-from lookhops.nn import GraphNetwork, Level
-from lookhops.nn.level import Extent
-from lookhops.nn.pool.clusters import links_between
-from lookhops.nn.pool.neighbourhoods import Neighbourhoods
+from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.ops import Adjacency, Pattern, SparseMatrix
-from lookhops.ops.product import mirror
+from lookhops.ops.batch import Extent
+from lookhops.ops.clusters import links_between
+from lookhops.ops.neighbourhoods import Neighbourhoods
+from lookhops.ops.pattern import mirror
 
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
 
-def roomy(batch: Batch, padding: int = 2, edges: int = 3) -> Level:
+def roomy(batch: Batch, padding: int = 2, edges: int = 3) -> GraphBatch:
     """The batch in fixed shape: dead nodes at the end, padding edges, and how large graphs are."""
     nodes, sizes = len(batch.x), torch.tensor(batch.sizes)
     slots = nodes + padding
@@ -27,7 +27,7 @@ def roomy(batch: Batch, padding: int = 2, edges: int = 3) -> Level:
     pattern = Pattern(own.pattern.row_ptr, torch.cat((own.source, last)))
     weight = None if own.weight is None else torch.cat((own.weight, torch.ones(edges)))
     end = sizes.cumsum(0)
-    return Level(
+    return GraphBatch(
         torch.cat((batch.x, batch.x.new_zeros(padding, batch.x.shape[1]))),
         Adjacency(pattern, weight, symmetric=goes_both_ways(batch)),
         torch.cat((batch.batch, torch.full((padding,), batch.num_graphs - 1))),

@@ -16,7 +16,7 @@ from torch_geometric.nn import SAGEConv, global_max_pool, global_mean_pool
 from batches import LAYER_PAIRS, Batch, batches, join, make_batch, relabel, shuffle_within, split
 from lookhops import Graphs, LookHopsError
 from lookhops.graphs.features import Features
-from lookhops.nn import Architecture, GraphNetwork, Level, register_convolution
+from lookhops.nn import Architecture, GraphBatch, GraphNetwork, register_convolution
 from lookhops.nn.registry import CONVOLUTIONS
 from lookhops.ops import Adjacency
 
@@ -160,7 +160,7 @@ def test_padding_changes_nothing(batch, options, padding):
     model = make(**options)
     level = batch.level()
     n = len(batch.x)
-    padded = Level(
+    padded = GraphBatch(
         torch.cat((batch.x, torch.randn(padding, 4, dtype=torch.float64))),
         Adjacency.of(batch.edge_index, n + padding),
         torch.cat((batch.batch, torch.full((padding,), batch.num_graphs))),
@@ -185,7 +185,7 @@ def test_stacked_seeds_are_single_seeds():
     own = [make_batch(seed, dtype=torch.float64) for seed in range(2)]
     both = join(*own)
     xs = torch.stack([batch.x for batch in own])
-    level = Level(xs, both.level().adjacency, both.batch, both.num_graphs)
+    level = GraphBatch(xs, both.level().adjacency, both.batch, both.num_graphs)
     found, _ = stack.classify(level, masked=True)
     assert found.shape == (2, 4, 3)
     found[..., 0].sum().backward()
@@ -268,7 +268,7 @@ def test_one_graph_for_the_compiler():
     model = make(torch.float32, layers=2, pool="lookhops", edge_ratio=0.6)
 
     def step(x, edge_index, graph):
-        level = Level(x, Adjacency.of(edge_index, x.shape[0]), graph, 4)
+        level = GraphBatch(x, Adjacency.of(edge_index, x.shape[0]), graph, 4)
         return model.classify(level, masked=True)[0]
 
     compiled = torch.compile(step, fullgraph=True, backend="aot_eager")

@@ -35,7 +35,7 @@ def test_recurrences_merge_and_score_are_the_formulas(batch, recurrence, k):
     bias = torch.randn(4, generator=generator, dtype=torch.float64)
     torch.testing.assert_close(anchors.merge(weight), (stack * weight).sum(1))
     torch.testing.assert_close(anchors.merge(weight, bias), (stack * weight).sum(1) + bias)
-    torch.testing.assert_close(anchors.score(theta), (stack * theta).sum((1, 2)))
+    torch.testing.assert_close(anchors.score(theta)[0], (stack * theta).sum((1, 2)))
 
 
 @given(st.sampled_from([chebyshev, powers]), st.integers(0, 9))
@@ -76,12 +76,14 @@ def test_gradients(recurrence, directed, k):
         return Anchors(recurrence, matrix, z, k).merge(weight, bias)
 
     assert gradcheck(merge, (z, weight, bias))
-    assert gradcheck(lambda z, theta: Anchors(recurrence, matrix, z, k).score(theta), (z, weight))
+    assert gradcheck(
+        lambda z, theta: Anchors(recurrence, matrix, z, k).score(theta)[0], (z, weight)
+    )
     assert gradcheck(lambda z: Anchors(recurrence, matrix, z, k).stack(), (z,))
     if k == 2:
         assert gradgradcheck(merge, (z, weight, bias))
         assert gradgradcheck(
-            lambda z, theta: Anchors(recurrence, matrix, z, k).score(theta), (z, weight)
+            lambda z, theta: Anchors(recurrence, matrix, z, k).score(theta)[0], (z, weight)
         )
 
 
@@ -94,7 +96,7 @@ def test_gradients_of_learnt_edge_weights(recurrence):
     def readings(edge_weight, z, weight, bias):
         matrix = Adjacency.of(batch.edge_index, 7, edge_weight).chebyshev(z.dtype)
         anchors = Anchors(recurrence, matrix, z, 2)
-        return anchors.merge(weight, bias), anchors.score(weight)
+        return anchors.merge(weight, bias), anchors.score(weight)[0]
 
     edge_weight = batch.edge_weight.clone().requires_grad_()
     inputs = (edge_weight, batch.x.clone().requires_grad_(), weight, bias)
@@ -133,19 +135,19 @@ def test_leading_axes_are_so_many_single_runs(recurrence, stacked_weights):
     bias = torch.randn(*lead, 3, dtype=torch.float64, requires_grad=True)
     matrix = operator(batch)
     anchors = Anchors(recurrence, matrix, z, 2)
-    merged, score, stack = anchors.merge(weight, bias), anchors.score(weight), anchors.stack()
+    merged, score, stack = anchors.merge(weight, bias), anchors.score(weight)[0], anchors.stack()
     assert stack.shape == anchors.shape == (2, 17, 3, 3)
     for seed in range(2):
         own = weight[seed] if stacked_weights else weight
         own_bias = bias[seed] if stacked_weights else bias
         single = Anchors(recurrence, matrix, z[seed], 2)
         torch.testing.assert_close(merged[seed], single.merge(own, own_bias))
-        torch.testing.assert_close(score[seed], single.score(own))
+        torch.testing.assert_close(score[seed], single.score(own)[0])
         torch.testing.assert_close(stack[seed], single.stack())
     assert gradcheck(
         lambda z, w, b: Anchors(recurrence, matrix, z, 2).merge(w, b), (z, weight, bias)
     )
-    assert gradcheck(lambda z, w: Anchors(recurrence, matrix, z, 2).score(w), (z, weight))
+    assert gradcheck(lambda z, w: Anchors(recurrence, matrix, z, 2).score(w)[0], (z, weight))
 
 
 @each_recurrence
@@ -158,11 +160,11 @@ def test_an_offset_is_added_to_every_row(recurrence):
     expected = Anchors(recurrence, matrix, batch.x + offset, 2)
     torch.testing.assert_close(found.stack(), expected.stack())
     torch.testing.assert_close(found.merge(weight), expected.merge(weight))
-    torch.testing.assert_close(found.score(weight), expected.score(weight))
+    torch.testing.assert_close(found.score(weight)[0], expected.score(weight)[0])
 
     def readings(offset):
         anchors = Anchors(recurrence, matrix, batch.x, 2, offset)
-        return anchors.merge(weight), anchors.score(weight)
+        return anchors.merge(weight), anchors.score(weight)[0]
 
     assert gradcheck(readings, (offset,))
 

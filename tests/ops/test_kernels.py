@@ -12,7 +12,7 @@ import torch
 
 import lookhops
 from kernel_cases import SMALL, interpret
-from lookhops.ops import kernels
+from lookhops.ops import gpu
 
 TESTS = Path(__file__).parents[1]
 
@@ -53,6 +53,6 @@ def test_triton_is_loaded_where_a_driver_is(monkeypatch, driver):
     monkeypatch.setattr(torch.version, "hip", None)
     monkeypatch.delitem(sys.modules, "triton", raising=False)
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    assert kernels._wanted() is driver
+    assert gpu._wanted() is driver
     monkeypatch.setenv("TRITON_INTERPRET", "1")
-    assert kernels._wanted()
+    assert gpu._wanted()

@@ -24,7 +24,7 @@ from lookhops.explain.spreading import (
 from lookhops.graphs.choosing import gather
 from lookhops.models.predictor import Predictor
 from lookhops.neighbourhoods.totals import DEGREES, spread_totals
-from lookhops.nn import GraphNetwork, Level
+from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.tasks.task import Head
 from lookhops.training.inference import batches_by_nodes, side_by_side
 from lookhops.training.inputs import MemberInputs
@@ -196,7 +196,7 @@ class Stack:
         batches = [torch.from_numpy(one[one >= 0]).to(graphs.device) for one in plan]
         return PathShares.join(list(side_by_side(batch, batches)), 1)
 
-    def level(self, index: Tensor) -> Level:
+    def level(self, index: Tensor) -> GraphBatch:
         """The graphs with these numbers as the networks see them; see :class:`~.points.Points`."""
         chosen = gather(self.whole.graphs, index)
         level = self.inputs[0].level(self.model, index, chosen)

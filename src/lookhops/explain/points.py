@@ -8,12 +8,12 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from lookhops.nn import GraphNetwork, Level
+from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.ops import Adjacency, Pattern
 from lookhops.training.batches import NODE_STEP
 
 
-def copies(level: Level, points: int, networks: int | None = None) -> Level:
+def copies(level: GraphBatch, points: int, networks: int | None = None) -> GraphBatch:
     """The graphs of a level several times, one copy after the other, with new numbers.
 
     Features, of nodes and of edges, are left as they are: the caller has those of the copies.
@@ -84,7 +84,7 @@ class Points:
     def __init__(
         self,
         model: GraphNetwork,
-        level: Level,
+        level: GraphBatch,
         node: Tensor,
         edge: Tensor | None,
         units: Callable[[Tensor], Tensor],
@@ -103,7 +103,7 @@ class Points:
         self.graph = level.graph.long()
         self.edge_graph = self.graph[level.adjacency.target.long()]
         self.at_once = max(most_nodes // max(self.networks * own.shape[1], 1), 1)
-        self._levels: dict[int, Level] = {}
+        self._levels: dict[int, GraphBatch] = {}
         self._read_wholes()
 
     @torch.no_grad()
@@ -191,7 +191,7 @@ class Points:
         assert isinstance(found, Tensor)
         return found.view(shape)
 
-    def _level(self, points: int) -> Level:
+    def _level(self, points: int) -> GraphBatch:
         """The graphs of all networks, so many times each."""
         if points not in self._levels:
             networks = self.networks if self.lead else None

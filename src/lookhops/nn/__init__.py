@@ -14,8 +14,7 @@ from lookhops.nn.conv import (
     LiMixHopConv,
     MixHop,
 )
-from lookhops.nn.edges import EdgeFactors, EdgeInputs
-from lookhops.nn.level import Level, Pooled
+from lookhops.nn.edges import EdgeFactors
 from lookhops.nn.network import GraphNetwork
 from lookhops.nn.plugins import load_plugin
 from lookhops.nn.pool import (
@@ -30,8 +29,9 @@ from lookhops.nn.pool import (
     Pooling,
     TopK,
 )
-from lookhops.nn.readout import readout
 from lookhops.nn.registry import register_convolution, register_pooling
+from lookhops.ops.activate import readout
+from lookhops.ops.batch import EdgeInputs, GraphBatch, Pooled
 
 __all__ = [
     "ASAP",
@@ -51,9 +51,9 @@ __all__ = [
     "Edge",
     "EdgeFactors",
     "EdgeInputs",
+    "GraphBatch",
     "GraphNetwork",
     "IPool",
-    "Level",
     "LiChebConv",
     "LiMixHopConv",
     "LookHopsPooling",

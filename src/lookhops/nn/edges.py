@@ -2,38 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from math import sqrt
 
 import torch
 from torch import Tensor, nn
 
 from lookhops.nn.linear import Linear
+from lookhops.ops.batch import EdgeInputs
 from lookhops.ops.dense import linear_scores
-
-
-@dataclass(frozen=True, eq=False)
-class EdgeInputs:
-    r"""What a batch tells of its edges.
-
-    With stacked members every member's edges have a slice of their own, as long as the longest; the
-    adjacency numbers the edges of all members through.
-
-    Args:
-        columns: Numbers, then one-hot labels, of each edge, shape :math:`(\ldots, e, f)`.
-        place: Where each edge of the adjacency stands in ``columns``, flattened but for the last
-            axis; none means that they stand in the same order.
-        symmetric: Whether the two directions of every edge are told the same.
-    """
-
-    columns: Tensor
-    place: Tensor | None = None
-    symmetric: bool = False
-
-    @property
-    def count(self) -> int:
-        """How many edges the adjacency has."""
-        return self.columns[..., 0].numel() if self.place is None else self.place.numel()
 
 
 class EdgeFactors(nn.Module):

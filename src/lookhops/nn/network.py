@@ -13,13 +13,10 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture
 from lookhops.graphs import Graphs
 from lookhops.nn.conv.light import LightConv
-from lookhops.nn.dropout import dropout
-from lookhops.nn.edges import EdgeFactors, EdgeInputs
+from lookhops.nn.edges import EdgeFactors
 from lookhops.nn.layer import run_layer
-from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import DenseLayers
 from lookhops.nn.pool.base import Pooling, check_ratio
-from lookhops.nn.pool.lookhops import ACTIVATIONS
 from lookhops.nn.registry import (
     Edges,
     convolution,
@@ -28,8 +25,11 @@ from lookhops.nn.registry import (
     make_convolution,
     pooling,
 )
-from lookhops.nn.whole import Fingerprint, Totals, WholeInputs
+from lookhops.nn.whole import Fingerprint, Totals
 from lookhops.ops import Adjacency
+from lookhops.ops.anchors import ACTIVATIONS
+from lookhops.ops.batch import EdgeInputs, GraphBatch, Pooled, WholeInputs
+from lookhops.ops.dropout import dropout
 
 READOUTS = {"max+mean": 2, "max+mean+sum": 3}
 
@@ -158,11 +158,15 @@ class GraphNetwork(nn.Module):
                 module.reset_parameters()
 
     def forward(
-        self, graphs: Graphs | Level | Any, key: Tensor | None = None, *, with_loss: bool = False
+        self,
+        graphs: Graphs | GraphBatch | Any,
+        key: Tensor | None = None,
+        *,
+        with_loss: bool = False,
     ) -> Any:
         """The outputs of each graph, shape (..., g, outputs).
 
-        A :class:`Level` that says which nodes are alive is pooled in masked form.
+        A :class:`GraphBatch` that says which nodes are alive is pooled in masked form.
 
         Args:
             graphs: The batch.
@@ -171,26 +175,26 @@ class GraphNetwork(nn.Module):
             with_loss: Give ``(outputs, loss)``: beside the outputs what layers add to the training
                 loss of each graph, shape (..., g), or none where no layer adds anything.
         """
-        level = graphs if isinstance(graphs, Level) else self.level(graphs)
-        outputs, decisions = self.classify(level, masked=level.alive is not None, key=key)
+        batch = graphs if isinstance(graphs, GraphBatch) else self.batch(graphs)
+        outputs, decisions = self.classify(batch, masked=batch.alive is not None, key=key)
         if not with_loss:
             return outputs
         added = [pooled.loss for pooled in decisions if pooled.loss is not None]
         return outputs, torch.stack(added).sum(0).view(outputs.shape[:-1]) if added else None
 
-    def level(
+    def batch(
         self,
         graphs: Graphs | Any,
         x: Tensor | None = None,
         edge_attr: Tensor | None = None,
         edge_weight: Tensor | None = None,
-    ) -> Level:
+    ) -> GraphBatch:
         """The batch as the first layer sees it; by default with the graphs' own features.
 
         Args:
             graphs: :class:`~lookhops.Graphs`, or a PyG ``Batch`` or ``Data``.
             x: Node features, shape (n, d).
-            edge_attr: What is told of the edges, shape (e, f): numbers, then one-hot labels.
+            edge_attr: Features of the edges, shape (e, f): numbers, then one-hot labels.
             edge_weight: Their weights, shape (e).
         """
         x = graphs.x if x is None else x
@@ -205,43 +209,42 @@ class GraphNetwork(nn.Module):
             adjacency = Adjacency.from_graphs(graphs, edge_weight)
             ends = graphs.node_ptr.long()
             bounds = torch.stack((ends[:-1], ends[1:]))
-            level = Level(x, adjacency, graphs.batch.long(), len(graphs), segments=bounds)
+            batch = GraphBatch(x, adjacency, graphs.batch.long(), len(graphs), segments=bounds)
             symmetric = graphs.is_symmetric if self.edge_channels else False
         else:
-            batch = getattr(graphs, "batch", None)
-            batch = (
-                torch.zeros(len(x), dtype=torch.long, device=x.device) if batch is None else batch
-            )
+            graph = getattr(graphs, "batch", None)
+            if graph is None:
+                graph = torch.zeros(len(x), dtype=torch.long, device=x.device)
             weight = getattr(graphs, "edge_weight", None) if edge_weight is None else edge_weight
             adjacency = Adjacency.of(graphs.edge_index, len(x), weight)
-            level = Level(x, adjacency, batch, getattr(graphs, "num_graphs", 1))
+            batch = GraphBatch(x, adjacency, graph, getattr(graphs, "num_graphs", 1))
             symmetric = False
         if not self.edge_channels:
-            return level
+            return batch
         edge_attr = graphs.edge_attr if edge_attr is None else edge_attr
         width = 0 if edge_attr is None else edge_attr.shape[-1]
         if edge_attr is None or width != self.edge_channels:
             raise LookHopsError(
                 f"The model takes {self.edge_channels} features an edge; these graphs have {width}."
             )
-        told = EdgeInputs(edge_attr.to(x.dtype), adjacency.order, symmetric)
-        return replace(level, edges=told)
+        edges = EdgeInputs(edge_attr.to(x.dtype), adjacency.order, symmetric)
+        return replace(batch, edges=edges)
 
     def classify(
-        self, level: Level, masked: bool = False, key: Tensor | None = None
+        self, batch: GraphBatch, masked: bool = False, key: Tensor | None = None
     ) -> tuple[Tensor, list[Pooled]]:
         """The outputs of each graph, and what each pooling decided.
 
         Args:
-            level: The batch; stacked members are leading axes of its ``x``.
+            batch: The batch; stacked members are leading axes of its ``x``.
             masked: Whether pooling keeps all shapes and masks what it drops.
             key: As for :meth:`forward`.
         """
         if self.training and key is None and (self._drops or self.readings):
-            most, members = torch.iinfo(torch.int64).max, level.x.shape[:-2]
-            key = torch.randint(0, most, members, device=level.x.device)
-        level, total, decisions = self.look(level, masked, key)
-        return self.answer(total, level.whole, key), decisions
+            most, members = torch.iinfo(torch.int64).max, batch.x.shape[:-2]
+            key = torch.randint(0, most, members, device=batch.x.device)
+        batch, total, decisions = self.look(batch, masked, key)
+        return self.answer(total, batch.whole, key), decisions
 
     def answer(
         self, total: Tensor | None, whole: WholeInputs | None, key: Tensor | None = None
@@ -250,18 +253,18 @@ class GraphNetwork(nn.Module):
 
         Args:
             total: As :meth:`look` gives it.
-            whole: As a level has it.
+            whole: As a batch has it.
             key: As for :meth:`forward`.
         """
         outputs = [] if total is None else [self.mlp(total)]
         if self.readings and whole is None:
-            raise LookHopsError("This model reads whole graphs too: give the level its `whole`.")
+            raise LookHopsError("This model reads whole graphs too: give the batch its `whole`.")
         outputs += [reading(whole, key) for reading in self.readings.values()]
         return torch.stack(outputs).sum(0) if len(outputs) > 1 else outputs[0]
 
     def look(
-        self, level: Level, masked: bool = False, key: Tensor | None = None
-    ) -> tuple[Level, Tensor | None, list[Pooled]]:
+        self, batch: GraphBatch, masked: bool = False, key: Tensor | None = None
+    ) -> tuple[GraphBatch, Tensor | None, list[Pooled]]:
         """What the layers leave of a batch, the sum of their readouts, and what poolings decided.
 
         The readouts, shape (..., g, d), are what the last dense layers answer from; a network
@@ -269,33 +272,33 @@ class GraphNetwork(nn.Module):
         """
         total: Tensor | None = None
         decisions: list[Pooled] = []
-        factors = self._factors(level)
+        factors = self._factors(batch)
         for layer, conv in enumerate(self.convs):
-            if factors is not None and level.edges is not None:
-                level = level.with_factors(factors[layer])
+            if factors is not None and batch.edges is not None:
+                batch = batch.with_factors(factors[layer])
             pool = self.pools[min(layer, len(self.pools) - 1)] if self.pools else None
             last = layer == len(self.convs) - 1
-            level, read, pooled = run_layer(conv, pool, level, self.normalize, last, masked)
+            batch, read, pooled = run_layer(conv, pool, batch, self.normalize, last, masked)
             if pooled is not None:
                 decisions.append(pooled)
             if self.architecture.readout == "max+mean+sum":
-                sizes = level.sizes.view(*read.shape[:-1], 1).to(read.dtype) / 10
+                sizes = batch.sizes.view(*read.shape[:-1], 1).to(read.dtype) / 10
                 read = torch.cat((read, read[..., self.architecture.hidden :] * sizes), dim=-1)
             total = read if total is None else total + read
             if self._drops and self.training and not last:
                 assert key is not None
-                dropped = dropout(level.x, self.dropout, key, layer, level.places)
-                level = level.with_x(dropped)
-        return level, total, decisions
+                dropped = dropout(batch.x, self.dropout, key, layer, batch.places)
+                batch = batch.with_x(dropped)
+        return batch, total, decisions
 
-    def _factors(self, level: Level) -> Tensor | None:
+    def _factors(self, batch: GraphBatch) -> Tensor | None:
         """What each layer multiplies the edges of the batch by, shape (layers, e), or none."""
-        if self.edge_channels and level.edges is None:
-            raise LookHopsError("This model reads what edges carry: give the level its `edges`.")
-        if self.edges is None or level.edges is None:
+        if self.edge_channels and batch.edges is None:
+            raise LookHopsError("This model reads what edges carry: give the batch its `edges`.")
+        if self.edges is None or batch.edges is None:
             return None
-        given = level.adjacency.factor  # by who made the level, for all layers
-        factors = self.edges.of(level.edges)
+        given = batch.adjacency.factor  # by who made the batch, for all layers
+        factors = self.edges.of(batch.edges)
         return factors if given is None else factors * given.to(factors.dtype)
 
     def extra_repr(self) -> str:

@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor, nn
 
 from lookhops.core.errors import LookHopsError
-from lookhops.nn.dropout import dropout, kept
-from lookhops.nn.kernels.dropout import DRAWS
 from lookhops.nn.linear import Linear
-from lookhops.ops.product import group, multiply
+from lookhops.ops.batch import WholeInputs
+from lookhops.ops.dropout import DRAWS, dropout, kept
+from lookhops.ops.pattern import group
+from lookhops.ops.product import multiply
 
 #: Numbers of these readings where layers are numbered for dropout: no network is as deep.
 FINGERPRINT_LAYER, TOTALS_LAYER = 1 << 20, 1 << 21
-
-
-@dataclass(frozen=True, eq=False)
-class WholeInputs:
-    r"""What a batch tells of whole graphs: :math:`g` graphs, :math:`e` entries of sparse rows.
-
-    With stacked members the graphs of all members are numbered through, member after member, and
-    ``indices`` count through the tables of all members.
-
-    Args:
-        number: Number of each graph in the whole set, shape :math:`(\ldots, g)`.
-        totals: Their totals, shape :math:`(\ldots, g, q)`, or none.
-        indices: The neighbourhood of each entry, shape :math:`(e)`, or none.
-        offsets: First entry of each graph, and the one after the last, shape :math:`(g + 1)`;
-            entries after that are padding.
-        row: Graph of each entry, shape :math:`(e)`; of padding entries any.
-        place: Number of each entry in the whole set, from which its random draws follow.
-    """
-
-    number: Tensor
-    totals: Tensor | None = None
-    indices: Tensor | None = None
-    offsets: Tensor | None = None
-    row: Tensor | None = None
-    place: Tensor | None = None
 
 
 class Fingerprint(nn.Module):

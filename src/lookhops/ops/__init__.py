@@ -8,7 +8,8 @@
 
 from lookhops.ops.adjacency import Adjacency
 from lookhops.ops.anchors import Anchors
-from lookhops.ops.product import Pattern, SparseMatrix
+from lookhops.ops.pattern import Pattern
+from lookhops.ops.product import SparseMatrix
 from lookhops.ops.recurrences import chebyshev, polynomial_sum, powers
 
 __all__ = [

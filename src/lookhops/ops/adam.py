@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, optim
 from torch.optim.optimizer import Optimizer
 
-from lookhops.ops.kernels import available, tl, triton
+from lookhops.ops.gpu import available, tl, triton
 
 BLOCK = 1024  # elements that a program takes
 AT_ONCE = 64  # parameters of a launch, whose arguments may take 4 kB

@@ -10,10 +10,10 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import last_begin, run_begins
-from lookhops.ops import operator_kernels
 from lookhops.ops.cached import cached, outside_inference
-from lookhops.ops.edge_index import check_edge_index
-from lookhops.ops.product import Pattern, SparseMatrix, group
+from lookhops.ops.operators import chebyshev, mixhop, random_walk, sum_by
+from lookhops.ops.pattern import Pattern, group
+from lookhops.ops.product import SparseMatrix
 
 
 class Adjacency:
@@ -112,7 +112,7 @@ class Adjacency:
         return self.source == self.target
 
     @cached
-    def _has_no_loop(self) -> bool:
+    def has_no_loop(self) -> bool:
         """Whether no edge joins a node with itself; not asked of a GPU, which would wait for it."""
         on_cpu = self.source.device.type == "cpu" and not torch.compiler.is_compiling()
         return on_cpu and not bool(self.is_loop.any())
@@ -174,20 +174,14 @@ class Adjacency:
         what is averaged. Entries are divided one by one: the mean of a single neighbour is
         that neighbour, to the last bit.
         """
-        dtype = torch.promote_types(dtype, torch.float32)
-        weight = self._weight(dtype)
-        degree = _sum(weight, self.target, self.num_nodes)
-        degree = torch.where(degree != 0, degree, 1)
-        value = weight / degree.index_select(0, self.target)
-        value = value if self.factor is None else value * self.factor.to(dtype)
-        return SparseMatrix(self.pattern, value)
+        return random_walk(self, torch.promote_types(dtype, torch.float32))
 
     def _operator(self, kind: str, dtype: torch.dtype) -> SparseMatrix:
         dtype = torch.promote_types(dtype, torch.float32)  # degrees want more than bfloat16 holds
         operator = self._operators.get((kind, dtype))
         if operator is None:
-            build = {"chebyshev": self._chebyshev, "mixhop": self._mixhop}[kind]
-            operator = outside_inference(lambda: build(dtype))
+            build = {"chebyshev": chebyshev, "mixhop": mixhop}[kind]
+            operator = outside_inference(lambda: build(self, dtype))
             # What autograd recorded serves one backward pass: learnt weights are normalised anew.
             if self.weight is None or not self.weight.requires_grad:
                 self._operators[kind, dtype] = operator
@@ -199,29 +193,8 @@ class Adjacency:
         assert operator.value is not None
         return SparseMatrix(operator.pattern, operator.value * factor, self.symmetric)
 
-    def _chebyshev(self, dtype: torch.dtype) -> SparseMatrix:
-        if self.symmetric and operator_kernels.fits(self.source, self.weight, dtype):
-            ends = self.pattern.row_ptr, self.source, self.target
-            value = operator_kernels.chebyshev(*ends, self.weight)
-            return SparseMatrix(self.pattern, value, symmetric=True)
-        if self.weight is None and self.symmetric and self._has_no_loop:
-            # The same numbers in fewer steps. Whatever a node without edges gets, nothing reads it.
-            scale = self.pattern.row_ptr.diff().clamp_(min=1).to(dtype).rsqrt_()
-            value = scale.index_select(0, self.source).mul_(scale.index_select(0, self.target))
-            return SparseMatrix(self.pattern, value.neg_(), symmetric=True)
-        weight = self._weight(dtype).masked_fill(self.is_loop, 0)
-        scale = _inverse_sqrt(_sum(weight, self.source, self.num_nodes))
-        value = -scale.index_select(0, self.source) * weight * scale.index_select(0, self.target)
-        return SparseMatrix(self.pattern, value, symmetric=self.symmetric)
-
-    def _mixhop(self, dtype: torch.dtype) -> SparseMatrix:
-        pattern = self.with_loops
-        value = self.weight_with_loops(dtype)
-        scale = _inverse_sqrt(_sum(value, pattern.row, self.num_nodes))
-        value = scale.index_select(0, pattern.column) * value * scale.index_select(0, pattern.row)
-        return SparseMatrix(pattern, value, symmetric=self.symmetric)
-
-    def _weight(self, dtype: torch.dtype) -> Tensor:
+    def weights(self, dtype: torch.dtype) -> Tensor:
+        """Weight of each edge, shape (e): one where they have none."""
         if self.weight is not None:
             return self.weight.to(dtype)
         return torch.ones(self.num_edges, dtype=dtype, device=self.source.device)
@@ -230,9 +203,9 @@ class Adjacency:
         """Weight of each node's loop: its own where it has one, else one."""
         if not self.weighted:
             return torch.ones(self.num_nodes, dtype=dtype, device=self.source.device)
-        weight = self._weight(dtype) * self.is_loop
-        has_loop = _sum((weight.detach() != 0).int(), self.target, self.num_nodes) > 0
-        own = _sum(weight, self.target, self.num_nodes)
+        weight = self.weights(dtype) * self.is_loop
+        has_loop = sum_by((weight.detach() != 0).int(), self.target, self.num_nodes) > 0
+        own = sum_by(weight, self.target, self.num_nodes)
         return torch.where(has_loop, own, torch.ones_like(own))
 
     @cached
@@ -246,7 +219,7 @@ class Adjacency:
 
         A node's loop has the weight of its own loops where it has any, else one; these have zero.
         """
-        weight = self._weight(dtype).masked_fill(self.is_loop, 0)
+        weight = self.weights(dtype).masked_fill(self.is_loop, 0)
         return self._join_loops(self._loop_weight(dtype), weight)
 
     def values_with_loops(self, dtype: torch.dtype) -> Tensor | None:
@@ -328,19 +301,31 @@ class Adjacency:
         weight = self.weight[edge] if self.weight is not None and self.weighted else None
         order = None if self.order is None else self.order.index_select(0, edge)
         compacted = Adjacency(pattern, weight, order, self.symmetric)
-        if self.__dict__.get("_has_no_loop"):
-            compacted.__dict__["_has_no_loop"] = True
+        if self.__dict__.get("has_no_loop"):
+            compacted.__dict__["has_no_loop"] = True
         if self.factor is not None:
             compacted.factor = self.factor.index_select(0, edge)
         return compacted
 
 
-def _sum(value: Tensor, index: Tensor, size: int) -> Tensor:
-    """Sum the values that share an index."""
-    return value.new_zeros(size).index_add(0, index, value)
-
-
-def _inverse_sqrt(degree: Tensor) -> Tensor:
-    """degree^(-1/2), and zero for a degree of zero."""
-    safe = torch.where(degree > 0, degree, torch.ones_like(degree))
-    return torch.where(degree > 0, safe.rsqrt(), torch.zeros_like(degree))
+def check_edge_index(edge_index: Tensor, num_nodes: int, edge_weight: Tensor | None) -> None:
+    """Refuse what is no ``edge_index`` of so many nodes, or weights of other edges."""
+    if not isinstance(edge_index, Tensor) or edge_index.layout != torch.strided:
+        kind = edge_index.layout if isinstance(edge_index, Tensor) else type(edge_index).__name__
+        raise LookHopsError(f"edge_index must be a dense tensor of shape (2, e), not {kind}.")
+    if edge_index.dim() != 2 or edge_index.shape[0] != 2:
+        raise LookHopsError(f"edge_index must have shape (2, e), not {tuple(edge_index.shape)}.")
+    if edge_index.dtype not in (torch.int64, torch.int32):
+        raise LookHopsError(f"edge_index must hold 64- or 32-bit integers, not {edge_index.dtype}.")
+    if edge_weight is not None and edge_weight.numel() != edge_index.shape[1]:
+        raise LookHopsError(
+            f"There are {edge_index.shape[1]} edges but {edge_weight.numel()} edge weights."
+        )
+    # Reading the values would wait for a GPU, and cannot be compiled.
+    if edge_index.numel() and edge_index.device.type == "cpu" and not torch.compiler.is_compiling():
+        low, high = (int(end) for end in edge_index.aminmax())
+        if low < 0 or high >= num_nodes:
+            raise LookHopsError(
+                f"edge_index names node {low if low < 0 else high}, "
+                f"but x has {num_nodes} rows, numbered 0 to {num_nodes - 1}."
+            )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from lookhops.ops.kernels import available, tl, triton
+from lookhops.ops.gpu import available, tl, triton
 from lookhops.ops.product import Pattern
 
 MOST_GRAPHS = 4096  # of a member's batch: one program adds up their sizes

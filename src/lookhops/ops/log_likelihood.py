@@ -6,7 +6,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.ops.kernels import can_run_on, tl, triton
+from lookhops.ops.gpu import can_run_on, tl, triton
 
 MOST_CLASSES = 256
 ELEMENTS = 1024  # outputs that a program takes at once

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from lookhops.graphs.features import feature_columns
-from lookhops.ops.kernels import available, tl, triton
+from lookhops.ops.gpu import available, tl, triton
 
 ELEMENTS = 2048  # of the result that a program writes
 MOST_COLUMNS, MOST_LABELS = 1024, 16

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.core.options import Protocol
 from lookhops.nn import GraphNetwork
-from lookhops.nn.level import Extent
+from lookhops.ops.batch import Extent
 
 
 def number_of_batches(part: Tensor, nodes: Tensor, protocol: Protocol) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import torch
 from torch import Tensor
 
-from lookhops.nn import GraphNetwork, Level
+from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.training.device import dense_products
 from lookhops.training.engine import MOMENTS, Engine, check_state, entries, moments, with_layers
 from lookhops.training.inputs import MemberInputs, WindowInputs
@@ -31,7 +31,7 @@ class EagerEngine(Engine):
         self.optimizer = self.begin(self.model.parameters(), [0])
         [self.fitted] = self.fitted_each
 
-    def batch(self, index: Tensor) -> tuple[Level, Tensor]:
+    def batch(self, index: Tensor) -> tuple[GraphBatch, Tensor]:
         """The graphs with these numbers as the network sees them, and their targets."""
         return self.inputs.level(self.model, index), self.target[index.to(self.device)]
 

@@ -16,7 +16,7 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
-from lookhops.nn import Architecture, GraphNetwork, Level
+from lookhops.nn import Architecture, GraphBatch, GraphNetwork
 from lookhops.ops.adam import Adam
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
@@ -193,7 +193,7 @@ class Engine(ABC):
         return part, all_graphs
 
     def forward(
-        self, level: Level, weights: Mapping[str, Tensor], key: Tensor | None = None
+        self, level: GraphBatch, weights: Mapping[str, Tensor], key: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Outputs of the network with these weights, in the protocol's precision.
 

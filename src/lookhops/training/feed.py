@@ -20,7 +20,7 @@ from lookhops.encoding.whole import WholeColumns
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import to_offsets
-from lookhops.nn import GraphNetwork, Level
+from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.training.batches import Capacity
 from lookhops.training.gather import Gatherer
 from lookhops.training.whole_gather import WholeGatherer, WindowWholeGatherer
@@ -48,7 +48,7 @@ class Feed(ABC):
     def __init__(self, scales: Scales) -> None:
         self.scales = scales
 
-    def level(self, index: Tensor, room: Capacity, dtype: torch.dtype) -> Level:
+    def level(self, index: Tensor, room: Capacity, dtype: torch.dtype) -> GraphBatch:
         """A batch of each member; arguments as for :class:`~lookhops.training.gather.Gatherer`."""
         level = self.gatherer(index, room, dtype, self.scales)
         return replace(level, whole=self.whole(index, room.entries))

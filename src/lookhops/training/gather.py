@@ -8,7 +8,7 @@ from torch import Tensor
 from lookhops.encoding import Encoding
 from lookhops.encoding.scale import Scale, Scales
 from lookhops.graphs import Graphs
-from lookhops.nn import EdgeInputs, GraphNetwork, Level
+from lookhops.nn import EdgeInputs, GraphBatch, GraphNetwork
 from lookhops.ops import Adjacency, Pattern
 from lookhops.ops.layout import Tables, lay_out
 from lookhops.training.batches import Capacity, makes_links
@@ -44,8 +44,10 @@ class Gatherer:
         ends = graphs.node_ptr.long(), graphs.row_ptr.long()
         self.tables = Tables(*ends, graphs.source, first_node)
 
-    def __call__(self, index: Tensor, room: Capacity, dtype: torch.dtype, scales: Scales) -> Level:
-        """A level with one batch for each member.
+    def __call__(
+        self, index: Tensor, room: Capacity, dtype: torch.dtype, scales: Scales
+    ) -> GraphBatch:
+        """A batch with one batch for each member.
 
         Args:
             index: Graphs of each member's batch, shape (members, size), -1 for no graph.
@@ -56,7 +58,7 @@ class Gatherer:
         members, size = index.shape
         made = lay_out(index, self.tables, room.nodes, room.edges)
         x = self.encoding.encode_nodes(self.graphs, made.node, dtype, scales.nodes)
-        return Level(
+        return GraphBatch(
             x=x.view(members, room.nodes, -1),
             adjacency=self._adjacency(made.pattern, made.edge, dtype),
             graph=made.graph,

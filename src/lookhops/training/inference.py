@@ -19,7 +19,7 @@ from lookhops.encoding.scale import Scales
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
-from lookhops.nn import GraphNetwork, Level
+from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.training.batches import Capacity, keeps_shapes, makes_links
 from lookhops.training.device import limited_threads
 from lookhops.training.gather import Gatherer
@@ -130,7 +130,7 @@ def _totals(
     networks: Sequence[GraphNetwork], inputs: Sequence[MemberInputs], graphs: Graphs
 ) -> Iterator[Tensor]:
     """What each network reads of a batch: the same level, save for the scale of its numbers."""
-    level: Level | None = None
+    level: GraphBatch | None = None
     for network, own in zip(networks, inputs, strict=False):
         if level is None or own.are_scaled:
             level = own.bare_level(network, graphs)

@@ -16,7 +16,7 @@ from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import elements_of, spread
-from lookhops.nn import GraphNetwork, Level
+from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.training.whole_gather import WholeGatherer
 from lookhops.training.windows import Windows, first_entries
 
@@ -52,7 +52,7 @@ class MemberInputs:
         """Whether the network is told of numbers on a scale of its own."""
         return any(scale is not None for scale in self.scales)
 
-    def level(self, model: GraphNetwork, index: Tensor, graphs: Graphs | None = None) -> Level:
+    def level(self, model: GraphNetwork, index: Tensor, graphs: Graphs | None = None) -> GraphBatch:
         """The graphs with these numbers as the network sees them.
 
         Args:
@@ -65,7 +65,7 @@ class MemberInputs:
         node, *_ = elements_of(self.graphs.node_ptr, index)
         return replace(level, place=node, whole=self.gather_whole.one(index))
 
-    def bare_level(self, model: GraphNetwork, graphs: Graphs) -> Level:
+    def bare_level(self, model: GraphNetwork, graphs: Graphs) -> GraphBatch:
         """Some of the graphs as the layers see them: what is told of wholes is left out.
 
         Args:
@@ -81,9 +81,9 @@ class MemberInputs:
                 graphs, dtype=dtype, scale=self.scales.edges
             )
         x = self.encoding.encode_nodes(graphs, dtype=dtype, scale=self.scales.nodes)
-        return model.level(graphs, x, **told)
+        return model.batch(graphs, x, **told)
 
-    def levels(self, model: GraphNetwork, size: int = BATCH_SIZE) -> Iterator[Level]:
+    def levels(self, model: GraphNetwork, size: int = BATCH_SIZE) -> Iterator[GraphBatch]:
         """All graphs, in batches of at most so many."""
         numbers = torch.arange(len(self.graphs), device=self.graphs.device)
         return (self.level(model, index) for index in numbers.split(size) if index.numel())
@@ -107,7 +107,7 @@ class WindowInputs:
         counts = windows.count_entries([preprocessing.whole])
         self.first_entries = None if counts is None else first_entries(counts[0])
 
-    def level(self, model: GraphNetwork, index: Tensor) -> Level:
+    def level(self, model: GraphNetwork, index: Tensor) -> GraphBatch:
         """The graphs with these numbers, in main memory, as the network sees them."""
         windows = self.windows
         window = windows.of(index)

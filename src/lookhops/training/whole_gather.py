@@ -11,7 +11,7 @@ from torch import Tensor
 
 from lookhops.encoding.whole import WholeColumns
 from lookhops.graphs.indexing import segment_of
-from lookhops.nn.whole import WholeInputs
+from lookhops.ops.batch import WholeInputs
 
 
 class WholeGatherer:

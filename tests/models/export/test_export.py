@@ -22,7 +22,7 @@ from lookhops.models.export.inputs import Inputs
 from lookhops.models.export.module import ExportedModel
 from lookhops.models.export.rounding import rests_on_rounding
 from lookhops.nn import Architecture, LiChebConv, LookHopsPooling
-from lookhops.nn.ranking import nearness
+from lookhops.ops.ranking import nearness
 from lookhops.sources.bundled import write_transfers
 from lookhops.training import Protocol
 

@@ -152,4 +152,4 @@ def test_says_what_to_install(monkeypatch):
 def test_cannot_be_masked():
     pool = find_pooling("pyg:TopKPooling")(5, k=2, ratio=0.5)
     with pytest.raises(LookHopsError, match="TopKPooling cannot pool graphs in masked form"):
-        pool.pool(poolings._small_level(5), masked=True)
+        pool.pool(poolings._small_batch(5), masked=True)

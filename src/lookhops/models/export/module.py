@@ -11,10 +11,10 @@ from lookhops.graphs.indexing import segment_of
 from lookhops.models.checkpoint import Checkpoint
 from lookhops.models.export.inputs import Inputs
 from lookhops.neighbourhoods.totals import graph_totals
-from lookhops.nn import EdgeInputs, GraphNetwork, Level
-from lookhops.nn.whole import WholeInputs
+from lookhops.nn import EdgeInputs, GraphBatch, GraphNetwork
 from lookhops.ops import Adjacency
-from lookhops.ops.product import Pattern
+from lookhops.ops.batch import WholeInputs
+from lookhops.ops.pattern import Pattern
 
 
 class ExportedModel(nn.Module):
@@ -88,7 +88,7 @@ class ExportedModel(nn.Module):
 
     def _level(
         self, whole: WholeGraphs, network: GraphNetwork, told: WholeInputs, seed: int
-    ) -> Level:
+    ) -> GraphBatch:
         """The graphs as the first layer of a network sees them."""
         graphs, encoding = whole.graphs, self.checkpoint.encoding
         scales, dtype = self.checkpoint.preprocessing[seed].scales, next(network.parameters()).dtype
@@ -99,7 +99,7 @@ class ExportedModel(nn.Module):
         if network.edge_channels:
             columns = encoding.encode_edges(graphs, dtype=dtype, scale=scales.edges)
             edges = EdgeInputs(columns, symmetric=True)
-        return Level(
+        return GraphBatch(
             encoding.encode_nodes(graphs, dtype=dtype, scale=scales.nodes),
             Adjacency(pattern, weight, symmetric=True),  # nobody asks for a gradient
             graphs.batch,

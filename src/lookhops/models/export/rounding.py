@@ -1,6 +1,6 @@
 """Graphs for which rounding decides what a pooling keeps.
 
-Scores within :func:`~lookhops.nn.ranking.nearness` of the last one that is kept count as equal to
+Scores within :func:`~lookhops.ops.ranking.nearness` of the last one that is kept count as equal to
 it: the same rule in an exported file. Scores that are just so far from it count as equal or not as
 the last digits fall, and those are others in every runtime.
 """
@@ -14,8 +14,8 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.models.export.module import ExportedModel
-from lookhops.nn.level import Level, Pooled
 from lookhops.nn.pool import NodePooling
+from lookhops.ops.batch import GraphBatch, Pooled
 
 #: How far two runtimes may be apart, in roundings of the numbers that scores are computed from.
 ROUNDINGS = 8
@@ -45,16 +45,16 @@ def _watch(pool: NodePooling, found: Tensor) -> None:
     """Mark the graphs whose nodes or edges hang on a few roundings, whenever the layer decides."""
     decide, generator = pool.decide, torch.Generator().manual_seed(0)
 
-    def watched(level: Level, score: Tensor, node: Tensor | None = None) -> Pooled:
-        pooled = decide(level, score, node)
-        size = pool.size(level.x)
+    def watched(batch: GraphBatch, score: Tensor, node: Tensor | None = None) -> Pooled:
+        pooled = decide(batch, score, node)
+        size = pool.size(batch.x)
         size = score.abs() if size is None else size.view_as(score)
         reach = ROUNDINGS * torch.finfo(score.dtype).eps * size
         for _ in range(DRAWS):
             moved = 2 * torch.rand(score.shape, generator=generator, dtype=score.dtype) - 1
-            other = decide(level, score + reach * moved)
-            found[level.graph[other.node != pooled.node]] = True
-            found[level.graph[level.adjacency.target[other.edge != pooled.edge]]] = True
+            other = decide(batch, score + reach * moved)
+            found[batch.graph[other.node != pooled.node]] = True
+            found[batch.graph[batch.adjacency.target[other.edge != pooled.edge]]] = True
         return pooled
 
     pool.decide = watched  # type: ignore[method-assign]

@@ -11,9 +11,9 @@ from torch.nn.functional import leaky_relu
 from lookhops.core.errors import LookHopsError
 from lookhops.nn.conv.base import Convolution
 from lookhops.nn.linear import Linear
-from lookhops.nn.segments import edge_scores, softmax
 from lookhops.ops import Adjacency, SparseMatrix
 from lookhops.ops.dense import linear_scores
+from lookhops.ops.softmax import edge_scores, softmax
 
 
 class GAT(Convolution):

@@ -12,11 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from lookhops.core.errors import LookHopsError
-from lookhops.nn.level import Level, Pooled
 from lookhops.nn.others.names import OtherName, arguments, tried
 from lookhops.nn.pool.base import Pooling
-from lookhops.nn.segments import places_in_graphs
 from lookhops.ops import Adjacency, Anchors
+from lookhops.ops.batch import GraphBatch, Pooled
 
 
 class Coarse(NamedTuple):
@@ -46,7 +45,7 @@ class OtherPooling(Pooling):
         in_channels: Channels of the input.
         ratio: The fraction of nodes that it was asked to keep.
         layer: The library's own module.
-        call: Calls it with a level.
+        call: Calls it with a batch.
     """
 
     fixed_shapes = False
@@ -58,7 +57,7 @@ class OtherPooling(Pooling):
         in_channels: int,
         ratio: float,
         layer: nn.Module,
-        call: Callable[[nn.Module, Level], Coarse],
+        call: Callable[[nn.Module, GraphBatch], Coarse],
     ) -> None:
         super().__init__(in_channels, ratio)
         self.layer = layer
@@ -71,56 +70,56 @@ class OtherPooling(Pooling):
             reset()
 
     def pool(
-        self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
-    ) -> tuple[Level, Pooled]:
-        """The next level in compacted form, and which nodes stayed."""
+        self, batch: GraphBatch, anchors: Anchors | Tensor | None = None, masked: bool = False
+    ) -> tuple[GraphBatch, Pooled]:
+        """The next batch in compacted form, and which nodes stayed."""
         if masked:
             raise LookHopsError(f"{type(self.layer).__name__} cannot pool graphs in masked form.")
-        made = self.call(self.layer, level)
-        if made.x.dim() != 2 or made.x.shape[1] != level.x.shape[1]:
+        made = self.call(self.layer, batch)
+        if made.x.dim() != 2 or made.x.shape[1] != batch.x.shape[1]:
             raise LookHopsError(
                 f"{type(self.layer).__name__} gave features of shape {tuple(made.x.shape)}, "
-                f"not {level.x.shape[1]} for each node."
+                f"not {batch.x.shape[1]} for each node."
             )
-        stays = made.perm if made.perm is not None else _places_taken(made, level)
+        stays = made.perm if made.perm is not None else _places_taken(made, batch)
         # In the order of the nodes that stayed, and so of the graphs.
         order = (made.batch if stays is None else stays).argsort(stable=True)
         number = torch.empty_like(order).scatter(0, order, torch.arange(len(order)).to(order))
-        batch = made.batch.index_select(0, order)
-        place = None if stays is None else level.places[stays.index_select(0, order)]
+        graph = made.batch.index_select(0, order)
+        place = None if stays is None else batch.places[stays.index_select(0, order)]
         x = made.x.index_select(0, order)
         adjacency = Adjacency.of(number[made.edge_index], len(order), made.weight)
-        below = replace(level, x=x, adjacency=adjacency, graph=batch, place=place)
+        below = replace(batch, x=x, adjacency=adjacency, graph=graph, place=place)
         below = replace(below, alive=None, edge_alive=None, segments=None)
         # Of the edges that another library made nothing is told.
         below = replace(below, edges=None, edge_from=None, edge_now=None)
-        return below, _decision(made, stays, level)
+        return below, _decision(made, stays, batch)
 
     def extra_repr(self) -> str:
         """Channels, as printing the module shows them."""
         return f"{self.in_channels}"
 
 
-def _places_taken(made: Coarse, level: Level) -> Tensor | None:
+def _places_taken(made: Coarse, batch: GraphBatch) -> Tensor | None:
     """For new nodes, nodes of their graph whose places they take; none where there are too few."""
-    own = places_in_graphs(Level(made.x, level.adjacency, made.batch, level.num_graphs))
-    size = level.sizes
+    own = GraphBatch(made.x, batch.adjacency, made.batch, batch.num_graphs).positions
+    size = batch.sizes
     if bool((own >= size.index_select(0, made.batch)).any()):
         return None
     return (size.cumsum(0) - size).index_select(0, made.batch) + own
 
 
-def _decision(made: Coarse, stays: Tensor | None, level: Level) -> Pooled:
+def _decision(made: Coarse, stays: Tensor | None, batch: GraphBatch) -> Pooled:
     """What was answered, as far as the nodes that were there can show it."""
-    node = torch.ones_like(level.graph, dtype=torch.bool)
+    node = torch.ones_like(batch.graph, dtype=torch.bool)
     if stays is not None:
         node = torch.zeros_like(node).index_fill(0, stays, True)
-    source, target = level.adjacency.source, level.adjacency.target
+    source, target = batch.adjacency.source, batch.adjacency.target
     edge = node.index_select(0, source) & node.index_select(0, target)
     loss = None
     if made.loss is not None:  # said of the batch, and so of each of its graphs
-        loss = made.loss.expand(level.num_graphs)
-    return Pooled(node.to(level.x.dtype), node, edge, loss=loss)
+        loss = made.loss.expand(batch.num_graphs)
+    return Pooled(node.to(batch.x.dtype), node, edge, loss=loss)
 
 
 @dataclass(frozen=True)
@@ -130,13 +129,13 @@ class MakeOtherPooling:
     Args:
         name: Which, and its options.
         kind: Its class.
-        call: Calls it with a level.
+        call: Calls it with a batch.
         fixed: Arguments that it is given where it takes them and the name says nothing of them.
     """
 
     name: OtherName
     kind: type[nn.Module]
-    call: Callable[[nn.Module, Level], Coarse]
+    call: Callable[[nn.Module, GraphBatch], Coarse]
     fixed: tuple[tuple[str, Any], ...] = ()
     uses_anchors = False
 
@@ -156,17 +155,17 @@ class MakeOtherPooling:
     def _tried(self, channels: int, ratio: float) -> OtherPooling:
         made = self._made(channels, ratio).eval()
         with torch.no_grad():
-            self.name.attempt(lambda: made.pool(_small_level(channels)))
+            self.name.attempt(lambda: made.pool(_small_batch(channels)))
         return made.train()
 
 
-def _small_level(channels: int) -> Level:
+def _small_batch(channels: int) -> GraphBatch:
     """Two paths of five nodes."""
     source = torch.tensor([0, 1, 1, 2, 2, 3, 3, 4])
     edges = torch.stack((source, source.view(-1, 2).flip(1).flatten()))
     x = torch.linspace(-1, 1, 10 * channels).view(10, channels)
     adjacency = Adjacency.of(torch.cat((edges, edges + 5), 1), 10)
-    return Level(x, adjacency, torch.arange(10) // 5, 2)
+    return GraphBatch(x, adjacency, torch.arange(10) // 5, 2)
 
 
 def find_pooling(text: str) -> MakeOtherPooling:
@@ -204,24 +203,24 @@ class _PathMatrix(NamedTuple):
         return self.row, self.column, self.weight
 
 
-def _call_pyg(layer: nn.Module, level: Level) -> Coarse:
+def _call_pyg(layer: nn.Module, batch: GraphBatch) -> Coarse:
     """Call a pooling of PyG, and name what it gives: PyG tells by its place in a tuple."""
-    adjacency, batch = level.adjacency, level.graph.long()
+    adjacency, graph_of = batch.adjacency, batch.graph.long()
     weight = adjacency.weight if adjacency.weighted else None
     source, target = adjacency.edge_index
     taken = inspect.signature(layer.forward).parameters
     if "M" in taken:
-        ones = level.x.new_ones(adjacency.num_edges)
+        ones = batch.x.new_ones(adjacency.num_edges)
         matrix = _PathMatrix(target, source, ones if weight is None else weight)
-        x, edges, weights, graph, perm, _ = layer(level.x, matrix, batch=batch)
+        x, edges, weights, graph, perm, _ = layer(batch.x, matrix, batch=graph_of)
         return Coarse(x, edges, None if weight is None else weights, graph, perm)
     edge_index = torch.stack((source, target))
     weighted = next((name for name in ("edge_weight", "edge_attr") if name in taken), None)
     if weighted is None:
-        x, edges, graph, _ = layer(level.x, edge_index, batch=batch)
+        x, edges, graph, _ = layer(batch.x, edge_index, batch=graph_of)
         return Coarse(x, edges, None, graph)
     x, edges, weights, graph, perm, *_ = layer(
-        level.x, edge_index, batch=batch, **{weighted: weight}
+        batch.x, edge_index, batch=graph_of, **{weighted: weight}
     )
     return Coarse(x, edges, weights, graph, perm)
 
@@ -241,14 +240,14 @@ def tgp_poolings() -> dict[str, type[nn.Module]]:
     return {**pooler_map, **{kind.__name__: kind for kind in pooler_map.values()}}
 
 
-def _call_tgp(layer: nn.Module, level: Level) -> Coarse:
+def _call_tgp(layer: nn.Module, batch: GraphBatch) -> Coarse:
     """Call a pooling of torch-geometric-pool."""
-    adjacency, batch = level.adjacency, level.graph.long()
+    adjacency, graph_of = batch.adjacency, batch.graph.long()
     weight = adjacency.weight if adjacency.weighted else None
-    made = layer(level.x, adj=adjacency.edge_index, edge_weight=weight, batch=batch)
+    made = layer(batch.x, adj=adjacency.edge_index, edge_weight=weight, batch=graph_of)
     if made.x.dim() == 3 or made.edge_index.dim() == 3:
         raise LookHopsError(f"{type(layer).__name__} gives dense graphs only, which are not read.")
     losses = [value for value in (made.loss or {}).values() if isinstance(value, Tensor)]
     loss = torch.stack([value.mean() for value in losses]).sum() if losses else None
-    graph = torch.zeros_like(batch[: len(made.x)]) if made.batch is None else made.batch
+    graph = torch.zeros_like(graph_of[: len(made.x)]) if made.batch is None else made.batch
     return Coarse(made.x, made.edge_index, made.edge_weight, graph, None, loss)

@@ -5,16 +5,17 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.nn.gate import gate
-from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
-from lookhops.nn.pool.neighbourhoods import Neighbourhoods
 from lookhops.nn.pool.topk import Direction
-from lookhops.nn.ranking import keep_top, top_of_each
-from lookhops.nn.segments import attention, neighbour_max
 from lookhops.ops import Anchors, Pattern, SparseMatrix
+from lookhops.ops.batch import GraphBatch, Pooled
 from lookhops.ops.dense import linear_scores, scores_beside
+from lookhops.ops.gate import gate
+from lookhops.ops.neighbour_max import neighbour_max
+from lookhops.ops.neighbourhoods import Neighbourhoods
+from lookhops.ops.ranking import keep_top, top_of_each
+from lookhops.ops.softmax import attention
 
 
 class ASAP(Pooling):
@@ -81,35 +82,35 @@ class ASAP(Pooling):
         size = pattern.row_ptr.diff().view(against.shape)
         return torch.sigmoid(around.squeeze(-1) - size * against + own + self.own.bias), h
 
-    def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
+    def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Neighbourhoods by their fitness, their features, and the links between them."""
-        near, members, h, fitness = self._look(level)
-        node = keep_top(level, self._rank(fitness), self.ratio, exact=True)
+        near, members, h, fitness = self._look(batch)
+        node = keep_top(batch, self._rank(fitness), self.ratio, exact=True)
         return self._coarsen(near, members, h, fitness, node)
 
     def forward(
         self, x: Tensor, edge_index: Edges, edge_weight: Maybe = None, batch: Maybe = None
     ) -> PyGPooled:
         """Pool as PyG's other poolings do; arguments as for :class:`~lookhops.nn.NodePooling`."""
-        level = self._level(x, edge_index, batch, edge_weight)
-        near, members, h, fitness = self._look(level)
+        given = self._batch(x, edge_index, batch, edge_weight)
+        near, members, h, fitness = self._look(given)
         order, kept = top_of_each(
-            self._rank(fitness), level.graph, level.num_graphs, self.ratio, level.alive, exact=True
+            self._rank(fitness), given.graph, given.num_graphs, self.ratio, given.alive, exact=True
         )
         node = torch.zeros_like(kept).scatter(0, order, kept)
         pooled, perm = self._coarsen(near, members, h, fitness, node), order[kept]
         assert pooled.x is not None
         assert pooled.adjacency is not None
-        number = torch.full_like(level.graph, -1).scatter(
+        number = torch.full_like(given.graph, -1).scatter(
             0, perm, torch.arange(len(perm), device=perm.device)
         )
         edges, weight = number[pooled.adjacency.edge_index], pooled.adjacency.weight
-        return pooled.x[perm], edges, weight, level.graph[perm], perm, pooled.score[perm]
+        return pooled.x[perm], edges, weight, given.graph[perm], perm, pooled.score[perm]
 
-    def _look(self, level: Level) -> tuple[Neighbourhoods, SparseMatrix, Tensor, Tensor]:
+    def _look(self, batch: GraphBatch) -> tuple[Neighbourhoods, SparseMatrix, Tensor, Tensor]:
         """The neighbourhoods, the shares S of their nodes, their features h, their fitness w."""
-        near = Neighbourhoods(level)
-        members, h = self.attend(level.x, near.pattern)
+        near = Neighbourhoods(batch)
+        members, h = self.attend(batch.x, near.pattern)
         fitness, h = self.fitness(h, near.pattern)
         return near, members, h, fitness
 
@@ -121,7 +122,7 @@ class ASAP(Pooling):
         self, near: Neighbourhoods, members: SparseMatrix, h: Tensor, fitness: Tensor, node: Tensor
     ) -> Pooled:
         """What is answered, given which neighbourhoods are kept."""
-        adjacency, extent = near.adjacency, near.level.extent
+        adjacency, extent = near.adjacency, near.batch.extent
         coarse = near.links(members, node, self.ratio)
         ends = adjacency.source, adjacency.target
         stays = node.index_select(0, ends[0]) & node.index_select(0, ends[1]) & ~adjacency.is_loop

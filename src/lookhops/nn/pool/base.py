@@ -8,10 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from lookhops.core.errors import LookHopsError
-from lookhops.nn.gate import gate
-from lookhops.nn.level import Level, Pooled
-from lookhops.nn.ranking import edges_between, keep_top, top_of_each
 from lookhops.ops import Adjacency, Anchors
+from lookhops.ops.batch import GraphBatch, Pooled
+from lookhops.ops.gate import gate
+from lookhops.ops.ranking import edges_between, keep_top, top_of_each
 
 #: Edges as PyG gives them, or in order already.
 Edges = Tensor | Adjacency
@@ -53,7 +53,7 @@ class Pooling(nn.Module):
     #: Whether the masked form keeps every shape and never asks the device for a value.
     fixed_shapes = True
     #: Whether it makes links between any two nodes of a graph: its shapes are then fixed where the
-    #: level says how large graphs can be (:class:`~lookhops.nn.level.Extent`).
+    #: batch says how large graphs can be (:class:`~lookhops.nn.batch.Extent`).
     makes_links = False
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
@@ -66,16 +66,16 @@ class Pooling(nn.Module):
         for module in self.children():
             module.reset_parameters()  # type: ignore[operator]
 
-    def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
+    def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Select, reduce, connect: which nodes stay, what they carry on, which edges there are."""
         raise NotImplementedError
 
     def pool(
-        self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
-    ) -> tuple[Level, Pooled]:
-        """The next level in compacted or masked form, and what was answered."""
-        answer = self.answer(level, anchors)
-        return level.pooled(answer, masked), answer
+        self, batch: GraphBatch, anchors: Anchors | Tensor | None = None, masked: bool = False
+    ) -> tuple[GraphBatch, Pooled]:
+        """The next batch in compacted or masked form, and what was answered."""
+        answer = self.answer(batch, anchors)
+        return batch.pooled(answer, masked), answer
 
     def forward(
         self, x: Tensor, edge_index: Edges, edge_weight: Maybe = None, batch: Maybe = None
@@ -92,20 +92,20 @@ class Pooling(nn.Module):
             ``(x, edge_index, edge_weight, batch, perm, score)`` of the nodes that there are now,
             in the order of the nodes whose places they have, which ``perm`` names.
         """
-        level = self._level(x, edge_index, batch, edge_weight)
-        pooled, answer = self.pool(level)
+        given = self._batch(x, edge_index, batch, edge_weight)
+        pooled, answer = self.pool(given)
         perm = answer.node.nonzero().flatten()
         edges = pooled.adjacency
         return pooled.x, edges.edge_index, edges.weight, pooled.graph, perm, answer.score[perm]
 
-    def _level(
+    def _batch(
         self,
         x: Tensor,
         edge_index: Tensor | Adjacency,
         batch: Tensor | None,
         edge_weight: Tensor | None = None,
-    ) -> Level:
-        """What a PyG user gave, as a level; without ``batch`` all nodes are one graph."""
+    ) -> GraphBatch:
+        """What a PyG user gave, as a batch; without ``batch`` all nodes are one graph."""
         if x.dim() != 2 or x.shape[1] != self.in_channels:
             raise LookHopsError(
                 f"{type(self).__name__} takes {self.in_channels} channels a node, "
@@ -120,9 +120,9 @@ class Pooling(nn.Module):
                 f"it cannot have shape {tuple(batch.shape)}."
             )
         if torch.compiler.is_compiling():  # no value can be read: allow for a graph a node
-            return Level(x, adjacency, batch, x.shape[0])
+            return GraphBatch(x, adjacency, batch, x.shape[0])
         num_graphs = int(batch.max()) + 1 if batch.numel() else 0
-        return Level(x, adjacency, batch, num_graphs)
+        return GraphBatch(x, adjacency, batch, num_graphs)
 
     def extra_repr(self) -> str:
         """Channels and ratio, as printing the module shows them."""
@@ -152,6 +152,12 @@ class NodePooling(Pooling):
         """Select: the score of each node, shape (..., n)."""
         raise NotImplementedError
 
+    def score_beside(
+        self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None
+    ) -> tuple[Tensor, Anchors | Tensor | None]:
+        """The scores, and the anchors again: a layer that reads both may join their gradients."""
+        return self.score(x, adjacency, anchors), anchors
+
     def size(self, x: Tensor) -> Tensor | None:
         """How large the numbers are that each score was computed from, flat, as its rounding is.
 
@@ -163,14 +169,14 @@ class NodePooling(Pooling):
         """Reduce: what each node, or those of ``rows``, carries on: features times score."""
         return gate(x, score, self.normalize, rows)
 
-    def connect(self, level: Level, score: Tensor, keep: Tensor) -> Tensor:
+    def connect(self, batch: GraphBatch, score: Tensor, keep: Tensor) -> Tensor:
         """Connect: which edges stay, here all between kept nodes."""
-        return edges_between(level, keep)
+        return edges_between(batch, keep)
 
-    def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
+    def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Select by score, reduce and connect."""
-        score = self.score(level.x, level.adjacency, anchors)
-        return replace(self.decide(level, score), x=self.reduce(level.x, score))
+        score = self.score(batch.x, batch.adjacency, anchors)
+        return replace(self.decide(batch, score), x=self.reduce(batch.x, score))
 
     def forward(
         self,
@@ -193,17 +199,17 @@ class NodePooling(Pooling):
             ``(x, edge_index, edge_attr, batch, perm, score)`` of the kept nodes, those of one graph
             by falling score, as PyG orders them; ``perm`` says which nodes they were.
         """
-        level = self._level(x, edge_index, batch)
-        score = self.score(x, level.adjacency, anchors)
+        given = self._batch(x, edge_index, batch)
+        score = self.score(x, given.adjacency, anchors)
         size = self.size(x)
-        order, kept = top_of_each(score, level.graph, level.num_graphs, self.ratio, size=size)
+        order, kept = top_of_each(score, given.graph, given.num_graphs, self.ratio, size=size)
         perm = order.index_select(0, kept.nonzero().flatten())
-        pooled = self.decide(level, score, torch.zeros_like(kept).scatter(0, order, kept))
+        pooled = self.decide(given, score, torch.zeros_like(kept).scatter(0, order, kept))
         keep_edge = pooled.edge
         if isinstance(edge_index, Adjacency):  # its edges stand in its own order
             edge_index = edge_index.edge_index
-        elif level.adjacency.order is not None:
-            keep_edge = torch.empty_like(keep_edge).scatter(0, level.adjacency.order, keep_edge)
+        elif given.adjacency.order is not None:
+            keep_edge = torch.empty_like(keep_edge).scatter(0, given.adjacency.order, keep_edge)
         edge = keep_edge.nonzero().flatten()
         ends = edge_index.index_select(1, edge)
         number = torch.empty_like(order).scatter(0, perm, torch.arange(len(perm)).to(perm))
@@ -211,14 +217,14 @@ class NodePooling(Pooling):
             self.reduce(x, score, perm),
             number.index_select(0, ends.flatten()).view_as(ends),
             None if edge_attr is None else edge_attr.index_select(0, edge),
-            level.graph.index_select(0, perm),
+            given.graph.index_select(0, perm),
             perm,
             score.index_select(0, perm),
         )
 
-    def decide(self, level: Level, score: Tensor, node: Tensor | None = None) -> Pooled:
+    def decide(self, batch: GraphBatch, score: Tensor, node: Tensor | None = None) -> Pooled:
         """Which nodes and edges stay, given the scores, and the nodes where they are known."""
         flat = score.flatten()
         if node is None:
-            node = keep_top(level, flat, self.ratio, self.size(level.x))
-        return Pooled(flat, node, self.connect(level, score, node))
+            node = keep_top(batch, flat, self.ratio, self.size(batch.x))
+        return Pooled(flat, node, self.connect(batch, score, node))

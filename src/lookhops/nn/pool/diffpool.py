@@ -7,11 +7,13 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.nn.conv.gcn import GCN
-from lookhops.nn.level import Level, Pooled
 from lookhops.nn.pool.base import Pooling
-from lookhops.nn.segments import graph_products, places_in_graphs
 from lookhops.ops import Adjacency, Anchors, Pattern
+from lookhops.ops.batch import GraphBatch, Pooled
+from lookhops.ops.pattern import group
 
+#: Nodes of one graph that are multiplied at once.
+PIECE = 64
 #: The most clusters of a graph.
 MOST_CLUSTERS = 64
 
@@ -55,50 +57,50 @@ class DiffPool(Pooling):
         self.clusters = clusters
         self.assign = GCN(in_channels, clusters)
 
-    def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
+    def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Clusters, the sums of what went into each, and all links between those of a graph."""
-        count = self._counts(level)
+        count = self._counts(batch)
         width = max(int(count.max()), 1) if count.numel() else 1
-        share = self.assignment(level, count, width)
-        x = level.x.flatten(0, -2)
-        around = level.adjacency.matrix(share)
-        sums = graph_products(share, torch.cat((x.to(share.dtype), around, share), 1), level)
+        share = self.assignment(batch, count, width)
+        x = batch.x.flatten(0, -2)
+        around = batch.adjacency.matrix(share)
+        sums = graph_products(share, torch.cat((x.to(share.dtype), around, share), 1), batch)
         merged, links, overlap = sums.split((x.shape[1], width, width), dim=2)
 
-        place = places_in_graphs(level)
-        kept = (place >= 0) & (place < count.index_select(0, level.graph))
+        place = batch.positions
+        kept = (place >= 0) & (place < count.index_select(0, batch.graph))
         node = kept.nonzero().flatten()
-        number = level.graph.index_select(0, node) * width + place.index_select(0, node)
+        number = batch.graph.index_select(0, node) * width + place.index_select(0, node)
         home = torch.zeros(links.shape[:2].numel(), dtype=torch.long, device=x.device)
         home = home.scatter(0, number, node)  # the node whose place each cluster takes
         pooled = torch.zeros_like(x, dtype=share.dtype)
         pooled = pooled.index_copy(0, node, merged.flatten(0, 1).index_select(0, number))
-        adjacency = _links(links, count.index_select(0, level.graph) * kept, number, home, level)
+        adjacency = _links(links, count.index_select(0, batch.graph) * kept, number, home, batch)
         strongest = share.detach().max(1)
-        into = home.index_select(0, level.graph * width + strongest.indices)
-        apart = into.index_select(0, level.adjacency.source)
-        apart = apart != into.index_select(0, level.adjacency.target)
-        x, loss = pooled.view(level.x.shape).to(level.x.dtype), _loss(level, share, links, overlap)
+        into = home.index_select(0, batch.graph * width + strongest.indices)
+        apart = into.index_select(0, batch.adjacency.source)
+        apart = apart != into.index_select(0, batch.adjacency.target)
+        x, loss = pooled.view(batch.x.shape).to(batch.x.dtype), _loss(batch, share, links, overlap)
         return Pooled(strongest.values, kept, apart, x, adjacency, into, loss)
 
-    def assignment(self, level: Level, count: Tensor, width: int) -> Tensor:
+    def assignment(self, batch: GraphBatch, count: Tensor, width: int) -> Tensor:
         """The share S of each node in its graph's clusters, shape (n, width); the dead have none.
 
         Args:
-            level: The graphs.
+            batch: The graphs.
             count: How many clusters each graph has.
             width: The highest of these.
         """
-        raw = self.assign(level.x, level.adjacency).flatten(0, -2)[:, :width]
+        raw = self.assign(batch.x, batch.adjacency).flatten(0, -2)[:, :width]
         raw = raw.to(torch.promote_types(raw.dtype, torch.float32))
         column = torch.arange(width, device=raw.device)
-        there = column < count.index_select(0, level.graph).unsqueeze(1)
+        there = column < count.index_select(0, batch.graph).unsqueeze(1)
         share = raw.masked_fill(~there, torch.finfo(raw.dtype).min).softmax(1)
-        return share if level.alive is None else share * level.alive.unsqueeze(1)
+        return share if batch.alive is None else share * batch.alive.unsqueeze(1)
 
-    def _counts(self, level: Level) -> Tensor:
+    def _counts(self, batch: GraphBatch) -> Tensor:
         """How many clusters each graph has."""
-        wanted = (level.sizes.double() * self.ratio - 1e-7).ceil().long()
+        wanted = (batch.sizes.double() * self.ratio - 1e-7).ceil().long()
         return wanted.clamp(max=self.clusters)
 
     def extra_repr(self) -> str:
@@ -106,7 +108,9 @@ class DiffPool(Pooling):
         return f"{super().extra_repr()}, clusters={self.clusters}"
 
 
-def _links(links: Tensor, entries: Tensor, number: Tensor, home: Tensor, level: Level) -> Adjacency:
+def _links(
+    links: Tensor, entries: Tensor, number: Tensor, home: Tensor, batch: GraphBatch
+) -> Adjacency:
     """The dense links of each graph, shape (graphs, width, width), as edges between places.
 
     Args:
@@ -114,7 +118,7 @@ def _links(links: Tensor, entries: Tensor, number: Tensor, home: Tensor, level: 
         entries: How many entries the row of each node has.
         number: Number of each cluster, graph after graph, in the order of the places it takes.
         home: The place of each cluster number.
-        level: The graphs.
+        batch: The graphs.
     """
     width = links.shape[2]
     row_ptr = torch.zeros(len(entries) + 1, dtype=torch.int32, device=entries.device)
@@ -125,22 +129,53 @@ def _links(links: Tensor, entries: Tensor, number: Tensor, home: Tensor, level: 
     column = torch.arange(len(cluster), device=cluster.device) - start
     source = home.index_select(0, cluster // width * width + column)
     value = links.flatten().index_select(0, cluster * width + column)
-    return Adjacency(Pattern(row_ptr, source.int()), value, symmetric=level.adjacency.symmetric)
+    return Adjacency(Pattern(row_ptr, source.int()), value, symmetric=batch.adjacency.symmetric)
 
 
-def _loss(level: Level, share: Tensor, links: Tensor, overlap: Tensor) -> Tensor:
+def _loss(batch: GraphBatch, share: Tensor, links: Tensor, overlap: Tensor) -> Tensor:
     """What each graph adds to the loss, shape (graphs)."""
-    adjacency, graphs = level.adjacency, level.num_graphs
+    adjacency, graphs = batch.adjacency, batch.num_graphs
     weight = share.new_ones(adjacency.num_edges)
     if adjacency.weight is not None:
         weight = adjacency.weight.to(share.dtype)
     # Padding edges lie after the last row's end.
     real = torch.arange(adjacency.num_edges, device=weight.device) < adjacency.pattern.row_ptr[-1]
-    edges = level.graph.index_select(0, adjacency.target)
+    edges = batch.graph.index_select(0, adjacency.target)
     squares = share.new_zeros(graphs).index_add(0, edges, weight.square() * real)
     inside = links.diagonal(dim1=1, dim2=2).sum(1)
     distance = squares - 2 * inside + overlap.square().sum((1, 2))
-    nodes = level.sizes.clamp(min=1)
+    nodes = batch.sizes.clamp(min=1)
     entropy = -(share * (share + 1e-15).log()).sum(1)
-    entropy = share.new_zeros(graphs).index_add(0, level.graph, entropy)
+    entropy = share.new_zeros(graphs).index_add(0, batch.graph, entropy)
     return distance.clamp(min=1e-12).sqrt() / nodes.square() + entropy / nodes
+
+
+def graph_products(a: Tensor, b: Tensor, batch: GraphBatch) -> Tensor:
+    r""":math:`\sum_i a_i b_i^\top` over the nodes of each graph, shape (graphs, p, q).
+
+    Nodes are taken in pieces of one graph each, padded to one length: graphs of very different
+    sizes take little more memory than they have nodes.
+
+    Args:
+        a: Shape :math:`(n, p)`.
+        b: Shape :math:`(n, q)`.
+        batch: The graphs.
+    """
+    start, order = group(batch.graph, batch.num_graphs)
+    order, size = order.long(), start.long().diff()
+    graph = batch.graph.index_select(0, order)
+    place = torch.arange(len(order), device=order.device) - start.long().index_select(0, graph)
+    pieces = (size + PIECE - 1) // PIECE
+    first = pieces.cumsum(0) - pieces
+    slot = first.index_select(0, graph) * PIECE + place
+    total = int(pieces.sum())
+
+    def padded(x: Tensor) -> Tensor:
+        room = x.new_zeros(total * PIECE, x.shape[1])
+        room = room.index_copy(0, slot, x.index_select(0, order))
+        return room.view(total, PIECE, x.shape[1])
+
+    owner = torch.repeat_interleave(pieces, output_size=total)
+    products = torch.bmm(padded(a).mT, padded(b))
+    zeros = products.new_zeros(batch.num_graphs, *products.shape[1:])
+    return zeros.index_add(0, owner, products)

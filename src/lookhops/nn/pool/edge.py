@@ -6,16 +6,16 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.nn.level import Level, Pooled
 from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import Edges, Maybe, Pooling, PyGPooled
-from lookhops.nn.pool.matching import matched_nodes
-from lookhops.nn.pool.merging import MergedEdges, merge_edges
-from lookhops.nn.segments import edge_scores, softmax
 from lookhops.ops import Adjacency, Anchors
+from lookhops.ops.batch import GraphBatch, Pooled
+from lookhops.ops.contraction import MergedEdges, merge_edges
 from lookhops.ops.dense import linear_scores
-from lookhops.ops.kernels import triton
-from lookhops.ops.product import entry_products, multiply
+from lookhops.ops.entries import entry_products
+from lookhops.ops.matching import asks_no_device, matched_nodes
+from lookhops.ops.product import multiply
+from lookhops.ops.softmax import edge_scores, softmax
 
 
 class Edge(Pooling):
@@ -57,7 +57,7 @@ class Edge(Pooling):
     @property
     def fixed_shapes(self) -> bool:  # type: ignore[override]
         """Not where a GPU lacks Triton: without its kernel every round of the matching asks it."""
-        return triton is not None or not torch.cuda.is_available()
+        return asks_no_device()
 
     def score(self, x: Tensor, adjacency: Adjacency) -> Tensor:
         """The score s of each edge, shape (e)."""
@@ -69,46 +69,46 @@ class Edge(Pooling):
         return softmax(raw, adjacency.pattern, adjacency.present, value) + 0.5
 
     def pool(
-        self, level: Level, anchors: Anchors | Tensor | None = None, masked: bool = False
-    ) -> tuple[Level, Pooled]:
+        self, batch: GraphBatch, anchors: Anchors | Tensor | None = None, masked: bool = False
+    ) -> tuple[GraphBatch, Pooled]:
         """Pairs by their score, their features, and the edges between them."""
-        answer = self._merge(level, masked)[0]
-        return level.pooled(answer, masked), answer
+        answer = self._merge(batch, masked)[0]
+        return batch.pooled(answer, masked), answer
 
     def forward(
         self, x: Tensor, edge_index: Edges, edge_attr: Maybe = None, batch: Maybe = None
     ) -> PyGPooled:
         """Pool as PyG's other poolings do; arguments as for :class:`~lookhops.nn.NodePooling`."""
-        given = self._level(x, edge_index, batch)
+        given = self._batch(x, edge_index, batch)
         if edge_attr is not None and edge_attr.shape[0] != given.adjacency.num_edges:
             raise LookHopsError(
                 f"There are {given.adjacency.num_edges} edges but {edge_attr.shape[0]} rows of "
                 "edge_attr; batch is the fourth argument."
             )
         pooled, merged = self._merge(given, masked=False)
-        level = given.pooled(pooled, masked=False)
+        made = given.pooled(pooled, masked=False)
         if edge_attr is not None:
             if not isinstance(edge_index, Adjacency):  # whose edges stand in its own order
                 edge_attr = edge_attr[given.adjacency.order]
             edge_attr = merged.sums(edge_attr)
         perm = pooled.node.nonzero().flatten()
-        edges = level.adjacency.edge_index
-        return level.x, edges, edge_attr, level.graph, perm, pooled.score[perm]
+        edges = made.adjacency.edge_index
+        return made.x, edges, edge_attr, made.graph, perm, pooled.score[perm]
 
-    def _merge(self, level: Level, masked: bool) -> tuple[Pooled, MergedEdges]:
+    def _merge(self, batch: GraphBatch, masked: bool) -> tuple[Pooled, MergedEdges]:
         """What was answered, and what became of the edges."""
-        adjacency, x = level.adjacency, level.x
+        adjacency, x = batch.adjacency, batch.x
         score = self.score(x, adjacency)
-        bounds = level.bounds if masked else None  # what PyG users give may stand in any order
+        bounds = batch.bounds if masked else None  # what PyG users give may stand in any order
         partner, taken = matched_nodes(score.detach(), adjacency, bounds)
         gate = _OfTaken.apply(score, taken)
         node = torch.arange(adjacency.num_nodes, device=x.device)
         cluster = torch.minimum(node, partner)
-        stays = cluster == node if level.alive is None else (cluster == node) & level.alive
+        stays = cluster == node if batch.alive is None else (cluster == node) & batch.alive
         score = gate.index_select(0, cluster)
         row, number = node, cluster
-        if not masked and level.alive is None:  # of the nodes that stay alone
-            row = level.rows(stays)
+        if not masked and batch.alive is None:  # of the nodes that stay alone
+            row = batch.rows(stays)
             number = (stays.cumsum(0) - 1).index_select(0, cluster)
             partner, gate = partner.index_select(0, row), gate.index_select(0, row)
         merged = merge_edges(adjacency, number, row.numel(), masked)
@@ -123,7 +123,7 @@ class Edge(Pooling):
             merged_x.view(*x.shape[:-2], -1, x.shape[-1]),
             merged.adjacency,
             cluster,
-            edge_cluster=None if level.edges is None else merged.number,
+            edge_cluster=None if batch.edges is None else merged.number,
         ), merged
 
     def extra_repr(self) -> str:

@@ -6,14 +6,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import leaky_relu
 
-from lookhops.nn.level import Level, Pooled
 from lookhops.nn.pool.base import Pooling
-from lookhops.nn.pool.clusters import links_between
 from lookhops.nn.pool.ipool import information_score, information_size
-from lookhops.nn.ranking import keep_top
-from lookhops.nn.segments import edge_scores, sparsemax
 from lookhops.ops import Adjacency, Anchors, Pattern, SparseMatrix
+from lookhops.ops.batch import GraphBatch, Pooled
+from lookhops.ops.clusters import links_between
 from lookhops.ops.dense import linear_scores
+from lookhops.ops.ranking import keep_top
+from lookhops.ops.softmax import edge_scores, sparsemax
 
 
 class HGPSL(Pooling):
@@ -55,27 +55,27 @@ class HGPSL(Pooling):
         """Draw new parameters: Glorot's for the two halves as one row."""
         nn.init.xavier_uniform_(self.attention.data.view(1, -1))
 
-    def answer(self, level: Level, anchors: Anchors | Tensor | None = None) -> Pooled:
+    def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
         """Nodes by their information, as they are, and the edges that were learnt."""
-        x, adjacency = level.x, level.adjacency
+        x, adjacency = batch.x, batch.adjacency
         walk = adjacency.random_walk(x.dtype)
         score = information_score(x, walk).flatten()
-        node = keep_top(level, score, self.ratio, information_size(x, walk).flatten())
+        node = keep_top(batch, score, self.ratio, information_size(x, walk).flatten())
         source, target = adjacency.source, adjacency.target
         stays = node.index_select(0, source) & node.index_select(0, target)
         stays = stays if adjacency.present is None else stays & adjacency.present
-        return Pooled(score, node, stays, x, self.learn_edges(level, node, stays))
+        return Pooled(score, node, stays, x, self.learn_edges(batch, node, stays))
 
-    def learn_edges(self, level: Level, node: Tensor, stays: Tensor) -> Adjacency:
+    def learn_edges(self, batch: GraphBatch, node: Tensor, stays: Tensor) -> Adjacency:
         """The edges among the nodes of the mask ``node``; ``stays`` are those that were there."""
-        links = _within_three_hops(level, node)
+        links = _within_three_hops(batch, node)
         kept = node.index_select(0, links.with_loops.row)  # dropped nodes have loops alone
         near = links.with_loops.select(kept)
-        start = _weights_at(links, level.adjacency, stays).index_select(0, kept.nonzero().flatten())
-        to_target, to_source = linear_scores(level.x, self.attention).unbind(-2)
+        start = _weights_at(links, batch.adjacency, stays).index_select(0, kept.nonzero().flatten())
+        to_target, to_source = linear_scores(batch.x, self.attention).unbind(-2)
         score = edge_scores(to_source.flatten(), to_target.flatten(), near)
         score = leaky_relu(score, 0.2) + self.strength * start
-        share = sparsemax(score, near, self._sizes(level.x, start, near))
+        share = sparsemax(score, near, self._sizes(batch.x, start, near))
         there = share.detach() > 0  # what rounding leaves of zero is no edge
         return Adjacency(near.select(there), share.index_select(0, there.nonzero().flatten()))
 
@@ -87,11 +87,11 @@ class HGPSL(Pooling):
         return terms + (self.strength * start).abs() + 1  # and shares add up to one
 
 
-def _within_three_hops(level: Level, node: Tensor) -> Adjacency:
+def _within_three_hops(batch: GraphBatch, node: Tensor) -> Adjacency:
     """Which kept nodes lie within three hops of each other."""
-    adjacency = level.adjacency
+    adjacency = batch.adjacency
     around = SparseMatrix(adjacency.with_loops.select(adjacency.counted_with_loops))
-    return links_between(around, None, node, level)
+    return links_between(around, None, node, batch)
 
 
 def _weights_at(links: Adjacency, adjacency: Adjacency, stays: Tensor) -> Tensor:

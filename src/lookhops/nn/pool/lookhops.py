@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from math import sqrt
 
 import torch
 from torch import Tensor, nn
 
 from lookhops.core.errors import LookHopsError
-from lookhops.nn.level import Level
 from lookhops.nn.pool.base import NodePooling, check_ratio
-from lookhops.nn.ranking import top_of_each
-from lookhops.ops import Adjacency, Anchors, chebyshev, score_kernels
-
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
-    "sigmoid": torch.sigmoid,
-    "relu": torch.relu,
-    "tanh": torch.tanh,
-    "none": lambda score: score,
-}
+from lookhops.ops import Adjacency, Anchors, chebyshev
+from lookhops.ops.anchors import ACTIVATIONS
+from lookhops.ops.batch import GraphBatch
+from lookhops.ops.ranking import top_of_each
 
 
 class LookHopsPooling(NodePooling):
@@ -97,6 +90,12 @@ class LookHopsPooling(NodePooling):
 
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
         """The score w of each node."""
+        return self.score_beside(x, adjacency, anchors)[0]
+
+    def score_beside(
+        self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None
+    ) -> tuple[Tensor, Anchors | Tensor | None]:
+        """The score w of each node, and the anchors, to be merged after it."""
         if anchors is None:
             anchors = Anchors(chebyshev, adjacency.chebyshev(x.dtype), x, self.k)
         if tuple(anchors.shape[-3:]) != (x.shape[-2], *self.theta.shape[-2:]):
@@ -105,26 +104,18 @@ class LookHopsPooling(NodePooling):
                 f"channels for each of {x.shape[-2]} nodes, not {tuple(anchors.shape)}."
             )
         if isinstance(anchors, Anchors):
-            matrix, z, by_chebyshev = anchors.matrix, anchors.z, anchors.recurrence is chebyshev
-            if score_kernels.score_fits(matrix, z, self.theta, self.activation):
-                own = self.theta, self.bias
-                anchors.z, score = score_kernels.score(
-                    by_chebyshev, matrix, z, anchors.offset, *own, self.activation
-                )
-                return score
-            raw = anchors.score(self.theta)
-        else:
-            raw = (anchors.flatten(-2) @ self.theta.flatten(-2).unsqueeze(-1)).squeeze(-1)
-        return ACTIVATIONS[self.activation](raw + self.bias)
+            return anchors.score(self.theta, self.bias, self.activation)
+        raw = (anchors.flatten(-2) @ self.theta.flatten(-2).unsqueeze(-1)).squeeze(-1)
+        return ACTIVATIONS[self.activation](raw + self.bias), anchors
 
-    def connect(self, level: Level, score: Tensor, keep: Tensor) -> Tensor:
+    def connect(self, batch: GraphBatch, score: Tensor, keep: Tensor) -> Tensor:
         """Edges between kept nodes; of those, the ones whose ends differ most."""
-        between = super().connect(level, score, keep)
+        between = super().connect(batch, score, keep)
         if self.edge_ratio is None or not self.reads_merged:
             return between
-        adjacency = level.adjacency
+        adjacency = batch.adjacency
         with torch.no_grad():
-            flat = self.reduce(level.x, score).flatten(0, -2)
+            flat = self.reduce(batch.x, score).flatten(0, -2)
             difference = flat.index_select(0, adjacency.source)
             difference -= flat.index_select(0, adjacency.target)
             difference = torch.linalg.vector_norm(difference, dim=-1)
@@ -132,8 +123,8 @@ class LookHopsPooling(NodePooling):
         speaks = adjacency.pair == torch.arange(adjacency.num_edges, device=keep.device)
         order, kept = top_of_each(
             difference,
-            level.graph[adjacency.target],
-            level.num_graphs,
+            batch.graph[adjacency.target],
+            batch.num_graphs,
             self.edge_ratio,
             between & speaks,
             torch.linalg.vector_norm(flat, dim=-1).index_select(0, adjacency.target),

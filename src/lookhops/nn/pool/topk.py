@@ -5,10 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from lookhops.nn.linear import Linear, unit
+from lookhops.nn.linear import Linear
 from lookhops.nn.pool.base import NodePooling
 from lookhops.ops import Adjacency, Anchors
 from lookhops.ops.dense import linear_scores
+from lookhops.ops.gate import unit
 
 
 class Direction(Linear):

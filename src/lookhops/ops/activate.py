@@ -1,0 +1,495 @@
+# mypy: allow-untyped-defs, allow-incomplete-defs
+"""What follows a convolution: score, sphere, ReLU, and the readout, one vector for each graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from lookhops.graphs.indexing import counts_of, to_offsets
+from lookhops.ops.batch import GraphBatch
+from lookhops.ops.gate import gate, unit
+from lookhops.ops.gpu import can_run_on, tl, triton
+from lookhops.ops.product import multiply
+
+ROWS = 8  # rows a program takes
+READ_ROWS, READ_WARPS = 8, 4  # rows of a graph that are read at once, and the warps that read them
+FEW = 1024  # programs that leave room for twice as many rows and warps each
+ROWS_A_PART = 64  # rows of a graph that a program reads, about
+PADDING_ROWS = 512  # a program for every so many rows of a slice takes its share of the padding
+
+
+def readout(batch: GraphBatch) -> Tensor:
+    r"""The maximum and the mean of each graph's nodes, side by side, shape (..., graphs, 2 d).
+
+    A graph without nodes reads zero. Where several nodes share a maximum they share its gradient.
+    """
+    x = batch.x
+    if can_run_on(x) and x.shape[-1] <= 256 and not batch.near_ties:
+        start, end = batch.bounds
+        read = Readout.apply(x.flatten(0, -2), batch.graph, start, end, batch.alive)
+        return read.view(*x.shape[:-2], -1, 2 * x.shape[-1])
+    graphs = batch.graph.long(), batch.num_graphs, batch.alive
+    both = _ReadoutOnCPU.apply(x.flatten(0, -2), *graphs, batch.slack)
+    return both.view(*x.shape[:-2], -1, 2 * x.shape[-1])
+
+
+def activate(batch: GraphBatch, score: Tensor | None, normalize: bool) -> tuple[GraphBatch, Tensor]:
+    r"""The batch with :math:`x_i = \mathrm{ReLU}(w_i\, z_i / \|z_i\|)`, and its readout.
+
+    Args:
+        batch: A batch whose ``x`` is the convolution's output :math:`z`.
+        score: The score :math:`w` of each node, shape (..., n); none means one.
+        normalize: Whether to divide by the norm (NF).
+    """
+    z = batch.x
+    if can_run_on(z) and z.shape[-1] <= 256 and not batch.near_ties:
+        start, end = batch.bounds
+        flat_score = None if score is None else score.flatten()
+        x, read = Activate.apply(z, flat_score, batch.graph, start, end, batch.alive, normalize)
+        return batch.with_x(x), read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
+    if batch.alive is not None:
+        alive = batch.alive.view(z.shape[:-1]).to(z.dtype)
+        score = alive if score is None else score * alive
+    if normalize and score is None:
+        score = z.new_ones(z.shape[:-1])
+    if normalize and score is not None and _weight_norm_fits(z, score):
+        bounds = batch.bounds
+        sizes = bounds[1] - bounds[0] if batch.alive is None else batch.sizes
+        rows = z.flatten(0, -2).contiguous(), score.flatten().contiguous()
+        x, read = _ActivateOnCPU.apply(*rows, batch.graph.long(), sizes, bounds[0], batch.slack)
+        batch = replace(batch, x=x.view(z.shape), segments=bounds)  # the next layer asks again
+        return batch, read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
+    gated = z if score is None else gate(z, score, normalize)
+    # In place only where autograd will not copy: not on a view, not on what others keep.
+    x = gated.relu_() if gated is not z and z.dim() == 2 else torch.relu(gated)
+    batch = batch.with_x(x)
+    return batch, readout(batch)
+
+
+def _weight_norm_fits(z: Tensor, score: Tensor) -> bool:
+    on_cpu = z.device.type == "cpu" and z.dtype in (torch.float32, torch.float64)
+    return on_cpu and score.dtype == z.dtype and z.numel() > 0 and not torch.compiler.is_compiling()
+
+
+def plain(z: Tensor, score: Tensor, graph: Tensor, sizes: Tensor) -> tuple[Tensor, Tensor]:
+    r"""What :class:`_ActivateOnCPU` computes, by PyTorch's operators.
+
+    That is :math:`x_i = \mathrm{ReLU}(w_i\, z_i / \|z_i\|)`, and the maximum and mean of each
+    graph.
+
+    Args:
+        z: Shape :math:`(n, d)`.
+        score: The :math:`w_i`, zero for dead nodes, shape :math:`(n)`.
+        graph: Graph of each node, ascending, shape :math:`(n)`.
+        sizes: How many living nodes each graph has, shape :math:`(g)`.
+
+    Returns:
+        x, shape :math:`(n, d)`, and the readout, shape :math:`(g, 2 d)`.
+    """
+    x = torch.relu(z * (score[:, None] * unit(z)))
+    zeros = x.new_zeros(sizes.numel(), x.shape[1])
+    index = graph[:, None].expand_as(x)
+    # Nothing is below zero here: dead nodes, which are zero, and empty graphs need no exception.
+    highest = zeros.scatter_reduce(0, index, x, "amax", include_self=False)
+    mean = zeros.index_add(0, graph, x) / sizes.clamp(min=1)[:, None]
+    return x, torch.cat((highest, mean), dim=1)
+
+
+class _ActivateOnCPU(torch.autograd.Function):
+    """As :func:`plain`, in a third of the passes over memory, keeping only z and x.
+
+    A weight norm is what PyTorch calls :math:`w_i z_i / |z_i|`, for which it has kernels in both
+    directions. They divide by the norm whatever it is: rows of zeros are mended here.
+    """
+
+    @staticmethod
+    def forward(ctx, z, score, graph, sizes, start, slack=0.0):
+        x, norm = torch._weight_norm_interface(z, score.unsqueeze(1), 0)
+        if not norm.amin() > 1e-12:  # so that a NaN elsewhere does not hide it
+            tiny = (norm <= 1e-12).view(-1).nonzero().flatten()
+            norm.index_fill_(0, tiny, 1.0)
+            scaled = z.index_select(0, tiny) * score.index_select(0, tiny).unsqueeze(1)
+            x.index_copy_(0, tiny, scaled)
+        x.relu_()
+        # Nothing is below zero now: dead nodes, which are zero, and empty graphs need no exception.
+        highest = x.new_zeros(sizes.numel(), x.shape[1])
+        highest.scatter_reduce_(0, graph.unsqueeze(1).expand_as(x), x, "amax")
+        count = sizes.clamp(min=1).to(x.dtype).unsqueeze(1)
+        # The graphs by their nodes, a matrix of zeros and ones. Padding is zero, and may be summed.
+        offsets = torch.cat((start, start.new_full((1,), len(x))))
+        members = torch.arange(len(x), dtype=start.dtype, device=start.device)
+        mean = multiply(offsets, members, None, x).div_(count)
+        ctx.set_materialize_grads(False)
+        ctx.slack = slack
+        ctx.save_for_backward(z, score, norm, graph, sizes, x, highest, count, offsets, members)
+        return x, torch.cat((highest, mean), dim=1)
+
+    @staticmethod
+    def backward(ctx, grad_x, grad_read):
+        z, score, norm, graph, sizes, x, highest, count, offsets, members = ctx.saved_tensors
+        if grad_x is None and grad_read is None:
+            return (None,) * 6
+        if torch.is_grad_enabled():  # a second derivative is wanted
+            outputs = zip(plain(z, score, graph, sizes), (grad_x, grad_read), strict=True)
+            total = sum((output * grad).sum() for output, grad in outputs if grad is not None)
+            wanted = [t for t in (z, score) if t.requires_grad]
+            found = iter(torch.autograd.grad(total, wanted, create_graph=True))
+            grads = [next(found) if t.requires_grad else None for t in (z, score)]
+            return *grads, None, None, None, None
+        if grad_read is None:
+            grad = grad_x.clone(memory_format=torch.contiguous_format)  # its kernel's wish
+        else:
+            of_maximum, of_mean = grad_read.chunk(2, dim=1)
+            grad = (of_mean / count).index_select(0, graph)
+            if grad_x is not None:
+                grad += grad_x
+            # Nodes that share a maximum share its gradient.
+            hit = at_maximum(x, highest, graph, ctx.slack)
+            share = of_maximum / multiply(offsets, members, None, hit).clamp_(min=1)
+            grad.addcmul_(hit, share.index_select(0, graph))
+        torch.ops.aten.threshold_backward.grad_input(grad, x, 0, grad_input=grad)
+        grad_z, grad_score = torch.ops.aten._weight_norm_interface_backward(
+            grad, z, score.unsqueeze(1), norm, 0
+        )
+        return grad_z, grad_score.view(-1), None, None, None, None
+
+
+class _ReadoutOnCPU(torch.autograd.Function):
+    """Segment max and mean; written out because PyTorch's own gradient of the max is slow."""
+
+    @staticmethod
+    def forward(ctx, x, graph, num_graphs, alive, slack):
+        size = (num_graphs, x.shape[1])
+        shown = x if alive is None else x.masked_fill(~alive[:, None], -torch.inf)
+        index = graph[:, None].expand_as(x)
+        highest = x.new_full(size, -torch.inf).scatter_reduce_(0, index, shown, "amax")
+        counted = torch.ones_like(graph) if alive is None else alive.long()
+        count = graph.new_zeros(num_graphs).index_add(0, graph, counted)
+        empty = (count == 0)[:, None]
+        highest = highest.masked_fill(empty, 0)
+        weight = counted.to(x.dtype) / count.clamp(min=1).index_select(0, graph)
+        mean = multiply(*_membership(graph, num_graphs), weight, x)
+        ctx.save_for_backward(x, graph, alive, highest, weight)
+        ctx.slack = slack
+        return torch.cat((highest, mean), dim=1)
+
+    @staticmethod
+    def backward(ctx, grad):
+        x, graph, alive, highest, weight = ctx.saved_tensors
+        grad_max, grad_mean = grad.chunk(2, dim=1)
+        hit = at_maximum(x, highest, graph, ctx.slack)
+        if alive is not None:
+            hit *= alive[:, None]
+        ties = multiply(*_membership(graph, highest.shape[0]), None, hit).clamp(min=1)
+        grad_x = hit.mul_((grad_max / ties).index_select(0, graph))
+        grad_mean = grad_mean.index_select(0, graph)
+        return grad_x.addcmul_(grad_mean, weight[:, None]), None, None, None, None
+
+
+def at_maximum(x: Tensor, highest: Tensor, graph: Tensor, slack: float) -> Tensor:
+    """Which nodes hold the maximum of their graph, 1 or 0, shape (n, d).
+
+    With ``slack`` a node that is below it by less than that share of it counts too, the less the
+    lower it is: rounding then moves its part a little, and never all of it.
+
+    Args:
+        x: Node features, shape (n, d).
+        highest: The maxima, shape (graphs, d).
+        graph: Graph of each node, shape (n).
+        slack: What is near a maximum, as a share of it; 0 counts what is equal alone.
+    """
+    top = highest.index_select(0, graph)  # far faster than highest[graph]
+    if not slack:
+        return top.le_(x)
+    reach = (slack * top.abs()).clamp_(min=torch.finfo(x.dtype).tiny)
+    return (1 - (top - x) / reach).clamp_(0, 1)
+
+
+def _membership(graph: Tensor, num_graphs: int) -> tuple[Tensor, Tensor]:
+    """The 0/1 matrix of graphs by nodes, as CSR."""
+    if torch.compiler.is_exporting():
+        offsets = to_offsets(counts_of(graph, num_graphs))
+    else:
+        offsets = torch.searchsorted(graph, torch.arange(num_graphs + 1, device=graph.device))
+    return offsets, torch.arange(graph.numel(), device=graph.device)
+
+
+class Activate(torch.autograd.Function):
+    """x = relu(score z / |z|) of the living nodes, and each graph's maximum and mean of x."""
+
+    @staticmethod
+    def forward(ctx, z, score, graph, start, end, alive, normalize):
+        """One kernel over graphs; z has leading axes where slices end with padding."""
+        shape, z = z.shape, z.contiguous()
+        x = torch.empty_like(z)
+        scale = torch.empty(shape[:-1], dtype=torch.float32, device=z.device)
+        read, ties, count = _read(z, alive, start, end, (score, x, scale), normalize)
+        ctx.save_for_backward(z, score, graph, alive, scale, read, ties, count)
+        ctx.set_materialize_grads(False)  # nobody reads the last layer's x
+        ctx.normalize = normalize
+        return x, read
+
+    @staticmethod
+    def backward(ctx, grad_x, grad_read):
+        """One kernel over rows."""
+        z, score, graph, alive, scale, read, ties, count = ctx.saved_tensors
+        grad_read = torch.zeros_like(read) if grad_read is None else grad_read
+        of_read = (read, grad_read, ties, count)
+        grad_z, grad_score = _backward(
+            z, score, alive, graph, scale, of_read, grad_x, ctx.normalize, relu=True
+        )
+        return grad_z, grad_score, None, None, None, None, None
+
+
+class Readout(torch.autograd.Function):
+    """Each graph's maximum and mean of x over the living nodes."""
+
+    @staticmethod
+    def forward(ctx, x, graph, start, end, alive):
+        """One kernel over graphs."""
+        x = x.contiguous()
+        read, ties, count = _read(x, alive, start, end)
+        ctx.save_for_backward(x, graph, alive, read, ties, count)
+        return read
+
+    @staticmethod
+    def backward(ctx, grad_read):
+        """One kernel over rows."""
+        x, graph, alive, read, ties, count = ctx.saved_tensors
+        of_read = (read, grad_read, ties, count)
+        grad_x, _ = _backward(x, None, alive, graph, None, of_read, None, False, relu=False)
+        return grad_x, None, None, None, None
+
+
+def _read(z, alive, start, end, activation=None, normalize=False):
+    """Each graph's maximum and mean, how many nodes share the maximum, and how many there are.
+
+    Large graphs are cut into parts that are read side by side and then put together. With an
+    ``activation`` (the scores of the nodes, and where x and 1 / |z| go) x = relu(score z / |z|) is
+    written, and read in place of z.
+    """
+    graphs, width = start.numel(), z.shape[-1]
+    slices, rows = z.shape[:-2].numel(), z.shape[:-1].numel()
+    parts = min(triton.next_power_of_2(max(rows // max(graphs * ROWS_A_PART, 1), 1)), 64)
+    whole = parts == 1
+    like = {"dtype": torch.float32, "device": z.device}
+    read = torch.empty(graphs, 2 * width, dtype=z.dtype, device=z.device) if whole else None
+    found = torch.empty(graphs, parts, 1 if whole else 3, width, **like)
+    count = torch.empty(graphs, parts, **like)
+    padding = 0 if activation is None else triton.cdiv(rows // slices, PADDING_ROWS)
+    given = (z, *(activation or (None, None, None)), alive, start, end)
+    counts = (graphs, parts, graphs // slices, rows // slices, max(padding, 1), width)
+    many = 1 if graphs * parts >= FEW else 2
+    sizes = {"ROWS": many * READ_ROWS, "num_warps": many * READ_WARPS}
+    sizes["CHANNELS"] = triton.next_power_of_2(width)
+    _readout_kernel[(graphs * parts + slices * padding,)](
+        *given, read, found, count, *counts, NORMALIZE=normalize, **sizes
+    )
+    if read is not None:
+        return read, found.view(graphs, width), count.view(graphs)
+    highest, summed, shared = found.unbind(2)
+    most = highest.amax(1)
+    ties = (shared * (highest == most[:, None])).sum(1)
+    count = count.sum(1)
+    mean = summed.sum(1) / count.clamp(min=1)[:, None]
+    most = torch.where(count[:, None] > 0, most, 0)
+    return torch.cat((most, mean), dim=1).to(z.dtype), ties, count
+
+
+def _backward(z, score, alive, graph, scale, of_read, grad_x, normalize, relu):
+    """Gradients of z and score; ``of_read`` is the readout, its gradient, ties and counts."""
+    rows, width = z.shape[:-1].numel(), z.shape[-1]
+    grad_z = torch.empty_like(z)
+    grad_score = None if score is None else torch.empty_like(score)
+    grad_x = None if grad_x is None else grad_x.contiguous()
+    of_read = (each.contiguous() for each in of_read)
+    given = (z, score, alive, graph, scale, *of_read, grad_x)
+    grid, sizes = _blocks_of(rows, width)
+    _activate_backward_kernel[grid](
+        *given, grad_z, grad_score, rows, width, NORMALIZE=normalize, RELU=relu, **sizes
+    )
+    return grad_z, grad_score
+
+
+def _blocks_of(rows, width):
+    """The grid and the sizes of programs that each take whole rows."""
+    sizes = {"ROWS": ROWS, "CHANNELS": triton.next_power_of_2(width), "num_warps": 4}
+    return (triton.cdiv(rows, ROWS),), sizes
+
+
+if triton is not None:
+
+    @triton.jit
+    def _load_block(z, rows, width, ROWS: tl.constexpr, CHANNELS: tl.constexpr):
+        """Rows and channels of this program, which exist, their elements' places and values."""
+        row = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
+        channel = tl.arange(0, CHANNELS)
+        live, inside = row < rows, channel < width
+        place = row.to(tl.int64)[:, None] * width + channel[None, :]
+        mask = live[:, None] & inside[None, :]
+        value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+        return row, live, channel, inside, place, mask, value
+
+    @triton.jit
+    def _readout_kernel(
+        z,
+        score,
+        x,
+        scale,
+        alive,
+        start,
+        end,
+        read,
+        found,
+        count,
+        graphs,
+        parts,
+        graphs_a_slice,
+        rows_a_slice,
+        padding,
+        width,
+        NORMALIZE: tl.constexpr,
+        ROWS: tl.constexpr,
+        CHANNELS: tl.constexpr,
+    ):
+        """Maximum, sum, and how many nodes share the maximum, of every part of a graph.
+
+        Where a part is a whole graph, its maximum and mean go to read, and the ties alone to found.
+        Where x is wanted, it is relu(score z / |z|), zero for dead nodes, and what is read is x;
+        scale = 1 / |z|. The programs past the graphs' take the padding of a slice, ``padding`` of
+        them for each. Every thread keeps what its rows say; only at the end do threads wait for
+        each other.
+        """
+        program = tl.program_id(0)
+        graph = program // parts
+        part = program % parts
+        if graph < graphs:
+            first = tl.load(start + graph)
+            last = tl.load(end + graph)
+            each = (last - first + parts - 1) // parts
+        else:
+            beyond = program - graphs * parts
+            part = beyond % padding
+            first = tl.load(end + (beyond // padding + 1) * graphs_a_slice - 1)
+            last = (beyond // padding + 1) * rows_a_slice + first * 0
+            each = (last - first + padding - 1) // padding
+        first += part * each
+        last = tl.minimum(last, first + each)
+        channel = tl.arange(0, CHANNELS)
+        inside = channel < width
+        highest = tl.full((ROWS, CHANNELS), float("-inf"), tl.float32)
+        shared = tl.zeros((ROWS, CHANNELS), tl.float32)
+        summed = tl.zeros((ROWS, CHANNELS), tl.float32)
+        nodes = tl.zeros((ROWS,), tl.float32)
+        for begin in range(first, last, ROWS):
+            row = begin + tl.arange(0, ROWS)
+            exists = row < last
+            counts = exists
+            place = row.to(tl.int64)[:, None] * width + channel[None, :]
+            mask = exists[:, None] & inside[None, :]
+            value = tl.load(z + place, mask=mask, other=0.0).to(tl.float32)
+            if alive is not None:  # asked for at the same time as z
+                counts = exists & (tl.load(alive + row, mask=exists, other=0) != 0)
+            here = counts[:, None] & inside[None, :]
+            if x is not None:
+                factor = tl.full((ROWS,), 1.0, tl.float32)
+                if NORMALIZE:
+                    norm = tl.sqrt(tl.sum(value * value, axis=1))
+                    factor = 1.0 / tl.where(norm > 1e-12, norm, 1.0)
+                tl.store(scale + row, factor, mask=exists)
+                if score is not None:
+                    factor *= tl.load(score + row, mask=exists, other=0.0).to(tl.float32)
+                value = tl.maximum(value * factor[:, None], 0.0)
+                value = tl.where(here, value, 0.0).to(x.dtype.element_ty)
+                tl.store(x + place, value, mask=mask)
+                value = value.to(tl.float32)
+            nodes += counts.to(tl.float32)
+            summed += tl.where(here, value, 0.0)
+            value = tl.where(here, value, float("-inf"))
+            again = tl.where(here & (value == highest), shared + 1.0, shared)
+            shared = tl.where(value > highest, 1.0, again)
+            highest = tl.maximum(highest, value)
+        most = tl.max(highest, axis=0)
+        ties = tl.sum(tl.where(highest == most[None, :], shared, 0.0), axis=0)
+        total = tl.sum(summed, axis=0)
+        living = tl.sum(nodes, axis=0)
+        if graph >= graphs:  # padding is not read
+            return
+        tl.store(count + program, living)
+        if read is None:
+            found += program * 3 * width + channel
+            tl.store(found, most, mask=inside)
+            tl.store(found + width, total, mask=inside)
+            tl.store(found + 2 * width, ties, mask=inside)
+        else:  # the maximum of no node is zero
+            tl.store(found + graph * width + channel, ties, mask=inside)
+            most = tl.where(living > 0, most, 0.0).to(read.dtype.element_ty)
+            mean = (total / tl.maximum(living, 1.0)).to(read.dtype.element_ty)
+            read += graph * 2 * width + channel
+            tl.store(read, most, mask=inside)
+            tl.store(read + width, mean, mask=inside)
+
+    @triton.jit
+    def _activate_backward_kernel(
+        z,
+        score,
+        alive,
+        graph,
+        scale,
+        read,
+        grad_read,
+        ties,
+        nodes,
+        grad_x,
+        grad_z,
+        grad_score,
+        rows,
+        width,
+        NORMALIZE: tl.constexpr,
+        RELU: tl.constexpr,
+        ROWS: tl.constexpr,
+        CHANNELS: tl.constexpr,
+    ):
+        """Gradients of z and score from those of x and of the readout."""
+        block = _load_block(z, rows, width, ROWS, CHANNELS)
+        row, live, channel, inside, place, mask, value = block
+        unit = tl.full((ROWS,), 1.0, tl.float32)
+        if scale is not None:
+            unit = tl.load(scale + row, mask=live, other=0.0)
+        weight = tl.full((ROWS,), 1.0, tl.float32)
+        if score is not None:
+            weight = tl.load(score + row, mask=live, other=0.0).to(tl.float32)
+        direction = value * unit[:, None]
+        x = value * (unit * weight)[:, None]
+        if RELU:
+            x = tl.maximum(x, 0.0)
+        x = x.to(read.dtype.element_ty).to(tl.float32)  # as it was when the maximum was taken
+        counts = live
+        if alive is not None:
+            counts = live & (tl.load(alive + row, mask=live, other=0) != 0)
+        where = tl.load(graph + row, mask=counts, other=0).to(tl.int64)
+        place_read = where[:, None] * (2 * width) + channel[None, :]
+        here = counts[:, None] & inside[None, :]
+        highest = tl.load(read + place_read, mask=here, other=0.0).to(tl.float32)
+        of_maximum = tl.load(grad_read + place_read, mask=here, other=0.0).to(tl.float32)
+        of_mean = tl.load(grad_read + place_read + width, mask=here, other=0.0).to(tl.float32)
+        place_ties = where[:, None] * width + channel[None, :]
+        shared = tl.load(ties + place_ties, mask=here, other=1.0)
+        size = tl.load(nodes + where, mask=counts, other=1.0)
+        grad = of_mean * (1.0 / tl.maximum(size, 1.0))[:, None]
+        grad += tl.where(x == highest, of_maximum / tl.maximum(shared, 1.0), 0.0)
+        if grad_x is not None:
+            grad += tl.load(grad_x + place, mask=mask, other=0.0).to(tl.float32)
+        if RELU:
+            grad = tl.where(x > 0, grad, 0.0)
+        grad = tl.where(here, grad, 0.0)
+        slope = tl.sum(grad * direction, axis=1)
+        if score is not None:
+            tl.store(grad_score + row, slope.to(grad_score.dtype.element_ty), mask=live)
+        if NORMALIZE:
+            grad = grad - direction * slope[:, None]
+        grad = grad * (unit * weight)[:, None]
+        tl.store(grad_z + place, grad.to(grad_z.dtype.element_ty), mask=mask)

@@ -1,0 +1,343 @@
+"""A batch of graphs between two layers, and what pooling makes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lookhops.core.errors import LookHopsError
+from lookhops.graphs.indexing import to_offsets
+from lookhops.ops.adjacency import Adjacency
+from lookhops.ops.pattern import group
+from lookhops.ops.product import multiply, sum_into
+
+#: What rounding, and the layers that it goes through, may have done to a maximum, as a share of it.
+NEAR = 1e-4
+
+
+@dataclass(frozen=True)
+class Extent:
+    r"""How large the graphs of any batch can be, known without asking the device.
+
+    Of a graph of n nodes a pooling keeps :math:`c = \lceil \rho n \rceil \le \rho n + 1` clusters,
+    with at most :math:`c (c - 1) \le \rho^2 n^2 + \rho n` links between them.
+
+    Args:
+        graphs: The most graphs.
+        nodes: The most living nodes of all graphs together.
+        squares: The most that the squares of each graph's number of them can add up to.
+        widest: The most nodes of one graph, dead ones too.
+    """
+
+    graphs: int
+    nodes: int
+    squares: int
+    widest: int
+
+    def links(self, ratio: float) -> int:
+        """The most links between clusters, where this fraction of the nodes is kept."""
+        return int(ratio**2 * self.squares + ratio * self.nodes) + 1
+
+    def kept(self, ratio: float) -> Extent:
+        """The extent of these clusters, whose dead nodes keep their places."""
+        nodes = int(ratio * self.nodes) + self.graphs
+        squares = int(ratio**2 * self.squares + 2 * ratio * self.nodes) + self.graphs
+        return replace(self, nodes=nodes, squares=squares)
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeInputs:
+    r"""What a batch tells of its edges.
+
+    With stacked members every member's edges have a slice of their own, as long as the longest; the
+    adjacency numbers the edges of all members through.
+
+    Args:
+        columns: Numbers, then one-hot labels, of each edge, shape :math:`(\ldots, e, f)`.
+        place: Where each edge of the adjacency stands in ``columns``, flattened but for the last
+            axis; none means that they stand in the same order.
+        symmetric: Whether the two directions of every edge are told the same.
+    """
+
+    columns: Tensor
+    place: Tensor | None = None
+    symmetric: bool = False
+
+    @property
+    def count(self) -> int:
+        """How many edges the adjacency has."""
+        return self.columns[..., 0].numel() if self.place is None else self.place.numel()
+
+
+@dataclass(frozen=True, eq=False)
+class WholeInputs:
+    r"""What a batch tells of whole graphs: :math:`g` graphs, :math:`e` entries of sparse rows.
+
+    With stacked members the graphs of all members are numbered through, member after member, and
+    ``indices`` count through the tables of all members.
+
+    Args:
+        number: Number of each graph in the whole set, shape :math:`(\ldots, g)`.
+        totals: Their totals, shape :math:`(\ldots, g, q)`, or none.
+        indices: The neighbourhood of each entry, shape :math:`(e)`, or none.
+        offsets: First entry of each graph, and the one after the last, shape :math:`(g + 1)`;
+            entries after that are padding.
+        row: Graph of each entry, shape :math:`(e)`; of padding entries any.
+        place: Number of each entry in the whole set, from which its random draws follow.
+    """
+
+    number: Tensor
+    totals: Tensor | None = None
+    indices: Tensor | None = None
+    offsets: Tensor | None = None
+    row: Tensor | None = None
+    place: Tensor | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class GraphBatch:
+    r"""The graph signal G(V, E, X) of the paper, for a whole batch.
+
+    In **compacted** form dropped nodes are gone. In **masked** form every tensor keeps its shape,
+    ``alive`` says which nodes still count, and edges that are gone have weight zero.
+
+    Args:
+        x: Node features, shape :math:`(\ldots, n, d)`; with leading axes the graphs of all slices
+            are numbered through.
+        adjacency: The edges.
+        graph: Graph of each node, ascending, as long as all slices together.
+        num_graphs: Number of graphs, all slices together.
+        alive: Which nodes still count, shaped like ``graph``; none means all.
+        edge_alive: Which edges still count; none means all.
+        segments: First node of each graph and the one after its last, shape (2, graphs), where the
+            caller knows it; padding nodes belong to no graph's range.
+        place: Number of each node in the whole data set, shaped like ``graph``, from which its
+            random draws follow; none numbers the nodes of each slice from 0.
+        whole: What is told of the graphs as wholes, which pooling leaves alone; or none.
+        edges: What is told of the edges with which the batch began, or none.
+        edge_from: Which of those each edge of this batch is; none means that they are the same, or
+            that ``edge_now`` says it.
+        edge_now: Where edges were merged, the edge of this batch into which each of those went, -1
+            for none.
+        largest: The most nodes that a graph has, where the caller knows it, else 0.
+        near_ties: Whether nodes that are the largest but for rounding share the gradient of a
+            maximum, as an explanation wants it; else those that are equal to the last bit do.
+        extent: How large the graphs can be, where the caller knows it: layers that make new edges
+            then keep to fixed shapes, in masked form.
+    """
+
+    x: Tensor
+    adjacency: Adjacency
+    graph: Tensor
+    num_graphs: int
+    alive: Tensor | None = None
+    edge_alive: Tensor | None = None
+    segments: Tensor | None = None
+    place: Tensor | None = None
+    whole: WholeInputs | None = None
+    edges: EdgeInputs | None = None
+    edge_from: Tensor | None = None
+    edge_now: Tensor | None = None
+    largest: int = 0
+    near_ties: bool = False
+    extent: Extent | None = None
+
+    @property
+    def slack(self) -> float:
+        """How far below a maximum, as a share of it, nodes may be to share its gradient."""
+        return NEAR if self.near_ties else 0.0
+
+    @property
+    def bounds(self) -> Tensor:
+        """First node of each graph and the one after its last, shape (2, graphs)."""
+        if self.segments is not None:
+            return self.segments
+        numbers = torch.arange(self.num_graphs, device=self.graph.device, dtype=self.graph.dtype)
+        start = torch.searchsorted(self.graph, numbers)
+        return torch.stack((start, torch.searchsorted(self.graph, numbers, right=True)))
+
+    @property
+    def sizes(self) -> Tensor:
+        """How many living nodes each graph has, shape (graphs)."""
+        ones = (
+            torch.ones_like(self.graph) if self.alive is None else self.alive.to(self.graph.dtype)
+        )
+        return self.graph.new_zeros(self.num_graphs).index_add(0, self.graph, ones)
+
+    @property
+    def places(self) -> Tensor:
+        """Number of each node in the whole data set, shape (..., n)."""
+        if self.place is not None:
+            return self.place.view(self.x.shape[:-1])
+        return torch.arange(self.x.shape[-2], device=self.x.device).expand(self.x.shape[:-1])
+
+    @property
+    def positions(self) -> Tensor:
+        """Which of its graph's living nodes each is, from 0 up, and -1 for the dead; shape (n)."""
+        start, order = group(self.graph, self.num_graphs)
+        alive = torch.ones_like(self.graph) if self.alive is None else self.alive.long()
+        before = torch.zeros(len(order) + 1, dtype=torch.long, device=order.device)
+        before[1:] = alive.index_select(0, order).cumsum(0)
+        first = before.index_select(0, start[:-1]).index_select(0, self.graph)
+        position = torch.empty_like(alive).scatter(0, order.long(), before[:-1]) - first
+        return torch.where(alive > 0, position, -1)
+
+    def with_x(self, x: Tensor) -> GraphBatch:
+        """The same graphs with other features."""
+        return replace(self, x=x)
+
+    def with_factors(self, factors: Tensor) -> GraphBatch:
+        """The same graphs, their edges multiplied by factors.
+
+        Args:
+            factors: One for each edge with which the batch began, shape (e). An edge that stands
+                for several of these has the mean of theirs.
+        """
+        assert self.edges is not None
+        adjacency = self.adjacency.times(self._of_edges_now(factors), self.edges.symmetric)
+        return replace(self, adjacency=adjacency)
+
+    @property
+    def edge_columns(self) -> Tensor | None:
+        """What is told of each edge of the adjacency, shape (e, f), or none."""
+        if self.edges is None:
+            return None
+        columns, place = self.edges.columns.flatten(0, -2), self.edges.place
+        return self._of_edges_now(columns if place is None else columns.index_select(0, place))
+
+    def _of_edges_now(self, values: Tensor) -> Tensor:
+        """Values of the edges with which the batch began, as means over those of each edge now."""
+        if self.edge_from is not None:
+            return values.index_select(0, self.edge_from)
+        if self.edge_now is None:
+            return values
+        size = self.adjacency.num_edges
+        total = sum_into(values, self.edge_now, size)
+        count = sum_into(values.new_ones(len(values)), self.edge_now, size)
+        return total / count.clamp(min=1).view(-1, *[1] * (values.dim() - 1))
+
+    def pooled(self, by: Pooled, masked: bool) -> GraphBatch:
+        """The next batch, given what a pooling answered; in masked form dead nodes are zero."""
+        assert by.x is not None
+        zero = by.zeroed or not masked
+        batch = self.with_x(by.x if zero else by.x * by.node.view(*by.x.shape[:-1], 1))
+        if by.adjacency is None:
+            return batch.drop(by.node, by.edge, masked)
+        present = by.adjacency.present if masked else None
+        batch = replace(batch, adjacency=by.adjacency, edge_alive=present, extent=by.extent)
+        if by.edge_cluster is None:  # new edges, of which nothing is told
+            batch = replace(batch, edges=None, edge_from=None, edge_now=None)
+        elif self.edges is not None:
+            batch = replace(batch, edge_from=None, edge_now=self._edges_went(by.edge_cluster))
+        if masked:
+            return replace(batch, alive=by.node)
+        if by.adjacency.num_nodes < self.adjacency.num_nodes:  # of the nodes that stay alone
+            return replace(batch, **self._of_nodes(by.node, self.rows(by.node)))
+        every = torch.ones_like(by.adjacency.source, dtype=torch.bool)
+        return batch.drop(by.node, every, masked)
+
+    def drop(self, node: Tensor, edge: Tensor, masked: bool) -> GraphBatch:
+        """The graphs of these nodes and edges; in masked form all features stay as they are."""
+        if masked:
+            adjacency = self.adjacency.masked(edge)
+            return replace(self, adjacency=adjacency, alive=node, edge_alive=edge)
+        kept, stay = self.rows(node), edge.nonzero().flatten()
+        edge_from, edge_now = self.edge_from, self.edge_now
+        if edge_now is not None:
+            edge_now = self._edges_went(torch.where(edge, edge.cumsum(0) - 1, -1))
+        elif self.edges is not None:
+            edge_from = stay if edge_from is None else edge_from.index_select(0, stay)
+        on_cpu = self.x.device.type == "cpu"
+        return replace(
+            self,
+            x=_Rows.apply(self.x, node, kept) if on_cpu else self.x.index_select(0, kept),
+            adjacency=self.adjacency.compacted(node, edge, kept, stay),
+            edge_from=edge_from,
+            edge_now=edge_now,
+            **self._of_nodes(node, kept),
+        )
+
+    def rows(self, node: Tensor) -> Tensor:
+        """The rows that are left in compacted form, given which nodes stay."""
+        if self.x.dim() != 2:
+            raise LookHopsError("Stacked members keep different nodes: pool them with masked=True.")
+        return node.nonzero().flatten()  # index_select has the faster gradient
+
+    def _of_nodes(self, node: Tensor, kept: Tensor) -> dict[str, Any]:
+        """What is known of the nodes that stay, beside their features and edges.
+
+        Args:
+            node: Which nodes stay.
+            kept: Their rows.
+        """
+        graph, place = (x.index_select(0, kept) for x in (self.graph, self.places))
+        segments = self.segments
+        if segments is not None:
+            before = to_offsets(node.to(segments.dtype))
+            segments = before.index_select(0, segments.flatten()).view_as(segments)
+        return {"graph": graph, "segments": segments, "place": place}
+
+    def _edges_went(self, number: Tensor) -> Tensor:
+        """Where the edges with which the batch began are, given where those of this batch went."""
+        now = self.edge_now
+        if self.edge_from is not None:
+            assert self.edges is not None
+            now = number.new_full((self.edges.count,), -1)
+            now[self.edge_from] = torch.arange(len(number), device=now.device, dtype=now.dtype)
+        if now is None:
+            return number
+        return torch.cat((number, number.new_full((1,), -1)))[now]  # -1 is the last
+
+
+class _Rows(torch.autograd.Function):
+    """The rows that a mask keeps: their gradient is copied, not added up."""
+
+    @staticmethod
+    def forward(ctx, x, mask, index):  # type: ignore[no-untyped-def]
+        ctx.save_for_backward(mask)
+        return x.index_select(0, index)
+
+    @staticmethod
+    def backward(ctx, grad):  # type: ignore[no-untyped-def]
+        (mask,) = ctx.saved_tensors
+        # Each row is the sum of one row of the gradient, or of none.
+        offsets = torch.zeros(len(mask) + 1, dtype=torch.int32, device=mask.device)
+        torch.cumsum(mask, 0, dtype=offsets.dtype, out=offsets[1:])
+        members = torch.arange(len(grad), dtype=offsets.dtype, device=mask.device)
+        return multiply(offsets, members, None, grad.contiguous()), None, None
+
+
+@dataclass(frozen=True, eq=False)
+class Pooled:
+    """What a pooling answered, in terms of the nodes and edges that it was given.
+
+    Args:
+        score: Select: score of each node, flat.
+        node: Select: which nodes stay.
+        edge: Connect: which of the edges stay.
+        x: Reduce: what the nodes carry on, for all nodes, shape (..., n, d); none where only the
+            choice was asked for.
+        adjacency: Connect: the new edges, for poolings that make new ones: between all nodes, or as
+            ``x`` then is, of those that stay alone.
+        cluster: Select: the node into which each one went, for poolings that merge nodes.
+        loss: What the layer adds to the training loss of each graph, shape (graphs); none adds
+            nothing.
+        edge_cluster: Connect: the new edge into which each one went, -1 for none, for poolings that
+            merge edges.
+        extent: Connect: how large the graphs can be now, where that is known.
+        zeroed: Reduce: whether ``x`` is zero already at the nodes that go.
+    """
+
+    score: Tensor
+    node: Tensor
+    edge: Tensor
+    x: Tensor | None = None
+    adjacency: Adjacency | None = None
+    cluster: Tensor | None = None
+    loss: Tensor | None = None
+    edge_cluster: Tensor | None = None
+    extent: Extent | None = None
+    zeroed: bool = False

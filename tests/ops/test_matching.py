@@ -1,0 +1,48 @@
+"""The matching in NumPy and in PyTorch: the same edges in the same order, near-ties among them."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lookhops.ops.matching import match_arrays, match_tensors
+from lookhops.ops.ranking import nearness
+
+DTYPES = {"single": torch.float32, "double": torch.float64}
+
+
+@pytest.mark.parametrize("dtype", DTYPES.values(), ids=DTYPES)
+@given(
+    st.integers(1, 12),
+    st.integers(0, 60),
+    st.sampled_from([0.0, 0.4, 0.7, 1.0, 1e4]),
+    st.integers(0, 2**16),
+)
+def test_arrays_are_matched_as_tensors(dtype, nodes, edges, step, seed):
+    """Scores lie some steps from each other, a step being a part of what counts as equal."""
+    rng = torch.Generator().manual_seed(seed)
+    ends = torch.randint(0, nodes, (2, edges), generator=rng)  # loops and parallel edges among them
+    steps = torch.randint(0, 6, (edges,), generator=rng)
+    score = (1 + step * nearness(dtype) * steps.double()).to(dtype)
+    score[torch.rand(edges, generator=rng) < 0.05] = torch.inf
+    order = torch.randperm(edges, generator=rng)
+    rest = nodes, nearness(dtype)
+    plain = match_tensors(score, order, *ends, *rest)
+    found = match_arrays(*(part.numpy() for part in (score, order, *ends)), *rest)
+    assert found.tolist() == plain.tolist()
+
+
+@given(st.integers(2, 9), st.sampled_from([0.4, 0.7, 1.0, 1e4]), st.integers(0, 2**16))
+def test_graphs_are_matched_together_as_they_are_alone(nodes, step, seed):
+    """Circles among them in which no edge is the best at both ends."""
+    rng, near = torch.Generator().manual_seed(seed), nearness(torch.float32)
+    circle = torch.stack((torch.arange(nodes), torch.arange(nodes).roll(-1)))
+    ends = torch.cat((circle, torch.randint(nodes, 2 * nodes, (2, nodes), generator=rng)), 1)
+    score = 1 + step * near * torch.randint(0, 6, (2 * nodes,), generator=rng)
+    order = torch.randperm(2 * nodes, generator=rng)
+    together = match_tensors(score, order, *ends, 2 * nodes, near).tolist()
+    alone = []
+    for part in (slice(nodes), slice(nodes, None)):
+        own = score[part], order[part], *ends[:, part]
+        alone += (match_tensors(*own, 2 * nodes, near) + (part.start or 0)).tolist()
+    assert sorted(together) == sorted(alone)
