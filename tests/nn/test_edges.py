@@ -393,7 +393,7 @@ def test_layers_of_other_people_get_what_they_take(theirs, name, taken):
     torch.testing.assert_close(level.x, x, **CLOSE)
     for pool in ("topk", "lookhops", "edge"):
         both = make_model(name, pool)
-        results = [both.classify(both.level(data), masked)[0] for masked in (False, True)]
+        results = [both.classify(both.batch(data), masked)[0] for masked in (False, True)]
         torch.testing.assert_close(*results, **CLOSE)
 
 
