@@ -1,21 +1,74 @@
-"""Edges of packed graphs in other orders and directions."""
+"""Edges of packed graphs in other orders and directions, and block by block."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.graphs.blocks import EdgeBlock, edge_blocks
-from lookhops.graphs.features import NO_FEATURES
-from lookhops.graphs.indexing import pair_keys, row_offsets, spread, stable_argsort
+from lookhops.graphs.indexing import pair_keys, row_offsets, segment_of, spread, stable_argsort
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
-    from lookhops.graphs.packed import PackedGraphs
+
+#: Nodes and edges of a block, together; a graph that is larger is a block of its own.
+BLOCK = 1 << 24
+
+
+def graph_ranges(graphs: Graphs, most: int = BLOCK) -> Iterator[tuple[int, int]]:
+    """First graph of each block, and the one after its last: all graphs, in their order.
+
+    Args:
+        graphs: The graphs.
+        most: Nodes and edges of a block, together.
+    """
+    count = len(graphs)
+    size = graphs.node_ptr.cpu().numpy().astype(np.int64) + graphs.edge_ptr.cpu().numpy()
+    first = 0
+    while first < count:
+        after = int(np.searchsorted(size, size[first] + most, side="right")) - 1
+        after = min(max(after, first + 1), count)
+        yield first, after
+        first = after
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeBlock:
+    """The edges of a block of graphs, whose nodes are numbered from 0.
+
+    Args:
+        row_ptr: Edge offsets of the target nodes.
+        source: Source node of each edge.
+        edges: Where these edges stand among all.
+    """
+
+    row_ptr: Tensor
+    source: Tensor
+    edges: slice
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of the block."""
+        return self.row_ptr.numel() - 1
+
+    @cached_property
+    def target(self) -> Tensor:
+        """Target node of each edge."""
+        return segment_of(self.row_ptr, self.source.numel())
+
+
+def edge_blocks(graphs: Graphs, most: int = BLOCK) -> Iterator[EdgeBlock]:
+    """The edges of all graphs, block by block; arguments as for :func:`graph_ranges`."""
+    for first, after in graph_ranges(graphs, most):
+        node, end = graphs.node_ptr[[first, after]].tolist()
+        edges = slice(*graphs.edge_ptr[[first, after]].tolist())
+        rows = graphs.row_ptr[node : end + 1] - edges.start
+        yield EdgeBlock(rows, graphs.source[edges] - node, edges)
 
 
 def undirected(graphs: Graphs) -> Graphs:
@@ -36,19 +89,14 @@ def undirected(graphs: Graphs) -> Graphs:
     )
 
 
-def by_source(graphs: PackedGraphs) -> tuple[Tensor, Tensor]:
+def by_source(graphs: Graphs) -> tuple[Tensor, Tensor]:
     """The edges' order by source, then target, and their nodes' numbers within each graph."""
     order = stable_argsort(pair_keys(graphs.target, graphs.source, graphs.num_nodes))
     start = spread(graphs.node_ptr[:-1], graphs.edge_ptr, graphs.num_edges)
     return order, (graphs.edge_index - start)[:, order]
 
 
-def bare(graphs: Graphs) -> Graphs:
-    """No features of edges; see :meth:`Graphs.without_edge_features`."""
-    return as_known(graphs, replace(graphs, edges=NO_FEATURES))
-
-
-def as_known(graphs: PackedGraphs, found: Graphs) -> Graphs:
+def as_known(graphs: Graphs, found: Graphs) -> Graphs:
     """``found``, whose edges are some or all of these: what is known of them holds there too."""
     for known in ("is_undirected", "is_symmetric"):
         if graphs.__dict__.get(known):
@@ -56,7 +104,7 @@ def as_known(graphs: PackedGraphs, found: Graphs) -> Graphs:
     return found
 
 
-def go_both_ways(graphs: PackedGraphs) -> bool:
+def go_both_ways(graphs: Graphs) -> bool:
     """Whether every edge is there in both directions; see :attr:`Graphs.is_undirected`."""
     return all(_is_own_transpose(block) for block in edge_blocks(graphs))
 
@@ -79,7 +127,7 @@ def _is_own_transpose(block: EdgeBlock) -> bool:
     return torch.equal(*(key[stable_argsort(key)] for key in keys))
 
 
-def have_equal_features(graphs: PackedGraphs) -> bool:
+def have_equal_features(graphs: Graphs) -> bool:
     """Whether edges that go both ways have the same features both ways."""
     features = graphs.edges.tensors.values()
     for block in edge_blocks(graphs) if features else ():
@@ -90,7 +138,7 @@ def have_equal_features(graphs: PackedGraphs) -> bool:
     return True
 
 
-def number_of_pairs(graphs: PackedGraphs) -> int:
+def number_of_pairs(graphs: Graphs) -> int:
     """Pairs of nodes with an edge in one direction or both."""
     found = 0
     for block in edge_blocks(graphs):

@@ -26,7 +26,6 @@ from lookhops.graphs.texts import Texts
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
-    from lookhops.graphs.packed import PackedGraphs
 
 FORMAT = "lookhops-graphs-3"
 _TENSORS = ("node_ptr", "row_ptr", "source", "y")
@@ -70,7 +69,7 @@ def save(graphs: Graphs, path: Path | str) -> None:
             raise LookHopsError(f"{path}: cannot be written ({error}).") from error
 
 
-def fingerprint(graphs: PackedGraphs) -> str:
+def fingerprint(graphs: Graphs) -> str:
     """A hash of all tensors and of the labels' sizes."""
     sizes = f"{graphs.nodes.label_sizes} {graphs.edges.label_sizes}"
     if graphs.whole.label_sizes:

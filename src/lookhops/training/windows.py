@@ -14,8 +14,8 @@ from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeEncoding, WholeGraphs
 from lookhops.graphs import Graphs
-from lookhops.graphs.blocks import graph_ranges
 from lookhops.graphs.choosing import gather, slice_of
+from lookhops.graphs.edges import graph_ranges
 from lookhops.graphs.indexing import to_offsets
 
 #: Nodes that scales, totals and the vocabulary are learnt from at most; of a larger training part
