@@ -370,8 +370,7 @@ class Graphs:
             options: Fields of ``reading`` to choose by their names: ``graph_column="case"``.
         """
         from lookhops.graphs import tables  # pandas takes a while to import
-        from lookhops.graphs.tables.columns import Tables
-        from lookhops.graphs.tables.table import as_table
+        from lookhops.graphs.tables.table import Tables, as_table
 
         given = Tables(
             as_table(edges, "edges"),

@@ -18,8 +18,7 @@ import pandas as pd
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Reading
 from lookhops.core.schema import AtLeast, read
-from lookhops.graphs.tables.columns import Tables
-from lookhops.graphs.tables.table import Table
+from lookhops.graphs.tables.table import Table, Tables
 from lookhops.sources.rows import Row, Rows
 from lookhops.sources.text_files import TextFile
 

@@ -15,8 +15,7 @@ from lookhops.core.options import AS_USUAL, Reading, names_in
 from lookhops.graphs import Graphs
 from lookhops.graphs.column_finder import ColumnFinder
 from lookhops.graphs.tables import packed
-from lookhops.graphs.tables.columns import ID_NAMES, Tables
-from lookhops.graphs.tables.table import Table
+from lookhops.graphs.tables.table import ID_NAMES, Table, Tables
 from lookhops.graphs.targets import BLANK_TEXTS, as_number
 from lookhops.sources.node_link import read_node_link
 from lookhops.sources.rows import (

@@ -11,8 +11,7 @@ import pandas as pd
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import agreeing, counted
-from lookhops.graphs.tables.columns import IdColumns, Tables
-from lookhops.graphs.tables.table import Table
+from lookhops.graphs.tables.table import IdColumns, Table, Tables
 
 
 def numbered(columns: Sequence[pd.Series | None]) -> tuple[list[np.ndarray | None], pd.Index]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,10 +17,9 @@ from lookhops.core.words import agreeing, counted
 from lookhops.graphs.column_finder import called, listed
 from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.skipped import Skipped
-from lookhops.graphs.tables.columns import IdColumns, Tables
 from lookhops.graphs.tables.features import table_features
 from lookhops.graphs.tables.ids import GraphNumbers, Nodes
-from lookhops.graphs.tables.table import Table, holds_decimals
+from lookhops.graphs.tables.table import IdColumns, Table, Tables, holds_decimals
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
 from lookhops.graphs.texts import Texts
 
@@ -83,8 +82,8 @@ def packed(tables: Tables) -> Packed:
         "source": torch.from_numpy(source),
         "target": torch.from_numpy(target),
         "nodes_per_graph": torch.from_numpy(counts[kept]),
-        "nodes": _node_features(tables, columns, label, nodes.row),
-        "edges": _edge_features(tables, columns, label, row),
+        "nodes": _features(tables, tables.nodes, columns.of_nodes, label, nodes.row),
+        "edges": _features(tables, tables.edges, columns.of_edges, label, row),
         "columns": known,
         "node_ids": Texts.of(nodes.ids.astype(str).tolist()).take(nodes.id),
         "skipped": skipped,
@@ -192,12 +191,13 @@ class Label:
             if not differs.any() and (len(row) > 1 or name != "label" or name == named):
                 return cls(table, name, row)
             if name == named:
-                _refuse_several(table, name, graphs, graph, row, differs)
+                second = int(differs.argmax())
+                raise LookHopsError(
+                    f"{table.place(second)}: graph {str(graphs.ids[graph[second]])!r} has another "
+                    f"{name!r} there than in {table.where(int(row[graph[second]]))}; give each "
+                    "graph one, or a table of graphs that says it."
+                )
         return None
-
-    def is_column(self, table: Table, name: str) -> bool:
-        """Whether it is this column of this table."""
-        return table is self.table and name == self.name
 
     def cells(self, kept: np.ndarray) -> np.ndarray:
         """What it says of the graphs with these numbers."""
@@ -207,52 +207,33 @@ class Label:
         return _plain(column.astype(object) if yes_or_no else column)
 
 
-def _refuse_several(
-    table: Table,
-    name: str,
-    graphs: GraphNumbers,
-    graph: np.ndarray,
-    row: np.ndarray,
-    differs: np.ndarray,
-) -> NoReturn:
-    """Refuse a label that is not the same in all rows of a graph."""
-    second = int(differs.argmax())
-    raise LookHopsError(
-        f"{table.place(second)}: graph {str(graphs.ids[graph[second]])!r} has another {name!r} "
-        f"there than in {table.where(int(row[graph[second]]))}; give each graph one, or a table of "
-        "graphs that says it."
-    )
-
-
 # -------------------------------------------------------------------- features, and the rest
 
 
-def _node_features(
-    tables: Tables, columns: IdColumns, label: Label | None, row: np.ndarray | None
+def _features(
+    tables: Tables,
+    table: Table | None,
+    ids: Iterable[str | None],
+    label: Label | None,
+    row: np.ndarray | None,
 ) -> Features:
-    """The features of nodes, given the row of each."""
-    table = tables.nodes
+    """The columns of a table but its ids and the label, as features.
+
+    Args:
+        tables: All tables.
+        table: That of nodes or of edges, if there is one. A weight of edges is called ``weight``.
+        ids: Names of its columns of ids.
+        label: What is to be learnt.
+        row: The row of each node or edge; none means all rows in their order.
+    """
     if table is None:
         return NO_FEATURES
-    unused = {columns.node, columns.nodes_graph, *names_in(tables.reading.ignore)}
+    unused = {*ids, *names_in(tables.reading.ignore)}
+    if label is not None and label.table is table:
+        unused.add(label.name)
     names = [name for name in table.names if name not in unused]
-    if label is not None:
-        names = [name for name in names if not label.is_column(table, name)]
-    return table_features(table, names, row, tables.reading)
-
-
-def _edge_features(
-    tables: Tables, columns: IdColumns, label: Label | None, row: np.ndarray
-) -> Features:
-    """The features of edges, given the row of each; a weight is called ``weight``."""
-    table = tables.edges
-    ends = (columns.source, columns.target, columns.edges_graph)
-    unused = {*ends, *names_in(tables.reading.ignore)}
-    names = [name for name in table.names if name not in unused]
-    if label is not None:
-        names = [name for name in names if not label.is_column(table, name)]
     weight = tables.find(table, "weight_column", ("weight", "edge_weight"))
-    if weight in names and weight != "weight":
+    if table is tables.edges and weight in names and weight != "weight":
         if "weight" in names:
             raise LookHopsError(
                 f"{table.origin}: {weight!r} is to be the weight, and another column is called so; "

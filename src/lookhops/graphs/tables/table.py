@@ -1,9 +1,9 @@
-"""One table of graphs, nodes or edges, with where it came from."""
+"""Tables of graphs, nodes and edges, and which of their columns say what belongs together."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any
 
@@ -11,7 +11,22 @@ import numpy as np
 import pandas as pd
 
 from lookhops.core.errors import LookHopsError
-from lookhops.graphs.column_finder import listed
+from lookhops.core.options import AS_USUAL, TABLES, Reading
+from lookhops.graphs.column_finder import SOURCE_NAMES, TARGET_NAMES, ColumnFinder, listed
+
+# Names that are looked for, in this order, whatever their case, when no option names the column.
+GRAPH_NAMES = ("graph", "graph_id", "graphid", "graph_name", "gid", "network", "network_id")
+NODE_NAMES = ("node", "node_id", "nodeid", "vertex", "id", "name")
+#: The columns of ids of each table: the option that names one, and its usual names.
+ID_NAMES: Mapping[str, Mapping[str, Sequence[str]]] = {
+    "edges": {
+        "graph_column": GRAPH_NAMES,
+        "source_column": SOURCE_NAMES,
+        "target_column": TARGET_NAMES,
+    },
+    "nodes": {"graph_column": GRAPH_NAMES, "node_column": NODE_NAMES},
+    "graphs": {"graph_column": (*GRAPH_NAMES, "id", "name")},
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +82,118 @@ def holds_decimals(column: pd.Series) -> bool:
         and isinstance(known.iloc[0], Decimal)
         and all(isinstance(cell, Decimal) for cell in known)
     )
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The tables of one set of graphs.
+
+    Args:
+        edges: A row an edge: both ends, and its features.
+        nodes: A row a node: its id, and its features.
+        graphs: A row a graph: its id, what is to be learnt of it, and whatever else is known.
+        reading: What the columns are, where they have no usual names; and how they are read.
+        remembered: How an earlier set was read: its columns are looked for before the usual ones.
+    """
+
+    edges: Table
+    nodes: Table | None = None
+    graphs: Table | None = None
+    reading: Reading = AS_USUAL
+    remembered: Reading = AS_USUAL
+
+    @property
+    def given(self) -> list[Table]:
+        """Those that there are."""
+        tables = (self.graphs, self.nodes, self.edges)
+        return [table for table in tables if table is not None]
+
+    def find(self, table: Table | None, option: str, usual: Sequence[str]) -> str | None:
+        """The column of a table for which there is an option, or none."""
+        if table is None:
+            return None
+        finder = ColumnFinder(table.origin, self.reading, self.remembered)
+        return finder.find(table.names, option, usual, strict=False)
+
+    def id_column(self, name: str, option: str, what: str = "") -> str | None:
+        """The column of ids of one table, or none.
+
+        Args:
+            name: Of the table: ``edges``, ``nodes`` or ``graphs``.
+            option: The option that names the column.
+            what: What the column says, where the table must have it.
+        """
+        table, usual = getattr(self, name), ID_NAMES[name][option]
+        found = self.find(table, option, usual)
+        if table is not None and found is None and what:
+            raise LookHopsError(
+                f"{table.origin}: no column says {what}; the columns are {listed(table.names)}. "
+                f"Call one {usual[0]!r}, or name it with {option} (--{option.replace('_', '-')})."
+            )
+        return found
+
+    def check(self) -> None:
+        """Refuse a table without rows, and a column that an option names and no table has."""
+        for table in self.given:
+            if not len(table.frame) and (table is not self.edges or self.nodes is None):
+                raise LookHopsError(f"{table.origin}: there are no rows below the columns' names.")
+        known = {name.lower() for table in self.given for name in table.names}
+        for own in fields(Reading):
+            if own.name.endswith("_column") and TABLES in own.metadata["of"]:
+                wanted = getattr(self.reading, own.name)
+                if wanted is not None and wanted.strip().lower() not in known:
+                    columns = "; ".join(f"{t.origin}: {listed(t.names)}" for t in self.given)
+                    raise LookHopsError(
+                        f"{own.name} (--{own.name.replace('_', '-')}): no column is called "
+                        f"{wanted!r}. The columns are, in {columns}."
+                    )
+
+
+@dataclass(frozen=True)
+class IdColumns:
+    """Names of the columns of ids; empty where there is no such table.
+
+    Args:
+        source: Of edges: the first end.
+        target: Of edges: the second end.
+        edges_graph: Of edges: the graph, or none where the nodes say it.
+        node: Of nodes: the id.
+        nodes_graph: Of nodes: the graph, or none where a node is the same in every graph.
+        graph: Of graphs: the id.
+    """
+
+    source: str
+    target: str
+    edges_graph: str | None
+    node: str
+    nodes_graph: str | None
+    graph: str
+
+    @property
+    def of_edges(self) -> tuple[str | None, ...]:
+        """Those of the table of edges."""
+        return self.source, self.target, self.edges_graph
+
+    @property
+    def of_nodes(self) -> tuple[str | None, ...]:
+        """Those of the table of nodes."""
+        return self.node, self.nodes_graph
+
+    @classmethod
+    def of(cls, tables: Tables) -> IdColumns:
+        """Those with the names that were chosen, remembered or usual."""
+        find = tables.id_column
+        edges_graph, nodes_graph = (find(name, "graph_column") for name in ("edges", "nodes"))
+        source = find("edges", "source_column", "where an edge begins")
+        target = find("edges", "target_column", "where an edge ends")
+        if not nodes_graph and not edges_graph:
+            find("edges", "graph_column", "to which graph an edge belongs")
+        node = find("nodes", "node_column", "which node a row is")
+        graph = find("graphs", "graph_column", "which graph a row is")
+        return cls(source or "", target or "", edges_graph, node or "", nodes_graph, graph or "")
+
+
+# -------------------------------------------------------------------- what a user has
 
 
 def as_table(given: Any, what: str) -> Table:
