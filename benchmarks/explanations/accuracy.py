@@ -148,15 +148,16 @@ def measure(
 def shuffled(predictor: Predictor) -> Predictor:
     """The same model with the weights of every tensor in random order: it knows nothing."""
     other = copy.copy(predictor)
-    other.members = {seed: [copy.deepcopy(m) for m in own] for seed, own in other.members.items()}
-    other.models = {seed: members[0] for seed, members in other.members.items()}
+    other.fitted = copy.deepcopy(predictor.fitted)
+    for known in ("members", "models"):
+        vars(other).pop(known, None)
     draws = torch.Generator().manual_seed(0)
     for members in other.members.values():
         for network in members:
             for weight in network.parameters():
                 order = torch.randperm(weight.numel(), generator=draws).to(weight.device)
                 weight.data = weight.data.flatten()[order].view_as(weight)
-    other._ensembles = {}
+    other._together = {}
     return other
 
 

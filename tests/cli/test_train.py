@@ -33,7 +33,7 @@ def test_it_begins_with_the_recommended_network(lookhops, tmp_path):
     code, _, err = lookhops("train", "hops-1", *options, "-o", tmp_path / "m")
     assert code == 0, err
     config = json.loads((tmp_path / "m" / "config.json").read_text())
-    assert config["architecture"] == asdict(RECOMMENDED)
+    assert config["learner"]["options"] == asdict(RECOMMENDED)
     defaults = LookHopsClassifier().get_params()
     network = {own.name: getattr(RECOMMENDED, own.name) for own in fields(RECOMMENDED)}
     assert {name: defaults[name] for name in network} == network
@@ -85,7 +85,7 @@ def test_json_and_nothing_else(lookhops, tmp_path):
     assert printed == with_totals(json.loads((tmp_path / "m" / "config.json").read_text()))
     assert printed["epochs"] == {"11": 3}
     assert printed["protocol"]["seeds"] == [11]
-    assert printed["architecture"]["pool"] == "lookhops"
+    assert printed["learner"]["options"]["pool"] == "lookhops"
 
 
 def test_options_reach_the_training(lookhops, tmp_path):
@@ -100,7 +100,7 @@ def test_options_reach_the_training(lookhops, tmp_path):
     assert config["protocol"]["split"] == "random"
     assert config["protocol"]["class_weights"]
     assert config["protocol"]["precision"] == "float64"
-    assert (config["architecture"]["conv"], config["architecture"]["k"]) == ("gcn", 1)
+    assert (config["learner"]["options"]["conv"], config["architecture"]["k"]) == ("gcn", 1)
 
 
 def test_one_split_for_all_seeds(lookhops, tmp_path):
@@ -132,7 +132,7 @@ def test_k_from_the_hop_information(lookhops, tmp_path, monkeypatch, suggested, 
     options = ["--k", "auto", "--epochs", "1", "--json"]
     code, out, err = lookhops("train", *SMALL, *options, "-o", tmp_path / "m")
     assert code == 0, err
-    assert json.loads(out)["architecture"]["k"] == k
+    assert json.loads(out)["learner"]["options"]["k"] == k
     assert said in err
 
 
@@ -142,13 +142,13 @@ def test_k_where_there_is_no_hop_information(lookhops, tmp_path):
     options = ["--k", "auto", "--epochs", "1", "--hidden", "8", "--device", "cpu", "--json"]
     code, out, err = lookhops("train", tmp_path / "carbon.csv", *options, "-o", tmp_path / "m")
     assert code == 0, err
-    assert "architecture" in json.loads(out)
+    assert "learner" in json.loads(out)
     elements = re.findall("[A-Z][a-z]?", "HeNeArCNOSPFClBrIBSiNaKLiMgCaFeCuZnAg")
     alone = "".join(f"[{atom}],{'ab'[n % 2]}\n" for n, atom in enumerate(elements))
     (tmp_path / "atoms.csv").write_text("smiles,class\n" + alone)  # there is nothing to look at
     code, out, err = lookhops("train", tmp_path / "atoms.csv", *options, "-o", tmp_path / "n")
     assert code == 0, err
-    assert json.loads(out)["architecture"]["k"] == 2
+    assert json.loads(out)["learner"]["options"]["k"] == 2
     assert "the hop information cannot be had" in err
 
 

@@ -98,7 +98,7 @@ def _training(folder):
         seed: {name: value for name, value in own.items() if not name.startswith("seconds")}
         for seed, own in config["metrics"]["seeds"].items()
     }
-    kept = ("format", "architecture", "protocol", "data", "encoding", "task", "members")
+    kept = ("format", "learner", "protocol", "data", "encoding", "task", "members")
     limit = float(load_file(folder / "reference.safetensors")["limit"])  # of what is like them
     return {"history": history, "seeds": seeds, "limit": limit} | {
         name: config[name] for name in kept

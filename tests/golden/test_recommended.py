@@ -53,7 +53,7 @@ def ends(graph):
 
 def network(graph):
     """The layers: what they read, summed, and the dense layers' answer."""
-    a = CONFIG["architecture"]
+    a = CONFIG["learner"]["options"]
     x = np.concatenate(told(graph["nodes"], NODES, "nodes"), 1)
     edges = ends(graph)
     numbers, labels = told([edge for _, _, edge in edges], EDGES, "edges")
@@ -111,7 +111,7 @@ def fingerprint(graph):
         for source, target, edge in ends(graph)
     ]
     found = list(current)
-    for _ in range(CONFIG["architecture"]["fingerprint"]):
+    for _ in range(CONFIG["learner"]["options"]["fingerprint"]):
         message = [0] * len(current)
         for source, target, of_edge in edges:
             message[target] += combine(of_edge, current[source])
@@ -149,7 +149,7 @@ def totals(graph):
 
 def test_the_network_is_the_recommended_one():
     small = {"hidden": 8, "layers": 3, "bins": 4}
-    assert CONFIG["architecture"] == {
+    assert CONFIG["learner"]["options"] == {
         "conv": "licheb",
         "pool": "lookhops",
         "k": 2,

@@ -131,8 +131,8 @@ def model(folder: Path) -> Any:
         return None
     found = load_model(path)
     weights = [
-        {name: value.tolist() for name, value in member.items()}
-        for members in found.weights.values()
+        {name: value.tolist() for name, value in member.tensors().items()}
+        for members in found.members.values()
         for member in members
     ]
     return weights, files.read_bytes(path / PREDICTIONS)

@@ -59,7 +59,7 @@ def test_several_targets_and_names_that_are_markup(tmp_path):
 @pytest.mark.parametrize("conv", ["licheb", "pyg:GraphConv", "mine"])
 def test_a_layer_of_ones_own_asks_for_its_file(model_folder, conv):
     config = read_config(model_folder)
-    config["architecture"]["conv"] = conv
+    config["learner"]["options"]["conv"] = conv
     card = model_card(config, task_from_dict(config["task"]), 0.3)
     assert ("--plugin" in card) == (conv == "mine")
 

@@ -16,13 +16,12 @@ from lookhops.core import files
 from lookhops.core.errors import LookHopsError
 from lookhops.core.tensor_files import pack_tensors
 from lookhops.models.checkpoint import load_model
-from lookhops.models.folder import FORMAT, run_records, with_totals
+from lookhops.models.folder import FORMAT, run_records
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture
 from lookhops.runs.record import RunRecord
 from lookhops.sources.loading import load
-from lookhops.tasks import task_of
 from lookhops.training import Protocol, train
 
 SMALL = Architecture(pool="lookhops", hidden=8, layers=3, ratio=0.7)
@@ -68,7 +67,7 @@ def test_weights_come_back_as_they_were(tmp_path, tasks):
     loaded = load_model(tmp_path / "m")
     assert loaded.architecture == SMALL
     assert all(torch.equal(loaded.weights[11][0][key], run.weights[key]) for key in run.weights)
-    model = loaded.model(11)
+    model = loaded.networks(11)[0].network
     with torch.no_grad():
         assert torch.equal(model(tasks[run.split.test]), run.predictions["test"])
 
@@ -81,7 +80,8 @@ def check_comes_back(folder, graphs, **network):
     train_into(folder, graphs, architecture, protocol, device="cpu")
     with torch.no_grad():
         torch.testing.assert_close(
-            load_model(folder).model(11)(graphs[run.split.test]), run.predictions["test"]
+            load_model(folder).networks(11)[0].network(graphs[run.split.test]),
+            run.predictions["test"],
         )
     assert len(Predictor(folder, device="cpu").predict(graphs).ids) == len(graphs)
 
@@ -151,9 +151,10 @@ def test_foreign_weights_are_told_apart(folder):
     path = folder / "model.safetensors"
     tensors = safetensors.torch.load(path.read_bytes())
     name = next(iter(tensors))
+    own = name.partition(".")[2]
     for changed, what in (
-        ({k: v for k, v in tensors.items() if k != name}, f"lacks the parameter {name!r}"),
-        ({**tensors, "11.extra": torch.ones(1)}, "also has the parameter '11.extra'"),
+        ({k: v for k, v in tensors.items() if k != name}, f"lacks the parameter {own!r}"),
+        ({**tensors, "11.extra": torch.ones(1)}, "also has the parameter 'extra'"),
         ({**tensors, name: torch.ones(3, 3, 3)}, r"has shape \(3, 3, 3\), expected"),
         ({**tensors, name: tensors[name] + 1}, "not the weights that config.json describes"),
     ):
@@ -168,15 +169,19 @@ def test_another_version_is_refused(folder):
         load_model(folder)
 
 
+def network(options):
+    return {"name": "network", "options": options}
+
+
 def test_a_damaged_config_is_refused(folder):
     config = json.loads((folder / "config.json").read_text())
-    architecture, data = config["architecture"], config["data"]
+    options, data = config["learner"]["options"], config["data"]
     for changes, what in (
-        ({"architecture": {**architecture, "conv": "lichep"}}, "no convolution 'lichep'"),
-        ({"architecture": {**architecture, "surprise": 1}}, r"architecture\.surprise is not known"),
+        ({"learner": network({**options, "conv": "lichep"})}, "no convolution 'lichep'"),
+        ({"learner": network({**options, "surprise": 1})}, r"options\.surprise is not known"),
+        ({"learner": {"name": "wl-ao", "options": {}}}, "wl-oa"),
         ({"data": {}}, r"config\.json: damaged, .*: data\.name is missing\.$"),
         ({"data": {**data, "featuriser": 3}}, r"data\.featuriser is 3, not text"),
-        ({"epochs": {"eleven": 1}}, r"epochs\.eleven is not a seed"),
         ({"metrics": {"seeds": 5}}, r"metrics\.seeds is 5, not an object"),
         ({"machine": None}, r"machine is null, not an object"),
     ):
@@ -185,7 +190,7 @@ def test_a_damaged_config_is_refused(folder):
         with pytest.raises(LookHopsError, match=what):
             load_model(folder)
         (folder / "config.json").write_text(backup)
-    for text in ("", "{", "[1]", '{"format": "lookhops-model-1"}'):
+    for text in ("", "{", "[1]", f'{{"format": "{FORMAT}"}}'):
         (folder / "config.json").write_text(text)
         with pytest.raises(LookHopsError, match=r"config\.json"):
             load_model(folder)
@@ -283,26 +288,7 @@ def test_foreign_files_in_the_folder_stay(tmp_path, tasks):
 
 
 def test_the_format_names_this_version():
-    assert FORMAT == "lookhops-model-1"
-
-
-def test_a_folder_of_the_first_version_is_read(folder, tasks):
-    """It has no task, no ``?`` entries, fewer metrics of each seed, and totals of them."""
-    config = with_totals(json.loads((folder / "config.json").read_text()))
-    kept = ("accuracy", "balanced_accuracy", "macro_f1", "auroc", "loss", "temperature")
-    for seed, metrics in config["metrics"]["seeds"].items():
-        short = {name: metrics[name] for name in (*kept, "test_graphs")}
-        config["metrics"]["seeds"][seed] = short
-    for name in ("task", "facts", "predictions_sha256"):
-        del config[name]
-    (folder / "config.json").write_text(json.dumps(config))
-    found = load_model(folder)
-    assert found.task == task_of(tasks)
-    records = run_records(found.config)
-    assert [record.seed for record in records] == [11, 22]
-    assert records[0].metrics["epochs"] == 4
-    assert records[0].metrics["train_graphs"] == 64
-    assert records[0].machine.device == "cpu"
+    assert FORMAT == "lookhops-model-2"
 
 
 def test_what_the_records_say_stands_in_one_place(folder):
@@ -312,7 +298,7 @@ def test_what_the_records_say_stands_in_one_place(folder):
     assert config["epochs"] == {"11": 4, "22": 4}
     each = stored["metrics"]["seeds"]
     assert config["best_epoch"] == {seed: own["best_epoch"] for seed, own in each.items()}
-    weights = load_model(folder).weights[11][0]
+    weights = load_model(folder).networks(11)[0].network.state_dict()
     assert config["parameters"] == sum(value.numel() for value in weights.values())
     per_epoch = [own["seconds_per_epoch"] for own in each.values()]
     assert config["seconds_per_epoch"] == pytest.approx(np.mean(per_epoch))

@@ -33,7 +33,7 @@ def test_the_ensemble_is_the_mean_of_calibrated_seeds(predictor, tasks):
     for seed in (11, 22):
         temperature = predictor.checkpoint.config["metrics"]["seeds"][str(seed)]["temperature"]
         with torch.no_grad():
-            outputs = predictor.checkpoint.model(seed)(tasks).double()
+            outputs = predictor.models[seed](tasks).double()
         each.append((outputs / temperature).softmax(1).numpy())
     mean = np.mean(each, axis=0)
     assert np.allclose(answers.probabilities, mean, atol=1e-6)

@@ -53,8 +53,9 @@ def same_models(first: Path, second: Path) -> None:
     one, two = load_model(first), load_model(second)
     assert one.seeds == two.seeds
     for seed in one.seeds:
-        for mine, other in zip(one.weights[seed], two.weights[seed], strict=True):
-            assert all(torch.equal(mine[k], other[k]) for k in mine)
+        for mine, other in zip(one.members[seed], two.members[seed], strict=True):
+            mine, other = mine.tensors(), other.tensors()
+            assert all(torch.equal(mine[k], other[k]) for k in mine | other)
     timeless = [
         [line.rsplit(",", 1)[0] for line in (folder / "history.csv").read_text().splitlines()]
         for folder in (first, second)
@@ -132,10 +133,11 @@ def test_a_loss_that_is_no_number_ends_it_as_alone(helped, tasks, tmp_path, memb
         with pytest.raises(LookHopsError, match="was not a finite number in epoch 3") as found:
             train_into(tmp_path / name, tasks, network, protocol, **options)
         said.append(str(found.value))
-    first, second = (load_model(tmp_path / name).weights for name in ("alone", "helped"))
+    first, second = (load_model(tmp_path / name).members for name in ("alone", "helped"))
     assert list(first) == list(second)
     for seed, networks in first.items():
         for one, other in zip(networks, second[seed], strict=True):
+            one, other = one.tensors(), other.tensors()
             assert all(torch.equal(one[key], other[key]) for key in one)
     assert said[0] == said[1]
     for table, before in tables:
@@ -417,10 +419,10 @@ def test_other_settings_are_not_resumed(tasks, tmp_path):
         train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", on_epoch=stop)
     for changes, what in (
         ({"protocol": replace(PROTOCOL, learning_rate=0.1)}, "learning_rate 0.01 there, 0.1 here"),
-        ({"architecture": replace(SMALL, k=3)}, "k 2 there, 3 here"),
+        ({"model": replace(SMALL, k=3)}, "k 2 there, 3 here"),
         ({"graphs": tasks[:70]}, "fingerprint"),
     ):
-        options = {"graphs": tasks, "architecture": SMALL, "protocol": PROTOCOL, **changes}
+        options = {"graphs": tasks, "model": SMALL, "protocol": PROTOCOL, **changes}
         with pytest.raises(LookHopsError, match=what):
             train_into(folder, device="cpu", resume=True, **options)
 

@@ -6,13 +6,14 @@ import pytest
 from test_stores import PROTOCOL, fill, record, section
 
 from lookhops.core.tables import Table
+from lookhops.learners import parse_model
 from lookhops.report.build import report_on
 from lookhops.report.content import Note
 from lookhops.report.runs import runs_report
 from lookhops.report.snapshot import read_store
 from lookhops.runs.keys import RunKey
 from lookhops.runs.paper import ROWS
-from lookhops.runs.plan import Cell, parse_model
+from lookhops.runs.plan import Cell
 from lookhops.runs.results import Results
 from lookhops.runs.store import Store
 from lookhops.training import Protocol

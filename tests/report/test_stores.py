@@ -13,6 +13,7 @@ import pytest
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.core.tables import Table
+from lookhops.learners import parse_model
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.report.build import report_on
 from lookhops.report.comparable import grouped
@@ -20,7 +21,7 @@ from lookhops.report.content import Chart, Folded, Note
 from lookhops.report.sections.reproduce import spelled
 from lookhops.report.snapshot import read_store
 from lookhops.runs.compare import comparison
-from lookhops.runs.plan import Cell, parse_model
+from lookhops.runs.plan import Cell
 from lookhops.runs.record import Machine, RunRecord
 from lookhops.runs.results import Results
 from lookhops.runs.store import Store

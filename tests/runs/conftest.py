@@ -2,7 +2,8 @@
 
 import pytest
 
-from lookhops.runs.plan import Cell, parse_model
+from lookhops.learners import parse_model
+from lookhops.runs.plan import Cell
 from lookhops.runs.results import collect
 from lookhops.runs.runners import run_local
 from lookhops.runs.store import Store

@@ -7,11 +7,11 @@ import pytest
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Classical
 from lookhops.core.words import NONE
-from lookhops.learners import LEARNERS
+from lookhops.learners import LEARNERS, parse_model
 from lookhops.runs import runners
 from lookhops.runs.compare import compare, comparison
 from lookhops.runs.export import export
-from lookhops.runs.plan import Cell, parse_model
+from lookhops.runs.plan import Cell
 from lookhops.runs.results import Results
 from lookhops.sources.loading import load
 from lookhops.sources.splits import split

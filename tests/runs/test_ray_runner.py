@@ -11,10 +11,11 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Classical
+from lookhops.learners import parse_model
 from lookhops.models import Predictor
 from lookhops.models.checkpoint import load_model
 from lookhops.models.ray import RayAnswers, train_on_ray
-from lookhops.runs.plan import Cell, parse_model
+from lookhops.runs.plan import Cell
 from lookhops.runs.ray import run_ray
 from lookhops.runs.results import collect
 from lookhops.runs.store import Store
@@ -94,7 +95,8 @@ def test_workers_train_one_model_as_one_process_does(model):
     graphs, network, protocol, folder, config = model
     [alone] = train(graphs, network, protocol, device="cpu")
     assert config["epochs"] == {"1": 3}
-    [found] = load_model(folder).weights[1]
+    [fitted] = load_model(folder).members[1]
+    found = fitted.tensors()
     for name, value in alone.weights.items():
         torch.testing.assert_close(found[name], value, rtol=1e-7, atol=1e-9)
     with pytest.raises(LookHopsError, match="70 workers"):

@@ -148,14 +148,14 @@ class Stack:
         self.model = networks[0] if len(networks) == 1 else stacked_network(networks)
         self.model.requires_grad_(False)  # gradients are wanted of inputs alone
         self.preprocessing: list[Preprocessing] = [
-            predictor.checkpoint.preprocessing[seed] for seed in seeds
+            predictor.checkpoint.preprocessing(seed) for seed in seeds
         ]
         known = {seed: predictor.inputs(whole, seed) for seed in seeds}
         self.inputs: list[MemberInputs] = [known[seed] for seed in seeds]
         self.gather_whole = self.inputs[0].gather_whole
         if len(networks) > 1:
             columns = {
-                seed: predictor.checkpoint.preprocessing[seed].whole.columns(whole)
+                seed: predictor.checkpoint.preprocessing(seed).whole.columns(whole)
                 for seed in known
             }
             sizes = [own.whole.num_neighbourhoods for own in self.preprocessing]

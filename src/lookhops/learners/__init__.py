@@ -4,17 +4,20 @@ A learner is a file of this package that follows :mod:`~lookhops.learners.learne
 :data:`~lookhops.learners.registry.LEARNERS`.
 """
 
-from lookhops.learners.learner import Fitted, Learner, tensors_of
+from lookhops.learners.learner import Fitted, Learner, fitted_of
+from lookhops.learners.names import Model, learner_of, parse_model
 from lookhops.learners.network import FittedNetwork, Network
-from lookhops.learners.registry import LEARNERS, learner_from_dict, learner_of
+from lookhops.learners.registry import LEARNERS, learner_from_dict
 
 __all__ = [
     "LEARNERS",
     "Fitted",
     "FittedNetwork",
     "Learner",
+    "Model",
     "Network",
+    "fitted_of",
     "learner_from_dict",
     "learner_of",
-    "tensors_of",
+    "parse_model",
 ]

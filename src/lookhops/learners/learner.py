@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Protocol
+from lookhops.core.options import Architecture, Classical, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
 from lookhops.encoding.whole import WholeGraphs
@@ -62,7 +62,7 @@ class Fitted(ABC):
             learner: The learner that fitted it.
             task: What was asked.
             encoding: The columns of the training graphs.
-            tensors: By name.
+            tensors: By name; a model folder adds :data:`FITTED`, which only a network reads.
         """
 
     def variance(self, graphs: Graphs) -> Tensor | None:
@@ -81,6 +81,8 @@ class Learner(ABC):
     fitted: ClassVar[type[Fitted]]  #: What :meth:`fit` gives.
     #: Whether it is trained in epochs, as a network: then it reads all of a :class:`Protocol`.
     has_epochs: ClassVar[bool] = False
+    #: Whether its answers can be shared out among nodes and edges.
+    explains: ClassVar[bool] = False
 
     @property
     def title(self) -> str:
@@ -91,6 +93,28 @@ class Learner(ABC):
     def reads_edges(self) -> bool:
         """Whether features of edges are looked at."""
         return True
+
+    @property
+    def model(self) -> Architecture | Classical:
+        """What plans and stores have of it."""
+        return Classical(self.name)
+
+    @property
+    def registered(self) -> list[str]:
+        """The names that it is made of and a user has registered; a plugin has them."""
+        return []
+
+    @property
+    def ignores_edges(self) -> bool:
+        """Whether graphs are alike to it whatever their edges carry."""
+        return False
+
+    @property
+    def network_architecture(self) -> Architecture:
+        """The architecture of its networks; a learner without any is refused by name."""
+        raise LookHopsError(
+            f"{self.name} is no network: only networks can be explained, embedded and exported"
+        )
 
     @property
     def layers(self) -> str | None:
@@ -155,16 +179,13 @@ class Learner(ABC):
     def train_on_all(
         self, graphs: Graphs, protocol: Protocol, epochs: int, *, task: Task, **how: Any
     ) -> Run:
-        """Train on all graphs that have a target, for so many epochs: nothing is left to test on.
+        """Train on all graphs that have a target, for so many epochs: of what has epochs.
 
         Args:
             graphs, protocol, epochs, task, how: As for
                 :func:`~lookhops.training.trainer.train_on_all`.
         """
-        raise LookHopsError(
-            f"{self.name} needs a validation part to choose by: leave out --final, which trains a "
-            "network on all graphs."
-        )
+        raise NotImplementedError
 
     def read_of(self, protocol: Protocol) -> Protocol:
         """The protocol with its defaults wherever it does not decide a run besides the seed."""
@@ -192,11 +213,18 @@ class Learner(ABC):
         return read(cls, options, "options")
 
 
-def tensors_of(run: Run, task: Task) -> list[dict[str, Tensor]]:
-    """What is saved of each member of a run, and what :meth:`Fitted.from_tensors` reads again."""
-    shared = {
-        f"{PREPROCESSING}{name}": value for name, value in run.preprocessing.tensors().items()
-    }
+def shared_tensors(run: Run, task: Task) -> dict[str, Tensor]:
+    """What all members of a run share beside their own tensors: it is saved once."""
+    found = {f"{PREPROCESSING}{name}": value for name, value in run.preprocessing.tensors().items()}
     if task.num_fitted and run.fitted is not None:
-        shared[FITTED] = run.fitted
-    return [{**one.weights, **shared} for one in run.networks]
+        found[FITTED] = run.fitted
+    return found
+
+
+def fitted_of(learner: Learner, task: Task, encoding: Encoding, run: Run) -> list[Fitted]:
+    """What a run has fitted: one, or several members."""
+    shared = shared_tensors(run, task)
+    return [
+        learner.fitted.from_tensors(learner, task, encoding, {**one.weights, **shared})
+        for one in run.networks
+    ]

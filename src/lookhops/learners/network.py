@@ -13,14 +13,15 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import RECOMMENDED, Architecture, Protocol
+from lookhops.core.options import RECOMMENDED, Architecture, Classical, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
 from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
-from lookhops.learners.learner import FITTED, PREPROCESSING, Fitted, Learner, tensors_of
+from lookhops.learners.learner import FITTED, PREPROCESSING, Fitted, Learner, fitted_of
 from lookhops.nn import GraphNetwork
+from lookhops.nn.others import is_other
 from lookhops.nn.registry import BUILT_IN, is_known, network_name
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task
@@ -113,6 +114,7 @@ class Network(Learner):
     name: ClassVar[str] = "network"
     fitted: ClassVar[type[Fitted]] = FittedNetwork
     has_epochs: ClassVar[bool] = True
+    explains: ClassVar[bool] = True
 
     architecture: Architecture = RECOMMENDED
 
@@ -126,6 +128,27 @@ class Network(Learner):
         """Whether features of edges are looked at."""
         return self.architecture.reads_edges
 
+    @property
+    def model(self) -> Architecture | Classical:
+        """Its architecture."""
+        return self.architecture
+
+    @property
+    def registered(self) -> list[str]:
+        """Its layers that come neither with LookHops nor with a library that it knows."""
+        names = self.architecture.conv, self.architecture.pool
+        return [name for name in names if name not in BUILT_IN and not is_other(name)]
+
+    @property
+    def ignores_edges(self) -> bool:
+        """Whether graphs are alike to it whatever their edges carry."""
+        return self.architecture.edges == "ignore"
+
+    @property
+    def network_architecture(self) -> Architecture:
+        """Its architecture."""
+        return self.architecture
+
     def check(self, graphs: Graphs, task: Task) -> None:
         """An architecture that cannot be says so before anything is trained."""
         encoding = Encoding.fit(graphs, self.reads_edges)
@@ -136,7 +159,8 @@ class Network(Learner):
         """Train one network by the paper's protocol."""
         [run] = self.train(graphs, Protocol((seed,)), task=task, splits=[split])
         encoding = Encoding.fit(graphs, self.reads_edges)
-        return FittedNetwork.from_tensors(self, task, encoding, tensors_of(run, task)[0])
+        [fitted] = fitted_of(self, task, encoding, run)
+        return cast(FittedNetwork, fitted)
 
     def train(
         self,

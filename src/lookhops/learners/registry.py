@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from lookhops.core.options import Architecture, Classical
 from lookhops.core.schema import AtLeast, located, read
 from lookhops.learners.learner import Learner
 from lookhops.learners.network import Network
@@ -26,10 +25,3 @@ def learner_from_dict(values: Any, path: str = "learner") -> Learner:
     saved: Any = read(SAVED, values, path)
     with located(path):
         return find("learner", LEARNERS, saved["name"]).from_options(saved["options"])
-
-
-def learner_of(model: Architecture | Classical) -> Learner:
-    """The learner that a name of a model stands for."""
-    if isinstance(model, Classical):
-        return find("model", LEARNERS, model.classical)()
-    return Network(model)

@@ -9,8 +9,7 @@ from lookhops.core.options import splits_in_words
 from lookhops.core.paired import CONFIDENCE
 from lookhops.core.tables import Table, in_markdown
 from lookhops.core.words import counted, joined, percent, span, visible
-from lookhops.nn.others import is_other
-from lookhops.nn.registry import BUILT_IN, network_name
+from lookhops.models.folder import learner_in
 from lookhops.tasks import Metric, Task
 from lookhops.tasks.metrics import COUNTED, RESAMPLES
 
@@ -41,7 +40,7 @@ def model_card(config: Mapping[str, Any], task: Task, limit: float) -> str:
         task: What was asked.
         limit: Graphs that are less similar than this to all training graphs are warned about.
     """
-    network = network_name(config["architecture"])
+    network = learner_in(config).title
     sections = {
         "How to use it": _use(config),
         "Data": _table(_data(config, task)),
@@ -51,7 +50,7 @@ def model_card(config: Mapping[str, Any], task: Task, limit: float) -> str:
         "Versions": _table(_versions(config)),
     }
     title = f"# Model card: {in_markdown(config['data']['name'])}\n\n{_answers(task)}"
-    lead = f"{title} The network: {in_markdown(network)}."
+    lead = f"{title} The model: {in_markdown(network)}."
     return "\n\n".join((lead, *(f"## {name}\n\n{text}" for name, text in sections.items()))) + "\n"
 
 
@@ -66,8 +65,7 @@ def _table(rows: Iterator[tuple[str, str]]) -> str:
 
 
 def _use(config: Mapping[str, Any]) -> str:
-    layers = [config["architecture"][kind] for kind in ("conv", "pool")]
-    own = [name for name in layers if name not in BUILT_IN and not is_other(name)]
+    own = learner_in(config).registered
     if not own:
         return USE
     said = f"The layer {joined(own)} is its maker's own: add `--plugin FILE.py` with their file."
@@ -100,12 +98,8 @@ def _training(config: Mapping[str, Any]) -> str:
         rows.append(("graphs to learn from, validate, test", " + ".join(parts)))
     rows += [
         ("seeds", ", ".join(map(str, protocol["seeds"]))),
-        ("networks a seed", f"{protocol['members']:,}"),
-        ("parameters of a network", f"{config['parameters']:,}"),
-        ("epochs", joined([f"{n:,}" for n in dict.fromkeys(config["epochs"].values())])),
-        ("Adam", f"learning rate {protocol['learning_rate']:g}, batches of "
-         f"{protocol['batch_size']:,}, weight decay {protocol['weight_decay']:g}"),
-    ]  # fmt: skip
+        *(_epochs(config) if config["parameters"] is not None else []),
+    ]
     if last := config.get("final_model"):
         trained = (
             f"on all {counted(last['graphs'], 'graph')} for {counted(last['epochs'], 'epoch')}"
@@ -115,6 +109,19 @@ def _training(config: Mapping[str, Any]) -> str:
     if "command" in config:
         text += f"\n\n    {' '.join(visible(config['command']).split())}"
     return text
+
+
+def _epochs(config: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """How a network was trained."""
+    protocol = config["protocol"]
+    yield "networks a seed", f"{protocol['members']:,}"
+    yield "parameters of a network", f"{config['parameters']:,}"
+    yield "epochs", joined([f"{n:,}" for n in dict.fromkeys(config["epochs"].values())])
+    yield (
+        "Adam",
+        f"learning rate {protocol['learning_rate']:g}, batches of {protocol['batch_size']:,}, "
+        f"weight decay {protocol['weight_decay']:g}",
+    )
 
 
 def _results(config: Mapping[str, Any], task: Task) -> str:

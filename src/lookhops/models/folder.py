@@ -18,16 +18,17 @@ from lookhops import __version__
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import current, read_bytes, read_json
 from lookhops.core.options import Protocol
-from lookhops.core.schema import AtLeast, Count, LabelSize, NotNegative, Positive, read
+from lookhops.core.schema import AtLeast, Count, NotNegative, Positive, read
 from lookhops.encoding import Encoding
-from lookhops.nn import Architecture
+from lookhops.learners import Learner, learner_from_dict
+from lookhops.learners.registry import SAVED
 from lookhops.runs.record import Machine, RunRecord
 from lookhops.sources.graph_counts import check_graph_counts
-from lookhops.tasks import Calibration, Classification, Task, task_from_dict
+from lookhops.tasks import Calibration, Task, task_from_dict
 from lookhops.tasks.task import Head
 from lookhops.training.randomness import FINAL
 
-FORMAT = "lookhops-model-1"
+FORMAT = "lookhops-model-2"
 WEIGHTS, CONFIG, HISTORY = "model.safetensors", "config.json", "history.csv"
 PREDICTIONS, REFERENCE = "predictions.csv", "reference.safetensors"
 #: The model card, for people: nothing is read from it.
@@ -41,19 +42,13 @@ CHECKSUMS = {
     "predictions_sha256": PREDICTIONS,
     "reference_sha256": REFERENCE,
 }
-#: Begins the names of tensors that are no weights: what a network learnt to be told.
-PREPROCESSING = "learnt."
-#: Of tasks that need it to answer: what was taken from the training part.
-FITTED = "fitted"
 
 T = TypeVar("T")
 
-#: What ``config.json`` holds; a name with ``?`` may be missing, as in folders of earlier versions.
+#: What ``config.json`` holds; a name with ``?`` may be missing.
 DATA = {
     **dict.fromkeys(("name", "featuriser", "fingerprint", "splits"), str),
     "graphs": Count,
-    "num_features": LabelSize,
-    "label_sizes": Sequence[LabelSize],
     "class_names": Sequence[str],
 }
 METRICS = {
@@ -62,31 +57,27 @@ METRICS = {
 }
 #: What the record of a seed says of its training; of one that ended before its test all there is.
 TRAINED = {
-    **dict.fromkeys(("epochs", "best_epoch", "parameters"), Count),
+    **dict.fromkeys(("epochs", "best_epoch", "parameters"), Count | None),
     "seconds_per_epoch?": NotNegative,
 }
 CONFIG_TYPE = AtLeast(
     {
-        "architecture": Architecture,
+        "learner": SAVED,
         "protocol": Protocol,
         "data": AtLeast(DATA),
-        "encoding?": Encoding,
-        "task?": Mapping[str, Any],
+        "encoding": Encoding,
+        "task": Mapping[str, Any],
         "versions": Mapping[str, str],
         "machine": Machine,
-        "parameters?": Count,
-        "seconds_per_epoch?": NotNegative | None,
-        **dict.fromkeys(("epochs?", "best_epoch?"), Mapping[str, Count]),
-        "untested?": Mapping[str, Mapping[str, Count]],
-        "members?": Mapping[str, Positive],
-        "final?": bool,
+        "untested?": Mapping[str, Mapping[str, Count | None]],
+        "members": Mapping[str, Positive],
+        "final": bool,
         "final_model?": AtLeast(dict.fromkeys(("epochs", "graphs", "members"), Positive)),
         "metrics": AtLeast(METRICS),
         "commonest?": Mapping[str, str],
-        **dict.fromkeys(("format", "weights_sha256"), str),
-        **dict.fromkeys(("history_sha256?", "predictions_sha256?", "reference_sha256?"), str),
+        **dict.fromkeys(("format", *CHECKSUMS), str),
         **dict.fromkeys(("stopped?", "command?"), str),
-        "reading?": Mapping[str, Any],
+        "reading": Mapping[str, Any],
     }
 )
 
@@ -126,10 +117,8 @@ def with_totals(config: Mapping[str, Any]) -> dict[str, Any]:
     """What ``config.json`` holds, with what its records say of all seeds.
 
     Added are the ``epochs`` and the ``best_epoch`` of each seed, the ``parameters`` of a network
-    and the mean ``seconds_per_epoch``. Earlier versions wrote these too: theirs stay.
+    and the mean ``seconds_per_epoch``.
     """
-    if all(name in config for name in ("epochs", "best_epoch", "parameters")):
-        return dict(config)
     tested, untested = config["metrics"]["seeds"], config.get("untested", {})
     runs: dict[str, Mapping[str, Any]] = {}
     for seed in map(str, config["protocol"]["seeds"]):
@@ -138,10 +127,11 @@ def with_totals(config: Mapping[str, Any]) -> dict[str, Any]:
             read(AtLeast(TRAINED), runs[seed], f"metrics.seeds.{seed}")
     if not runs:
         raise LookHopsError("metrics.seeds has no seed of the protocol")
-    first, members = next(iter(runs)), config.get("members", {})
+    first = next(iter(runs))
+    parameters = runs[first]["parameters"]
     seconds = [run["seconds_per_epoch"] for run in tested.values() if "seconds_per_epoch" in run]
     totals = {
-        "parameters": runs[first]["parameters"] // members.get(first, 1),
+        "parameters": parameters and parameters // config["members"].get(first, 1),
         "seconds_per_epoch": float(np.mean(seconds)) if seconds else None,
         **{n: {seed: run[n] for seed, run in runs.items()} for n in ("epochs", "best_epoch")},
     }
@@ -149,23 +139,12 @@ def with_totals(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def run_records(config: Mapping[str, Any]) -> tuple[RunRecord, ...]:
-    """The records of the seeds that were tested; those of earlier versions lack some metrics."""
-    config = with_totals(config)
+    """The records of the seeds that were tested."""
     shared = {name: config[name] for name in ("versions", "machine")}
-    train = int(config["protocol"]["fractions"][0] * config["data"]["graphs"])
-    found = []
-    for seed, metrics in config["metrics"]["seeds"].items():
-        epochs = config["epochs"][seed]
-        known = {
-            "epochs": epochs,
-            "best_epoch": config["best_epoch"][seed],
-            "parameters": config["parameters"],
-            "seconds": (config["seconds_per_epoch"] or 0.0) * epochs,
-            "train_graphs": train,
-        }
-        values = {"seed": int(seed), "metrics": {**known, **metrics}, **shared}
-        found.append(read(RunRecord, values, f"metrics.seeds.{seed}"))
-    return tuple(found)
+    return tuple(
+        RunRecord.from_dict({"seed": int(seed), "metrics": own, **shared}, f"metrics.seeds.{seed}")
+        for seed, own in config["metrics"]["seeds"].items()
+    )
 
 
 def one_model(folder: Path, read_from: Callable[[Path], T]) -> T:
@@ -198,7 +177,11 @@ def commonest_key(head: Head) -> str:
     return head.name or "class"
 
 
+def learner_in(config: Mapping[str, Any]) -> Learner:
+    """What was fitted."""
+    return learner_from_dict(config["learner"])
+
+
 def task_in(config: Mapping[str, Any]) -> Task:
-    """What was asked of a model; folders that do not say were trained on classes."""
-    earlier = {"kind": Classification.kind, "class_names": config["data"]["class_names"]}
-    return task_from_dict(config.get("task", earlier))
+    """What was asked of it."""
+    return task_from_dict(config["task"])

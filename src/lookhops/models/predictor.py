@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -13,6 +15,8 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
+from lookhops.learners import Fitted, FittedNetwork
+from lookhops.learners.network import ensemble_of
 from lookhops.models.answers import Predictions
 from lookhops.models.checkpoint import Checkpoint, load_model
 from lookhops.models.embedding import BITS, Embeddings, folded
@@ -22,7 +26,6 @@ from lookhops.runs.evaluation import graph_ids
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.task import Head
 from lookhops.training.device import choose_device
-from lookhops.training.inference import Ensemble
 from lookhops.training.inputs import MemberInputs
 
 
@@ -38,27 +41,37 @@ class Predictor:
         self.checkpoint: Checkpoint = load_model(folder)
         self.encoding = self.checkpoint.encoding
         self.device = choose_device(device)
-        #: The networks of each seed, whose answers are averaged.
-        self.members: dict[int, list[GraphNetwork]] = {
-            seed: [model.to(self.device) for model in self.checkpoint.models(seed)]
-            for seed in self.checkpoint.weights
+        #: What was fitted for each seed, whose answers are averaged.
+        self.fitted: dict[int, list[Fitted]] = {
+            seed: [one.to(self.device) for one in members]
+            for seed, members in self.checkpoint.members.items()
         }
-        #: The first network of each seed, to look into.
-        self.models = {seed: members[0] for seed, members in self.members.items()}
-        self._ensembles: dict[tuple[int, ...], Ensemble] = {}
+        self._together: dict[tuple[int, ...], Callable[[WholeGraphs], list[Tensor]]] = {}
+
+    @cached_property
+    def members(self) -> dict[int, list[GraphNetwork]]:
+        """The networks of each seed; other learners have none, and are refused by name."""
+        _ = self.checkpoint.architecture
+        each = cast(dict[int, list[FittedNetwork]], self.fitted)
+        return {seed: [one.network for one in own] for seed, own in each.items()}
+
+    @cached_property
+    def models(self) -> dict[int, GraphNetwork]:
+        """The first network of each seed, to look into."""
+        return {seed: members[0] for seed, members in self.members.items()}
 
     def read(self, graphs: Graphs) -> Graphs:
         """The graphs in the columns that the model was trained on; others are refused."""
         return self.encoding.read(graphs)
 
     def whole(self, graphs: Graphs) -> WholeGraphs:
-        """The graphs as the model reads them, and what is known of them as wholes."""
+        """The graphs as the model reads them, and what it needs to know of each of them."""
         graphs = self.read(graphs).to(self.device)
-        return WholeGraphs.of(graphs, self.checkpoint.architecture, self.encoding)
+        return self.checkpoint.learner.prepare(graphs, self.encoding)
 
     def inputs(self, whole: WholeGraphs, seed: int) -> MemberInputs:
-        """Graphs as a seed's network is told of them."""
-        return MemberInputs(whole, self.encoding, self.checkpoint.preprocessing[seed])
+        """Graphs as the inputs of a seed's network."""
+        return MemberInputs(whole, self.encoding, self.checkpoint.networks(seed)[0].preprocessing)
 
     @torch.inference_mode()
     def predict(self, graphs: Graphs, coverage: float = COVERAGE) -> Predictions:
@@ -118,48 +131,40 @@ class Predictor:
             bits: Length of the fingerprint; 0 leaves it out.
         """
         seed = self.known_seed(seed)
+        _ = self.checkpoint.architecture  # refuses what is no network
         whole = self.whole(graphs)
-        readout = self._ensemble((seed,)).readout(whole).float().numpy()
-        encoding, count = self.checkpoint.preprocessing[seed].whole, len(graphs)
-        if encoding.vocabulary is None or not bits:
+        network = self.checkpoint.networks(seed)[0]
+        readout = ensemble_of([network]).readout(whole).float().numpy()
+        preprocessing, count = network.preprocessing.whole, len(graphs)
+        if preprocessing.vocabulary is None or not bits:
             return Embeddings(graph_ids(graphs), readout, np.zeros((count, 0), np.uint8))
-        fingerprint = folded(whole.graphs, whole.codes_with(encoding.bins), bits)
+        fingerprint = folded(whole.graphs, whole.codes_with(preprocessing.bins), bits)
         return Embeddings(graph_ids(graphs), readout, fingerprint)
 
     def known_seed(self, seed: int | None = None) -> int:
         """A seed of the model; none means the first that answers."""
         if seed is None:
             return self.checkpoint.answering[0]
-        if seed not in self.members:
+        if seed not in self.fitted:
             known = ", ".join(str(known) for known in self.checkpoint.seeds)
             raise LookHopsError(f"{self.checkpoint.folder}: has no seed {seed}, but {known}.")
         return seed
 
-    def _ensemble(self, seeds: tuple[int, ...]) -> Ensemble:
-        """The networks of these seeds, to be asked together."""
-        if seeds not in self._ensembles:
-            networks = [network for seed in seeds for network in self.members[seed]]
-            preprocessing = [
-                self.checkpoint.preprocessing[seed] for seed in seeds for _ in self.members[seed]
-            ]
-            self._ensembles[seeds] = Ensemble(networks, preprocessing, self.encoding)
-        return self._ensembles[seeds]
-
     def outputs_of(self, whole: WholeGraphs, seeds: Sequence[int]) -> dict[int, list[Tensor]]:
-        """What each network of some seeds gives, in the targets' units, shape (g, channels)."""
-        given = iter(self._ensemble(tuple(seeds)).outputs(whole))
-        task, fitted = self.checkpoint.task, self.checkpoint.fitted
-        return {
-            seed: [task.in_units(next(given), fitted.get(seed)) for _ in self.members[seed]]
-            for seed in seeds
-        }
+        """What each member of some seeds gives, in the targets' units, shape (g, channels)."""
+        key = tuple(seeds)
+        if key not in self._together:
+            every = [one for seed in seeds for one in self.fitted[seed]]
+            self._together[key] = self.checkpoint.learner.together(every)
+        given = iter(self._together[key](whole))
+        return {seed: [next(given) for _ in self.fitted[seed]] for seed in seeds}
 
     def outputs(self, whole: WholeGraphs, seed: int) -> list[Tensor]:
-        """What each network of a seed gives, in the targets' units, shape (g, channels)."""
+        """What each member of a seed gives, in the targets' units, shape (g, channels)."""
         return self.outputs_of(whole, (seed,))[seed]
 
     def answers(self, whole: WholeGraphs, seed: int) -> Tensor:
-        """One seed's calibrated answers, those of its networks together, shape (g, channels)."""
+        """One seed's calibrated answers, those of its members together, shape (g, channels)."""
         return self._calibrated(self.outputs(whole, seed), seed)
 
     def _calibrated(self, outputs: Sequence[Tensor], seed: int) -> Tensor:

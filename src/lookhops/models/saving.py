@@ -15,21 +15,21 @@ from lookhops.core.files import changing, write_bytes, write_json
 from lookhops.core.tensor_files import pack_tensors
 from lookhops.graphs import Graphs
 from lookhops.graphs.column_finder import as_read
+from lookhops.learners.learner import shared_tensors
 from lookhops.models.card import model_card
 from lookhops.models.folder import (
     CARD,
     CHECKSUMS,
     CONFIG,
-    FITTED,
     FORMAT,
     HISTORY,
     INFORMATION,
     PREDICTIONS,
-    PREPROCESSING,
     REFERENCE,
     WEIGHTS,
     calibration_of,
     commonest_key,
+    learner_in,
     with_totals,
 )
 from lookhops.models.reference import Reference
@@ -81,7 +81,7 @@ def save_model(
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: calibration_of(metrics, run.seed) for run in runs}
     far = _nonconformity(runs, graphs, task, calibrations)
-    ignores_edges = settings["architecture"].get("edges") == "ignore"
+    ignores_edges = learner_in(settings).ignores_edges
     reference = Reference.of(graphs, [run.split for run in every], far, ignores_edges)
     written = {
         WEIGHTS: pack_tensors(_weights(every, task), {"format": FORMAT}),
@@ -118,16 +118,13 @@ def save_model(
 
 
 def _weights(runs: Sequence[Run], task: Task) -> dict[str, Tensor]:
-    """What the networks learnt, and what was fitted for each seed, by its key."""
+    """What was fitted for each member by its key; what members share stands with the first."""
     weights: dict[str, Tensor] = {}
     for run in runs:
         for one in run.networks:
             weights |= {f"{one.key}.{name}": value for name, value in one.weights.items()}
-        weights |= {
-            f"{run.key}.{PREPROCESSING}{k}": v for k, v in run.preprocessing.tensors().items()
-        }
-        if task.num_fitted and run.fitted is not None:
-            weights[f"{run.key}.{FITTED}"] = run.fitted
+        shared = shared_tensors(run, task)
+        weights |= {f"{run.key}.{name}": value for name, value in shared.items()}
     return weights
 
 
@@ -158,7 +155,8 @@ def _nonconformity(
     for run in runs:
         if not run.predictions:  # its training was stopped before its time
             continue
-        answers = task.answers(run.predictions["unseen"], calibrations[run.seed])
+        outputs = run.predictions.get("unseen", run.predictions["val"])
+        answers = task.answers(outputs, calibrations[run.seed])
         nonconformity[run.seed] = [
             torch.from_numpy(
                 head.task.nonconformity(

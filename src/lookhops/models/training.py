@@ -14,23 +14,21 @@ import torch
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.machine import usable_cores
-from lookhops.core.options import Protocol
-from lookhops.encoding import Encoding
+from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
+from lookhops.learners import Learner, Model, learner_of
 from lookhops.models.checkpoint import load_model
 from lookhops.models.folder import CONFIG
 from lookhops.models.saving import Trained, save_model
-from lookhops.nn import Architecture, GraphNetwork
 from lookhops.runs.processes import Processes
 from lookhops.runs.settings import UNKNOWN, Provenance, difference, settings_of
 from lookhops.runs.side_by_side import beside
 from lookhops.runs.state import ResumeState
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import task_of
-from lookhops.training.device import choose_device, limited_threads, threads_of
+from lookhops.training.device import choose_device, limited_threads
 from lookhops.training.runs import Epoch, NotFinite, OnEpoch, Run
 from lookhops.training.splits import draw_splits
-from lookhops.training.trainer import train, train_on_all
 from lookhops.training.windows import packed_bytes
 from lookhops.training.workers import ALONE, Workers
 
@@ -41,7 +39,7 @@ MOST_SENT = 2 << 30
 def train_into(
     folder: Path | str,
     graphs: Graphs,
-    architecture: Architecture | None = None,
+    model: Learner | Model | str | None = None,
     protocol: Protocol | None = None,
     *,
     splits: SplitPlan | Sequence[Split] | None = None,
@@ -57,14 +55,17 @@ def train_into(
     workers: Workers = ALONE,
     processes: int | None = 1,
 ) -> dict[str, Any]:
-    """Train as :func:`~lookhops.training.train` does, and keep the models in a folder.
+    """Fit a model for each seed, test each once, and keep them in a folder.
 
     Whatever ends the training early (an exception from ``on_epoch`` too), the same call with
     ``resume=True`` goes on and ends as a training that was left alone, bit for bit.
 
     Args:
         folder: Where the model goes; must be empty or new, unless told otherwise.
-        graphs, architecture, protocol, splits, device, stacked, on_epoch: As for ``train``.
+        graphs: Graphs with targets.
+        model: What to fit: a name such as ``"licheb+lookhops/k=3"`` or ``"wl-oa"``, an architecture
+            or a learner; by default the paper's LiCheb without pooling.
+        protocol, splits, device, stacked, on_epoch: As for :func:`~lookhops.training.train`.
         resume: Go on with the training that was begun here; begin it if there is none.
         overwrite: Train anew; what is in the folder stays until the new model is complete.
         save_every: Seconds between two writes of the state.
@@ -89,13 +90,16 @@ def train_into(
             '`if __name__ == "__main__":`; this one is being run again by one of them.'
         )
     folder, chosen = Path(folder), choose_device(device)
-    architecture, protocol = architecture or Architecture(), protocol or Protocol()
+    learner, protocol = learner_of(model or Architecture()), protocol or Protocol()
     task = task_of(graphs, protocol.class_weights, protocol.loss, threshold)
     plan = draw_splits(graphs, task, protocol, splits)
-    told = Encoding.fit(graphs, architecture.reads_edges)
-    # An architecture that cannot be says so before anything is written.
-    GraphNetwork.from_architecture(told.width, task.out_channels, architecture, **told.sizes)
-    settings = settings_of(graphs, architecture, plan.protocol, plan.splits) | {"final": final}
+    learner.check(graphs, task)  # before anything is written
+    if final and not learner.has_epochs:
+        raise LookHopsError(
+            f"{learner.name} needs a validation part to choose by: leave out --final, which trains "
+            "a network on all graphs."
+        )
+    settings = settings_of(graphs, learner, plan.protocol, plan.splits) | {"final": final}
     _check_same(settings, workers)
     state = ResumeState(folder, settings, save_every)
 
@@ -108,9 +112,9 @@ def train_into(
     options = {"task": task, "device": chosen, **_of_workers(state, on_epoch, workers)}
     with _helpers(graphs, chosen, processes) as helpers:
         options["execute"] = None if helpers is None else beside(helpers)
-        trained = _train(graphs, architecture, plan, final, stacked, options)
+        trained = _train(graphs, learner, plan, final, stacked, options)
     save = partial(save_model, folder, trained, settings, graphs, task, chosen, provenance)
-    with limited_threads(threads_of(graphs, architecture, protocol)):
+    with limited_threads(learner.threads(graphs, protocol)):
         config = workers.from_first(save)
     workers.from_first(state.clear)
     if trained.stopped:
@@ -120,7 +124,7 @@ def train_into(
 
 def _train(
     graphs: Graphs,
-    architecture: Architecture,
+    learner: Learner,
     plan: SplitPlan,
     final: bool,
     stacked: bool | None,
@@ -129,11 +133,11 @@ def _train(
     """The runs, that on all graphs where it is wanted, and what stopped them if anything did."""
     runs: list[Run] = []
     try:
-        runs = train(graphs, architecture, plan.protocol, splits=plan, stacked=stacked, **options)
+        runs = learner.train(graphs, plan.protocol, splits=plan, stacked=stacked, **options)
         if not final:
             return Trained(runs)
         epochs = median_epoch(runs)
-        return Trained(runs, train_on_all(graphs, architecture, plan.protocol, epochs, **options))
+        return Trained(runs, learner.train_on_all(graphs, plan.protocol, epochs, **options))
     except NotFinite as error:
         return Trained(runs or error.runs, stopped=error)
 

@@ -11,6 +11,7 @@ from lookhops.core import files
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol, SearchOptions
 from lookhops.graphs import Graphs
+from lookhops.learners import learner_of
 from lookhops.models.folder import CONFIG
 from lookhops.models.training import train_into
 from lookhops.runs.record import Machine
@@ -124,7 +125,7 @@ def _train(
     first = plan.of_seeds(plan.protocol.seeds[:1])
     candidate = chosen[first.protocol.seeds[0]]
     architecture, protocol = candidate.rates.applied(candidate.architecture, first.protocol)
-    settings = settings_of(graphs, architecture, protocol, first.splits)
+    settings = settings_of(graphs, learner_of(architecture), protocol, first.splits)
     begun = (folder / CONFIG, folder / "resume" / "settings.json")
     known = [files.read_json(path) for path in begun if files.current(path).is_file()]
     same = not any(difference(one, settings) for one in known)

@@ -11,8 +11,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import current
 from lookhops.core.words import counted, joined
 from lookhops.graphs import Graphs
-from lookhops.models.folder import CONFIG
-from lookhops.nn.registry import network_name
+from lookhops.models.folder import CONFIG, learner_in
 from lookhops.report.comparable import cell_of, grouped
 from lookhops.report.content import Lines, Report, Section, Tile
 from lookhops.report.folders import ModelFolder, model_folders, read_folder, read_information
@@ -117,7 +116,7 @@ def model_report(
     again: Lines = (),
 ) -> Report:
     """The report on one model's folder."""
-    title = f"{model.config['data']['name']}: {network_name(model.config['architecture'])}"
+    title = f"{model.config['data']['name']}: {learner_in(model.config).title}"
     sections = _model_sections(model, graphs, information, [*commands_of([model]), *again])
     return Report(title, _model_summary(model), _model_tiles(model, information), sections)
 
@@ -200,8 +199,10 @@ def _model_tiles(
             note = f"95%: {metric.written(*ends, joint=' to ')}" if ends else ""
             tiles.append(Tile(metric.title, metric.written(found["mean"]), note))
     tiles.append(Tile("graphs", f"{config['data']['graphs']:,}", model.task.asked))
-    network = network_name(config["architecture"]).replace(" = ", f"{SPACE}={SPACE}")
-    return [*tiles, Tile("parameters", f"{config['parameters']:,}", network)]
+    title = learner_in(config).title.replace(" = ", f"{SPACE}={SPACE}")
+    if config["parameters"] is None:
+        return [*tiles, Tile("model", title)]
+    return [*tiles, Tile("parameters", f"{config['parameters']:,}", title)]
 
 
 def _model_summary(model: ModelFolder) -> str:

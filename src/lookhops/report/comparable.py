@@ -11,8 +11,7 @@ import numpy as np
 
 from lookhops.core.schema import read
 from lookhops.core.words import QUICK_MARK, counted
-from lookhops.models.folder import run_records
-from lookhops.nn import Architecture
+from lookhops.models.folder import learner_in, run_records
 from lookhops.report.folders import ModelFolder
 from lookhops.runs.compare import Comparison, comparison
 from lookhops.runs.keys import RunKey
@@ -131,7 +130,7 @@ def cell_of(model: ModelFolder) -> CellResult:
     config = model.config
     key = RunKey(
         f"{config['data']['fingerprint']} {config['data']['splits']}",
-        read(Architecture, config["architecture"]),
+        learner_in(config).model,
         read(Protocol, config["protocol"]),
     )
     return CellResult(config["data"]["name"], model.path.name, key, run_records(config))

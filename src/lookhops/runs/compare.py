@@ -14,8 +14,8 @@ from lookhops.core.tables import Table
 from lookhops.core.words import NONE, counted, number, signed
 from lookhops.core.words import memory as in_bytes
 from lookhops.graphs import Graphs
+from lookhops.learners import Model
 from lookhops.runs.fair import Contest, Grid, named_protocol
-from lookhops.runs.keys import Model
 from lookhops.runs.plan import Cell, Entry, parse_models
 from lookhops.runs.results import Results, collect, shared_seeds
 from lookhops.runs.runners import run_local

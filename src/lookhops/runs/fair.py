@@ -12,7 +12,7 @@ import numpy as np
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol, splits_in_words
 from lookhops.core.words import counted, joined
-from lookhops.runs.keys import Model
+from lookhops.learners import Model
 from lookhops.runs.plan import Cell, Entry, parse_entry
 from lookhops.runs.record import RunRecord
 from lookhops.runs.results import CellResult

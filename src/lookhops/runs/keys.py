@@ -11,14 +11,12 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Classical
 from lookhops.core.schema import decode, read
 from lookhops.graphs import Graphs
-from lookhops.learners import learner_of
+from lookhops.learners import Model, learner_of
 from lookhops.nn import Architecture
 from lookhops.sources.splits import SplitPlan
 from lookhops.sources.splits.plan import resolved, source_of
 from lookhops.training import Protocol
 
-#: What can be compared.
-Model = Architecture | Classical
 #: In the text of an architecture, beside its fields: the digest of layers that a user registered.
 LAYERS = "layers_of_ones_own"
 #: In the text of a protocol, beside its fields: what decides the splits besides it and the graphs.

@@ -16,8 +16,8 @@ import torch
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.graphs import SUFFIX, Graphs
+from lookhops.learners import Model
 from lookhops.nn import RECOMMENDED, Architecture
-from lookhops.runs.keys import Model
 from lookhops.runs.plan import Cell, without_repeats
 from lookhops.runs.results import CellResult, Results
 from lookhops.sources.collection import data_folder, find

@@ -158,6 +158,7 @@ def record_run(
         "val_graphs": len(run.split.val),
         "test_graphs": len(run.split.test),
         "seeds_at_once": stacked,
+        **{f"chosen_{name}": value for name, value in run.chosen.items()},
     }
     if run.members:
         metrics["members"] = [_measured(one, task, val, test) for one in run.members]

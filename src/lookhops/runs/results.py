@@ -13,7 +13,8 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import read_json
 from lookhops.core.schema import Count, located, read
 from lookhops.graphs import Graphs
-from lookhops.runs.keys import Model, RunKey, read_model
+from lookhops.learners import Model
+from lookhops.runs.keys import RunKey, read_model
 from lookhops.runs.plan import Cell
 from lookhops.runs.record import Machine, RunRecord
 from lookhops.runs.rows import StoredRun, check_note

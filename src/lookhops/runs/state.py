@@ -20,10 +20,11 @@ from lookhops.core import files
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import AtLeast, located, read
 from lookhops.core.tensor_files import CHECKSUM, pack_tensors, unpack_tensors
+from lookhops.learners.registry import SAVED
 from lookhops.runs.settings import difference
 from lookhops.training.runs import Epoch, OnEpoch, Run
 
-BEGUN_WITH = AtLeast(dict.fromkeys(("architecture", "protocol", "data"), Mapping[str, Any]))
+BEGUN_WITH = AtLeast({**dict.fromkeys(("protocol", "data"), Mapping[str, Any]), "learner": SAVED})
 _FIELDS = ("seed", "member", "history", "best_epoch", "best_loss")
 
 

@@ -43,8 +43,7 @@ def train_records(
         stacked = max(run.together // protocol.members, 1)
         record = record_run(run, graphs, task, chosen, share, stacked=stacked)
         share_of_peak = peak.size and peak.size // stacked
-        about = {f"chosen_{name}": value for name, value in run.chosen.items()}
-        records.append(record.with_metrics(**about, peak_memory=share_of_peak))
+        records.append(record.with_metrics(peak_memory=share_of_peak))
     return records
 
 

@@ -92,7 +92,7 @@ class ServedModel:
             "graphs": config["data"]["graphs"],
             "molecules": self.reads_molecules,
             "targets": heads,
-            "networks": sum(len(checkpoint.weights[seed]) for seed in checkpoint.answering),
+            "networks": sum(len(checkpoint.members[seed]) for seed in checkpoint.answering),
             "tested": {one.title: _tested(one, summary[one.name]) for one in shown},
             "trouble": self.trouble or None,
         }

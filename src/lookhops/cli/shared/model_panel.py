@@ -13,8 +13,7 @@ from rich.panel import Panel
 from lookhops.cli.shared.printing import grid, panel
 from lookhops.core.options import splits_in_words
 from lookhops.core.words import counted, duration, short, span
-from lookhops.models.folder import task_in
-from lookhops.nn.registry import network_name
+from lookhops.models.folder import learner_in, task_in
 from lookhops.tasks import Metric
 from lookhops.tasks.task import Head
 
@@ -41,7 +40,7 @@ def model_panel(config: Mapping[str, Any]) -> Panel:
         )
         confusion = [_confusion(config)] if "confusion" in config["metrics"] else []
         parts = [scores, *_target_tables(config, heads), *confusion, *parts]
-    return panel(f"{config['data']['name']}: {network_name(config['architecture'])}", *parts)
+    return panel(f"{config['data']['name']}: {learner_in(config).title}", *parts)
 
 
 def _target_tables(config: Mapping[str, Any], heads: Sequence[Head]) -> Iterator[RenderableType]:
@@ -104,7 +103,9 @@ def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     each = "" if len(epochs) == 1 else f"each of {len(epochs)} models"
     if members > 1:
         each = f"each of {members * len(epochs)} networks"
-    yield "parameters", f"{config['parameters']:,}", each
+    has_epochs = config["parameters"] is not None
+    if has_epochs:
+        yield "parameters", f"{config['parameters']:,}", each
     protocol, runs = config["protocol"], list(config["metrics"]["seeds"].values())
     if "split" in protocol and runs:
         parts = [f"{runs[0][f'{part}_graphs']:,}" for part in ("train", "val", "test")]
@@ -118,6 +119,12 @@ def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
         ends = dict.fromkeys(f"{end:.2f}" for end in (min(thresholds), max(thresholds)))
         second = escape(short(config["data"]["class_names"][1], 2 * NAME_WIDTH))
         yield "threshold", " to ".join(ends), f"from it on the answer is {second}"
+    chosen = {name for one in runs for name in one if name.startswith("chosen_")}
+    for name in sorted(chosen):
+        values = ", ".join(dict.fromkeys(str(one[name]) for one in runs if name in one))
+        yield escape(name.removeprefix("chosen_")), escape(values), "chosen by validation"
+    if not has_epochs:
+        return
     yield "epochs", length, f"at most {config['protocol']['max_epochs']}"
     if (seconds := config["seconds_per_epoch"]) is not None:
         device = escape(config["machine"]["device"])

@@ -114,7 +114,7 @@ def made_up(checkpoint: Checkpoint, count: int, seed: int = 0) -> Graphs:
     )
     pairs = np.unique(np.sort(ends, axis=0), axis=1)
     source, target = (torch.from_numpy(np.concatenate(own)) for own in (pairs, pairs[::-1]))
-    encoding, scales = checkpoint.encoding, next(iter(checkpoint.preprocessing.values())).scales
+    encoding, scales = checkpoint.encoding, checkpoint.preprocessing(checkpoint.answering[0]).scales
     return Graphs.from_edges(
         source,
         target,

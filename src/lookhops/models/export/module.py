@@ -32,7 +32,10 @@ class ExportedModel(nn.Module):
         super().__init__()
         self.checkpoint = checkpoint
         self.inputs = Inputs.of(checkpoint.encoding)
-        self.members = {seed: checkpoint.models(seed) for seed in checkpoint.answering}
+        self.members = {
+            seed: [one.network for one in checkpoint.networks(seed)]
+            for seed in checkpoint.answering
+        }
         self.networks = nn.ModuleList(one for own in self.members.values() for one in own)
 
     def forward(
@@ -78,7 +81,7 @@ class ExportedModel(nn.Module):
 
     def _told(self, whole: WholeGraphs, seed: int) -> WholeInputs:
         """What a seed's networks are told of whole graphs."""
-        columns = self.checkpoint.preprocessing[seed].whole.columns(whole)
+        columns = self.checkpoint.preprocessing(seed).whole.columns(whole)
         number = torch.arange(_count(whole.graphs), device=whole.graphs.device)
         if columns.rows is None:
             return WholeInputs(number, columns.totals)
@@ -91,7 +94,7 @@ class ExportedModel(nn.Module):
     ) -> GraphBatch:
         """The graphs as the first layer of a network sees them."""
         graphs, encoding = whole.graphs, self.checkpoint.encoding
-        scales, dtype = self.checkpoint.preprocessing[seed].scales, next(network.parameters()).dtype
+        scales, dtype = self.checkpoint.preprocessing(seed).scales, next(network.parameters()).dtype
         pattern = Pattern(graphs.row_ptr, graphs.source)
         pattern.row = graphs.target
         weight = encoding.edge_weight(graphs, dtype=dtype) if network.uses_edges else None

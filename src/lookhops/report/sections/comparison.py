@@ -26,13 +26,13 @@ from lookhops.core.words import (
     short,
     signed,
 )
+from lookhops.learners import Model
 from lookhops.nn import Architecture
 from lookhops.nn.registry import network_name
 from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading, Tile
 from lookhops.report.paper.side_by_side import ROW_NAMES
 from lookhops.report.sections.costs import cost_charts
-from lookhops.runs.keys import Model
 from lookhops.runs.results import CellResult
 from lookhops.runs.statistics import Pair
 from lookhops.tasks import Metric

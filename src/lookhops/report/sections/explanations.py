@@ -17,6 +17,7 @@ from lookhops.explain.drawing.shares import draw_shares
 from lookhops.explain.kept import explain
 from lookhops.explain.neighbourhoods import SHOWN, top_neighbourhoods
 from lookhops.graphs import Graphs
+from lookhops.models.folder import learner_in
 from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling
 from lookhops.nn.others import is_other
@@ -46,11 +47,13 @@ GROUPS = ("certain", "unsure", "wrong")
 def explanation_sections(model: ModelFolder, graphs: Graphs | None) -> list[Section | None]:
     """Shares and neighbourhoods; nothing without the graphs, or of several targets at once.
 
+    There is nothing either of learners that cannot be explained.
+
     Args:
         model: The model's folder.
         graphs: The graphs it was trained on, or none where they are not at hand.
     """
-    if graphs is None or len(model.task.heads) > 1:
+    if graphs is None or len(model.task.heads) > 1 or not learner_in(model.config).explains:
         return []
     check_same(model, graphs)
     predictor = Predictor(model.path, device="cpu")
@@ -145,9 +148,9 @@ def gallery_section(model: ModelFolder, graphs: Graphs | None) -> Section | None
         model: The model's folder.
         graphs: The graphs it was trained on, or none where they are not at hand.
     """
-    architecture = model.config["architecture"]
-    pool = architecture["pool"]
-    if pool == "none" or is_other(pool) or architecture["layers"] < 2:
+    options = model.config["learner"]["options"]
+    pool = options.get("pool", "none")
+    if pool == "none" or is_other(pool) or options["layers"] < 2:
         return None
     found = _gallery_or_reason(model, graphs)
     lead = (

@@ -10,12 +10,12 @@ from typing import Any
 from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.core.tables import Table
 from lookhops.core.words import joined
+from lookhops.learners import Model
 from lookhops.nn import Architecture
 from lookhops.nn.registry import reads_k
 from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Commands, Lines, Section
 from lookhops.report.folders import ModelFolder
-from lookhops.runs.keys import Model
 from lookhops.runs.record import Machine
 
 
@@ -44,7 +44,7 @@ def model_reproduce_section(model: ModelFolder, lines: Lines) -> Section:
     config, data = model.config, model.config["data"]
     rows = [
         ["seeds", ", ".join(map(str, model.seeds))],
-        ["network", _settings(config["architecture"])],
+        ["model", _settings(config["learner"]["options"]) or config["learner"]["name"]],
         ["training", _settings({k: v for k, v in config["protocol"].items() if k != "seeds"})],
         ["data", f"{data['name']}, fingerprint {data['fingerprint']}, splits {data['splits']}"],
         ["versions", _versions(config["versions"])],

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Architecture, Protocol
+from lookhops.learners.names import option_value
 from lookhops.nn import GraphNetwork
 from lookhops.nn.registry import find, reads_k
-from lookhops.runs.plan import Entry, option_value
+from lookhops.runs.plan import Entry
 from lookhops.training.rates import Rates
 
 if TYPE_CHECKING:

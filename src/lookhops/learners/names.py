@@ -1,0 +1,136 @@
+"""Names of models, and the learners that they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, replace
+from math import isfinite
+from typing import Any
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import CLASSICAL, FINGERPRINT, RECOMMENDED, Architecture, Classical
+from lookhops.learners.learner import Learner
+from lookhops.learners.network import Network
+from lookhops.learners.registry import LEARNERS
+from lookhops.nn import GraphNetwork
+from lookhops.nn.others import (
+    find_convolution,
+    find_pooling,
+    is_other,
+    own_options,
+    with_own_options,
+)
+from lookhops.nn.registry import CONVOLUTIONS, find, reads_k
+
+#: What a name of a model stands for.
+Model = Architecture | Classical
+
+
+def learner_of(model: Learner | Model | str) -> Learner:
+    """The learner of a model, or of its name."""
+    if isinstance(model, Learner):
+        return model
+    if isinstance(model, str):
+        model = parse_model(model)
+    if isinstance(model, Classical):
+        return find("model", LEARNERS, model.classical)()
+    return Network(model)
+
+
+def parse_model(text: str) -> Model:
+    """A model from its name on the command line.
+
+    A network is ``conv[+pool][/option=value...]``: ``licheb+lookhops``, ``cheb``,
+    ``licheb/k=3/fingerprint=5``; the options are the fields of :class:`~lookhops.nn.Architecture`,
+    by default the paper's. A layer of another library, ``pyg:GATv2Conv`` or ``tgp:kmis``, takes the
+    options of its own class that stand right after it; others are the network's:
+    ``pyg:GATv2Conv/heads=4+lookhops/ratio=0.8``. ``recommended`` is the network that
+    `lookhops train` begins with, and takes options too. ``fingerprint`` is the linear reading of
+    exact neighbourhoods alone, with the options ``fingerprint`` (hops), ``totals`` and
+    ``edges``. ``wl``, ``wl-oa``, ``baseline``, ``mean``, ``morgan-forest`` and ``morgan-ridge``
+    have none.
+    """
+    try:
+        name, options = _network_options(text.strip())
+        if name in CLASSICAL:
+            if options:
+                raise LookHopsError(f"{name} has no options; leave them out.")
+            return Classical(name)
+        start, types = _without_options(name)
+        own = dict.fromkeys(own_options(start.conv, start.pool))
+        given: dict[str, Any] = {}
+        for option in options:
+            field, equals, value = option.partition("=")
+            if not equals or field in given:
+                raise LookHopsError("options are written name=value, each once.")
+            given[field] = option_value(field, value, find("option", own | types, field))
+        architecture = replace(start, **given)
+        if "k" in given and not reads_k(architecture.conv, architecture.pool):
+            why = "does" if is_other(architecture.conv) else "looks one hop and does"
+            raise LookHopsError(f"{name} {why} not read k; leave it out.")
+        network = GraphNetwork.from_architecture(1, 2, architecture, num_edge_labels=2)
+        if given.get("edges") == "use" and not network.takes_edges:
+            raise LookHopsError(f"{name} takes nothing of edges but where they are; leave it out.")
+    except LookHopsError as error:
+        raise LookHopsError(f"Model {text!r}: {error}") from error
+    return architecture
+
+
+def _network_options(text: str) -> tuple[str, list[str]]:
+    """A model's name with the options of layers of other libraries, and the network's options."""
+    name, *options = text.split("/")
+    conv, plus, pool = name.partition("+")
+    if is_other(conv):
+        before, plus, after = text.partition("+")
+        name, *options = before.split("/")
+        conv, options = with_own_options(find_convolution(name).kind, name, options)
+        pool, *more = after.split("/")
+        options, more = ([*options, *more], []) if not is_other(pool) else (options, more)
+    else:
+        options, more = ([], options) if is_other(pool) else (options, [])
+    if is_other(pool):
+        pool, more = with_own_options(find_pooling(pool).kind, pool, more)
+    return f"{conv}{plus}{pool}", [*options, *more]
+
+
+def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
+    """The network of a name, and the types of the options that it takes."""
+    types = {field.name: str(field.type) for field in fields(Architecture)}
+    if name == "recommended":
+        return RECOMMENDED, types
+    if name == "fingerprint":
+        own = ("fingerprint", "totals", "edges", "bins")
+        return FINGERPRINT, {option: types[option] for option in own}
+    conv, plus, pool = name.partition("+")
+    if not plus and not is_other(conv):
+        others = dict.fromkeys(("recommended", "fingerprint", *CLASSICAL))
+        find("model", {**CONVOLUTIONS, **others}, name)
+    del types["conv"], types["pool"]
+    return Architecture(conv=conv, pool=pool if plus else "none"), types
+
+
+def option_value(name: str, text: str, kind: str) -> Any:
+    """The value of an option, by the type of its field."""
+    if kind.endswith("| None") and text == "none":
+        return None
+    what, convert = KINDS[kind.split()[0]]
+    try:
+        return convert(text)
+    except (KeyError, ValueError) as error:
+        raise LookHopsError(f"{name} is {what}, not {text!r}.") from error
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not isfinite(value):
+        raise ValueError
+    return value
+
+
+#: What the types of an architecture's fields are called, and how their values are read.
+KINDS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "bool": ("true or false", {"true": True, "false": False}.__getitem__),
+    "float": ("a number", _finite),
+    "int": ("a whole number", int),
+    "str": ("text", str),
+}
