@@ -81,11 +81,14 @@ def told(noisy):
 def asking(graphs, asked):
     """The same graphs with other targets, some of them blank; the first graph's are."""
     generator = torch.Generator().manual_seed(5)
-    count = {"a number": 1, "twelve targets": 12, "numbers and classes": 5}[asked]
+    count = {"a number": 1, "twelve targets": 12, "numbers and classes": 5, "counts": 3}[asked]
     sizes = graphs.nodes_per_graph.double()[:, None]
     number = 1000 + sizes + torch.randn(len(graphs), count, generator=generator).double()
     number[torch.rand(len(graphs), count, generator=generator) < 0.4] = torch.nan
     number[0] = torch.nan
+    if asked == "counts":
+        targets = tuple(Target(f"t{j}", kind="counts") for j in range(count))
+        return replace(graphs, y=(number - 1010).round().clamp(0), targets=targets)
     if count == 1:
         return replace(graphs, y=number[:, 0], targets=(Target("size"),))
     classes = [() if asked != "twelve targets" and j % 2 else ("a", "b") for j in range(count)]
@@ -276,7 +279,9 @@ class StackedCases:
         for found, want in zip(one.weights(), two.weights(), strict=True):
             assert all(torch.equal(found[name], want[name]) for name in want)
 
-    @pytest.mark.parametrize("asked", ["a number", "twelve targets", "numbers and classes"])
+    @pytest.mark.parametrize(
+        "asked", ["a number", "twelve targets", "numbers and classes", "counts"]
+    )
     def test_numbers_and_several_targets_with_blanks(self, noisy, asked):
         graphs = asking(noisy, asked)
         protocol = exactly(seeds=(11, 22, 33), max_epochs=4, class_weights=True, loss="huber")

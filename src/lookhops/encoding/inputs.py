@@ -142,7 +142,7 @@ class OwnTarget:
     Args:
         name: What to call it.
         cells: One value a graph; None or NaN where it is blank.
-        kind: ``classes``, ``numbers``, or ``auto`` where the source does not say.
+        kind: As of :class:`~lookhops.graphs.Target`, or ``auto`` where the source does not say.
     """
 
     name: str
@@ -174,7 +174,7 @@ def own_targets(given: Any) -> list[OwnTarget]:
         values: list[Any] = column.tolist()
         if target.classes:
             values = [None if one != one else target.classes[int(one)] for one in values]
-        found.append(OwnTarget(target.name, values, "classes" if target.classes else "numbers"))
+        found.append(OwnTarget(target.name, values, target.kind))
     return found
 
 

@@ -57,7 +57,7 @@ def save(graphs: Graphs, path: Path | str) -> None:
         "skipped": graphs.skipped,
         "columns": list(graphs.columns),
         "text_columns": texts,
-        "targets": [[target.name, target.classes] for target in graphs.targets],
+        "targets": [[target.name, target.classes, target.kind] for target in graphs.targets],
         "features": {owner: asdict(_Names.of(own)) for owner, own in graphs.features.items()},
     }
     with replacing(path) as part:
@@ -77,6 +77,8 @@ def fingerprint(graphs: Graphs) -> str:
     digest = hashlib.sha256(sizes.encode())
     if len(graphs.targets) > 1:  # the same values may be classes or numbers
         digest.update(f"{[len(target.classes) for target in graphs.targets]}".encode())
+    if kinds := [own.kind for own in graphs.targets if own.kind not in ("classes", "numbers")]:
+        digest.update(f"{kinds}".encode())  # and numbers may be counts
     for key, tensor in graphs.tensors.items():
         shape = tuple(tensor.shape)
         digest.update(f"{_HASHED_AS.get(key, key)} {tensor.dtype} {shape}".encode())
@@ -149,7 +151,7 @@ class _Header:
     columns: Sequence[str]
     text_columns: Sequence[str]
     skipped: Sequence[tuple[Count, str, str]]
-    targets: Sequence[tuple[str, Sequence[str]]]
+    targets: Sequence[tuple[str, Sequence[str], str]]
     features: Mapping[str, _Names]
 
     def features_of(self, owner: str, tensors: dict[str, Tensor]) -> Features:
@@ -169,7 +171,7 @@ class _Header:
             "name": self.name,
             "featuriser": self.featuriser,
             "skipped": tuple(Skipped(*row) for row in self.skipped),
-            "targets": tuple(Target(name, tuple(classes)) for name, classes in self.targets),
+            "targets": tuple(Target(name, tuple(own), kind) for name, own, kind in self.targets),
         }
 
 

@@ -27,8 +27,13 @@ BLANK_TEXTS = (
 _ABSENT = ("None", "nan", "<NA>", "NaT")
 #: A column with more different numbers than this is not one of classes.
 MANY_CLASSES = 20
+#: The kinds of numbers: what each one is, and which are of that kind, of an array.
+NUMBERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "numbers": ("a finite number", np.isfinite),
+    "counts": ("a whole number from 0", lambda y: (y >= 0) & (y < np.inf) & (np.rint(y) == y)),
+}
 #: What a column may be said to be; ``auto`` looks at its values.
-KINDS = ("auto", "classes", "numbers")
+KINDS = ("auto", "classes", *NUMBERS)
 #: No more cells than this are named in a sentence.
 SHOWN = 3
 #: Digits with separators, perhaps of a share.
@@ -44,10 +49,18 @@ class Target:
     Args:
         name: What to call it: the name of its column.
         classes: The names of its classes; none where it is a number.
+        kind: ``classes``, or one of :data:`NUMBERS`; by default what ``classes`` say.
     """
 
     name: str
     classes: tuple[str, ...] = ()
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        kind = self.kind or ("classes" if self.classes else "numbers")
+        if kind not in KINDS[1:] or (kind == "classes") != bool(self.classes):
+            raise LookHopsError(f"{self.name}: a target with these classes is not of {kind!r}.")
+        object.__setattr__(self, "kind", kind)
 
 
 def is_blank(value: Any) -> bool:
@@ -107,17 +120,18 @@ def read_target(
         raise LookHopsError(f"{name}: no graph has a value; choose another column.")
     found = np.full(len(cells), np.nan)
     numbers = [as_number(cells[i]) for i in known]
+    what, fits = NUMBERS.get(kind, NUMBERS["numbers"])
     for i, number in zip(known, numbers, strict=True):
-        if kind == "numbers" if number is None else not np.isfinite(number):
+        if kind in NUMBERS if number is None else not fits(number):
             raise LookHopsError(
-                f"{place(i)}: {str(cells[i])!r} of {name!r} is not a finite number; mend it, or "
-                "leave it blank."
+                f"{place(i)}: {str(cells[i])!r} of {name!r} is not {what}; mend it, or leave it "
+                "blank."
             )
     if kind == "auto" and classes is None:
         kind = _kind_of(name, {i: cells[i] for i in known}, numbers, place)
-    if kind == "numbers":
+    if kind in NUMBERS:
         found[known] = np.array(numbers, dtype=float)
-        return Target(name), found
+        return Target(name, kind=kind), found
     texts = _class_texts([cells[i] for i in known], [None] if classes else numbers)
     order = tuple(classes or _found_classes(name, texts))
     number_of = {text: number for number, text in enumerate(order)}
@@ -222,7 +236,7 @@ def are_sound(y: Tensor | None, targets: Sequence[Target], count: int) -> bool:
         return False
     for target, column in target_columns(y, targets):
         known = column[~np.isnan(column)]
-        if not np.isfinite(known).all():
+        if not NUMBERS.get(target.kind, NUMBERS["numbers"])[1](known).all():
             return False
         if target.classes and not np.isin(known, np.arange(len(target.classes))).all():
             return False

@@ -76,6 +76,7 @@ def _merged_targets(graphs: Graphs, group: np.ndarray) -> dict[str, Any]:
             known = ~np.isnan(values)
             count = np.bincount(group[known], minlength=len(low))
             instead = np.bincount(group[known], values[known], len(low)) / np.maximum(count, 1)
+            instead = np.rint(instead) if target.kind == "counts" else instead
         merged.append((target, np.where(low < high, instead, low)))
     return pack_targets(merged)
 

@@ -17,6 +17,7 @@ from lookhops.graphs.column_finder import called, listed
 from lookhops.graphs.edges import as_known
 from lookhops.graphs.targets import (
     KINDS,
+    NUMBERS,
     is_blank,
     known_targets,
     pack_targets,
@@ -102,7 +103,10 @@ def target_sentences(graphs: Graphs) -> list[str]:
             other = "numbers" if all(map(_is_number, target.classes)) else ""
         else:
             ends = f"{known.min():g} to {known.max():g}" if len(known) else "none known"
-            what, other = f"numbers, a regression ({ends})", "classes"
+            said_to_be = "numbers, a regression" if target.kind == "numbers" else target.kind
+            what, other = f"{said_to_be} ({ends})", "classes"
+            if target.kind == "numbers" and NUMBERS["counts"][1](known).all():
+                other += " or --task counts"
         otherwise = f"; say otherwise with --task {other}" if other else ""
         blank = len(values) - len(known)
         left = f"; {counted(blank, 'graph')} without it left out" if blank else ""
@@ -136,7 +140,7 @@ def _with_targets(
                 f"{listed(list(columns))}. Choose some of them (--target)."
             )
         own = had.get(found)
-        if own is not None and kind in ("auto", "classes" if own[0].classes else "numbers"):
+        if own is not None and kind in ("auto", own[0].kind):
             chosen.append(own)
         else:
             place = offer.place or f"{graphs.name}, graph {{}}".format

@@ -11,6 +11,7 @@ from lookhops.graphs import Graphs
 from lookhops.tasks.answers import TargetAnswers
 from lookhops.tasks.class_answers import ClassAnswers
 from lookhops.tasks.classes import Classification
+from lookhops.tasks.counts import Counts
 from lookhops.tasks.metrics import Metric
 from lookhops.tasks.number_answers import NumberAnswers
 from lookhops.tasks.numbers import Regression
@@ -23,6 +24,7 @@ __all__ = [
     "Calibration",
     "ClassAnswers",
     "Classification",
+    "Counts",
     "Metric",
     "NumberAnswers",
     "Regression",
@@ -35,7 +37,7 @@ __all__ = [
 ]
 
 #: What can be asked about a target, in the order in which the heads of several stand.
-KINDS: tuple[type[TargetTask], ...] = (Classification, Regression)
+KINDS: tuple[type[TargetTask], ...] = (Classification, Regression, Counts)
 #: Every kind of task by its name.
 TASKS: dict[str, type[Task]] = {
     **{kind.kind: kind for kind in KINDS},
@@ -76,7 +78,7 @@ def task_of(
         )
     asked = []
     for target in graphs.targets:
-        kind = _BY_WORDS["classes" if target.classes else "numbers"]
+        kind = _BY_WORDS[target.kind]
         asked.append((target.name, kind.of_target(target, class_weights, loss, threshold)))
     if len(asked) == 1:
         return asked[0][1]

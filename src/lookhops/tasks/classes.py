@@ -105,7 +105,11 @@ class Classification(TargetTask):
     shares: ClassVar[tuple[str, ...]] = ("balanced_accuracy", "macro_f1", "auroc")
     words: ClassVar[str] = "classes"
     panel: ClassVar[tuple[str, ...]] = (
-        *("accuracy", "majority", "balanced_accuracy", "auroc", "coverage"),
+        "accuracy",
+        "majority",
+        "balanced_accuracy",
+        "auroc",
+        "coverage",
     )
     regions_are: ClassVar[str] = "sets"
     unit: ClassVar[str] = "log-odds"

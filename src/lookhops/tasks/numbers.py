@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf, isfinite
@@ -37,63 +38,33 @@ INTERVALS = (
 )
 
 
-@dataclass(frozen=True)
-class Regression(TargetTask):
-    r"""One number: the loss compares it with the target, standardised by the training part.
+class OneNumber(TargetTask):
+    """What measured numbers and counts have in common; ``name`` is what is measured.
 
-    .. math::
-        \mathcal{L} = \frac1g \sum_i \ell\Bigl(o_i - \frac{y_i - \mu}{\sigma}\Bigr), \qquad
-        \text{answer: } \mu + \sigma o_i
-
-    with the mean :math:`\mu` and the standard deviation :math:`\sigma` of the training part, and
-    :math:`\ell(e)` as ``mse`` :math:`e^2`, as ``mae`` :math:`|e|`, as ``huber`` :math:`e^2 / 2`
-    up to 1 and :math:`|e| - 1/2` beyond.
-
-    Args:
-        name: What is measured.
-        loss: ``mse``, ``mae`` or ``huber``.
+    A subclass says how the output of the network becomes a number, what is an error, and on which
+    scale the intervals are of one width.
     """
 
     name: str
-    loss: str = "mse"
-
-    kind: ClassVar[str] = "regression"
-    main: ClassVar[Metric] = MAE
-    ranked_by: ClassVar[Metric] = R2
-    words: ClassVar[str] = "numbers"
-    panel: ClassVar[tuple[str, ...]] = ("mae", "mean_mae", "rmse", "r2", "spearman", "coverage")
     regions_are: ClassVar[str] = "intervals"
-    unit: ClassVar[str] = "the number"
     class_names = ()
-
-    def __post_init__(self) -> None:
-        if self.loss not in LOSSES:
-            raise LookHopsError(f"loss is one of {', '.join(LOSSES)}, not {self.loss!r}.")
-
-    @property
-    def metrics(self) -> tuple[Metric, ...]:
-        """Errors beside those of the mean, and how well numbers and ranks agree."""
-        return (
-            MAE,
-            MEAN_MAE,
-            Metric("rmse", "RMSE", False, share=False),
-            Metric("mean_rmse", "RMSE, of the mean", False, share=False),
-            R2,
-            SPEARMAN,
-            *INTERVALS,
-        )
-
-    @classmethod
-    def of_target(
-        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
-    ) -> Regression:
-        """The number of the target."""
-        return cls(target.name, loss)
 
     @property
     def out_channels(self) -> int:
         """One output."""
         return 1
+
+    @abstractmethod
+    def fit(self, train_target: Tensor) -> Tensor:
+        """What is taken from the training part, 1-D, float64; the mean comes first."""
+
+    @abstractmethod
+    def errors(self, answer: Array, y: Array) -> dict[str, float | None]:
+        """Each metric of numbers against those measured, shape (n); none where not defined."""
+
+    @abstractmethod
+    def width(self, answer: Array, half: float) -> float:
+        """The mean width of intervals that reach up to a nonconformity."""
 
     # ---------------------------------------------------------------- training
 
@@ -111,69 +82,28 @@ class Regression(TargetTask):
         known = target[train][self.known(target[train])].unique()
         return None if len(known) > 1 else f"{self.name!r} has not two different numbers"
 
-    def fit(self, train_target: Tensor) -> Tensor:
-        """Mean and standard deviation of the training part, shape (2), float64."""
-        known = train_target[self.known(train_target)].double()
-        spread = known.std(correction=0) if len(known) else known.new_ones(())
-        mean = known.mean() if len(known) else known.new_zeros(())
-        return torch.stack((mean, torch.where(spread > 0, spread, 1.0)))
-
-    @property
-    def fitted_size(self) -> int:
-        """Mean and standard deviation."""
-        return 2
-
     @property
     def num_fitted(self) -> int:
         """All of it."""
         return self.fitted_size
 
-    def losses(
-        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
-    ) -> tuple[Tensor, Tensor]:
-        """Mean loss, and the number of graphs."""
-        assert fitted is not None
-        scaled = (target - fitted[..., :1]) / fitted[..., 1:]
-        return self._mean(output, scaled.to(output.dtype), real, self._loss)
-
-    def scores(
-        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
-    ) -> tuple[Tensor, Tensor]:
-        """Mean absolute error in the target's units, and the number of graphs."""
-        return self._mean(self.in_units(output, fitted), target, real, torch.abs)
-
     def _mean(self, output: Tensor, y: Tensor, real: Maybe, loss: Any) -> tuple[Tensor, Tensor]:
         """Mean of a loss over the graphs whose number is known, and how many there are."""
         weight = weights(self.known(y), real, output.dtype)
-        error = torch.where(weight > 0, output.squeeze(-1) - y, 0)
+        known = (torch.where(weight > 0, one, 0) for one in (output.squeeze(-1), y))
         total = weight.sum(-1)
-        return loss(error).sum(-1) / total.clamp(min=1), total
-
-    def _loss(self, error: Tensor) -> Tensor:
-        if self.loss == "mse":
-            return error.square()
-        size = error.abs()
-        return size if self.loss == "mae" else torch.where(size < 1, error.square() / 2, size - 0.5)
+        return (loss(*known) * weight).sum(-1) / total.clamp(min=1), total
 
     # ---------------------------------------------------------------- answers
-
-    def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
-        r""":math:`\mu + \sigma o`, float64, shape (..., g, 1)."""
-        assert fitted is not None
-        mean, spread = fitted.double()[..., None, :].split(1, -1)
-        return mean + spread * output.double()
 
     def calibrate(self, output: Tensor, target: Tensor, unseen: Maybe = None) -> Calibration:
         """The ``conformal_quantile``: half the width of an interval of 90 %.
 
         Nothing where there are too few graphs to say; the numbers are answers as they are.
         """
-        half = conformal_quantile(self.nonconformity(output if unseen is None else unseen, target))
+        answers = self.answers(output if unseen is None else unseen, {})
+        half = conformal_quantile(self.nonconformity(answers, target))
         return {} if half == inf else {"conformal_quantile": half}
-
-    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
-        """The numbers, shape (g, 1)."""
-        return output.double()
 
     def evaluate(
         self, output: Tensor, target: Tensor, calibration: Calibration | None = None
@@ -191,35 +121,12 @@ class Regression(TargetTask):
             measured |= {**calibration, "coverage": held, "interval_width": width}
         return measured
 
-    def errors(self, answer: Array, y: Array) -> dict[str, float | None]:
-        """MAE, RMSE, R² and Spearman's correlation, the last two none where not defined."""
-        return number_errors(answer, y)
-
-    def width(self, answer: Array, half: float) -> float:
-        """The mean width of intervals up to a nonconformity."""
-        return 2 * half
-
-    def nonconformity(self, answers: Tensor, target: Tensor) -> Array:
-        """How far numbers are from those measured."""
-        return number_nonconformity(as_array(answers.double())[:, 0], as_array(target.double()))
-
-    def regions(self, answers: Array, nonconformity: Sequence[Array], coverage: float) -> Array:
-        """The ends of intervals, shape (g, 2) (see :func:`~.conformal.number_intervals`)."""
-        return number_intervals(answers[..., 0], nonconformity, coverage)
-
     def naive(self, train_target: Tensor, target: Tensor) -> dict[str, float | None]:
         """The errors of the training part's mean: ``mean_mae``, ``mean_rmse``."""
         known = as_array(target[self.known(target)].double())
         found = self.errors(known * 0 + float(self.fit(train_target)[0]), known)
         names = {metric.name for metric in self.metrics}
         return {own: found[name] for name in found if (own := f"mean_{name}") in names}
-
-    def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
-        """Of MAE and RMSE."""
-        known = self.known(target)
-        error = as_array(output[known, 0].double() - target[known])
-        draws = bootstrap_means({"mae": np.abs(error), "rmse": error**2})
-        return draws | {"rmse": np.sqrt(draws["rmse"])}
 
     # ---------------------------------------------------------------- new graphs
 
@@ -262,16 +169,11 @@ class Regression(TargetTask):
         graphs = counted(count, "graph")
         return f"mean error {total / count:.3g} in {graphs}{when} {self.asked}"
 
-    def sides(self, weight: Array, fitted: Sequence[Tensor]) -> dict[str, Array]:
-        """For high and for low values, in units of the target."""
-        spread = float(np.mean([float(one[1]) for one in fitted]))
-        return {"high": spread * weight[:, 0], "low": -spread * weight[:, 0]}
-
     # ---------------------------------------------------------------- tables
 
     def target(self, name: str) -> Target:
-        """Numbers."""
-        return Target(name)
+        """The same kind of numbers."""
+        return Target(name, kind=self.words)
 
     def as_target(self, column: Tensor) -> Tensor:
         """The column as it is: NaN where blank."""
@@ -317,3 +219,130 @@ class Regression(TargetTask):
         if own is None:
             return []
         return number_charts(own.truth, own.values[:, 0], own.ids, own.nodes, self.name, tested.n)
+
+
+@dataclass(frozen=True)
+class Regression(OneNumber):
+    r"""One number: the loss compares it with the target, standardised by the training part.
+
+    .. math::
+        \mathcal{L} = \frac1g \sum_i \ell\Bigl(o_i - \frac{y_i - \mu}{\sigma}\Bigr), \qquad
+        \text{answer: } \mu + \sigma o_i
+
+    with the mean :math:`\mu` and the standard deviation :math:`\sigma` of the training part, and
+    :math:`\ell(e)` as ``mse`` :math:`e^2`, as ``mae`` :math:`|e|`, as ``huber`` :math:`e^2 / 2`
+    up to 1 and :math:`|e| - 1/2` beyond.
+
+    Args:
+        name: What is measured.
+        loss: ``mse``, ``mae`` or ``huber``.
+    """
+
+    name: str
+    loss: str = "mse"
+
+    kind: ClassVar[str] = "regression"
+    main: ClassVar[Metric] = MAE
+    ranked_by: ClassVar[Metric] = R2
+    words: ClassVar[str] = "numbers"
+    panel: ClassVar[tuple[str, ...]] = ("mae", "mean_mae", "rmse", "r2", "spearman", "coverage")
+    unit: ClassVar[str] = "the number"
+
+    def __post_init__(self) -> None:
+        if self.loss not in LOSSES:
+            raise LookHopsError(f"loss is one of {', '.join(LOSSES)}, not {self.loss!r}.")
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Errors beside those of the mean, and how well numbers and ranks agree."""
+        return (
+            MAE,
+            MEAN_MAE,
+            Metric("rmse", "RMSE", False, share=False),
+            Metric("mean_rmse", "RMSE, of the mean", False, share=False),
+            R2,
+            SPEARMAN,
+            *INTERVALS,
+        )
+
+    @classmethod
+    def of_target(
+        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
+    ) -> Regression:
+        """The number of the target."""
+        return cls(target.name, loss)
+
+    # ---------------------------------------------------------------- training
+
+    def fit(self, train_target: Tensor) -> Tensor:
+        """Mean and standard deviation of the training part, shape (2), float64."""
+        known = train_target[self.known(train_target)].double()
+        spread = known.std(correction=0) if len(known) else known.new_ones(())
+        mean = known.mean() if len(known) else known.new_zeros(())
+        return torch.stack((mean, torch.where(spread > 0, spread, 1.0)))
+
+    @property
+    def fitted_size(self) -> int:
+        """Mean and standard deviation."""
+        return 2
+
+    def losses(
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
+    ) -> tuple[Tensor, Tensor]:
+        """Mean loss, and the number of graphs."""
+        assert fitted is not None
+        scaled = (target - fitted[..., :1]) / fitted[..., 1:]
+        return self._mean(output, scaled.to(output.dtype), real, self._loss)
+
+    def scores(
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
+    ) -> tuple[Tensor, Tensor]:
+        """Mean absolute error in the target's units, and the number of graphs."""
+        return self._mean(self.in_units(output, fitted), target, real, lambda o, y: (o - y).abs())
+
+    def _loss(self, output: Tensor, y: Tensor) -> Tensor:
+        error = output - y
+        if self.loss == "mse":
+            return error.square()
+        size = error.abs()
+        return size if self.loss == "mae" else torch.where(size < 1, error.square() / 2, size - 0.5)
+
+    # ---------------------------------------------------------------- answers
+
+    def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
+        r""":math:`\mu + \sigma o`, float64, shape (..., g, 1)."""
+        assert fitted is not None
+        mean, spread = fitted.double()[..., None, :].split(1, -1)
+        return mean + spread * output.double()
+
+    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
+        """The numbers, shape (g, 1)."""
+        return output.double()
+
+    def nonconformity(self, answers: Tensor, target: Tensor) -> Array:
+        """How far numbers are from those measured."""
+        return number_nonconformity(as_array(answers.double())[:, 0], as_array(target.double()))
+
+    def regions(self, answers: Array, nonconformity: Sequence[Array], coverage: float) -> Array:
+        """The ends of intervals, shape (g, 2) (see :func:`~.conformal.number_intervals`)."""
+        return number_intervals(answers[..., 0], nonconformity, coverage)
+
+    def width(self, answer: Array, half: float) -> float:
+        """The mean width of intervals up to a nonconformity."""
+        return 2 * half
+
+    def errors(self, answer: Array, y: Array) -> dict[str, float | None]:
+        """MAE, RMSE, R² and Spearman's correlation, the last two none where not defined."""
+        return number_errors(answer, y)
+
+    def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
+        """Of MAE and RMSE."""
+        known = self.known(target)
+        error = as_array(output[known, 0].double() - target[known])
+        draws = bootstrap_means({"mae": np.abs(error), "rmse": error**2})
+        return draws | {"rmse": np.sqrt(draws["rmse"])}
+
+    def sides(self, weight: Array, fitted: Sequence[Tensor]) -> dict[str, Array]:
+        """For high and for low values, in units of the target."""
+        spread = float(np.mean([float(one[1]) for one in fitted]))
+        return {"high": spread * weight[:, 0], "low": -spread * weight[:, 0]}

@@ -282,6 +282,10 @@ class TargetTask(Task):
             coverage: The probability with which a region is to hold the truth.
         """
 
+    def outputs(self, answers: Array) -> Array:
+        """Outputs in the units of the targets that give these answers, uncalibrated."""
+        return answers
+
     @abstractmethod
     def measure(self, answers: Any, target: Tensor) -> dict[str, float | None]:
         """Each metric of the answers to new graphs, whose targets are all known."""

@@ -40,8 +40,9 @@ class Reading:
             ``skip`` them with a warning; by default ``raise``, and where a model answers ``skip``.
         target: What is to be learnt: a column, or several with commas between; by default what the
             source has.
-        task: Whether targets are learnt as ``classes`` or as ``numbers``; ``auto``: few different
-            values are classes. For each by name: ``logS=numbers,active=classes``.
+        task: Whether targets are learnt as ``classes``, as ``numbers`` or as ``counts`` (whole
+            numbers from 0); ``auto``: few different values are classes, others numbers. For each by
+            name: ``logS=numbers,active=classes``.
         duplicates: Rows that are the same molecule: ``keep`` all (a split never parts them), or
             ``merge`` them: numbers are averaged, classes that contradict each other are blanked.
         salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.

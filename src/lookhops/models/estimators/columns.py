@@ -43,7 +43,7 @@ def own_classes(targets: Sequence[OwnTarget]) -> list[Array]:
     """The classes that graphs carry themselves, a column for each target."""
     if not targets:
         raise LookHopsError("requires y to be passed: the graphs carry no classes themselves.")
-    of_numbers = [own for own in targets if own.kind == "numbers"]
+    of_numbers = [own for own in targets if own.kind not in ("auto", "classes")]
     if of_numbers:
         _refuse_own(targets, of_numbers, "LookHopsRegressor", "classes")
     return [own_column(own) for own in targets]

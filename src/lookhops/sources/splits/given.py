@@ -162,10 +162,9 @@ def target_in(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]
         known = ", ".join(found)
         raise LookHopsError(f"{test.name}: there is no target {target.name!r}; it has {known}.")
     own, values = found[name]
-    if own.classes == target.classes:
+    if (own.kind, own.classes) == (target.kind, target.classes):
         return target, values
     names = {float(number): name for number, name in enumerate(own.classes)}
     cells = [None if np.isnan(value) else names.get(value, value) for value in values]
-    kind = "classes" if target.classes else "numbers"
     place = f"{test.name}, graph {{}}".format
-    return read_target(target.name, cells, kind, target.classes or None, place)
+    return read_target(target.name, cells, target.kind, target.classes or None, place)

@@ -1,0 +1,188 @@
+"""A count of something in each graph: a whole number from 0."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+from scipy.special import xlogy
+from torch import Tensor
+
+from lookhops.core.arrays import Array
+from lookhops.graphs import Target
+from lookhops.tasks.conformal import number_intervals, number_nonconformity
+from lookhops.tasks.metrics import Metric, bootstrap_means, number_errors
+from lookhops.tasks.numbers import INTERVALS, MAE, MEAN_MAE, SPEARMAN, OneNumber
+from lookhops.tasks.task import Calibration, Maybe, as_array
+
+DEVIANCE = Metric("deviance", "Poisson deviance", False, share=False)
+D2 = Metric("d2", "D²", share=False)
+#: Counts expected of a graph are at least this, so that their logarithm is finite.
+LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class Counts(OneNumber):
+    r"""A count: the network gives the logarithm of a Poisson rate, relative to the mean count.
+
+    .. math::
+        \mathcal{L} = \frac1g \sum_i \Bigl(e^{o_i} - z_i o_i + z_i \ln z_i - z_i\Bigr), \quad
+        z_i = \frac{y_i}{\mu}, \qquad \text{answer: } \mu\, e^{o_i}
+
+    with the mean :math:`\mu` of the training part: half the Poisson deviance in units of
+    :math:`\mu`, zero where the rates are the counts. Conformal intervals are of one width on the
+    scale of square roots, where counts vary alike whatever their size, and end at whole numbers.
+
+    Args:
+        name: What is counted.
+    """
+
+    name: str
+
+    kind: ClassVar[str] = "counts"
+    main: ClassVar[Metric] = DEVIANCE
+    ranked_by: ClassVar[Metric] = D2
+    words: ClassVar[str] = "counts"
+    panel: ClassVar[tuple[str, ...]] = ("deviance", "mean_deviance", "d2", "mae", "coverage")
+    unit: ClassVar[str] = "the logarithm of the count"
+
+    @property
+    def metrics(self) -> tuple[Metric, ...]:
+        """Deviance and MAE beside those of the mean, and how well counts and ranks agree."""
+        mean = Metric("mean_deviance", f"{DEVIANCE.title}, of the mean", False, share=False)
+        return (DEVIANCE, mean, D2, MAE, MEAN_MAE, SPEARMAN, *INTERVALS)
+
+    @classmethod
+    def of_target(
+        cls, target: Target, class_weights: bool, loss: str, threshold: str | None
+    ) -> Counts:
+        """The count of the target; its loss is always the Poisson one."""
+        return cls(target.name)
+
+    # ---------------------------------------------------------------- training
+
+    def fit(self, train_target: Tensor) -> Tensor:
+        """The mean count of the training part, shape (1), float64; 1 where it is 0."""
+        known = train_target[self.known(train_target)].double()
+        mean = known.mean() if len(known) else known.new_ones(())
+        return torch.where(mean > 0, mean, 1.0)[None]
+
+    @property
+    def fitted_size(self) -> int:
+        """The mean."""
+        return 1
+
+    def losses(
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
+    ) -> tuple[Tensor, Tensor]:
+        """Mean loss, and the number of graphs."""
+        assert fitted is not None
+        return self._mean(output, (target / fitted).to(output.dtype), real, half_deviance)
+
+    def scores(
+        self, output: Tensor, target: Tensor, fitted: Maybe = None, real: Maybe = None
+    ) -> tuple[Tensor, Tensor]:
+        """Mean Poisson deviance, and the number of graphs."""
+        mean, graphs = self._mean(self.in_units(output, fitted), target, real, half_deviance)
+        return 2 * mean, graphs
+
+    # ---------------------------------------------------------------- answers
+
+    def in_units(self, output: Tensor, fitted: Maybe) -> Tensor:
+        r"""The logarithm of the rate, :math:`\ln \mu + o`, float64, shape (..., g, 1)."""
+        assert fitted is not None
+        return fitted.double()[..., None, :].log() + output.double()
+
+    def average(self, outputs: Sequence[Tensor]) -> Tensor:
+        """The logarithm of the mean rate."""
+        return torch.stack(list(outputs)).logsumexp(0) - math.log(len(outputs))
+
+    def answers(self, output: Tensor, calibration: Calibration) -> Tensor:
+        """The rates: the counts that are expected, shape (g, 1)."""
+        return output.double().exp()
+
+    def outputs(self, answers: Array) -> Array:
+        """The logarithm of the counts."""
+        return np.log(np.maximum(answers, LEAST))
+
+    def errors(self, answer: Array, y: Array) -> dict[str, float | None]:
+        """Mean Poisson deviance, D², MAE and Spearman's correlation; none where not defined.
+
+        D² is the share of the deviance from the mean of ``y`` that the answers explain.
+        """
+        found = number_errors(answer, y)
+        deviance = d2 = None
+        if len(y):
+            deviance = float(deviances(answer, y).mean())
+            of_mean = float(deviances(np.full_like(y, y.mean()), y).mean())
+            d2 = 1 - deviance / of_mean if np.ptp(y) > 0 else None
+        return {"deviance": deviance, "d2": d2, "mae": found["mae"], "spearman": found["spearman"]}
+
+    def resampled(self, output: Tensor, target: Tensor) -> dict[str, Array]:
+        """Of the deviance and of MAE."""
+        known = self.known(target)
+        answer, y = as_array(self.answers(output[known, 0], {})), as_array(target[known].double())
+        return bootstrap_means({"mae": np.abs(answer - y), "deviance": deviances(answer, y)})
+
+    # ---------------------------------------------------------------- intervals
+
+    def nonconformity(self, answers: Tensor, target: Tensor) -> Array:
+        """How far the square roots of counts and answers are apart."""
+        roots = as_array(answers.double().sqrt())[:, 0], as_array(target.double().sqrt())
+        return number_nonconformity(*roots)
+
+    def regions(self, answers: Array, nonconformity: Sequence[Array], coverage: float) -> Array:
+        """The least and the largest count of each interval, shape (g, 2)."""
+        roots = number_intervals(np.sqrt(answers[..., 0]), nonconformity, coverage)
+        return counts_within(roots, answers[..., 0].mean(0))
+
+    def width(self, answer: Array, half: float) -> float:
+        """The mean of the differences of the ends."""
+        ends = counts_within(np.sqrt(answer)[:, None] + np.array([-half, half]), answer)
+        return float((ends[:, 1] - ends[:, 0]).mean())
+
+    # ---------------------------------------------------------------- words
+
+    def sides(self, weight: Array, fitted: Sequence[Tensor]) -> dict[str, Array]:
+        """For high and for low counts, in units of their logarithm."""
+        return {"high": weight[:, 0], "low": -weight[:, 0]}
+
+    @property
+    def asked(self) -> str:
+        """``with a count of rings``."""
+        return f"with a count of {self.name}"
+
+    def in_card(self, name: str, code: Callable[[str], str], most: int) -> str:
+        """``a count, rings``."""
+        return f"a count, {code(self.name)}"
+
+
+def half_deviance(log_rate: Tensor, y: Tensor) -> Tensor:
+    r"""Half the Poisson deviance :math:`e^o - y o + y \ln y - y`: zero where the rate is y."""
+    return log_rate.exp() - y * log_rate + torch.xlogy(y, y) - y
+
+
+def deviances(answer: Array, y: Array) -> Array:
+    r"""Poisson deviances :math:`2 (y \ln (y / a) - y + a)` of rates from counts, shape (n)."""
+    answer = np.maximum(answer, LEAST)
+    found: Array = 2 * (xlogy(y, y / answer) - y + answer)
+    return found
+
+
+def counts_within(roots: Array, answers: Array) -> Array:
+    """The least and the largest count whose square root is in an interval, shape (g, 2).
+
+    The count that is nearest to the answer is always in it.
+
+    Args:
+        roots: The ends of the intervals, shape (g, 2).
+        answers: Shape (g).
+    """
+    low, high = np.maximum(roots, 0).T ** 2
+    nearest = np.rint(answers)
+    ends = np.minimum(np.ceil(low - 1e-9), nearest), np.maximum(np.floor(high + 1e-9), nearest)
+    return np.stack(ends, axis=1)
