@@ -3,13 +3,16 @@
 import asyncio
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Thread
 
+import numpy as np
 import pytest
 import uvicorn
 
+from lookhops.graphs import Target
+from lookhops.graphs.targets import pack_targets
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture
 from lookhops.serve.app import create_app
@@ -119,6 +122,18 @@ def make_service(molecule_model: Path, task_model: Path):
 def service(make_service) -> InProcess:
     """The service as it is by default."""
     return make_service()
+
+
+@pytest.fixture(scope="session")
+def counts_service(tmp_path_factory: pytest.TempPathFactory) -> InProcess:
+    """A service of a model of how many oxygens there are."""
+    folder = tmp_path_factory.mktemp("served") / "counts"
+    graphs = load("solubility", target="value")[:120]
+    oxygens = [float(str(smiles).upper().count("O")) for smiles in graphs.columns["smiles"]]
+    targets = [(Target("oxygens", kind="counts"), np.array(oxygens))]
+    protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=32)
+    train_into(folder, replace(graphs, **pack_targets(targets)), SMALL, protocol, device="cpu")
+    return InProcess(create_app([folder], device="cpu"))
 
 
 @pytest.fixture(scope="session")

@@ -389,3 +389,11 @@ def test_explanations_add_up_and_are_those_of_the_rows_asked_for(service, molecu
         assert (refused.status, said in refused.json()["error"]) == (400, True)
     many = service.post("/v1/explain", {"smiles": ["C"] * 25})
     assert (many.status, "25 graphs are more than the 24" in many.json()["error"]) == (413, True)
+
+
+def test_counts_are_answered_with_intervals(counts_service):
+    reply = counts_service.post("/v1/predict", {"smiles": SMILES})
+    assert reply.status == 200, reply.json()
+    for answer in reply.json()["answers"]:
+        low, high = answer["interval"]
+        assert low <= round(answer["value"]) <= high

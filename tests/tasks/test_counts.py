@@ -96,8 +96,9 @@ def test_intervals_hold_new_counts_and_end_at_counts():
     low, high = task.regions(answers[2000:].numpy()[None], [known], 0.9).T
     y, new = counts[2000:].numpy(), rates[2000:]
     held = (low <= y) & (y <= high)
-    assert (low >= 0).all() and (low == low.round()).all() and (high == high.round()).all()
-    assert (low <= np.rint(new)).all() and (np.rint(new) <= high).all()
+    for ordered in (low >= 0, low == low.round(), high == high.round()):
+        assert ordered.all()
+    assert ((low <= np.rint(new)) & (np.rint(new) <= high)).all()
     for part in (new < 10, new > 30):
         assert 0.87 < held[part].mean() < 0.97
     half = task.calibrate(answers[:2000].log(), counts[:2000])["conformal_quantile"]
@@ -128,8 +129,8 @@ def test_numbers_and_counts_are_other_data(table, tmp_path):
     numbers = load(table, target="oxygens", task="numbers")
     counts = load(table, target="oxygens", task="counts")
     assert numbers.fingerprint != counts.fingerprint
-    counts.save(tmp_path / "counts.lookhops")
-    again = load(tmp_path / "counts.lookhops")
+    counts.save(tmp_path / "counts.graphs")
+    again = load(tmp_path / "counts.graphs")
     assert (again.targets, again.fingerprint) == (counts.targets, counts.fingerprint)
 
 
@@ -138,7 +139,7 @@ def test_counts_go_through_every_command(lookhops, table, tmp_path):
     command = ("train", table, *asked, "--epochs", 6, *SMALL, "--members", 2, "-o", folder)
     code, out, err = lookhops(*command)
     assert code == 0, err
-    assert "Poisson deviance" in out and "D²" in out
+    assert {"deviance", "D²"} <= set(out.split())
     assert json.loads((folder / "config.json").read_text())["task"] == {
         "kind": "counts",
         "name": "oxygens",
@@ -164,7 +165,7 @@ def test_counts_go_through_every_command(lookhops, table, tmp_path):
     assert code == 0, err
     assert "oxygens" in (tmp_path / "report.html").read_text()
     assert lookhops("explain", folder, table, "-o", tmp_path / "why")[0] == 0
-    why = json.loads((tmp_path / "why" / "explanations.json").read_text())[5]
+    why = json.loads((tmp_path / "why" / "explanations.json").read_text())["graphs"][5]
     parts = sum(why["nodes"]) + sum(why["edge_shares"]) + why["whole"] + why["baseline"]
     assert parts == pytest.approx(why["value"], abs=1e-4)
     answers = Predictor(folder, "cpu").predict(load(table, target="oxygens", task="counts"))
@@ -194,19 +195,3 @@ def test_counts_are_compared_and_stand_beside_classes_and_numbers(lookhops, tabl
     assert {"oxygens_predicted", "oxygens_low_90", "even_set_90"} <= set(
         out.splitlines()[0].split(",")
     )
-
-
-def test_the_service_answers_with_counts(lookhops, table, tmp_path):
-    from starlette.testclient import TestClient
-
-    from lookhops.serve import make_app
-
-    folder = tmp_path / "model"
-    asked = ("--target", "oxygens", "--task", "counts", "--epochs", 2)
-    assert lookhops("train", table, *asked, *SMALL, "-o", folder)[0] == 0
-    with TestClient(make_app([folder])) as client:
-        reply = client.post("/v1/models/model/predict", json={"smiles": ["CCO"]})
-    assert reply.status_code == 200, reply.text
-    [found] = reply.json()["predictions"]
-    low, high = found["interval"]
-    assert low <= round(found["value"]) <= high

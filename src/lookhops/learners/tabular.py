@@ -74,7 +74,7 @@ class FittedRows(Fitted):
         for scorer, count in zip(self.scorers, classes, strict=True):
             answers = scorer.answers(rows, count)
             each.append(log_probabilities(answers) if count else answers)
-        return side_by_side(each, classes)
+        return side_by_side(each, self.task)
 
     def tensors(self) -> dict[str, Tensor]:
         """The arrays of each target's scorer: ``0.linear.weight``."""

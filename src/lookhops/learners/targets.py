@@ -81,7 +81,13 @@ def log_softmax(scores: Array) -> Array:
     return logs
 
 
-def side_by_side(each: list[Array], classes: list[int]) -> Tensor:
-    """The outputs of all targets, shape (g, channels); single precision where all are classes."""
-    dtype = torch.float32 if all(classes) else torch.float64
-    return torch.from_numpy(np.concatenate(each, axis=1)).to(dtype)
+def side_by_side(each: list[Array], task: Task) -> Tensor:
+    """The outputs of all targets, shape (g, channels); single precision where all are classes.
+
+    Args:
+        each: Log-probabilities of classes, or numbers, of each target.
+        task: What was asked.
+    """
+    dtype = torch.float32 if all(classes_of(task)) else torch.float64
+    outputs = [head.task.outputs(own) for head, own in zip(task.heads, each, strict=True)]
+    return torch.from_numpy(np.concatenate(outputs, axis=1)).to(dtype)

@@ -179,7 +179,7 @@ class FittedKernel(Fitted):
             for number, machine in enumerate(self.machines):
                 if int(machine.hops) == hop:
                     found[number] = machine.answers(scaled, classes[number])
-        return side_by_side([found[number] for number in range(len(classes))], classes)
+        return side_by_side([found[number] for number in range(len(classes))], self.task)
 
     def tensors(self) -> dict[str, Tensor]:
         """The arrays of each target's machine, and the training graphs' colours of each hop."""

@@ -185,4 +185,4 @@ def counts_within(roots: Array, answers: Array) -> Array:
     low, high = np.maximum(roots, 0).T ** 2
     nearest = np.rint(answers)
     ends = np.minimum(np.ceil(low - 1e-9), nearest), np.maximum(np.floor(high + 1e-9), nearest)
-    return np.stack(ends, axis=1)
+    return np.stack(ends, axis=1) + 0.0  # no -0

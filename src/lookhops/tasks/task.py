@@ -283,7 +283,10 @@ class TargetTask(Task):
         """
 
     def outputs(self, answers: Array) -> Array:
-        """Outputs in the units of the targets that give these answers, uncalibrated."""
+        """Outputs in the units of the targets, from the numbers that a learner answers with.
+
+        Of classes these are log-probabilities already.
+        """
         return answers
 
     @abstractmethod
