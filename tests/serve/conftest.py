@@ -126,11 +126,11 @@ def service(make_service) -> InProcess:
 
 @pytest.fixture(scope="session")
 def counts_service(tmp_path_factory: pytest.TempPathFactory) -> InProcess:
-    """A service of a model of how many oxygens there are."""
+    """A service of a model of how many carbons there are."""
     folder = tmp_path_factory.mktemp("served") / "counts"
     graphs = load("solubility", target="value")[:120]
-    oxygens = [float(str(smiles).upper().count("O")) for smiles in graphs.columns["smiles"]]
-    targets = [(Target("oxygens", kind="counts"), np.array(oxygens))]
+    carbons = [float(str(smiles).upper().count("C")) for smiles in graphs.columns["smiles"]]
+    targets = [(Target("carbons", kind="counts"), np.array(carbons))]
     protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=32)
     train_into(folder, replace(graphs, **pack_targets(targets)), SMALL, protocol, device="cpu")
     return InProcess(create_app([folder], device="cpu"))
