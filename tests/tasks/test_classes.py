@@ -218,7 +218,7 @@ def test_a_class_that_training_lacks_is_named(tasks):
 
 def test_json_there_and_back():
     task = Classification(("a", "b"), class_weights=True)
-    assert set(TASKS) == {"classification", "regression", "several"}
+    assert set(TASKS) == {"classification", "regression", "counts", "several"}
     assert task_from_dict(json.loads(json.dumps(task.to_dict()))) == task
 
 
