@@ -103,18 +103,21 @@ def explain(
     if view is View.neighbourhoods:
         _speak(predictor, graphs, of_target, output, pictures, as_json)
         return
-    explained = (
-        shared(predictor, graphs, of_target, of_seed, output is not None and pictures)
-        if view is View.shares
-        else kept(predictor, graphs, of_seed)
-    )
+    explained = kept(predictor, graphs, of_seed)
+    if view is View.shares:
+        drawn = output is not None and pictures
+        explained = shared(predictor, graphs, of_target, of_seed, drawn)
     about = {"model": str(model), "view": view.value, **_seed(predictor, view, of_seed)}
     content = _explain(explained, graphs, about, output, pictures)
     if as_json:
         print_json(content)
     else:
-        drawn = f" and {counted(len(graphs), 'picture')}" if pictures and len(graphs) else ""
-        print_line(f"{output}: explanations.json{drawn}")
+        _say_written(output, "explanations.json", len(graphs) if pictures else 0)
+
+
+def _say_written(folder: Path | None, name: str, pictures: int) -> None:
+    drawn = f" and {counted(pictures, 'picture')}" if pictures else ""
+    print_line(f"{folder}: {name}{drawn}")
 
 
 def _explain(
@@ -194,8 +197,7 @@ def _speak(
     if as_json:
         print_json({"model": str(predictor.checkpoint.folder), "neighbourhoods": rows})
     else:
-        drawn = f" and {counted(len(rows), 'picture')}" if pictures and rows else ""
-        print_line(f"{output}: neighbourhoods.csv{drawn}")
+        _say_written(output, "neighbourhoods.csv", len(rows) if pictures else 0)
 
 
 def _seed(predictor: Predictor, view: View, seed: int | None) -> dict[str, Any]:

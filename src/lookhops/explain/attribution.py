@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from lookhops.explain.drawing.shares import (
     with_edges,
     written,
 )
+from lookhops.graphs import Graphs
 
 #: How many parts the sentence names.
 NAMED = 3
@@ -137,6 +139,63 @@ def paired(source: Array, target: Array, *values: Array) -> tuple[Array, ...]:
     pairs, number = np.unique(ends, axis=0, return_inverse=True)
     sums = (np.bincount(number.ravel(), value, minlength=len(pairs)) for value in values)
     return (pairs.reshape(-1, 2), *sums)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphPart:
+    """One graph of a set on the CPU, its nodes numbered from 0.
+
+    Args:
+        graphs: The set.
+        number: Which of its graphs.
+    """
+
+    graphs: Graphs
+    number: int
+
+    @cached_property
+    def nodes(self) -> slice:
+        """Its nodes in the set."""
+        return slice(*self.graphs.node_ptr[self.number : self.number + 2].tolist())
+
+    @cached_property
+    def edges(self) -> slice:
+        """Its edges in the set."""
+        return slice(*self.graphs.edge_ptr[self.number : self.number + 2].tolist())
+
+    @property
+    def size(self) -> int:
+        """How many nodes it has."""
+        return int(self.nodes.stop - self.nodes.start)
+
+    @property
+    def ends(self) -> tuple[Array, Array]:
+        """Source and target of each of its edges, shapes (e)."""
+        source, target = self.graphs.source[self.edges], self.graphs.target[self.edges]
+        return source.numpy() - self.nodes.start, target.numpy() - self.nodes.start
+
+    @property
+    def smiles(self) -> str | None:
+        """The molecule, if it is one."""
+        known = self.graphs.columns.get("smiles")
+        return None if known is None else str(known[self.number])
+
+    @property
+    def ids(self) -> list[str] | None:
+        """What the source calls its nodes, where it does."""
+        known = self.graphs.node_ids
+        return None if known is None else known.cut(self.nodes.start, self.nodes.stop).tolist()
+
+    @property
+    def names(self) -> list[str]:
+        """What its nodes are called: by their first label, and their id or number."""
+        word = "node" if self.smiles is None else "atom"
+        plain = [f"{word} {one}" for one in self.ids or range(self.size)]
+        labels = self.graphs.nodes.labels
+        if labels is None:
+            return plain
+        values, codes = self.graphs.nodes.label_values[0], labels[self.nodes, 0].tolist()
+        return [f"{values[code]} ({name})" for code, name in zip(codes, plain, strict=True)]
 
 
 def _rounded(value: float) -> float:

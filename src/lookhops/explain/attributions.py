@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
-from lookhops.explain.attribution import Attribution, paired
+from lookhops.explain.attribution import Attribution, GraphPart, paired
 from lookhops.explain.drawing.shares import with_edges
 from lookhops.explain.networks import NetworkShares, explain_networks
 from lookhops.explain.question import all_together, find_head, temperature_of
@@ -65,13 +65,9 @@ class Attributions:
 
     def __getitem__(self, number: int) -> Attribution:
         """What is said of one graph, its two directions of an edge as one."""
-        graphs = self._graphs
-        first, last = graphs.node_ptr[number : number + 2].tolist()
-        own = slice(*graphs.edge_ptr[number : number + 2].tolist())
-        ends = graphs.source[own].numpy() - first, graphs.target[own].numpy() - first
-        edges, shares, spread = paired(*ends, self.edge[own], self.edge_spread[own])
-        smiles = graphs.columns.get("smiles")
-        ids = None if graphs.node_ids is None else graphs.node_ids.cut(first, last).tolist()
+        part = GraphPart(self._graphs, number)
+        shares = self.edge[part.edges], self.edge_spread[part.edges]
+        edges, edge, spread = paired(*part.ends, *shares)
         return Attribution(
             id=self.answers.ids[number],
             answer=self.answers.targets[self.target].said(number),
@@ -81,15 +77,15 @@ class Attributions:
             value=float(self.value[number]),
             baseline=float(self.baseline[number]),
             whole=float(self.whole[number]),
-            names=node_names(graphs, first, last, smiles is not None),
-            node=self.node[first:last],
-            node_spread=self.node_spread[first:last],
+            names=part.names,
+            node=self.node[part.nodes],
+            node_spread=self.node_spread[part.nodes],
             edges=edges,
-            edge=shares,
+            edge=edge,
             edge_spread=spread,
             networks=self.networks,
-            smiles=None if smiles is None else str(smiles[number]),
-            ids=ids,
+            smiles=part.smiles,
+            ids=part.ids,
         )
 
     @property
@@ -120,18 +116,6 @@ class Attributions:
     @cached_property
     def _graphs(self) -> Graphs:
         return self.graphs.to("cpu")
-
-
-def node_names(graphs: Graphs, first: int, last: int, molecule: bool) -> list[str]:
-    """What the nodes of a graph are called: by their first label, and their id or number."""
-    word, ids = "atom" if molecule else "node", graphs.node_ids
-    known = range(last - first) if ids is None else ids.cut(first, last).tolist()
-    plain = [f"{word} {one}" for one in known]
-    if graphs.nodes.labels is None:
-        return plain
-    values = graphs.nodes.label_values[0]
-    codes = graphs.nodes.labels[first:last, 0].tolist()
-    return [f"{values[code]} ({name})" for code, name in zip(codes, plain, strict=True)]
 
 
 def attribute(

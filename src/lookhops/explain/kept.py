@@ -11,6 +11,7 @@ import torch
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
+from lookhops.explain.attribution import GraphPart, paired
 from lookhops.explain.drawing.pictures import LayeredGraph, panels
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor, graph_ids
@@ -163,21 +164,17 @@ def _explain_batch(
     [level] = predictor.inputs(predictor.whole(graphs), seed).levels(model, len(graphs))
     _, decisions = model.classify(level)
     layers = _layer_views(graphs, decisions, isinstance(model.pools[0], NodePooling))
-    smiles = graphs.columns.get("smiles")
-    node_ptr, edge_ptr = graphs.node_ptr.numpy(), graphs.edge_ptr.numpy()
-    source, target = graphs.source.numpy(), graphs.target.numpy()
     for number in range(len(graphs)):
-        first, last = node_ptr[number], node_ptr[number + 1]
-        own = slice(edge_ptr[number], edge_ptr[number + 1])
+        part = GraphPart(graphs, number)
         yield Explanation(
             ids[number],
             answers.said(number),
             answers.record(number),
-            int(last - first),
-            _pairs(source[own], target[own]) - first,
-            [_cut(view, first, last) for view in layers],
-            None if smiles is None else str(smiles[number]),
-            None if graphs.node_ids is None else graphs.node_ids.cut(first, last).tolist(),
+            part.size,
+            paired(*part.ends)[0],
+            [_cut(view, part.nodes.start, part.nodes.stop) for view in layers],
+            part.smiles,
+            part.ids,
         )
 
 
@@ -205,7 +202,7 @@ def _layer_views(graphs: Graphs, decisions: list[Pooled], own_edges: bool) -> li
         if own_edges:
             keep_edge = pooled.edge.cpu().numpy()
             lost = np.isin(source, kept) & np.isin(target, kept) & ~keep_edge
-            dropped = _pairs(source[lost], target[lost])
+            (dropped,) = paired(source[lost], target[lost])
             source, target = source[keep_edge], target[keep_edge]
         group = np.where(place >= 0, kept[place], -1)
         score = pooled.score.float().cpu().numpy()
@@ -226,9 +223,3 @@ def _cut(view: LayerView, first: int, last: int) -> LayerView:
         np.where(group >= 0, group - first, -1),
         edges[(edges[:, 0] >= first) & (edges[:, 0] < last)] - first,
     )
-
-
-def _pairs(source: Array, target: Array) -> Array:
-    """Each undirected edge once, the smaller node first; shape (e, 2)."""
-    pairs = np.stack((np.minimum(source, target), np.maximum(source, target)), 1)
-    return np.unique(pairs, axis=0)

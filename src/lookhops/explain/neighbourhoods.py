@@ -14,8 +14,7 @@ from scipy.sparse import csr_array
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.words import counted
-from lookhops.explain.attribution import paired
-from lookhops.explain.attributions import node_names
+from lookhops.explain.attribution import GraphPart, paired
 from lookhops.explain.drawing.pictures import Fragment, draw_fragment
 from lookhops.explain.question import find_head
 from lookhops.graphs import Graphs
@@ -179,26 +178,14 @@ class _Found:
 
     def _fragment(self, kind: int, graph: int) -> Fragment:
         """The neighbourhood as it stands in a graph."""
-        graphs = self.graphs
-        first, last = graphs.node_ptr[graph : graph + 2].tolist()
-        own = slice(*graphs.edge_ptr[graph : graph + 2].tolist())
-        source, target = graphs.source[own].numpy() - first, graphs.target[own].numpy() - first
-        width = self.hops + 1
-        places = np.flatnonzero(self.kind[first * width : last * width] == kind)
-        centre, hops = divmod(int(places[0]), width)
-        size = last - first
-        links = csr_array((np.ones(len(source)), (target, source)), shape=(size, size))
-        inside = np.zeros(size, dtype=bool)
+        part, width = GraphPart(self.graphs, graph), self.hops + 1
+        of_nodes = self.kind.reshape(-1, width)[part.nodes]
+        centre, hops = np.argwhere(of_nodes == kind)[0].tolist()
+        source, target = part.ends
+        links = csr_array((np.ones(len(source)), (target, source)), shape=(part.size, part.size))
+        inside = np.zeros(part.size, dtype=bool)
         inside[centre] = True
         for _ in range(hops):
             inside |= (links.T @ inside.astype(float)) > 0
-        smiles = graphs.columns.get("smiles")
         (edges,) = paired(source, target)
-        names = node_names(graphs, first, last, smiles is not None)
-        return Fragment(
-            edges,
-            names,
-            np.flatnonzero(inside),
-            centre,
-            smiles=None if smiles is None else smiles[graph],
-        )
+        return Fragment(edges, part.names, np.flatnonzero(inside), centre, smiles=part.smiles)
