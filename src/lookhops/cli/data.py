@@ -33,10 +33,10 @@ def list_sets(data_dir: DataDir = None, as_json: Json = False) -> None:
     known = {name for names in TU_NAMES.values() for name in names}
     fields = {"in the data folder": tuple(name for name in local if name not in known), **TU_NAMES}
     if as_json:
-        own = {"bundled": BUNDLED, "generated": GENERATED}
+        included = {"bundled": BUNDLED, "generated": GENERATED}
         sets = [
-            {"name": name, "field": field, "local": field in own or name in local}
-            for field, names in (own | fields).items()
+            {"name": name, "field": field, "local": field in included or name in local}
+            for field, names in (included | fields).items()
             for name in names
         ]
         print_json({"data_dir": str(folder), "sets": sets})

@@ -1,6 +1,6 @@
 """Tables that grow on disk part by part: CSV, Parquet and NumPy files.
 
-While it grows, a table lies beside its place under a name of its own (``x.part-1a2b3c4d.csv``),
+While it grows, a table lies beside its place under another name (``x.part-1a2b3c4d.csv``),
 readable whenever writing stops between two parts; a later run goes on with it. When all is written
 it is moved to its place in one step.
 """
@@ -85,7 +85,7 @@ class RowFile(ABC):
         if row is None or any(cell_text(a) != cell_text(b) for a, b in pairs):
             raise LookHopsError(
                 f"{self.part}: its row {self.rows} is not that of the input; without --resume all "
-                "is answered anew."
+                "rows are answered."
             )
 
 
@@ -104,7 +104,7 @@ class CsvFile(RowFile):
                 if not end:
                     width = len(row)
                 elif len(row) == width:
-                    self._check(([without_formula(c) for c in own] for own in given), row)
+                    self._check(([without_formula(c) for c in cells] for cells in given), row)
                 else:
                     break
                 end = after
@@ -234,8 +234,8 @@ def _arrow(column: Sequence[Any], kind: Any) -> Any:
     import pyarrow as pa
 
     if kind is not None:
-        own = pa.from_numpy_dtype(kind) if isinstance(kind, np.dtype) else kind
-        return pa.array(column, own, from_pandas=True)
+        arrow = pa.from_numpy_dtype(kind) if isinstance(kind, np.dtype) else kind
+        return pa.array(column, arrow, from_pandas=True)
     if isinstance(column, np.ndarray) and column.ndim == 2:
         flat = pa.array(np.ascontiguousarray(column).ravel())
         return pa.FixedSizeListArray.from_arrays(flat, column.shape[1])
@@ -245,7 +245,7 @@ def _arrow(column: Sequence[Any], kind: Any) -> Any:
 
 
 class NumpyFile(RowFile):
-    """A matrix of float32 in a ``.npy`` file; its header is written anew when it is closed."""
+    """A matrix of float32 in a ``.npy`` file; its header is written again when it is closed."""
 
     file: BinaryIO | None = None
     width = 0
@@ -268,7 +268,7 @@ class NumpyFile(RowFile):
 
     def write(self, head: Sequence[str], columns: Sequence[Sequence[Any]]) -> None:
         """Add the rows of the matrices among the columns, side by side."""
-        both = [own for own in columns if isinstance(own, np.ndarray) and own.ndim == 2]
+        both = [one for one in columns if isinstance(one, np.ndarray) and one.ndim == 2]
         matrix = np.concatenate(both, axis=1).astype("<f4")
         if self.file is None:
             self.width = matrix.shape[1]

@@ -2,7 +2,7 @@
 
 That is SMILES, node-link objects, tables, or a file of any kind.
 
-All but SMILES are written to a folder of their own and read as the command reads files, so that
+All but SMILES are written to a temporary folder and read as the command reads files, so that
 the service says what the command says, without the folder.
 """
 
@@ -24,7 +24,7 @@ from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
 from lookhops.serve.notes import notes
-from lookhops.sources.loading import ENDINGS, open_whole
+from lookhops.sources.loading import ENDINGS, read_source
 from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream
 from lookhops.sources.parts import GraphStream
@@ -41,7 +41,7 @@ FILES = {
     "chemical/x-daylight-smiles": "input.smi",
     "chemical/x-mdl-sdfile": "input.sdf",
 }
-#: Archives of whole collections are no questions.
+#: Archives of the TU collection are not asked about.
 SUFFIXES = tuple(ending for ending in ENDINGS if ending != ".zip")
 
 
@@ -89,14 +89,14 @@ def read_smiles(
         raise LookHopsError(f"There are {len(smiles)} SMILES but {len(ids)} ids.")
     with notes() as said:
         reading = AS_USUAL.or_remembered(_remembered(predictor))
-        found = MoleculeStream(SmilesList(smiles, ids), "molecules", pool, reading).whole()
+        found = MoleculeStream(SmilesList(smiles, ids), "molecules", pool, reading).read_all()
         return Asked(predictor, found, predictor.read(found.graphs), said)
 
 
 def read_file(pool: ParsingPool, predictor: Predictor, path: Path) -> Asked:
     """The graphs of a file, or of a folder of tables, read as the command reads them."""
     with notes() as said, without_folder(path.parent):
-        found = open_whole(path, AS_USUAL, _remembered(predictor), pool, need_targets=False)
+        found = read_source(path, AS_USUAL, _remembered(predictor), pool, need_targets=False)
         if not len(found.graphs):
             raise LookHopsError(f"{path}: there are no graphs.")
         asked = Asked(predictor, found, predictor.read(found.graphs), said)
@@ -140,7 +140,7 @@ class Readers:
     """Reads graphs outside of the event loop.
 
     A molecule on which RDKit crashes or hangs ends the worker process of one thread. That starts
-    another, and says of the molecule what happened; nobody else is held up.
+    another, and says of the molecule what happened; the other threads go on.
 
     Args:
         threads: How many; each is started when it is needed, its worker with the first molecule.

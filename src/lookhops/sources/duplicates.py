@@ -46,12 +46,12 @@ def merge(graphs: Graphs) -> Graphs:
     _, first, group = np.unique(graphs.columns[SAME], return_index=True, return_inverse=True)
     columns = {key: column[first] for key, column in graphs.columns.items() if key != SAME}
     ids, rows = graphs.columns["id"], kept_rows(graphs)
-    gone = [
+    merged = [
         Skipped(rows[number], str(ids[number]), f"the same molecule as {ids[same]}")
         for number, same in enumerate(first[group].tolist())
         if number != same
     ]
-    said = f"{graphs.name}: {counted(len(gone), 'row')} {agreeing(len(gone), 'is', 'are')} "
+    said = f"{graphs.name}: {counted(len(merged), 'row')} {agreeing(len(merged), 'is', 'are')} "
     said += "merged with others of the same molecule"
     if disagreeing := int(contradicting(graphs)[first].sum()):
         said += (
@@ -59,7 +59,7 @@ def merge(graphs: Graphs) -> Graphs:
         )
         said += "averaged, classes blanked)"
     warnings.warn(f"{said}.", stacklevel=4)
-    skipped = tuple(sorted((*graphs.skipped, *gone)))
+    skipped = tuple(sorted((*graphs.skipped, *merged)))
     targets = _merged_targets(graphs, group)
     return replace(graphs.select(first), columns=columns, skipped=skipped, **targets)
 

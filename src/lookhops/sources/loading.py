@@ -83,7 +83,7 @@ def load(
     options |= {name: value for name, value in made.items() if value is not None}
     reading = replace(reading, **options)
     with parsing_pool(processes) as pool:
-        stream = open_whole(
+        stream = read_source(
             source, reading, remembered, pool, data_dir, cache=cache, need_targets=need_targets
         )
         return stream.graphs
@@ -106,10 +106,10 @@ def open_stream(
     streams = kind == MOLECULES and unpacked_suffix(place) != ".sdf"
     if streams and reading.duplicates != "merge":
         return open_molecules(place, reading.or_remembered(remembered), remembered, pool)
-    return open_whole(source, reading, remembered, pool, data_dir, need_targets=False)
+    return read_source(source, reading, remembered, pool, data_dir, need_targets=False)
 
 
-def open_whole(
+def read_source(
     source: Path | str,
     reading: Reading,
     remembered: Reading,
@@ -124,7 +124,7 @@ def open_whole(
     chosen = reading.or_remembered(remembered)
     given = None
     if kind == MOLECULES:
-        stream = open_molecules(place, chosen, remembered, pool).whole(need_targets)
+        stream = open_molecules(place, chosen, remembered, pool).read_all(need_targets)
         graphs, given = stream.graphs, stream.given
     elif kind == TABLES:
         graphs = _read_tables(place, chosen, remembered, need_targets)
@@ -145,7 +145,7 @@ def kind_of_source(
         kind, place = _resolve(source, data_folder(data_dir))
         if kind == "table":
             kind = kind_of_table(place, reading, remembered)
-    except (OSError, RuntimeError) as error:  # a name too long, a home that is nobody's
+    except (OSError, RuntimeError) as error:  # a name too long, a home folder that does not exist
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
     reading.check(source, kind)
     return kind, place

@@ -48,7 +48,7 @@ class MoleculeStream(Stream):
 
     A row that gives no molecule travels along: it is among the ``skipped`` rows of its part, and
     its cells stand where they stood. Columns that become features of whole graphs, and what workers
-    compute beside atoms and bonds, belong where :meth:`_part` and :meth:`whole` make graphs.
+    compute beside atoms and bonds, belong where :meth:`_part` and :meth:`read_all` make graphs.
 
     Args:
         source: The rows.
@@ -132,7 +132,7 @@ class MoleculeStream(Stream):
 
     # ---------------------------------------------------------------- all together
 
-    def whole(self, need_targets: bool = True) -> GraphStream:
+    def read_all(self, need_targets: bool = True) -> GraphStream:
         """All molecules, with what is known of them and their targets.
 
         Args:
@@ -214,7 +214,7 @@ class MoleculeStream(Stream):
                 smiles[number] = read
         made = {"id": map(self._id, rows), "smiles": smiles}
         first = zip(*(made[name] for name in self.made), strict=True)
-        return [(*own, *row.cells) for own, row in zip(first, rows, strict=True)]
+        return [(*begin, *row.cells) for begin, row in zip(first, rows, strict=True)]
 
     def _skipped(self, rows: Sequence[Row], parsed: Parsed) -> tuple[Skipped, ...]:
         """The rows that give no molecule; where they are not to be left out, an error.
@@ -263,7 +263,7 @@ def _smiles_column(source: Rows, finder: ColumnFinder) -> str:
 
 
 def _label_column(head: list[str], finder: ColumnFinder) -> int | None:
-    """The place of the column of the one target, where there is one."""
+    """The number of the column of the one target, where there is one."""
     if not head:  # SMILES alone
         return None
     wanted = finder.reading.target or finder.remembered.target

@@ -61,7 +61,7 @@ def from_smiles(
             raise LookHopsError(f"There are {len(structures)} SMILES but {len(values)} {what}.")
     rows = SmilesList(structures, names)
     with parsing_pool(0) as pool:
-        graphs = MoleculeStream(rows, name, pool, Reading(invalid=invalid)).whole().graphs
+        graphs = MoleculeStream(rows, name, pool, Reading(invalid=invalid)).read_all().graphs
     if labels is None or all(map(is_blank, labels)):
         return graphs
     kept = kept_rows(graphs)
@@ -112,13 +112,13 @@ def read_molecules(
     """
     with parsing_pool(processes) as pool:
         stream = open_molecules(Path(path), replace(reading, **options), remembered, pool)
-        return stream.whole(need_targets).graphs
+        return stream.read_all(need_targets).graphs
 
 
 def open_molecules(
     path: Path, reading: Reading, remembered: Reading, pool: ParsingPool
 ) -> MoleculeStream:
-    """The molecules of a file, to be read as a stream or as a whole.
+    """The molecules of a file, to be read in parts or at once.
 
     Args:
         path: The file.

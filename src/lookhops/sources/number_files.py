@@ -58,20 +58,20 @@ def read_table(
 
 def _pieces(file: IO[bytes], where: object) -> Iterator[bytes]:
     """The content in pieces of whole lines, without the last line end and blank lines behind it."""
-    rest, line = b"", 1
+    left, line = b"", 1
     while more := file.read(PIECE):
-        whole, end, rest = (rest + more).rpartition(b"\n")
-        piece = whole.rstrip()
+        lines, end, left = (left + more).rpartition(b"\n")
+        piece = lines.rstrip()
         if piece:
-            rest = whole[len(piece) + 1 :] + end + rest if len(piece) < len(whole) else rest
+            left = lines[len(piece) + 1 :] + end + left if len(piece) < len(lines) else left
             yield piece
             line += piece.count(b"\n") + 1
         else:
-            rest = whole + end + rest
-        if len(rest) > LONGEST_LINE:
-            raise LookHopsError(f"{where}, line {line}: {len(rest):,} bytes are no row of numbers.")
-    if rest := rest.rstrip():
-        yield rest
+            left = lines + end + left
+        if len(left) > LONGEST_LINE:
+            raise LookHopsError(f"{where}, line {line}: {len(left):,} bytes are no row of numbers.")
+    if left := left.rstrip():
+        yield left
 
 
 def _parse_fast(text: bytes, kind: type[np.generic], columns: int) -> np.ndarray | None:

@@ -17,7 +17,7 @@ from lookhops.sources.targets import target_cells
 
 #: Rows that are written out at a time where they are passed over.
 BLOCK = 4096
-#: Rows of a part on the CPU, and on a GPU, where a step is recorded for each part anew: of
+#: Rows of a part on the CPU, and on a GPU, where a step is recorded for each part: of
 #: molecules, which take longer to parse than to answer, and of graphs that are there.
 PART, GPU_PART, GPU_GRAPHS = 2048, 16_384, 131_072
 #: Nodes of a part at most, in the mean, where it is known how large graphs are.
@@ -33,7 +33,7 @@ class Part:
         cells: What each row says, those that gave no graph too: texts, or values of the stream's
             types, of which None and NaN are blanks.
         labels: What each row says of the one target, as text; empty where it says nothing.
-        share: How much of the source has been read, from 0 to 1; none where nobody knows.
+        share: How much of the source has been read, from 0 to 1; none where that is not known.
     """
 
     graphs: Graphs
@@ -99,9 +99,9 @@ class GraphStream(Stream):
         self.graphs, self.given, self.start = graphs, given, 0
         head, types = _known_columns(graphs) if given is None else given[:2]
         super().__init__(graphs.name, head, types)
-        gone = np.array([row.row for row in graphs.skipped], dtype=np.int64)
-        #: The rows that gave no graph, and how many rows there are.
-        self.gone, self.total = gone, len(graphs) + len(gone)
+        #: How many rows there are, those that gave no graph among them.
+        self.total = len(graphs) + len(graphs.skipped)
+        self._skipped_rows = np.array([row.row for row in graphs.skipped], dtype=np.int64)
 
     def skip(self, count: int) -> Iterator[Sequence[Any]]:
         """Pass over as many rows as are asked for; what each of them says."""
@@ -116,7 +116,7 @@ class GraphStream(Stream):
         while self.start < self.total:
             first, after = self.start, min(self.start + size, self.total)
             self.start = after
-            low, high = (int(i) for i in np.searchsorted(self.gone, (first, after)))
+            low, high = (int(i) for i in np.searchsorted(self._skipped_rows, (first, after)))
             skipped = tuple(
                 one._replace(row=one.row - first) for one in self.graphs.skipped[low:high]
             )
@@ -135,7 +135,7 @@ class GraphStream(Stream):
     def _cells(self, first: int, after: int) -> Sequence[Sequence[Any]]:
         if self.given is not None:
             return self.given.cells[first:after]
-        low, high = (int(i) for i in np.searchsorted(self.gone, (first, after)))
+        low, high = (int(i) for i in np.searchsorted(self._skipped_rows, (first, after)))
         graphs = slice(first - low, after - high)
         ids = self.graphs.columns.get("id", np.arange(len(self.graphs)))[graphs]
         others = [column[graphs] for key, column in self.graphs.columns.items() if key != "id"]

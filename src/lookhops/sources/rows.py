@@ -62,7 +62,7 @@ class Rows(ABC):
     structures = True
     #: Whether structures are mol blocks.
     mol_blocks = False
-    #: Whether rows have names of their own, so that no column is looked for.
+    #: Whether rows have names, so that no column of them is looked for.
     named = False
 
     def __init__(
@@ -77,7 +77,7 @@ class Rows(ABC):
 
     @property
     def share(self) -> float | None:
-        """How much of the source has been read, from 0 to 1; none where nobody knows."""
+        """How much of the source has been read, from 0 to 1; none where that is not known."""
         return None
 
     def where(self, number: int) -> str:

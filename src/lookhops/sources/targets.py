@@ -34,8 +34,8 @@ class Offer:
     """What a source says of targets, before any is chosen.
 
     Args:
-        label: The column that is learnt where nobody names another, or none.
-        place: Where a graph stands in the source, for messages; none where nobody knows.
+        label: The target where no other is named: a column, or none.
+        place: Where a graph stands in the source, for messages; none where that is not known.
         needed: Whether a target that cannot be read is an error; else it stays a column.
     """
 
@@ -139,9 +139,9 @@ def _with_targets(
                 f"{graphs.name}: no column is called {given!r}; the columns are "
                 f"{listed(list(columns))}. Choose some of them (--target)."
             )
-        own = had.get(found)
-        if own is not None and kind in ("auto", own[0].kind):
-            chosen.append(own)
+        before = had.get(found)
+        if before is not None and kind in ("auto", before[0].kind):
+            chosen.append(before)
         else:
             place = offer.place or f"{graphs.name}, graph {{}}".format
             try:
@@ -167,8 +167,8 @@ def _names(text: str, graphs: Graphs) -> list[str]:
 
 def _found(graphs: Graphs, name: str) -> str | None:
     """The column or target of this name, else of the same in another case."""
-    own = [target.name for target in graphs.targets if graphs.y is not None]
-    return called(name, [*own, *graphs.columns])
+    targets = [target.name for target in graphs.targets if graphs.y is not None]
+    return called(name, [*targets, *graphs.columns])
 
 
 def target_cells(target: Target, values: NDArray[Any]) -> NDArray[Any]:

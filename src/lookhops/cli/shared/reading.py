@@ -134,7 +134,7 @@ class GraphReader(options.Reading):
 
         chosen, rows = self.or_remembered(remembered), SmilesLines(stdin_lines(), STDIN)
         with warnings_as_lines(), parsing_pool(0) as pool:
-            return MoleculeStream(rows, STDIN, pool, chosen).whole(need_targets).graphs
+            return MoleculeStream(rows, STDIN, pool, chosen).read_all(need_targets).graphs
 
 
 Reading = Annotated[GraphReader, "How graphs are read"]

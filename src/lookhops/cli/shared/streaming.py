@@ -118,7 +118,7 @@ def work_through(
 ) -> int:
     """Compute something for each part of a stream and write it, with a bar; the number of graphs.
 
-    Parts are written by a thread of their own, in order; no more than two wait for it.
+    Parts are written by another thread, in order; no more than two wait for it.
 
     Args:
         stream: The stream.
@@ -178,7 +178,7 @@ def _in_order(
 def _display() -> Iterator[Callable[[int, float | None], None]]:
     """A function that shows how far a stream is: in a bar on a terminal, else by a line at times.
 
-    It is told the number of graphs and the share of the source that has been read.
+    It takes the number of graphs and the share of the source that has been read.
     """
     start = spoken = time.monotonic()
 

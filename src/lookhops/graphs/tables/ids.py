@@ -45,24 +45,24 @@ class GraphNumbers:
     def of(cls, tables: Tables, columns: IdColumns) -> GraphNumbers:
         """The graphs of all tables; of a table of graphs, exactly its rows."""
         table = tables.graphs
-        places = ((tables.nodes, columns.nodes_graph), (tables.edges, columns.edges_graph))
-        others = [place.ids(name) if place and name else None for place, name in places]
+        sources = ((tables.nodes, columns.nodes_graph), (tables.edges, columns.edges_graph))
+        others = [source.ids(name) if source and name else None for source, name in sources]
         first = None if table is None else table.ids(columns.graph)
-        (own, *rest), ids = numbered([first, *others])
-        if table is None or own is None:
-            return cls(ids, *rest)
-        refuse_repeated(table, own, lambda row: f"graph {str(ids[own[row]])!r}")
-        for (place, _), of_row in zip(places, rest, strict=True):
-            if place is None or of_row is None:
+        (listed, *of_rows), ids = numbered([first, *others])
+        if table is None or listed is None:
+            return cls(ids, *of_rows)
+        refuse_repeated(table, listed, lambda row: f"graph {str(ids[listed[row]])!r}")
+        for (source, _), of_row in zip(sources, of_rows, strict=True):
+            if source is None or of_row is None:
                 continue
-            unknown = of_row >= len(own)
+            unknown = of_row >= len(listed)
             if unknown.any():
                 row = unknown.argmax()
                 raise LookHopsError(
-                    f"{place.place(row)}: graph {str(ids[of_row[row]])!r} is in no row of "
+                    f"{source.place(row)}: graph {str(ids[of_row[row]])!r} is in no row of "
                     f"{table.origin}; add it there, or take its rows out."
                 )
-        return cls(ids[: len(own)], *rest)
+        return cls(ids[: len(listed)], *of_rows)
 
 
 @dataclass(frozen=True)
@@ -89,22 +89,22 @@ class Nodes:
         table, edges = tables.nodes, tables.edges
         first = None if table is None else table.ids(columns.node)
         second, third = edges.ids(columns.source), edges.ids(columns.target)
-        (own, *both), ids = numbered([first, second, third])
+        (listed, *both), ids = numbered([first, second, third])
         ends = np.stack([end for end in both if end is not None])
-        if table is not None and own is not None and graphs.of_node is not None:
-            return _listed_nodes(tables, table, graphs, own, ends, ids)
+        if table is not None and listed is not None and graphs.of_node is not None:
+            return _listed_nodes(tables, table, graphs, listed, ends, ids)
         assert graphs.of_edge is not None
         keys = graphs.of_edge * len(ids) + ends
         pair, number = _different(keys.ravel(), len(graphs.ids) * len(ids))
         nodes = cls(pair // len(ids), None, number.reshape(2, -1), pair % len(ids), ids)
-        if table is None or own is None:
+        if table is None or listed is None:
             return nodes
-        refuse_repeated(table, own, lambda row: f"node {str(ids[own[row]])!r}")
-        row = pd.Index(own).get_indexer(nodes.id)
+        refuse_repeated(table, listed, lambda row: f"node {str(ids[listed[row]])!r}")
+        row = pd.Index(listed).get_indexer(nodes.id)
         _refuse_unknown(tables, table, row[nodes.ends], ends, ids)
-        if unused := len(own) - len(np.unique(row)):
+        if unused := len(listed) - len(np.unique(row)):
             warnings.warn(
-                f"{table.origin}: {unused:,} of its {counted(len(own), 'node')} "
+                f"{table.origin}: {unused:,} of its {counted(len(listed), 'node')} "
                 f"{agreeing(unused, 'has', 'have')} no edge, and nothing says of which graph "
                 f"{agreeing(unused, 'it is; it is', 'they are; they are')} left out.",
                 stacklevel=2,
@@ -125,25 +125,25 @@ def _listed_nodes(
     tables: Tables,
     table: Table,
     graphs: GraphNumbers,
-    own: np.ndarray,
+    listed: np.ndarray,
     ends: np.ndarray,
     ids: pd.Index,
 ) -> Nodes:
     """The nodes of a table that says their graphs, whether or not they have edges."""
     graph = graphs.of_node
     assert graph is not None
-    key, wanted = graph * len(ids) + own, ends
+    key, wanted = graph * len(ids) + listed, ends
     refuse_repeated(
         table,
         key,
-        lambda row: f"node {str(ids[own[row]])!r} of graph {str(graphs.ids[graph[row]])!r}",
+        lambda row: f"node {str(ids[listed[row]])!r} of graph {str(graphs.ids[graph[row]])!r}",
     )
     if graphs.of_edge is None:
-        key = own
+        key = listed
         refuse_repeated(
             table,
             key,
-            lambda row: f"node {str(ids[own[row]])!r}",
+            lambda row: f"node {str(ids[listed[row]])!r}",
             f"; where nodes of several graphs share an id, {tables.edges.origin} needs a column "
             "'graph' too",
         )
@@ -163,7 +163,7 @@ def _listed_nodes(
     order = np.argsort(graph, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    return Nodes(graph[order], order, place[row], own[order], ids)
+    return Nodes(graph[order], order, place[row], listed[order], ids)
 
 
 def refuse_repeated(

@@ -170,16 +170,16 @@ class Label:
     @classmethod
     def of(cls, tables: Tables, graphs: GraphNumbers) -> Label | None:
         """Of a table of graphs, a column; else a column with one value in all rows of a graph."""
-        told = tables.reading.label_column or tables.reading.target
+        wanted = tables.reading.label_column or tables.reading.target
         if tables.graphs is not None:
             name = tables.find(tables.graphs, "label_column", LABEL_NAMES)
             chosen = tables.reading.label_column or name
             if name is not None and name.lower() == str(chosen).strip().lower():
                 return cls(tables.graphs, name, np.arange(len(graphs.ids)))
         for table, graph in ((tables.nodes, graphs.of_node), (tables.edges, graphs.of_edge)):
-            if table is None or graph is None or (tables.graphs is not None and told is None):
+            if table is None or graph is None or (tables.graphs is not None and wanted is None):
                 continue
-            named = called(told, table.names) if told else None
+            named = called(wanted, table.names) if wanted else None
             name = named or tables.find(table, "label_column", ROW_LABEL_NAMES)
             if name is None:
                 continue

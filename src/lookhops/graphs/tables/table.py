@@ -138,13 +138,13 @@ class Tables:
             if not len(table.frame) and (table is not self.edges or self.nodes is None):
                 raise LookHopsError(f"{table.origin}: there are no rows below the columns' names.")
         known = {name.lower() for table in self.given for name in table.names}
-        for own in fields(Reading):
-            if own.name.endswith("_column") and TABLES in own.metadata["of"]:
-                wanted = getattr(self.reading, own.name)
+        for option in fields(Reading):
+            if option.name.endswith("_column") and TABLES in option.metadata["of"]:
+                wanted = getattr(self.reading, option.name)
                 if wanted is not None and wanted.strip().lower() not in known:
                     columns = "; ".join(f"{t.origin}: {listed(t.names)}" for t in self.given)
                     raise LookHopsError(
-                        f"{own.name} (--{own.name.replace('_', '-')}): no column is called "
+                        f"{option.name} (--{option.name.replace('_', '-')}): no column is called "
                         f"{wanted!r}. The columns are, in {columns}."
                     )
 

@@ -141,10 +141,10 @@ class AtomsAndBonds:
 
 def _joined(each: list[Columns], columns: int) -> tuple[np.ndarray, np.ndarray]:
     """Numbers of rows of each molecule, and the rows of all."""
-    counts = np.array([len(own[0]) for own in each], dtype=np.int64)
+    counts = np.array([len(columns_of_one[0]) for columns_of_one in each], dtype=np.int64)
     rows = np.zeros((int(counts.sum()), columns), dtype=np.int64)
     for column in range(columns if each else 0):
-        values = chain.from_iterable(own[column] for own in each)
+        values = chain.from_iterable(columns_of_one[column] for columns_of_one in each)
         rows[:, column] = np.fromiter(values, np.int64, len(rows))
     return counts, rows
 

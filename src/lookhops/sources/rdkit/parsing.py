@@ -18,7 +18,8 @@ from lookhops.sources.rdkit.features import AtomsAndBonds
 REFUSED = "RDKit refuses it"
 #: What a SMILES has beside plain atoms and bonds: stereochemistry, hydrogen atoms, extensions.
 _MORE_THAN_ATOMS = re.compile(r"[@/\\|]|\[\d*[H#]")
-#: What is known of molecules, in arrays that follow each other where molecules do.
+#: What is known of molecules, in arrays that follow each other where molecules do: whatever else
+#: workers compute of each molecule is one more of them.
 _ARRAYS = ("atom_counts", "labels", "degrees", "neighbours", "edge_labels")
 #: Where an atom's isotope is given.
 _ISOTOPE = re.compile(r"\[\d+")
@@ -112,7 +113,7 @@ def parse(
     Args:
         structures: SMILES, or mol blocks.
         how: How to parse them.
-        begin: Is told the number of each molecule before RDKit sees it.
+        begin: Called with the number of each molecule before RDKit sees it.
     """
     try:
         from rdkit import Chem, rdBase
@@ -123,14 +124,14 @@ def parse(
     canonical: list[str] = []
     parts = AtomsAndBonds()
     failures: list[tuple[int, str]] = []
-    with rdBase.BlockLogs():  # what RDKit would print is in our own sentences
+    with rdBase.BlockLogs():  # what RDKit would print is in our sentences
         for number, structure in enumerate(structures):
             if begin is not None:
                 begin(number)
             try:
                 smiles, molecule, failure = _read(structure, how)
                 if not failure:
-                    told = Chem.MolToSmiles(molecule) if how.canonical else ""
+                    text = Chem.MolToSmiles(molecule) if how.canonical else ""
                     parts.add(molecule, smiles)
             except (RuntimeError, ValueError):  # what RDKit's C++ throws; text that is no UTF-8
                 failure = REFUSED
@@ -142,7 +143,7 @@ def parse(
             rows.append(number)
             found.append(smiles)
             if how.canonical:
-                canonical.append(told)
+                canonical.append(text)
     numbers = np.array(rows, dtype=np.int64)
     return Parsed(len(structures), numbers, found, canonical, *parts.arrays(), failures)
 

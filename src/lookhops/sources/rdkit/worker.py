@@ -71,8 +71,8 @@ class Task:
         if len(self.structures) == 1:
             self.found = Parsed.failed(reason)
             return []
-        rest = (slice(number), slice(number, number + 1), slice(number + 1, None))
-        parts = [Task(self.structures[part], self.how, self.seconds) for part in rest]
+        slices = (slice(number), slice(number, number + 1), slice(number + 1, None))
+        parts = [Task(self.structures[part], self.how, self.seconds) for part in slices]
         if reason == HUNG:
             parts[1].found = Parsed.failed(reason)
         self.pieces = [part for part in parts if len(part.structures)]
@@ -82,9 +82,9 @@ class Task:
 class Worker:
     """A worker process, as the process that started it sees it.
 
-    Tasks are answered in the order in which they are given. It sends answers in a thread of its
-    own: it takes the next task whether or not the answer has been received, so giving it one never
-    waits for long.
+    Tasks are answered in the order in which they are given. It sends answers in another
+    thread, and takes the next task whether or not the answer has been received, so giving it one
+    never waits for long.
 
     Args:
         context: How processes are started.
@@ -183,7 +183,7 @@ def _work(tasks: Connection, place: Any) -> None:
 
 
 def _send(answers: SimpleQueue[Parsed | LookHopsError], receiver: Connection) -> None:
-    with suppress(OSError):  # nobody is there any more
+    with suppress(OSError):  # the receiver has ended
         while True:
             receiver.send(answers.get())
 

@@ -156,15 +156,15 @@ def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
 def target_in(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]]:
     """A target, and its values in other graphs: classes by their names, numbers as they are."""
     assert test.y is not None
-    found = {own.name: (own, values) for own, values in target_columns(test.y, test.targets)}
+    found = {other.name: (other, values) for other, values in target_columns(test.y, test.targets)}
     name = called(target.name, found)
     if name is None:
         known = ", ".join(found)
         raise LookHopsError(f"{test.name}: there is no target {target.name!r}; it has {known}.")
-    own, values = found[name]
-    if (own.kind, own.classes) == (target.kind, target.classes):
+    other, values = found[name]
+    if (other.kind, other.classes) == (target.kind, target.classes):
         return target, values
-    names = {float(number): name for number, name in enumerate(own.classes)}
+    names = {float(number): name for number, name in enumerate(other.classes)}
     cells = [None if np.isnan(value) else names.get(value, value) for value in values]
     place = f"{test.name}, graph {{}}".format
     return read_target(target.name, cells, target.kind, target.classes or None, place)

@@ -65,7 +65,7 @@ def canonical(smiles: object) -> str:
 
 
 def _molecule(smiles: object) -> Any:
-    """The molecule of a SMILES, which may be of a source that nobody parsed."""
+    """The molecule of a SMILES, which may not have been parsed before."""
     from rdkit import Chem, rdBase
 
     with rdBase.BlockLogs():
@@ -163,6 +163,6 @@ def _read(read: Callable[[str], float], cell: str) -> float | None:
 
 def _date(cell: str) -> float:
     """Seconds since 1970; a month is its first day, and what names no zone is in UTC."""
-    whole = f"{cell}-01" if re.fullmatch(r"\d{4}-\d{2}", cell) else cell
-    found = datetime.fromisoformat(whole)
+    day = f"{cell}-01" if re.fullmatch(r"\d{4}-\d{2}", cell) else cell
+    found = datetime.fromisoformat(day)
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()

@@ -162,12 +162,12 @@ def _kept(graphs: Graphs, protocol: Protocol, test: Tensor | None) -> Kept:
     kind, name = parse_split(protocol.split)
     if kind == "file":
         raise LookHopsError("These splits came from a file: give it again (--splits).")
-    own, fixed = None, {} if test is None else {"test": test}
+    groups, fixed = None, {} if test is None else {"test": test}
     stratify = kind == "stratified"
     if kind == "scaffold":
-        own = scaffolds(graphs)
+        groups = scaffolds(graphs)
     elif kind == "group":
-        own = codes_of(column_of(graphs, name, f"--split {protocol.split}"))
+        groups = codes_of(column_of(graphs, name, f"--split {protocol.split}"))
     elif kind in ("column", "time"):
         if fixed:
             raise LookHopsError(f"{protocol.split} names the test part already: leave out --test.")
@@ -180,7 +180,7 @@ def _kept(graphs: Graphs, protocol: Protocol, test: Tensor | None) -> Kept:
     same, known = same_graphs(graphs), labelled(graphs)
     if same is not None and test is not None:  # what is tested on is not trained on
         known = known[~torch.isin(same, same[test])[known]]
-    return Kept(known, stratify, joined(own, same), fixed)
+    return Kept(known, stratify, joined(groups, same), fixed)
 
 
 def _named_parts(graphs: Graphs, name: str) -> dict[str, Tensor]:

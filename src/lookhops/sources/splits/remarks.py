@@ -30,8 +30,8 @@ def shared_graphs(graphs: Graphs, splits: Sequence[Split]) -> list[str]:
     for part in ("test", "val"):
         counts = []
         for split in splits:
-            own, trained = (n[torch.isin(n, known)] for n in (getattr(split, part), split.train))
-            counts.append((int(torch.isin(same[own], same[trained]).sum()), len(own)))
+            tested, trained = (n[torch.isin(n, known)] for n in (getattr(split, part), split.train))
+            counts.append((int(torch.isin(same[tested], same[trained]).sum()), len(tested)))
         count, size = max(counts)
         differ |= len(set(counts)) > 1
         if count:
