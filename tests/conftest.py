@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, settings
 from lookhops.core.options import Architecture, Protocol
 from lookhops.graphs import Graphs
 from lookhops.models.training import train_into
-from lookhops.runs import runners
+from lookhops.runs import executor
 from lookhops.runs.record import Machine, RunRecord
 from lookhops.sources.loading import load
 
@@ -35,7 +35,7 @@ settings.load_profile("suite")
 typer.main.get_command = cache(typer.main.get_command)
 
 # What trains in other processes does not follow from how busy the machine is.
-runners.WORTH = inf
+executor.WORTH = inf
 
 if "PYTEST_XDIST_WORKER" in os.environ:
     # Workers that each use every core wait for one another at every parallel loop.
@@ -44,7 +44,7 @@ if "PYTEST_XDIST_WORKER" in os.environ:
 
 #: Files whose tests take long begin first, so that no worker is left alone with one of them.
 LONGEST = (
-    "runs/test_ray_runner.py",
+    "runs/test_ray.py",
     "fuzz/test_fuzz.py",
     "kill/test_kill.py",
     "models/test_training.py",

@@ -208,16 +208,16 @@ def test_a_run_that_fails_is_named_and_told_by_the_exit_code(lookhops, tmp_path,
 
 
 def test_ctrl_c_says_how_many_runs_are_kept(lookhops, tmp_path, monkeypatch):
-    from lookhops.runs import runners
+    from lookhops.runs import executor
 
-    train, stop = runners.train_records, [11]
+    train, stop = executor.train_records, [11]
 
-    def interrupted(graphs, cell, seeds, device):
+    def interrupted(graphs, cell, seeds, *rest):
         if set(stop) & set(seeds):
             raise KeyboardInterrupt
-        return train(graphs, cell, seeds, device)
+        return train(graphs, cell, seeds, *rest)
 
-    monkeypatch.setattr(runners, "train_records", interrupted)
+    monkeypatch.setattr(executor, "train_records", interrupted)
     words = ("compare", *SMALL, "--models", MODELS[2], "-o", tmp_path, "--processes", 1)
     code, _, err = lookhops(*words)
     assert code == 130

@@ -1,8 +1,9 @@
 """Several stacks side by side on one GPU give what one after the other gives."""
 
 from lookhops.core.options import Architecture, Protocol
+from lookhops.runs.executor import Local
 from lookhops.runs.plan import Cell
-from lookhops.runs.runners import run_local
+from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
 from lookhops.sources.hop_tasks import hop_task
 
@@ -17,7 +18,7 @@ def test_side_by_side_is_one_after_the_other(tmp_path):
     found = []
     for processes in (1, 2):
         with Store(tmp_path / f"{processes}.sqlite") as store:
-            done = run_local(cells, lambda name: graphs, store, device="cuda", processes=processes)
+            done = run_plan(cells, lambda name: graphs, store, Local("cuda", processes))
             assert (done.trained, done.failures) == (4, [])
             runs = sorted(store.runs(), key=lambda run: (run.model, run.record.seed))
             found.append([(run.model, run.record.seed, run.record.score) for run in runs])

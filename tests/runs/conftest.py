@@ -3,9 +3,10 @@
 import pytest
 
 from lookhops.learners import parse_model
+from lookhops.runs.executor import Local
 from lookhops.runs.plan import Cell
 from lookhops.runs.results import collect
-from lookhops.runs.runners import run_local
+from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
 from lookhops.sources.loading import load
 from lookhops.training import Protocol
@@ -32,8 +33,11 @@ def run(graphs, tmp_path):
     def run(cells, **options):
         events = []
         with Store(tmp_path / "runs.sqlite") as store:
-            options["on_event"] = lambda event: events.append((event.text, event.finished))
-            outcome = run_local(cells, lambda name: graphs, store, device="cpu", **options)
+            options["on_event"] = lambda event: (
+                events.append((event.text, event.finished)) if event.text else None
+            )
+            executor = Local("cpu", options.pop("processes", 1))
+            outcome = run_plan(cells, lambda name: graphs, store, executor, **options)
             return outcome, events, collect(cells, lambda name: graphs, store)
 
     return run

@@ -8,7 +8,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Classical
 from lookhops.core.words import NONE
 from lookhops.learners import LEARNERS, parse_model
-from lookhops.runs import runners
+from lookhops.runs import executor
 from lookhops.runs.compare import compare, comparison
 from lookhops.runs.export import export
 from lookhops.runs.plan import Cell
@@ -55,15 +55,15 @@ def test_they_are_fitted_once_whatever_the_networks_protocol(run, cells):
 
 
 def test_on_a_gpu_their_splits_are_fitted_and_stored_one_by_one(run, cells, monkeypatch):
-    tasks, train_records = [], runners.train_records
+    tasks, train_records = [], executor.train_records
 
-    def noted(graphs, cell, seeds, device):
+    def noted(graphs, cell, seeds, *rest):
         tasks.append((cell.architecture, len(seeds)))
-        return train_records(graphs, cell, seeds, device)
+        return train_records(graphs, cell, seeds, *rest)
 
     gpu = type("Device", (), {"type": "cuda"})
-    monkeypatch.setattr(runners, "train_records", noted)
-    monkeypatch.setattr(runners, "choose_device", lambda device: gpu)
+    monkeypatch.setattr(executor, "train_records", noted)
+    monkeypatch.setattr(executor, "choose_device", lambda device: gpu)
     run([cells[2]])
     assert tasks == [(Classical("baseline"), 1)] * 3
 

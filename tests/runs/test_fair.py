@@ -93,11 +93,12 @@ def test_the_choice_is_by_validation_and_the_score_a_mean_over_initialisations(g
 
 
 def run(own, graphs, store):
+    from lookhops.runs.executor import Local
     from lookhops.runs.results import collect
-    from lookhops.runs.runners import run_local
+    from lookhops.runs.running import run_plan
 
     return own.run(
-        lambda cells: run_local(cells, lambda name: graphs, store, device="cpu"),
+        lambda cells: run_plan(cells, lambda name: graphs, store, Local("cpu")),
         lambda cells: collect(cells, lambda name: graphs, store),
     )
 

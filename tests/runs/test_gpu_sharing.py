@@ -2,7 +2,7 @@
 
 import pytest
 
-from lookhops.runs.gpu_sharing import CONTROL, shared_gpu
+from lookhops.runs.executor import CONTROL, shared_gpu
 
 
 @pytest.fixture

@@ -115,12 +115,12 @@ def test_a_claim_of_nobody_lapses_with_time(path, monkeypatch, owner):
 
 
 def test_signs_of_life_keep_a_claim(path, monkeypatch):
-    monkeypatch.setattr(store_module, "BEAT", 0.01)
+    monkeypatch.setattr(store_module, "RENEWAL", 0.01)
     with Store(path) as store:
         store.claim(KEY, [1])
         store.db.execute("UPDATE claims SET beat = 0")
         query = "SELECT beat FROM claims"
-        with store.beating():
+        with store.renewing():
             end = time.monotonic() + 600
             while time.monotonic() < end and store.db.execute(query).fetchone() == (0,):
                 time.sleep(0.01)

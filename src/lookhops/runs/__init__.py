@@ -1,1 +1,1 @@
-"""Fair comparisons on any data: the plan, the store, the runners, the statistics."""
+"""Fair comparisons on any data: the plan, the store, the executors, the statistics."""

@@ -15,10 +15,11 @@ from lookhops.core.words import NONE, counted, number, signed
 from lookhops.core.words import memory as in_bytes
 from lookhops.graphs import Graphs
 from lookhops.learners import Model
+from lookhops.runs.executor import Local
 from lookhops.runs.fair import Contest, Grid, named_protocol
 from lookhops.runs.plan import Cell, Entry, parse_models
 from lookhops.runs.results import Results, collect, shared_seeds
-from lookhops.runs.runners import run_local
+from lookhops.runs.running import run_plan
 from lookhops.runs.statistics import (
     Cost,
     Pair,
@@ -232,7 +233,8 @@ def compare(
     contest = Contest.of(graphs.name, models, plan, grid, name)
 
     def train(cells: Sequence[Cell]) -> None:
-        done = run_local(cells, lambda name: graphs, store, device=device, on_event=on_event)
+        executor = Local(device)
+        done = run_plan(cells, lambda name: graphs, store, executor, on_event=on_event)
         if done.failures:
             raise LookHopsError(done.failures[0])
 

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import re
 import socket
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager
-from functools import partial
-from math import inf
+from contextlib import ExitStack, contextmanager
 from types import ModuleType
-from typing import Any
+from typing import Any, Self
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
 from lookhops.nn.plugins import sources
+from lookhops.runs.executor import Executor, train_with_plugins
 from lookhops.runs.plan import Cell
 from lookhops.runs.record import RunRecord
-from lookhops.runs.runners import PlanRun, Source
-from lookhops.runs.store import Store
-from lookhops.runs.train_cell import train_with_plugins
-from lookhops.training.runs import OnEvent
+from lookhops.training.runs import OnEpoch
 
 #: A task whose worker or machine dies is begun again so often.
 RETRIES = 3
@@ -28,46 +24,67 @@ RETRIES = 3
 AHEAD = 2
 
 
-def run_ray(
-    cells: Sequence[Cell],
-    source: Source,
-    store: Store,
-    *,
-    address: str | None = None,
-    cpus_per_task: float = 1.0,
-    gpus_per_task: float = 0.0,
-    device: str = "auto",
-    time_limit: float = inf,
-    on_event: OnEvent = lambda event: None,
-) -> PlanRun:
-    """Train what the store lacks of the cells on a Ray cluster.
+class Ray(Executor):
+    """A Ray cluster; a task is one cell with all its missing seeds.
 
-    A task is one cell with all its missing seeds. The store stays with the driver: workers need
-    neither it nor the data, which travel with the task.
+    The store stays with the driver: workers need neither it nor the data, which travel with the
+    task.
 
     Args:
-        cells, source, store, time_limit, on_event: As for
-            :func:`~lookhops.runs.runners.run_local`.
         address: The cluster; none starts one on this machine.
         cpus_per_task, gpus_per_task: What a task takes of the cluster.
         device: What a task trains on.
     """
-    ray = import_ray()
-    shared: dict[str, Any] = {}  # each data set goes to the cluster once
-    plugins = sources()
 
-    def submit(graphs: Graphs, cell: Cell, seeds: list[int]) -> Future[list[RunRecord]]:
-        if cell.dataset not in shared:
-            shared[cell.dataset] = ray.put(graphs)
-        return task.remote(shared[cell.dataset], plugins, cell, seeds, device).future()
+    def __init__(
+        self,
+        address: str | None = None,
+        cpus_per_task: float = 1.0,
+        gpus_per_task: float = 0.0,
+        device: str = "auto",
+    ) -> None:
+        self.address, self.device = address, device
+        self.wanted = {"CPU": cpus_per_task, "GPU": gpus_per_task}
 
-    with connected(ray, address):
-        _check_resources(ray, cpus_per_task, gpus_per_task)
-        task = ray.remote(train_with_plugins).options(
-            num_cpus=cpus_per_task, num_gpus=gpus_per_task, max_retries=RETRIES
-        )
-        slots = partial(_slots, ray, cpus_per_task, gpus_per_task)
-        return PlanRun(cells, source, store, on_event).run(submit, time_limit, slots=slots)
+    def __enter__(self) -> Self:
+        self.ray = import_ray()
+        with ExitStack() as stack:
+            stack.enter_context(connected(self.ray, self.address))
+            self._check_resources()
+            self.task = self.ray.remote(train_with_plugins).options(
+                num_cpus=self.wanted["CPU"], num_gpus=self.wanted["GPU"], max_retries=RETRIES
+            )
+            self.shared: dict[str, Any] = {}  # each data set goes to the cluster once
+            self.ending = stack.pop_all()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.ending.close()
+
+    def slots(self, waiting: int) -> int:
+        """How many tasks fit the cluster as it is now, and a few that wait for their turn."""
+        there = self.ray.cluster_resources()
+        fit = [there.get(what, 0) / count for what, count in self.wanted.items() if count > 0]
+        return max(1, int(min(fit, default=1))) + AHEAD
+
+    def submit(
+        self, graphs: Graphs, cell: Cell, seeds: list[int], on_epoch: OnEpoch
+    ) -> Future[list[RunRecord]]:
+        """Train on a worker; its epochs are no events here."""
+        if cell.dataset not in self.shared:
+            self.shared[cell.dataset] = self.ray.put(graphs)
+        task = self.task.remote(self.shared[cell.dataset], sources(), cell, seeds, self.device)
+        return task.future()
+
+    def _check_resources(self) -> None:
+        """Refuse a task that could never start, instead of waiting for ever."""
+        there = self.ray.cluster_resources()
+        for what, wanted in self.wanted.items():
+            if wanted > there.get(what, 0):
+                raise LookHopsError(
+                    f"A task wants {wanted:g} {what} (--{what.lower()}s-per-task), and the cluster "
+                    f"has {there.get(what, 0):g} in all."
+                )
 
 
 def import_ray() -> ModuleType:
@@ -106,24 +123,3 @@ def connected(ray: ModuleType, address: str | None) -> Iterator[None]:
         yield
     finally:
         ray.shutdown()
-
-
-def _check_resources(ray: ModuleType, cpus: float, gpus: float) -> None:
-    """Say so where a task could never start, instead of waiting for ever."""
-    there = ray.cluster_resources()
-    for what, wanted, option in (
-        ("CPU", cpus, "--cpus-per-task"),
-        ("GPU", gpus, "--gpus-per-task"),
-    ):
-        if wanted > there.get(what, 0):
-            raise LookHopsError(
-                f"A task wants {wanted:g} {what} ({option}), and the cluster has "
-                f"{there.get(what, 0):g} in all."
-            )
-
-
-def _slots(ray: ModuleType, cpus: float, gpus: float) -> int:
-    """How many tasks fit the cluster as it is now, and a few that wait for their turn."""
-    there = ray.cluster_resources()
-    room = [there.get(k, 0) / want for k, want in (("CPU", cpus), ("GPU", gpus)) if want > 0]
-    return max(1, int(min(room, default=1))) + AHEAD

@@ -1,8 +1,8 @@
 """The store: one SQLite file that holds every finished run once.
 
 A run is a row; rows are only ever added, in one transaction each, so that a process that dies at
-any moment leaves the finished ones whole. Processes that share a store divide the work by claims:
-who begins a run says so, and goes on saying so; the claim of a process that has died lapses.
+any moment loses none of them. Processes that share a store divide the work by claims: a process
+claims a run before it trains it, and renews the claim; the claim of a process that died expires.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from lookhops.runs.rows import StoredRun, checksum, has_checksums, read_note, re
 
 APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others
 WAIT = 60.0  # seconds to wait for another process's transaction
-BEAT, EXPIRY = 5.0, 60.0  # seconds between signs of life, and without one until a claim lapses
+RENEWAL, EXPIRY = 5.0, 60.0  # seconds between renewals of claims, and until one expires
 
 SCHEMA = """
 CREATE TABLE runs (
@@ -159,18 +159,18 @@ class Store:
     # ---------------------------------------------------------------- claims
 
     @contextmanager
-    def beating(self) -> Iterator[None]:
-        """While the block runs, say every few seconds that our claims are alive."""
+    def renewing(self) -> Iterator[None]:
+        """Renew the claims of this process every few seconds while the block runs."""
         stop = threading.Event()
         update = "UPDATE claims SET beat = ? WHERE owner = ?"
 
-        def beat() -> None:
+        def renew() -> None:
             with closing(connect(self.path)) as db:
-                while not stop.wait(BEAT):
+                while not stop.wait(RENEWAL):
                     with suppress(sqlite3.Error):  # at worst a run is computed twice, kept once
                         db.execute(update, (time.time(), self.owner))
 
-        thread = threading.Thread(target=beat, daemon=True)
+        thread = threading.Thread(target=renew, daemon=True)
         thread.start()
         try:
             yield

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Annotated
 
@@ -19,8 +18,8 @@ from lookhops.core.words import agreeing, counted
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.runs.executor import Executor
     from lookhops.runs.plan import Cell
-    from lookhops.runs.runners import PlanRun
     from lookhops.runs.store import Store
     from lookhops.training.runs import Event
 
@@ -58,6 +57,16 @@ class Runner:
         if self.runner == "local":
             choose_device(self.device)
 
+    def executor(self) -> Executor:
+        """What trains the runs."""
+        if self.runner == "local":
+            from lookhops.runs.executor import Local
+
+            return Local(self.device, self.processes)
+        from lookhops.runs.ray import Ray
+
+        return Ray(self.address, self.cpus_per_task, self.gpus_per_task, self.device)
+
 
 Running = Annotated[Runner, "How it is run"]
 
@@ -86,15 +95,8 @@ def run_plan(
     cells: Sequence[Cell], source: Callable[[str], Graphs], store: Store, options: Runner
 ) -> Left:
     """Run what is missing, with a bar or plain lines on stderr; what is left."""
-    if options.runner == "local":
-        from lookhops.runs.runners import run_local
+    from lookhops.runs import running
 
-        run: Callable[..., PlanRun] = partial(run_local, processes=options.processes)
-    else:
-        from lookhops.runs.ray import run_ray
-
-        names = ("address", "cpus_per_task", "gpus_per_task")
-        run = partial(run_ray, **{name: getattr(options, name) for name in names})
     limit = inf if options.time_limit is None else options.time_limit
     total = sum(len(cell.protocol.seeds) for cell in cells)
     with progress_bar(MofNCompleteColumn()) as bar:
@@ -109,7 +111,8 @@ def run_plan(
             )
 
         try:
-            done = run(cells, source, store, device=options.device, time_limit=limit, on_event=show)
+            executor = options.executor()
+            done = running.run_plan(cells, source, store, executor, time_limit=limit, on_event=show)
         except KeyboardInterrupt:
             if finished := int(bar.tasks[0].completed):
                 kept = f"{finished:,} of {counted(total, 'run')} {agreeing(finished, 'is', 'are')}"

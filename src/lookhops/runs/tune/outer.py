@@ -14,10 +14,11 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, SearchOptions, parse_split
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs
+from lookhops.runs.executor import Local
 from lookhops.runs.keys import canonical
 from lookhops.runs.plan import Cell
 from lookhops.runs.results import CellResult, collect
-from lookhops.runs.runners import run_local
+from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
 from lookhops.runs.tune.record import SearchRecord
 from lookhops.runs.tune.search import Judge, Search
@@ -165,7 +166,7 @@ def test_outer(
         protocol = replace(entry.protocol(plan.protocol), seeds=tuple(seeds))
         cells.append(Cell(graphs.name, name, entry.model, protocol, plan))
     with Store(store) as opened:
-        done = run_local(cells, lambda name: graphs, opened, device=device, on_event=on_event)
+        done = run_plan(cells, lambda name: graphs, opened, Local(device), on_event=on_event)
         if done.failures:
             raise LookHopsError(f"{done.failures[0]}; the same command tries again.")
         recommended, *tuned = collect(cells, lambda name: graphs, opened)

@@ -3,8 +3,9 @@
 import pytest
 
 from lookhops.core.errors import LookHopsError
-from lookhops.runs import runners
-from lookhops.runs.runners import run_local
+from lookhops.runs import executor
+from lookhops.runs.executor import Local
+from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
 from lookhops.training import train
 
@@ -28,7 +29,7 @@ def test_a_second_run_trains_nothing(run, cells, monkeypatch):
     outcome, events, _ = run(cells)
     assert (outcome.trained, outcome.found) == (3, 3)
     assert not any("another process" in text for text, _ in events)
-    monkeypatch.setattr(runners, "train_records", lambda *_: pytest.fail("trained again"))
+    monkeypatch.setattr(executor, "train_records", lambda *_: pytest.fail("trained again"))
     outcome, events, _ = run(cells)
     assert (outcome.trained, outcome.found, outcome.left) == (0, 6, 0)
     assert "6 runs were in the store" in events[0][0]
@@ -40,14 +41,14 @@ def test_the_time_limit_begins_nothing_new(run, cells):
 
 
 def test_each_seed_is_stored_when_it_is_finished(run, cells, monkeypatch):
-    train_records = runners.train_records
+    train_records = executor.train_records
 
-    def interrupted(graphs, cell, seeds, device):
+    def interrupted(graphs, cell, seeds, *rest):
         if seeds == [3]:
             raise KeyboardInterrupt
-        return train_records(graphs, cell, seeds, device)
+        return train_records(graphs, cell, seeds, *rest)
 
-    monkeypatch.setattr(runners, "train_records", interrupted)
+    monkeypatch.setattr(executor, "train_records", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run(cells)
     monkeypatch.undo()
@@ -56,14 +57,14 @@ def test_each_seed_is_stored_when_it_is_finished(run, cells, monkeypatch):
 
 
 def test_a_failure_is_told_and_the_rest_goes_on(run, cells, monkeypatch):
-    train_records = runners.train_records
+    train_records = executor.train_records
 
-    def failing(graphs, cell, seeds, device):
+    def failing(graphs, cell, seeds, *rest):
         if 2 in seeds and cell == cells[0]:
             raise LookHopsError("The loss was not a number.\nMore of it.")
-        return train_records(graphs, cell, seeds, device)
+        return train_records(graphs, cell, seeds, *rest)
 
-    monkeypatch.setattr(runners, "train_records", failing)
+    monkeypatch.setattr(executor, "train_records", failing)
     outcome, _, _ = run(cells)
     assert (outcome.trained, outcome.left) == (5, 1)
     assert outcome.failures == [f"hops-1, {cells[0].model}, seed 2: The loss was not a number."]
@@ -75,17 +76,17 @@ def test_a_stack_that_fails_is_tried_seed_by_seed(
     """On a GPU the seeds of a cell are one call; one bad seed costs only itself."""
     calls = []
 
-    def stacked(graphs, cell, seeds, device):
+    def stacked(graphs, cell, seeds, *rest):
         calls.append(list(seeds))
         if 2 in seeds:
             raise LookHopsError("bad")
         return [make_record(seed) for seed in seeds]
 
-    monkeypatch.setattr(runners, "train_records", stacked)
+    monkeypatch.setattr(executor, "train_records", stacked)
     monkeypatch.setattr(
-        runners, "choose_device", lambda device: type("Device", (), {"type": "cuda"})
+        executor, "choose_device", lambda device: type("Device", (), {"type": "cuda"})
     )
     with Store(tmp_path / "runs.sqlite") as store:
-        outcome = run_local(cells[:1], lambda name: graphs, store, device="cpu")
+        outcome = run_plan(cells[:1], lambda name: graphs, store, Local("cpu"))
     assert calls == [[1, 2, 3], [1], [2], [3]]
     assert (outcome.trained, outcome.left, len(outcome.failures)) == (2, 1, 1)

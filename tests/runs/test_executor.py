@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lookhops.core.errors import LookHopsError
-from lookhops.runs import runners
+from lookhops.runs import executor
+from lookhops.runs.executor import train_records, train_with_plugins
 from lookhops.runs.processes import Processes
-from lookhops.runs.train_cell import train_records, train_with_plugins
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,10 @@ def test_a_sentence_comes_back_and_a_dead_process_costs_one_run(pool, graphs, ce
 
 
 def test_a_plan_goes_to_processes_where_that_pays(pool, run, cells, monkeypatch):
-    monkeypatch.setattr(runners, "Processes", lambda *rest: pool)
+    monkeypatch.setattr(executor, "Processes", lambda *rest: pool)
     monkeypatch.setattr(type(pool), "__exit__", lambda *rest: None)
-    monkeypatch.setattr(runners, "train_records", lambda *rest: pytest.fail("trained here"))
-    monkeypatch.setattr(runners, "WORTH", -1.0)
+    monkeypatch.setattr(executor, "train_records", lambda *rest: pytest.fail("trained here"))
+    monkeypatch.setattr(executor, "WORTH", -1.0)
     outcome, _, found = run(cells, processes=2)
     assert (outcome.trained, outcome.left, len(found)) == (6, 0, 2)
     assert found[0].seeds == (1, 2, 3)

@@ -16,8 +16,9 @@ from lookhops.models import Predictor
 from lookhops.models.checkpoint import load_model
 from lookhops.models.ray import RayAnswers, train_on_ray
 from lookhops.runs.plan import Cell
-from lookhops.runs.ray import run_ray
+from lookhops.runs.ray import Ray
 from lookhops.runs.results import collect
+from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
 from lookhops.sources.hop_tasks import hop_task
 from lookhops.sources.parts import GraphStream
@@ -32,7 +33,7 @@ def test_without_ray_there_is_a_sentence(monkeypatch, tmp_path, cells, graphs):
         Store(tmp_path / "runs.sqlite") as store,
         pytest.raises(LookHopsError, match=r"pip install \"lookhops\[ray\]\""),
     ):
-        run_ray(cells, lambda name: graphs, store)
+        run_plan(cells, lambda name: graphs, store, Ray())
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
@@ -42,7 +43,7 @@ def test_no_cluster_there_is_a_sentence(tmp_path, cells, graphs, address):
         Store(tmp_path / "runs.sqlite") as store,
         pytest.raises(LookHopsError, match=f"No Ray cluster answers at {address}"),
     ):
-        run_ray(cells, lambda name: graphs, store, address=address)
+        run_plan(cells, lambda name: graphs, store, Ray(address))
 
 
 #: A dead node refuses connections, a slow one keeps them waiting: only the first is noticed sooner.
@@ -125,11 +126,11 @@ def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
             cluster.remove_node(cluster.other, allow_graceful=False)
 
     with Store(tmp_path / "runs.sqlite") as store:
-        outcome = run_ray(cells, lambda name: graphs, store, device="cpu", on_event=on_event)
+        outcome = run_plan(cells, lambda name: graphs, store, Ray(device="cpu"), on_event=on_event)
         assert (outcome.trained, outcome.left, outcome.failures) == (12, 0, [])
         assert len(store.runs()) == 12
         found = collect(cells, lambda name: graphs, store)
-        again = run_ray(cells, lambda name: graphs, store, device="cpu")
+        again = run_plan(cells, lambda name: graphs, store, Ray(device="cpu"))
         assert (again.trained, again.found) == (0, 12)
     here = train(graphs, cells[0].architecture, replace(protocol, seeds=(1,)), device="cpu")
     assert found[0].metrics["val_loss"][0] == pytest.approx(here[0].best_loss, rel=1e-4)
@@ -138,21 +139,21 @@ def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
 def test_models_without_a_network_run_there_too(cluster, tmp_path, graphs, cells):
     mixed = [cells[0], *(replace(cells[0], architecture=Classical(n)) for n in ("wl", "baseline"))]
     with Store(tmp_path / "runs.sqlite") as store:
-        outcome = run_ray(mixed, lambda name: graphs, store, device="cpu")
+        outcome = run_plan(mixed, lambda name: graphs, store, Ray(device="cpu"))
         assert (outcome.trained, outcome.left, outcome.failures) == (9, 0, [])
         found = collect(mixed, lambda name: graphs, store)
     assert found[1].scores() != found[2].scores()
 
 
 def test_failures_and_resources_are_told(cluster, tmp_path, graphs, cells):
-    broken = replace(cells[0], architecture=replace(cells[0].architecture, conv="nothing"))
+    broken = replace(cells[0], protocol=replace(cells[0].protocol, learning_rate=1e300))
     with Store(tmp_path / "runs.sqlite") as store:
-        outcome = run_ray([broken, cells[1]], lambda name: graphs, store, device="cpu")
+        outcome = run_plan([broken, cells[1]], lambda name: graphs, store, Ray(device="cpu"))
         assert (outcome.trained, outcome.left) == (3, 3)
         assert len(outcome.failures) == 1
-        assert "There is no convolution 'nothing'" in outcome.failures[0]
+        assert "not a finite number" in outcome.failures[0]
         assert "\n" not in outcome.failures[0]
         with pytest.raises(LookHopsError, match="wants 7 GPU"):
-            run_ray(cells, lambda name: graphs, store, gpus_per_task=7)
-        outcome = run_ray(cells, lambda name: graphs, store, device="cpu", time_limit=0)
+            run_plan(cells, lambda name: graphs, store, Ray(gpus_per_task=7))
+        outcome = run_plan(cells, lambda name: graphs, store, Ray(device="cpu"), time_limit=0)
         assert (outcome.trained, outcome.found, outcome.left) == (0, 3, 3)
