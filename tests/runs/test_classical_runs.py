@@ -55,9 +55,10 @@ def test_they_are_fitted_once_whatever_the_networks_protocol(run, cells):
 
 
 def test_on_a_gpu_their_splits_are_fitted_and_stored_one_by_one(run, cells, monkeypatch):
-    tasks, train_records = [], executor.train_records
+    tasks, train_records, choose_device = [], executor.train_records, executor.choose_device
 
     def noted(graphs, cell, seeds, *rest):
+        monkeypatch.setattr(executor, "choose_device", choose_device)
         tasks.append((cell.architecture, len(seeds)))
         return train_records(graphs, cell, seeds, *rest)
 

@@ -106,9 +106,9 @@ Resume = Callable[[list[Run]], tuple[list[Run], dict[str, Tensor]] | None]
 class NotFinite(LookHopsError):
     """The loss stopped being a number; ``runs`` hold the last good weights."""
 
-    def __init__(self, message: str, runs: list[Run]) -> None:
+    def __init__(self, message: str, runs: Sequence[Run] = ()) -> None:
         super().__init__(message)
-        self.runs = runs
+        self.runs = list(runs)
 
 
 @dataclass(frozen=True, kw_only=True)
