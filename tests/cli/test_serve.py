@@ -69,11 +69,11 @@ def test_a_token_for_other_machines_and_an_end_that_waits(process):
 
 
 def test_by_default_this_machine_alone_without_a_token(lookhops, folder, monkeypatch):
-    from lookhops.serve import app, server
+    from lookhops.serve import app
 
     made = []
     monkeypatch.setattr(app, "create_app", lambda *given, **chosen: made.append(chosen))
-    monkeypatch.setattr(server, "run", lambda app, bound, ready: (made.append(bound), ready()))
+    monkeypatch.setattr(app, "run", lambda _, bound, ready: (made.append(bound), ready()))
     code, _, said = lookhops("serve", folder, "--port", 0)
     host, port = made[1].getsockname()
     assert (code, host, made[0]["token"]) == (0, "127.0.0.1", "")

@@ -15,8 +15,7 @@ from lookhops.graphs import Target
 from lookhops.graphs.targets import pack_targets
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture
-from lookhops.serve.app import create_app
-from lookhops.serve.server import address_of, bind
+from lookhops.serve.app import address_of, bind, create_app
 from lookhops.sources.loading import load
 from lookhops.training import Protocol
 

@@ -284,8 +284,7 @@ def test_a_token_is_asked_for(browser, address, molecule_model):
 
     import uvicorn
 
-    from lookhops.serve.app import create_app
-    from lookhops.serve.server import address_of, bind
+    from lookhops.serve.app import address_of, bind, create_app
 
     bound = bind("127.0.0.1", 0)
     app = create_app([molecule_model], token="a-long-enough-secret", device="cpu")

@@ -5,8 +5,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lookhops.serve import notes as module
-from lookhops.serve.notes import notes
+from lookhops.serve import inputs as module
+from lookhops.serve.inputs import notes
 
 
 @pytest.fixture(autouse=True)

@@ -44,9 +44,8 @@ def serve(
             alone, and elsewhere one that is made up and printed.
     """
     try:
-        from lookhops.serve.app import create_app
+        from lookhops.serve.app import address_of, bind, create_app, run
         from lookhops.serve.guard import LOOPBACK
-        from lookhops.serve.server import address_of, bind, run
     except ImportError as error:
         raise LookHopsError(
             f"The service needs {error.name}: pip install 'lookhops[serve]'."

@@ -17,13 +17,13 @@ from lookhops.report.content import Lines, Report, Section, Tile
 from lookhops.report.folders import ModelFolder, model_folders, read_folder, read_information
 from lookhops.report.runs import runs_report
 from lookhops.report.sections.comparison import comparison_section, lead_tiles
-from lookhops.report.sections.data import data_section
-from lookhops.report.sections.explanations import explanation_sections, gallery_section
-from lookhops.report.sections.hops import (
+from lookhops.report.sections.data import (
+    data_section,
     information_section,
     information_summary,
     information_tile,
 )
+from lookhops.report.sections.explanations import explanation_sections, gallery_section
 from lookhops.report.sections.performance import performance_section
 from lookhops.report.sections.reproduce import (
     commands_of,

@@ -27,7 +27,7 @@ from lookhops.models.folder import (
     read_config,
     task_in,
 )
-from lookhops.report.sections.hops import check_information
+from lookhops.report.sections.data import check_information
 from lookhops.runs.tune.record import Tuning, read_tuning
 from lookhops.tasks import Metric, Task
 from lookhops.tasks.answers import TestAnswers
@@ -149,7 +149,7 @@ def reading_of(path: Path) -> Reading:
 def _history(folder: Path, config: Mapping[str, Any]) -> dict[tuple[int, int], Columns]:
     """Of each seed and member, the columns of its epochs; none where there is no such file."""
     path = folder / HISTORY
-    if not _is_there(path, config.get("history_sha256")):
+    if not _is_there(path, config["history_sha256"]):
         return {}
     watched = f"val_{task_in(config).watched.name}"
     rows = _table(
@@ -168,7 +168,7 @@ def _history(folder: Path, config: Mapping[str, Any]) -> dict[tuple[int, int], C
 def _predictions(folder: Path, config: Mapping[str, Any]) -> pd.DataFrame | None:
     """The test graphs' answers; none where there is no such file."""
     path = folder / PREDICTIONS
-    if not _is_there(path, config.get("predictions_sha256")):
+    if not _is_there(path, config["predictions_sha256"]):
         return None
     task = task_in(config)
     truth, given = columns_of(task)
@@ -188,9 +188,9 @@ def columns_of(task: Task) -> tuple[list[str], list[str]]:
     return list(task.columns[:count]), list(task.columns[count:])
 
 
-def _is_there(path: Path, sha256: str | None) -> bool:
+def _is_there(path: Path, sha256: str) -> bool:
     """Whether a table is there; one that is not the model's own is refused."""
-    if sha256 is None or not current(path).is_file():
+    if not current(path).is_file():
         return False
     if hashlib.sha256(read_bytes(path)).hexdigest() != sha256:
         raise LookHopsError(

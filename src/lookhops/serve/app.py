@@ -1,17 +1,20 @@
-"""The service as one ASGI application."""
+"""The service as one ASGI application, and its port."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import os
-from collections.abc import AsyncIterator, Collection, Sequence
+import signal
+import socket
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import asynccontextmanager
 from http import HTTPStatus
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -19,6 +22,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp
 
 from lookhops import __version__
 from lookhops.core.errors import LookHopsError
@@ -40,6 +44,8 @@ STATIC = Path(str(files("lookhops.serve") / "static"))
 #: How long a browser keeps the files before it asks again whether they are the same.
 HEADERS = {"cache-control": "no-cache"}
 COMPRESSED = ".gz"
+#: Connections at a time; more are answered with 503.
+CONNECTIONS = 1000
 
 
 def create_app(
@@ -161,3 +167,70 @@ class Files(StaticFiles):
         if str(full_path).endswith(COMPRESSED):
             answer.headers["content-encoding"] = "gzip"
         return answer
+
+
+# -------------------------------------------------------------------- the port
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A socket at an address of this machine; any free port for 0."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        made = socket.socket(family, kind, protocol)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        made.bind(address)
+    except OSError as error:
+        raise LookHopsError(
+            f"{host}, port {port}: cannot be listened at ({error.strerror or error}); choose "
+            "another with --host and --port."
+        ) from error
+    return made
+
+
+def address_of(bound: socket.socket) -> str:
+    """Where the service is found: ``http://127.0.0.1:8000``."""
+    host, port = bound.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def run(app: ASGIApp, bound: socket.socket, ready: Callable[[], None]) -> None:
+    """Answer until SIGTERM or Ctrl-C; requests that are under way are answered before it ends.
+
+    Args:
+        app: The service.
+        bound: Where it listens.
+        ready: Is called when it does.
+    """
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        limit_concurrency=CONNECTIONS,
+        lifespan="on",
+    )
+    server = _Server(config, ready)
+    # uvicorn raises the signal again that ended it: that has done its work by then.
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in _SIGNALS}
+    try:
+        server.run(sockets=[bound])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class _Server(uvicorn.Server):
+    """uvicorn's server that says when it listens."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._ready()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -23,7 +24,6 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import Graphs
 from lookhops.models.predictor import Predictor
-from lookhops.serve.notes import notes
 from lookhops.sources.loading import ENDINGS, read_source
 from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream
@@ -178,3 +178,38 @@ class Readers:
     def _begin(self) -> None:
         self._own.pool = ParsingPool(Parsing(), 1)
         self._pools.append(self._own.pool)
+
+
+# -------------------------------------------------------------------- warnings
+
+#: What Python itself does with a warning.
+_show_otherwise = warnings.showwarning
+#: Where our own warnings come from; those of libraries are left out.
+OURS = str(Path(__file__).parents[1])
+_thread = local()
+
+
+@contextmanager
+def notes() -> Iterator[list[str]]:
+    """The warnings of this thread within the block, as they come.
+
+    ``warnings.catch_warnings`` changes what all threads do, so that a service cannot use it.
+    """
+    warnings.simplefilter("always", UserWarning)
+    warnings.showwarning = _show
+    said: list[str] = []
+    _thread.said = said
+    try:
+        yield said
+    finally:
+        del _thread.said
+
+
+def _show(
+    message: Warning | str, category: type[Warning], filename: str, *rest: Any, **more: Any
+) -> None:
+    said = getattr(_thread, "said", None)
+    if said is None:
+        _show_otherwise(message, category, filename, *rest, **more)
+    elif issubclass(category, UserWarning) and filename.startswith(OURS):
+        said.append(str(message))
