@@ -191,7 +191,7 @@ def test_convolutions_are_the_dense_formulas(weighted, directed):
 @pytest.mark.parametrize("name", CONVOLUTIONS)
 def test_gradients_of_convolutions(name):
     batch = make_batch(2, (4, 1, 3), 2, directed=True, weighted=True, dtype=torch.float64)
-    layer = CONVOLUTIONS[name](2, 3, 2).double()
+    layer = make_convolution(CONVOLUTIONS[name], 2, 3, 2, 0).double()
     factor = (torch.rand(batch.edge_index.shape[1], dtype=torch.float64) + 0.5).requires_grad_()
     x = batch.x.clone().requires_grad_()
     assert gradcheck(lambda x, f: layer(x, factored(batch, f)), (x, factor))
@@ -201,7 +201,7 @@ def test_gradients_of_convolutions(name):
 def test_symmetric_edges_need_no_transpose(name):
     """The same gradients as by the transpose, for x and for every entry."""
     batch = make_batch(2, (4, 1, 3), 2, dtype=torch.float64)
-    layer, grads = CONVOLUTIONS[name](2, 3, 2).double(), []
+    layer, grads = make_convolution(CONVOLUTIONS[name], 2, 3, 2, 0).double(), []
     low, high = batch.edge_index.sort(0).values
     raw = torch.cos(low * 10.0 + high).double()  # the same in both directions
     for symmetric in (False, True):

@@ -17,7 +17,15 @@ from lookhops.nn import (
 )
 from lookhops.nn.conv import Convolution
 from lookhops.nn.pool import Pooling
-from lookhops.nn.registry import CONVOLUTIONS, POOLINGS, find, network_name, reads_k
+from lookhops.nn.registry import (
+    CONVOLUTIONS,
+    POOLINGS,
+    find,
+    make_convolution,
+    make_pooling,
+    network_name,
+    reads_k,
+)
 
 
 def test_the_names_of_the_command_line():
@@ -39,7 +47,7 @@ def test_the_names_of_the_command_line():
 
 @pytest.mark.parametrize("name", list(CONVOLUTIONS))
 def test_every_convolution_is_made_the_same_way(name):
-    conv = CONVOLUTIONS[name](5, 7, 2)
+    conv = make_convolution(CONVOLUTIONS[name], 5, 7, 2, 0)
     assert isinstance(conv, Convolution)
     assert (conv.in_channels, conv.out_channels) == (5, 7)
 
@@ -47,13 +55,13 @@ def test_every_convolution_is_made_the_same_way(name):
 @pytest.mark.parametrize("name", [name for name in POOLINGS if name != "none"])
 def test_every_pooling_is_made_the_same_way(name):
     options = {"edge_ratio": None, "normalize": True, "activation": "sigmoid"}
-    pool = POOLINGS[name](7, k=2, ratio=0.5, **options)
+    pool = make_pooling(POOLINGS[name], 7, k=2, ratio=0.5, **options)
     assert isinstance(pool, Pooling)
     assert pool.in_channels == 7
 
 
 def test_none_is_no_pooling():
-    assert POOLINGS["none"](7, k=2, ratio=0.5) is None
+    assert make_pooling(POOLINGS["none"], 7, k=2, ratio=0.5) is None
 
 
 def test_find_knows_the_nearest_name():

@@ -23,6 +23,7 @@ from lookhops.nn.registry import (
     edges_taken,
     find,
     make_convolution,
+    make_pooling,
     pooling,
 )
 from lookhops.nn.whole import Fingerprint, Totals
@@ -97,7 +98,8 @@ class GraphNetwork(nn.Module):
         self.normalize = light if a.normalize is None else a.normalize
 
         def pool() -> Pooling | None:
-            return make_pool(
+            return make_pooling(
+                make_pool,
                 a.hidden,
                 k=a.k,
                 ratio=a.ratio,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any
@@ -14,67 +13,18 @@ from torch import nn
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import CLASSICAL
-from lookhops.nn.conv.base import Convolution
-from lookhops.nn.conv.cheb import Cheb
-from lookhops.nn.conv.dcnn import DCNN
-from lookhops.nn.conv.gat import GAT
-from lookhops.nn.conv.gcn import GCN
-from lookhops.nn.conv.gin import GIN
-from lookhops.nn.conv.light import LiChebConv, LiMixHopConv
-from lookhops.nn.conv.mixhop import MixHop
-from lookhops.nn.conv.sage import SAGE
-from lookhops.nn.conv.sgc import SGC
+from lookhops.nn.conv import NAMED as OUR_CONVOLUTIONS
+from lookhops.nn.conv import Convolution
 from lookhops.nn.others import find_convolution, find_pooling, is_other
-from lookhops.nn.pool.asap import ASAP
-from lookhops.nn.pool.diffpool import DiffPool
-from lookhops.nn.pool.edge import Edge
-from lookhops.nn.pool.hgpsl import HGPSL
-from lookhops.nn.pool.ipool import IPool
-from lookhops.nn.pool.lookhops import LookHopsPooling
-from lookhops.nn.pool.sag import SAG
-from lookhops.nn.pool.topk import TopK
+from lookhops.nn.pool import NAMED as OUR_POOLINGS
 
 #: Makes a convolution from ``(in_channels, out_channels, k)``.
 MakeConvolution = Callable[[int, int, int], nn.Module]
 #: Makes a pooling from ``(channels, k, ratio)`` and the options that LookHops pooling takes.
-MakePooling = Callable[..., nn.Module | None]
-
-
-@dataclass(frozen=True)
-class OneHop:
-    """Makes a convolution that looks one hop, whatever k is."""
-
-    layer: type[nn.Module]
-    reads_k = False
-
-    def __call__(self, in_channels: int, out_channels: int, k: int) -> nn.Module:
-        """The layer, without k."""
-        return self.layer(in_channels, out_channels)
-
-
-CONVOLUTIONS: dict[str, MakeConvolution] = {
-    "gcn": OneHop(GCN),
-    "gat": OneHop(GAT),
-    "gin": OneHop(GIN),
-    "sage": OneHop(SAGE),
-    "sgc": SGC,
-    "dcnn": DCNN,
-    "cheb": Cheb,
-    "mixhop": MixHop,
-    "licheb": LiChebConv,
-    "limixhop": LiMixHopConv,
-}
-POOLINGS: dict[str, MakePooling] = {
-    "none": lambda channels, k, ratio, **options: None,
-    "topk": lambda channels, k, ratio, **options: TopK(channels, ratio),
-    "sag": lambda channels, k, ratio, **options: SAG(channels, ratio),
-    "edge": lambda channels, k, ratio, **options: Edge(channels),
-    "asap": lambda channels, k, ratio, **options: ASAP(channels, ratio),
-    "diffpool": lambda channels, k, ratio, **options: DiffPool(channels, ratio),
-    "hgpsl": lambda channels, k, ratio, **options: HGPSL(channels, ratio),
-    "ipool": lambda channels, k, ratio, **options: IPool(channels, ratio),
-    "lookhops": LookHopsPooling,
-}
+MakePooling = Callable[..., nn.Module]
+#: Ours, and those that a user registered.
+CONVOLUTIONS: dict[str, MakeConvolution] = {**OUR_CONVOLUTIONS}
+POOLINGS: dict[str, MakePooling | None] = {"none": None, **OUR_POOLINGS}
 #: What comes with LookHops, and keeps its name.
 BUILT_IN = frozenset((*CONVOLUTIONS, *POOLINGS, *CLASSICAL, "recommended", "fingerprint"))
 #: What is said where a name is not known.
@@ -133,13 +83,23 @@ class Edges(Enum):
 def make_convolution(
     make: MakeConvolution, in_channels: int, out_channels: int, k: int, edge_channels: int
 ) -> nn.Module:
-    """A convolution, told how many features edges have if it asks for ``edge_channels``."""
+    """A convolution, with the number of edges' features if it asks for ``edge_channels``."""
+    anything: Callable[..., Any] = make
+    if make in OUR_CONVOLUTIONS.values() and not make.reads_k:  # type: ignore[attr-defined]
+        return anything(in_channels, out_channels)
     if "edge_channels" not in _parameters(make):
         return make(in_channels, out_channels, k)
-    told: Callable[..., Any] = make
-    conv = told(in_channels, out_channels, k, edge_channels=edge_channels or None)
-    conv.takes_edge_features = bool(edge_channels)
-    return conv
+    layer = anything(in_channels, out_channels, k, edge_channels=edge_channels or None)
+    layer.takes_edge_features = bool(edge_channels)
+    return layer
+
+
+def make_pooling(make: MakePooling | None, channels: int, **options: Any) -> Any:
+    """A pooling of so many channels, or none; ours take what they know of the options."""
+    if make in OUR_POOLINGS.values():
+        known = _parameters(make)  # type: ignore[arg-type]
+        options = {name: value for name, value in options.items() if name in known}
+    return None if make is None else make(channels, **options)
 
 
 def edges_taken(conv: nn.Module) -> Edges:

@@ -25,6 +25,8 @@ class Convolution(nn.Module):
         - output :math:`(\ldots, n, d')`
     """
 
+    #: What the command line calls it; none for what others are derived from.
+    name = ""
     #: Whether the layer looks as many hops as it is told, and not one.
     reads_k = True
 

@@ -29,6 +29,8 @@ class Cheb(Convolution):
     Arguments and shapes as for :class:`~lookhops.nn.Convolution`.
     """
 
+    name = "cheb"
+
     def __init__(self, in_channels: int, out_channels: int, k: int = 2) -> None:
         super().__init__(in_channels, out_channels, k)
         self.project = Linear(in_channels, (k + 1) * out_channels, bias=False)  # W_0, ..., W_k

@@ -28,6 +28,8 @@ class DCNN(Convolution):
     Arguments and shapes as for :class:`~lookhops.nn.Convolution`.
     """
 
+    name = "dcnn"
+
     def __init__(self, in_channels: int, out_channels: int, k: int = 2) -> None:
         super().__init__(in_channels, out_channels, k)
         self.weight = nn.Parameter(torch.empty(k + 1, in_channels))

@@ -39,6 +39,7 @@ class GAT(Convolution):
         - output :math:`(\ldots, n, h d')`
     """
 
+    name = "gat"
     reads_k = False
 
     def __init__(self, in_channels: int, out_channels: int, heads: int = 1) -> None:

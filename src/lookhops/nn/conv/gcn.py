@@ -21,6 +21,7 @@ class GCN(Convolution):
     Arguments and shapes as for :class:`~lookhops.nn.Convolution`, without k.
     """
 
+    name = "gcn"
     reads_k = False
 
     def __init__(self, in_channels: int, out_channels: int) -> None:

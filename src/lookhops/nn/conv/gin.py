@@ -25,6 +25,7 @@ class GIN(Convolution):
     layers there are as many channels as in the output.
     """
 
+    name = "gin"
     reads_k = False
 
     def __init__(self, in_channels: int, out_channels: int) -> None:

@@ -89,6 +89,7 @@ class LiChebConv(LightConv):
     stand for :math:`(\ldots, n, k + 1, d')`.
     """
 
+    name = "licheb"
     recurrence = staticmethod(chebyshev)
 
     def operator(self, adjacency: Adjacency, dtype: torch.dtype) -> SparseMatrix:
@@ -109,6 +110,7 @@ class LiMixHopConv(LightConv):
     stand for :math:`(\ldots, n, k + 1, d')`.
     """
 
+    name = "limixhop"
     recurrence = staticmethod(powers)
 
     def operator(self, adjacency: Adjacency, dtype: torch.dtype) -> SparseMatrix:

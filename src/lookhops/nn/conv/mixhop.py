@@ -24,6 +24,8 @@ class MixHop(Convolution):
     Arguments and shapes as for :class:`~lookhops.nn.Convolution`.
     """
 
+    name = "mixhop"
+
     def __init__(self, in_channels: int, out_channels: int, k: int = 2) -> None:
         super().__init__(in_channels, out_channels, k)
         each, over = divmod(out_channels, k + 1)

@@ -22,6 +22,7 @@ class SAGE(Convolution):
     Arguments and shapes as for :class:`~lookhops.nn.Convolution`, without k.
     """
 
+    name = "sage"
     reads_k = False
 
     def __init__(self, in_channels: int, out_channels: int) -> None:

@@ -22,6 +22,8 @@ class SGC(Convolution):
     Arguments and shapes as for :class:`~lookhops.nn.Convolution`.
     """
 
+    name = "sgc"
+
     def __init__(self, in_channels: int, out_channels: int, k: int = 2) -> None:
         super().__init__(in_channels, out_channels, k)
         self.project = Linear(in_channels, out_channels, bias=False)

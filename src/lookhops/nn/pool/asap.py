@@ -50,6 +50,7 @@ class ASAP(Pooling):
         - output as PyG's other poolings: x, edge_index, edge_weight, batch, perm, score
     """
 
+    name = "asap"
     makes_links = True
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:

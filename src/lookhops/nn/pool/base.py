@@ -38,6 +38,8 @@ class Pooling(nn.Module):
         ratio: The fraction of each graph's nodes to keep.
     """
 
+    #: What the command line calls it; none for what others are derived from.
+    name = ""
     #: Whether a node pooling reads the convolution's anchors (none where that makes none). The
     #: network then has one such layer for each convolution, and asks it before the activation.
     uses_anchors = False

@@ -47,6 +47,7 @@ class DiffPool(Pooling):
         clusters: The most clusters of a graph.
     """
 
+    name = "diffpool"
     fixed_shapes = False
     shared = False
 

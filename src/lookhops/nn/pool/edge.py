@@ -50,6 +50,8 @@ class Edge(Pooling):
           is the first node of each merged one and score that of the edge that was taken, or one
     """
 
+    name = "edge"
+
     def __init__(self, in_channels: int) -> None:
         super().__init__(in_channels)
         self.ends = Linear(2 * in_channels, 1)

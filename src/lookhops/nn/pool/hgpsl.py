@@ -43,6 +43,7 @@ class HGPSL(Pooling):
         strength: :math:`\lambda`, the start of edges that were there.
     """
 
+    name = "hgpsl"
     fixed_shapes = False
 
     def __init__(self, in_channels: int, ratio: float = 0.5, strength: float = 1.0) -> None:

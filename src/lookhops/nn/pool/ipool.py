@@ -29,6 +29,8 @@ class IPool(NodePooling):
     Arguments and shapes as for :class:`~lookhops.nn.NodePooling`.
     """
 
+    name = "ipool"
+
     def score(self, x: Tensor, adjacency: Adjacency, anchors: Anchors | Tensor | None) -> Tensor:
         """The score w of each node: what its neighbours do not tell of it."""
         return information_score(x, adjacency.random_walk(x.dtype))

@@ -48,6 +48,7 @@ class LookHopsPooling(NodePooling):
         - output as PyG's poolings: x, edge_index, edge_attr, batch, perm, score
     """
 
+    name = "lookhops"
     uses_anchors = True
 
     def __init__(

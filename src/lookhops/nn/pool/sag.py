@@ -28,6 +28,8 @@ class SAG(NodePooling):
     Arguments and shapes as for :class:`~lookhops.nn.NodePooling`.
     """
 
+    name = "sag"
+
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
         super().__init__(in_channels, ratio)
         self.own = Linear(in_channels, 1)

@@ -40,6 +40,7 @@ class TopK(NodePooling):
     Arguments and shapes as for :class:`~lookhops.nn.NodePooling`.
     """
 
+    name = "topk"
     reads_edges = False
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
