@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given
@@ -18,6 +18,7 @@ from lookhops.training import Protocol
 
 @dataclass(frozen=True)
 class Inner:
+    kind: ClassVar[Mapping[str, object]] = {}  # no entry
     share: Share
     count: Count = 3
 

@@ -155,7 +155,8 @@ def _range_reader(kind: Any, bounds: Range) -> Callable[[Any], Any]:
 def _entries_reader(kind: Any) -> Callable[[Any], Any]:
     """A dataclass from an object with its entries, or an object as it is."""
     if closed := not isinstance(kind, AtLeast):
-        kinds = get_type_hints(kind, include_extras=True)
+        hints = get_type_hints(kind, include_extras=True)
+        kinds = {f.name: hints[f.name] for f in fields(kind)}  # class variables are no entries
         optional = {f.name for f in fields(kind) if not f.default is f.default_factory is MISSING}
     else:
         kinds, optional = kind.entries, kind.optional
