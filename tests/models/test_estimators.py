@@ -72,7 +72,6 @@ class RegressorOfRows(OfRows, LookHopsRegressor):
     pass
 
 
-FLOAT32 = "answers of single precision differ in the eighth digit between batches"
 ROWS = {"pool": "none", "dropout": 0.0, "hidden": 16, "layers": 2, "device": "cpu"}
 
 
@@ -82,7 +81,6 @@ ROWS = {"pool": "none", "dropout": 0.0, "hidden": 16, "layers": 2, "device": "cp
         ClassifierOfRows(**ROWS, max_epochs=15, learning_rate=0.05),
         RegressorOfRows(**ROWS, max_epochs=15, learning_rate=0.05),
     ],
-    expected_failed_checks=lambda _: {"check_methods_subset_invariance": FLOAT32},
 )
 def test_scikit_learns_own_checks(estimator, check):
     check(estimator)

@@ -249,6 +249,10 @@ class TargetTask(Task):
 
     # ---------------------------------------------------------------- new graphs
 
+    def decided(self, answers: Array, calibration: Calibration) -> Array | None:
+        """The channel that is answered, shape (g); none where all channels are the answer."""
+        return None
+
     @abstractmethod
     def answer(
         self,

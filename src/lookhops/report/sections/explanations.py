@@ -32,7 +32,6 @@ from lookhops.report.content import (
     Subheading,
 )
 from lookhops.report.folders import ModelFolder
-from lookhops.tasks import Classification
 from lookhops.tasks.answers import TestAnswers
 
 #: Graphs whose shares are shown: of each kind of answer a few.
@@ -195,11 +194,10 @@ def check_same(model: ModelFolder, graphs: Graphs) -> None:
 def make_gallery(model: ModelFolder, answers: TestAnswers, graphs: Graphs) -> Gallery | None:
     """Explain and draw the chosen graphs; none where there is none to draw."""
     small = graphs.nodes_per_graph.cpu().numpy()[answers.graph] <= MOST_NODES
-    seed = model.seeds[0]
-    assert isinstance(model.task, Classification)
-    predicted = model.task.decided(answers.values, model.config["metrics"]["seeds"][str(seed)])
-    chosen = choose(answers, small, predicted)
-    if not chosen:
+    seed, [head] = model.seeds[0], model.task.heads
+    predicted = head.task.decided(answers.values, model.config["metrics"]["seeds"][str(seed)])
+    chosen = {} if predicted is None else choose(answers, small, predicted)
+    if predicted is None or not chosen:
         return None
     rows = list(chosen)
     names = model.class_names
