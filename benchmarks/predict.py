@@ -25,8 +25,8 @@ from torch_geometric.loader import DataLoader
 
 from lookhops.core.options import RECOMMENDED, Protocol, parse_seeds
 from lookhops.encoding import Encoding
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.encoding.preprocessing import Preprocessing
-from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.models import Predictor, train_into
 from lookhops.nn import Architecture
@@ -62,7 +62,7 @@ def inside(graphs: Graphs, seeds: int, device: str) -> None:
             seeded_model(seed, encoding.width, 2, architecture, **encoding.sizes).to(device).eval()
             for seed in range(seeds)
         ]
-        whole = WholeGraphs.of(graphs.to(device), architecture, encoding)
+        whole = PreparedGraphs.of(graphs.to(device), architecture, encoding)
         ensemble = Ensemble(networks, [Preprocessing()] * seeds, encoding)
         plain = PlainNetwork(encoding.width, 2, architecture).to(device).eval()
         plain.copy_weights(networks[0])

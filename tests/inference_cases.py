@@ -7,8 +7,8 @@ import torch
 
 from engine_cases import WHOLE
 from lookhops.encoding import Encoding
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.encoding.preprocessing import Preprocessing
-from lookhops.encoding.whole import WholeGraphs
 from lookhops.nn import Architecture
 from lookhops.training.inference import Ensemble, StackedNetworks
 from lookhops.training.inputs import MemberInputs
@@ -27,7 +27,7 @@ CASES = {
 def trained(graphs, architecture, device, count=3):
     """Networks that differ, as after training, with what each learnt from other graphs."""
     encoding = Encoding.fit(graphs, architecture.reads_edges)
-    whole = WholeGraphs.of(graphs, architecture, encoding)
+    whole = PreparedGraphs.of(graphs, architecture, encoding)
     half = len(graphs) // 2
     preprocessing = [
         Preprocessing.fit(whole, architecture, torch.arange(8 * i, half + 8 * i))
@@ -57,7 +57,7 @@ class InferenceCases:
         monkeypatch.setattr("lookhops.training.inference.GPU_GRAPHS", 800)
         graphs, architecture = told, CASES[name]
         networks, preprocessing, encoding = trained(graphs, architecture, self.device)
-        whole = WholeGraphs.of(graphs.to(self.device), architecture, encoding)
+        whole = PreparedGraphs.of(graphs.to(self.device), architecture, encoding)
         asked = StackedNetworks if stacked else Ensemble
         with torch.no_grad():
             together = asked(networks, preprocessing, encoding).outputs(whole)

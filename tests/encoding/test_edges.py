@@ -10,8 +10,8 @@ import torch
 from lookhops import Graphs, LookHopsError
 from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding, ReadOtherwise
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.encoding.preprocessing import Preprocessing
-from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import pair_keys
 from lookhops.training.trainer import train
@@ -70,22 +70,22 @@ def test_kinds_that_were_not_seen_are_told_as_none():
 def test_weights_below_zero_are_refused_where_they_are_used():
     graphs = roads([1.0, 1.0, 1.0], [1.0, -2.0, 1.0], ["lane", "lane", "lane"])
     with pytest.raises(LookHopsError, match="an edge of graph '0' has the weight -2; a weight is"):
-        WholeGraphs.of(graphs, replace(WHOLE, edges="use"), Encoding.fit(graphs))
+        PreparedGraphs.of(graphs, replace(WHOLE, edges="use"), Encoding.fit(graphs))
     blank = roads([1.0, 1.0, 1.0], [1.0, float("nan"), 1.0], ["lane", "lane", "lane"])
     with pytest.raises(LookHopsError, match="an edge of graph '0' has no weight; a weight is"):
-        WholeGraphs.of(blank, replace(WHOLE, edges="use"), Encoding.fit(blank))
-    WholeGraphs.of(graphs, WHOLE, Encoding.fit(graphs))
-    WholeGraphs.of(graphs, replace(WHOLE, edges="ignore"), Encoding.fit(graphs, edges=False))
+        PreparedGraphs.of(blank, replace(WHOLE, edges="use"), Encoding.fit(blank))
+    PreparedGraphs.of(graphs, WHOLE, Encoding.fit(graphs))
+    PreparedGraphs.of(graphs, replace(WHOLE, edges="ignore"), Encoding.fit(graphs, edges=False))
 
 
 def test_fingerprint_and_totals_honour_the_option():
     """Used unless they are ignored; ignored, they are those of graphs without edge features."""
     bare = GRAPHS.without_edge_features()
-    plain = WholeGraphs.of(bare, WHOLE, Encoding.fit(bare))
+    plain = PreparedGraphs.of(bare, WHOLE, Encoding.fit(bare))
     for edges in (None, "use", "ignore"):
         architecture = replace(WHOLE, edges=edges)
         encoding = Encoding.fit(GRAPHS, architecture.reads_edges)
-        found = WholeGraphs.of(GRAPHS, architecture, encoding)
+        found = PreparedGraphs.of(GRAPHS, architecture, encoding)
         ignored = edges == "ignore"
         assert torch.equal(found.codes, plain.codes) == ignored
         assert (found.totals.shape == plain.totals.shape) == ignored
@@ -101,7 +101,9 @@ def test_blanks_are_told_as_the_mean_and_by_a_column_that_says_so():
     assert encoding.edges.blanks == ("length",)
     assert encoding.sizes == {"num_edge_numbers": 2, "num_edge_labels": 2}
     architecture = replace(WHOLE, edges="use", scale="standard")
-    preprocessing = Preprocessing.fit(WholeGraphs.of(graphs, architecture, encoding), architecture)
+    preprocessing = Preprocessing.fit(
+        PreparedGraphs.of(graphs, architecture, encoding), architecture
+    )
     told = encoding.encode_edges(graphs, scale=preprocessing.scales.edges)
     order = graphs.edges.numbers[:, 0].long() - 1  # edges stand by their targets
     torch.testing.assert_close(told[:, 0], torch.tensor([-1.0, 0.0, 1.0])[order])

@@ -9,8 +9,8 @@ import torch
 from lookhops import Graphs
 from lookhops.core.options import RECOMMENDED, Architecture
 from lookhops.encoding import Encoding, ReadOtherwise
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.encoding.preprocessing import Preprocessing
-from lookhops.encoding.whole import WholeGraphs
 
 BLANK = float("nan")
 WHOLE = Architecture(fingerprint=1, totals=True, scale="standard", bins=3)
@@ -31,7 +31,7 @@ def numbers(tasks: Graphs) -> Graphs:
 
 
 def learnt_from(graphs: Graphs, train: torch.Tensor | None = None) -> Preprocessing:
-    return Preprocessing.fit(WholeGraphs.of(graphs, WHOLE, Encoding.fit(graphs)), WHOLE, train)
+    return Preprocessing.fit(PreparedGraphs.of(graphs, WHOLE, Encoding.fit(graphs)), WHOLE, train)
 
 
 def test_nothing_is_learnt_outside_the_training_part(numbers):
@@ -49,7 +49,7 @@ def test_what_is_kept_is_read_back(numbers):
         again.scales.nodes(numbers.nodes.numbers), preprocessing.scales.nodes(numbers.nodes.numbers)
     )
     assert torch.equal(
-        again.whole.bins(numbers.nodes.numbers), preprocessing.whole.bins(numbers.nodes.numbers)
+        again.graphs.bins(numbers.nodes.numbers), preprocessing.graphs.bins(numbers.nodes.numbers)
     )
     assert Preprocessing.from_tensors({}).scales.nodes is None
 
@@ -84,19 +84,19 @@ def test_totals_leave_blanks_out(numbers):
     nobody = numbers.nodes.numbers.clone()
     nobody[numbers.batch == 3, 1] = BLANK
     graphs = replace(numbers, nodes=replace(numbers.nodes, numbers=nobody))
-    whole = WholeGraphs.of(graphs, WHOLE, Encoding.fit(graphs))
+    whole = PreparedGraphs.of(graphs, WHOLE, Encoding.fit(graphs))
     assert int(whole.totals.isnan().sum()) == 1
     own = graphs.nodes.numbers[graphs.batch == 5, 1].double()
     column = int(whole.totals.isnan().any(0).nonzero())
     torch.testing.assert_close(whole.totals[5, column], own.nanmean())
-    told = learnt_from(graphs).whole.columns(whole).totals
+    told = learnt_from(graphs).graphs.columns(whole).totals
     assert told.isfinite().all()
     assert told[3, column] == 0
 
 
 def test_bins_tell_numbers_apart_in_neighbourhoods(numbers):
-    whole = WholeGraphs.of(numbers, WHOLE, Encoding.fit(numbers))
-    preprocessing = learnt_from(numbers).whole
+    whole = PreparedGraphs.of(numbers, WHOLE, Encoding.fit(numbers))
+    preprocessing = learnt_from(numbers).graphs
     codes = whole.codes_with(preprocessing.bins)
     rows = torch.cat((numbers.nodes.labels.long(), preprocessing.bins(numbers.nodes.numbers)), 1)
     assert codes[:, 0].unique().numel() > whole.codes[:, 0].unique().numel()
@@ -107,7 +107,7 @@ def test_bins_tell_numbers_apart_in_neighbourhoods(numbers):
 def test_without_numbers_nothing_depends_on_scale_or_bins(tasks):
     plain = replace(RECOMMENDED, scale="none", bins=0)
     other = replace(RECOMMENDED, scale="quantiles", bins=4)
-    whole = WholeGraphs.of(tasks, plain, Encoding.fit(tasks))
+    whole = PreparedGraphs.of(tasks, plain, Encoding.fit(tasks))
     one, two = (Preprocessing.fit(whole, kind).tensors() for kind in (plain, other))
     assert one.keys() == two.keys()
     assert all(torch.equal(value, two[key]) for key, value in one.items())

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from engine_cases import noisy, told  # noqa: F401  the cases' graphs
 from inference_cases import CASES, InferenceCases, trained
-from lookhops.encoding.whole import WholeGraphs
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.training.inference import Ensemble, batches_by_nodes
 
 
@@ -21,7 +21,7 @@ def test_threads_change_no_bit_and_leave_no_trace(told, threads, monkeypatch):  
     monkeypatch.setattr("lookhops.training.inference.MOST_NUMBERS", 2048)
     architecture = CASES["all that the recommended model reads"]
     networks, preprocessing, encoding = trained(told, architecture, "cpu")
-    whole = WholeGraphs.of(told, architecture, encoding)
+    whole = PreparedGraphs.of(told, architecture, encoding)
     before = torch.get_num_threads()
     want = Ensemble(networks, preprocessing, encoding).outputs(whole)
     torch.set_num_threads(threads)
@@ -37,7 +37,7 @@ def test_threads_change_no_bit_and_leave_no_trace(told, threads, monkeypatch):  
 def test_no_graphs(noisy):  # noqa: F811
     architecture = CASES["no pooling"]
     networks, preprocessing, encoding = trained(noisy, architecture, "cpu", 2)
-    none = WholeGraphs.of(noisy[:0], architecture, encoding)
+    none = PreparedGraphs.of(noisy[:0], architecture, encoding)
     assert [tuple(o.shape) for o in Ensemble(networks, preprocessing, encoding).outputs(none)] == [
         (0, 3),
         (0, 3),

@@ -33,8 +33,8 @@ def test_a_large_training_part_is_learnt_from_in_part(noisy, monkeypatch):  # no
     [some] = train(noisy, WHOLE, protocol, device="cpu")
     assert (
         0
-        < some.preprocessing.whole.num_neighbourhoods
-        < all_of_it.preprocessing.whole.num_neighbourhoods
+        < some.preprocessing.graphs.num_neighbourhoods
+        < all_of_it.preprocessing.graphs.num_neighbourhoods
     )
 
 

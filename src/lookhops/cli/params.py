@@ -31,14 +31,14 @@ def params(
 ) -> None:
     """Count the parameters of the network that these graphs would get."""
     from lookhops.encoding import Encoding
+    from lookhops.encoding.graph_encoding import PreparedGraphs
     from lookhops.encoding.preprocessing import Preprocessing
-    from lookhops.encoding.whole import WholeGraphs
     from lookhops.nn import GraphNetwork
     from lookhops.tasks import task_of
 
     graphs = reading.load(source)
     encoding, outputs = Encoding.fit(graphs, network.reads_edges), task_of(graphs).out_channels
-    preprocessing = Preprocessing.fit(WholeGraphs.of(graphs, network, encoding), network)
+    preprocessing = Preprocessing.fit(PreparedGraphs.of(graphs, network, encoding), network)
     sizes = {**preprocessing.sizes, **encoding.sizes}
     features = encoding.width
     model = GraphNetwork.from_architecture(features, outputs, network, **sizes)

@@ -109,7 +109,7 @@ def top_neighbourhoods(
     fitted, place = predictor.checkpoint.fitted, head.fitted or slice(None)
     known = [fitted[seed][place] for seed in predictor.checkpoint.answering if seed in fitted]
     sides = head.task.sides(mean, known)
-    first = predictor.checkpoint.preprocessing(predictor.checkpoint.answering[0]).whole
+    first = predictor.checkpoint.preprocessing(predictor.checkpoint.answering[0]).graphs
     found = _Found(predictor.whole(graphs).graphs.to("cpu"), hops, first.bins)
     return {side: found.best(side, weight, shown) for side, weight in sides.items()}
 
@@ -118,7 +118,7 @@ def _entry_weights(
     predictor: Predictor, graphs: Graphs, seed: int, network: GraphNetwork
 ) -> torch.Tensor:
     """What each node's neighbourhood of each size adds to the outputs, (n, h + 1, outputs)."""
-    whole, encoding = predictor.whole(graphs), predictor.checkpoint.preprocessing(seed).whole
+    whole, encoding = predictor.whole(graphs), predictor.checkpoint.preprocessing(seed).graphs
     reading = network.readings["fingerprint"]
     assert isinstance(reading, Fingerprint)
     assert encoding.vocabulary is not None

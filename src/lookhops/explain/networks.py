@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from lookhops.encoding import Encoding
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.encoding.preprocessing import Preprocessing
-from lookhops.encoding.whole import WholeGraphs
 from lookhops.explain.path import Path, PathShares, Shares, halves
 from lookhops.explain.points import Points
 from lookhops.explain.question import Question
@@ -48,7 +48,7 @@ def average_node(encoding: Encoding, preprocessing: Preprocessing) -> Tensor:
         return torch.ones(1, dtype=torch.float64)
     scale = preprocessing.scales.nodes
     numbers = _zeros(len(nodes.numbers)) if scale is None else scale.fill.double().flatten()
-    labels = _label_shares(nodes.sizes, preprocessing.whole.mean, _FIRST_LABEL)
+    labels = _label_shares(nodes.sizes, preprocessing.graphs.mean, _FIRST_LABEL)
     return torch.cat((numbers, _zeros(len(nodes.blanks)), labels))
 
 
@@ -59,7 +59,7 @@ def average_edge(encoding: Encoding, preprocessing: Preprocessing) -> Tensor:
     scale, columns = preprocessing.scales.edges, edges.features
     numbers = _zeros(len(columns)) if scale is None else scale.fill.double().flatten()[columns]
     first = _FIRST_LABEL + 2 * sum(encoding.nodes.sizes) + len(encoding.nodes.numbers)
-    labels = _label_shares(edges.sizes, preprocessing.whole.mean, first)
+    labels = _label_shares(edges.sizes, preprocessing.graphs.mean, first)
     return torch.cat((numbers, _zeros(len(edges.blanks)), labels))
 
 
@@ -95,7 +95,7 @@ class NetworkShares(Shares):
 
 def explain_networks(
     predictor: Predictor,
-    whole: WholeGraphs,
+    whole: PreparedGraphs,
     seeds: Sequence[int],
     head: Head,
     classes: Tensor | None,
@@ -140,7 +140,7 @@ class Stack:
     def __init__(
         self,
         predictor: Predictor,
-        whole: WholeGraphs,
+        whole: PreparedGraphs,
         seeds: Sequence[int],
         networks: Sequence[GraphNetwork],
     ) -> None:
@@ -155,10 +155,10 @@ class Stack:
         self.gather_whole = self.inputs[0].gather_whole
         if len(networks) > 1:
             columns = {
-                seed: predictor.checkpoint.preprocessing(seed).whole.columns(whole)
+                seed: predictor.checkpoint.preprocessing(seed).graphs.columns(whole)
                 for seed in known
             }
-            sizes = [own.whole.num_neighbourhoods for own in self.preprocessing]
+            sizes = [own.graphs.num_neighbourhoods for own in self.preprocessing]
             self.gather_whole = WholeGatherer([columns[seed] for seed in seeds], sizes)
 
     def explain(self, question: Question) -> NetworkShares:
@@ -217,9 +217,9 @@ class Stack:
         self, totals: Tensor, preprocessing: Preprocessing
     ) -> tuple[Tensor, Tensor, Tensor]:
         """One network's shares of totals, handed on to nodes, edges and whole graphs."""
-        assert preprocessing.whole.mean is not None
+        assert preprocessing.graphs.mean is not None
         edges = None if self.encoding.edges is None else self.encoding.edges.sizes
-        mean = preprocessing.whole.mean.to(totals)
+        mean = preprocessing.graphs.mean.to(totals)
         return spread_totals(self.whole.graphs, totals, mean, self.encoding.nodes.sizes, edges)
 
     def _neighbourhoods(self, slope: Tensor) -> Tensor:

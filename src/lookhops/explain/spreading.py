@@ -8,7 +8,7 @@ from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 
 from lookhops.core.hashing import combine, hash_rows
-from lookhops.encoding.whole import WholeEncoding, WholeGraphs
+from lookhops.encoding.graph_encoding import GraphEncoding, PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import identities
 from lookhops.nn.whole import Fingerprint
@@ -58,7 +58,7 @@ def means_of_kinds(values: Tensor, kind: Tensor) -> Tensor:
 
 
 def neighbourhood_shares(
-    table: Tensor, whole: WholeGraphs, encoding: WholeEncoding, slope: Tensor
+    table: Tensor, whole: PreparedGraphs, encoding: GraphEncoding, slope: Tensor
 ) -> Tensor:
     r"""What each node's neighbourhood of each size has of the number of its graph, shape (n, h+1).
 

@@ -14,7 +14,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Architecture, Classical, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
-from lookhops.encoding.whole import WholeGraphs
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
@@ -193,11 +193,11 @@ class Learner(ABC):
 
     # ---------------------------------------------------------------- asking
 
-    def prepare(self, graphs: Graphs, encoding: Encoding) -> WholeGraphs:
+    def prepare(self, graphs: Graphs, encoding: Encoding) -> PreparedGraphs:
         """Graphs in the columns of the encoding, with what all fitted ones need to know of them."""
-        return WholeGraphs(graphs)
+        return PreparedGraphs(graphs)
 
-    def together(self, fitted: Sequence[Fitted]) -> Callable[[WholeGraphs], list[Tensor]]:
+    def together(self, fitted: Sequence[Fitted]) -> Callable[[PreparedGraphs], list[Tensor]]:
         """What gives the :meth:`Fitted.outputs` of each for graphs that :meth:`prepare` gave."""
         return lambda whole: [one.outputs(whole.graphs) for one in fitted]
 

@@ -16,8 +16,8 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Architecture, Classical, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.encoding.preprocessing import Preprocessing
-from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners.learner import FITTED, PREPROCESSING, Fitted, Learner, fitted_of
 from lookhops.nn import GraphNetwork
@@ -191,16 +191,16 @@ class Network(Learner):
         """Those that a batch of these graphs is worth."""
         return threads_of(graphs, self.architecture, protocol)
 
-    def prepare(self, graphs: Graphs, encoding: Encoding) -> WholeGraphs:
+    def prepare(self, graphs: Graphs, encoding: Encoding) -> PreparedGraphs:
         """The graphs with their totals and as far as neighbourhoods are read."""
-        return WholeGraphs.of(graphs, self.architecture, encoding)
+        return PreparedGraphs.of(graphs, self.architecture, encoding)
 
-    def together(self, fitted: Sequence[Fitted]) -> Callable[[WholeGraphs], list[Tensor]]:
+    def together(self, fitted: Sequence[Fitted]) -> Callable[[PreparedGraphs], list[Tensor]]:
         """All networks are asked at once."""
         each = cast(Sequence[FittedNetwork], fitted)
         ensemble = ensemble_of(each)
 
-        def outputs(whole: WholeGraphs) -> list[Tensor]:
+        def outputs(whole: PreparedGraphs) -> list[Tensor]:
             found = zip(each, ensemble.outputs(whole), strict=True)
             return [one.task.in_units(output, one.target) for one, output in found]
 

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
-from lookhops.encoding.whole import WholeGraphs
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners import Fitted, FittedNetwork
 from lookhops.learners.network import ensemble_of
@@ -46,7 +46,7 @@ class Predictor:
             seed: [one.to(self.device) for one in members]
             for seed, members in self.checkpoint.members.items()
         }
-        self._together: dict[tuple[int, ...], Callable[[WholeGraphs], list[Tensor]]] = {}
+        self._together: dict[tuple[int, ...], Callable[[PreparedGraphs], list[Tensor]]] = {}
 
     @cached_property
     def members(self) -> dict[int, list[GraphNetwork]]:
@@ -64,12 +64,12 @@ class Predictor:
         """The graphs in the columns that the model was trained on; others are refused."""
         return self.encoding.read(graphs)
 
-    def whole(self, graphs: Graphs) -> WholeGraphs:
+    def whole(self, graphs: Graphs) -> PreparedGraphs:
         """The graphs as the model reads them, and what it needs to know of each of them."""
         graphs = self.read(graphs).to(self.device)
         return self.checkpoint.learner.prepare(graphs, self.encoding)
 
-    def inputs(self, whole: WholeGraphs, seed: int) -> MemberInputs:
+    def inputs(self, whole: PreparedGraphs, seed: int) -> MemberInputs:
         """Graphs as the inputs of a seed's network."""
         return MemberInputs(whole, self.encoding, self.checkpoint.networks(seed)[0].preprocessing)
 
@@ -135,7 +135,7 @@ class Predictor:
         whole = self.whole(graphs)
         network = self.checkpoint.networks(seed)[0]
         readout = ensemble_of([network]).readout(whole).float().numpy()
-        preprocessing, count = network.preprocessing.whole, len(graphs)
+        preprocessing, count = network.preprocessing.graphs, len(graphs)
         if preprocessing.vocabulary is None or not bits:
             return Embeddings(graph_ids(graphs), readout, np.zeros((count, 0), np.uint8))
         fingerprint = folded(whole.graphs, whole.codes_with(preprocessing.bins), bits)
@@ -150,7 +150,7 @@ class Predictor:
             raise LookHopsError(f"{self.checkpoint.folder}: has no seed {seed}, but {known}.")
         return seed
 
-    def outputs_of(self, whole: WholeGraphs, seeds: Sequence[int]) -> dict[int, list[Tensor]]:
+    def outputs_of(self, whole: PreparedGraphs, seeds: Sequence[int]) -> dict[int, list[Tensor]]:
         """What each member of some seeds gives, in the targets' units, shape (g, channels)."""
         key = tuple(seeds)
         if key not in self._together:
@@ -159,11 +159,11 @@ class Predictor:
         given = iter(self._together[key](whole))
         return {seed: [next(given) for _ in self.fitted[seed]] for seed in seeds}
 
-    def outputs(self, whole: WholeGraphs, seed: int) -> list[Tensor]:
+    def outputs(self, whole: PreparedGraphs, seed: int) -> list[Tensor]:
         """What each member of a seed gives, in the targets' units, shape (g, channels)."""
         return self.outputs_of(whole, (seed,))[seed]
 
-    def answers(self, whole: WholeGraphs, seed: int) -> Tensor:
+    def answers(self, whole: PreparedGraphs, seed: int) -> Tensor:
         """One seed's calibrated answers, those of its members together, shape (g, channels)."""
         return self._calibrated(self.outputs(whole, seed), seed)
 

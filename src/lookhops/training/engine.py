@@ -13,8 +13,8 @@ from torch.func import functional_call
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Protocol
 from lookhops.encoding import Encoding
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.encoding.preprocessing import Preprocessing
-from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphBatch, GraphNetwork
 from lookhops.ops.adam import Adam
@@ -90,7 +90,7 @@ class Engine(ABC):
         else:
             self.graphs = graphs.to(device)
             # What is told of whole graphs: computed once, then learnt from each training part.
-            self.whole = WholeGraphs.of(self.graphs, architecture, self.encoding)
+            self.whole = PreparedGraphs.of(self.graphs, architecture, self.encoding)
         #: What each member learnt to be told.
         preprocessing = {one: self._learn(one.train) for one in dict.fromkeys(splits)}
         self.preprocessing = [preprocessing[split] for split in splits]

@@ -14,9 +14,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lookhops.encoding.graph_encoding import GraphColumns
 from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.scale import Scales
-from lookhops.encoding.whole import WholeColumns
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import to_offsets
@@ -89,13 +89,13 @@ class Resident(Feed):
     def __init__(
         self,
         gatherer: Gatherer,
-        told: Sequence[WholeColumns],
+        told: Sequence[GraphColumns],
         preprocessing: Sequence[Preprocessing],
         scales: Scales,
     ) -> None:
         super().__init__(scales)
         self.gatherer = gatherer
-        self.whole = WholeGatherer(told, [own.whole.num_neighbourhoods for own in preprocessing])
+        self.whole = WholeGatherer(told, [own.graphs.num_neighbourhoods for own in preprocessing])
         self.entries = self.whole.counts
 
     def reserve(self, plan: Tensor) -> bool:
@@ -174,7 +174,7 @@ class Streamed(Feed):
         self.windows, self.model, self.preprocessing = windows, model, preprocessing
         self.entries = None if entries is None else entries.numpy()
         self.first_entries = None if entries is None else [first_entries(own) for own in entries]
-        self.longest = max(own.whole.num_neighbourhoods for own in preprocessing)
+        self.longest = max(own.graphs.num_neighbourhoods for own in preprocessing)
         self.stream = torch.cuda.Stream() if windows.device.type == "cuda" else None
         self.left: deque[Tensor] = deque()
         self.coming: deque[Future[_Round]] = deque()
@@ -235,7 +235,7 @@ class Streamed(Feed):
             self.buffers.__dict__["is_symmetric"] = whole_set.is_symmetric
         self.number, self.first_node = numbers(graphs), numbers(graphs)
         self.gatherer = Gatherer(self.buffers, self.windows.encoding, self.model, self.first_node)
-        totals = self.preprocessing[0].whole.num_totals
+        totals = self.preprocessing[0].graphs.num_totals
         told = torch.zeros(graphs, totals, device=device) if totals else None
         sizes = (entries, graphs + 1, graphs)
         rows_of = (None if self.entries is None else numbers(size) for size in sizes)
@@ -309,13 +309,13 @@ class Streamed(Feed):
             window: The graphs of all members.
             chosen: Numbers of each member's in the whole set, in main memory.
         """
-        if self.entries is None and not self.preprocessing[0].whole.num_totals:
+        if self.entries is None and not self.preprocessing[0].graphs.num_totals:
             return _Told()
         indices, lengths, firsts, totals = [], [], [], []
         graphs = torch.arange(len(window.number), device=window.number.device)
         for member, own in enumerate(graphs.split([len(numbers) for numbers in chosen])):
             whole = self.windows.whole(gather(window.graphs, own))
-            told = self.preprocessing[member].whole.columns(whole)
+            told = self.preprocessing[member].graphs.columns(whole)
             if told.rows is not None and self.first_entries is not None:
                 indices.append(told.rows.indices + member * self.longest)
                 lengths.append(told.rows.offsets.diff())

@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.func import functional_call
 
 from lookhops.encoding import Encoding
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.encoding.preprocessing import Preprocessing
 from lookhops.encoding.scale import Scales
-from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.nn import GraphBatch, GraphNetwork
@@ -65,7 +65,7 @@ class Ensemble:
         return StackedNetworks(self.networks, self.preprocessing, self.encoding)
 
     @torch.inference_mode()
-    def outputs(self, whole: WholeGraphs) -> list[Tensor]:
+    def outputs(self, whole: PreparedGraphs) -> list[Tensor]:
         """What each network gives for each graph, shape (g, outputs), in main memory.
 
         Args:
@@ -84,7 +84,7 @@ class Ensemble:
         return [network.answer(total, told[id(own)]).cpu() for network, total, own in networks]
 
     @torch.inference_mode()
-    def readout(self, whole: WholeGraphs) -> Tensor:
+    def readout(self, whole: PreparedGraphs) -> Tensor:
         """The summed readouts of the first network's layers, shape (g, d), in main memory.
 
         A network without a convolution has none: d is 0.
@@ -96,7 +96,7 @@ class Ensemble:
         assert total is not None
         return total.cpu()
 
-    def _inputs(self, whole: WholeGraphs) -> list[MemberInputs]:
+    def _inputs(self, whole: PreparedGraphs) -> list[MemberInputs]:
         """The graphs as each network is told of them."""
         known: dict[int, MemberInputs] = {}
         for own in self.preprocessing:
@@ -106,7 +106,7 @@ class Ensemble:
 
     def _readouts(
         self,
-        whole: WholeGraphs,
+        whole: PreparedGraphs,
         networks: Sequence[GraphNetwork],
         inputs: Sequence[MemberInputs],
     ) -> list[Tensor | None]:
@@ -200,7 +200,7 @@ class StackedNetworks:
         self.dtype = next(iter(self.weights.values())).dtype
 
     @torch.no_grad()
-    def outputs(self, whole: WholeGraphs) -> Tensor:
+    def outputs(self, whole: PreparedGraphs) -> Tensor:
         """What each network gives for each graph, on the graphs' device.
 
         Args:
@@ -215,8 +215,8 @@ class StackedNetworks:
         batches = batches_by_nodes(nodes, max(MOST_NODES // members, 1), MOST_GRAPHS)
         plan = np.broadcast_to(batches, (members, *batches.shape))
         gatherer = Gatherer(graphs, self.encoding, self.model)
-        columns = [own.whole.columns(whole) for own in self.preprocessing]
-        sizes = [own.whole.num_neighbourhoods for own in self.preprocessing]
+        columns = [own.graphs.columns(whole) for own in self.preprocessing]
+        sizes = [own.graphs.num_neighbourhoods for own in self.preprocessing]
         told = WholeGatherer(columns, sizes)
         like = torch.empty(0, dtype=self.dtype, device=graphs.device)
         scales = Scales.stack([own.scales for own in self.preprocessing], like)

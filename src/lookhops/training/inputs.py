@@ -11,8 +11,8 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.encoding.preprocessing import Preprocessing
-from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import elements_of, spread
@@ -33,7 +33,7 @@ class MemberInputs:
     """
 
     def __init__(
-        self, whole: WholeGraphs, encoding: Encoding, preprocessing: Preprocessing
+        self, whole: PreparedGraphs, encoding: Encoding, preprocessing: Preprocessing
     ) -> None:
         self.graphs = whole.graphs
         self.encoding = encoding
@@ -44,7 +44,7 @@ class MemberInputs:
                 "of LookHops, knows no mean of them; train it anew."
             )
         self.gather_whole = WholeGatherer(
-            [preprocessing.whole.columns(whole)], [preprocessing.whole.num_neighbourhoods]
+            [preprocessing.graphs.columns(whole)], [preprocessing.graphs.num_neighbourhoods]
         )
 
     @property
@@ -104,7 +104,7 @@ class WindowInputs:
 
     def __init__(self, windows: Windows, preprocessing: Preprocessing) -> None:
         self.windows, self.preprocessing = windows, preprocessing
-        counts = windows.count_entries([preprocessing.whole])
+        counts = windows.count_entries([preprocessing.graphs])
         self.first_entries = None if counts is None else first_entries(counts[0])
 
     def level(self, model: GraphNetwork, index: Tensor) -> GraphBatch:

@@ -44,14 +44,14 @@ class StackedEngine(Engine):
         self.model = models[0]
         if self.windows is not None:
             graphs = self.windows.graphs
-            self.entries = self.windows.count_entries([own.whole for own in self.preprocessing])
+            self.entries = self.windows.count_entries([own.graphs for own in self.preprocessing])
         else:
             graphs = self.graphs
             self.gatherer = Gatherer(graphs, self.encoding, self.model)
-            self.told = [own.whole.columns(self.whole) for own in self.preprocessing]
+            self.told = [own.graphs.columns(self.whole) for own in self.preprocessing]
         self.counts = self.nodes.numpy(), graphs.edge_ptr.diff().cpu().numpy()
         self.tells = self.model.edge_channels > 0, makes_links(self.model)
-        sizes = [own.whole.num_neighbourhoods for own in self.preprocessing]
+        sizes = [own.graphs.num_neighbourhoods for own in self.preprocessing]
         self.stack = MemberWeights(models, self.names, sizes, self.begin)
         self._fill()
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from lookhops.encoding.whole import WholeColumns
+from lookhops.encoding.graph_encoding import GraphColumns
 from lookhops.graphs.indexing import segment_of
 from lookhops.ops.batch import WholeInputs
 
@@ -22,7 +22,7 @@ class WholeGatherer:
         sizes: Size of each member's vocabulary; the tables of a stack are as long as the longest.
     """
 
-    def __init__(self, members: Sequence[WholeColumns], sizes: Sequence[int]) -> None:
+    def __init__(self, members: Sequence[GraphColumns], sizes: Sequence[int]) -> None:
         self.totals = self.indices = self.offsets = None
         #: Entries of each graph, shape (members, graphs), in main memory.
         self.counts: np.ndarray | None = None

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding import Encoding
+from lookhops.encoding.graph_encoding import GraphEncoding, PreparedGraphs
 from lookhops.encoding.preprocessing import Preprocessing
-from lookhops.encoding.whole import WholeEncoding, WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather, slice_of
 from lookhops.graphs.edges import graph_ranges
@@ -66,9 +66,9 @@ class Windows:
             _moved(chosen, self.device), *(_sent(t, self.device) for t in (index, first_node))
         )
 
-    def whole(self, graphs: Graphs) -> WholeGraphs:
+    def whole(self, graphs: Graphs) -> PreparedGraphs:
         """What is known of a window's graphs as wholes."""
-        return WholeGraphs.of(graphs, self.architecture, self.encoding)
+        return PreparedGraphs.of(graphs, self.architecture, self.encoding)
 
     def learn(self, train: Tensor) -> Preprocessing:
         """What the network is to be told, learnt from the training part.
@@ -81,7 +81,7 @@ class Windows:
         whole = self.whole(self.of(ordered).graphs)
         return Preprocessing.fit(whole, self.architecture, place.argsort())
 
-    def count_entries(self, encodings: Sequence[WholeEncoding]) -> Tensor | None:
+    def count_entries(self, encodings: Sequence[GraphEncoding]) -> Tensor | None:
         """How many known neighbourhoods each graph has, int32, shape (members, g), or none."""
         if self.architecture.fingerprint is None:
             return None
@@ -90,7 +90,7 @@ class Windows:
         counts = {own: torch.empty(len(self.graphs), dtype=torch.int32) for own in bare_of}
         for first, after in graph_ranges(self.graphs, COUNT_AT_ONCE):
             block = _moved(slice_of(self.graphs, first, after), self.device)
-            whole = WholeGraphs.of(block, bare, self.encoding)
+            whole = PreparedGraphs.of(block, bare, self.encoding)
             for own, encoding in bare_of.items():
                 rows = encoding.columns(whole).rows
                 assert rows is not None

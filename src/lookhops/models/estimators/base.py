@@ -15,8 +15,8 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Protocol, options_of
 from lookhops.encoding import Encoding
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.encoding.inputs import Packer
-from lookhops.encoding.whole import WholeGraphs
 from lookhops.graphs import Graphs
 from lookhops.models.estimators.columns import ONE
 from lookhops.nn import GraphNetwork
@@ -96,7 +96,7 @@ class GraphEstimator(BaseEstimator, _Options):
         """The calibrated answers to each target, by name, shape (graphs, channels)."""
         check_is_fitted(self)
         graphs, device = self._encoding.read(self._packer.pack(X)), choose_device(self.device)
-        whole = WholeGraphs.of(graphs.to(device), self.model_.architecture, self._encoding)
+        whole = PreparedGraphs.of(graphs.to(device), self.model_.architecture, self._encoding)
         models, task = [model.to(device) for model in self.models_], self._task
         ensemble = Ensemble(models, [self._preprocessing] * len(models), self._encoding)
         each = [task.in_units(output, self._fitted) for output in ensemble.outputs(whole)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from lookhops.encoding.whole import WholeGraphs
+from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.graphs.indexing import segment_of
 from lookhops.models.checkpoint import Checkpoint
@@ -59,14 +59,14 @@ class ExportedModel(nn.Module):
         each = [self._answers(whole, seed) for seed in self.checkpoint.answering]
         return torch.stack(each).mean(0).float()
 
-    def _whole(self, graphs: Graphs) -> WholeGraphs:
-        """What is known of the graphs as wholes; as ``WholeGraphs.of``, which reads values too."""
+    def _whole(self, graphs: Graphs) -> PreparedGraphs:
+        """What is known of the graphs as wholes; as ``PreparedGraphs.of``, which reads values too."""
         encoding, totals = self.checkpoint.encoding, None
         if self.checkpoint.architecture.totals:
             totals = graph_totals(graphs, encoding.nodes.sizes, self.inputs.edges.sizes)
-        return WholeGraphs(graphs, self.checkpoint.architecture.fingerprint, totals)
+        return PreparedGraphs(graphs, self.checkpoint.architecture.fingerprint, totals)
 
-    def _answers(self, whole: WholeGraphs, seed: int) -> Tensor:
+    def _answers(self, whole: PreparedGraphs, seed: int) -> Tensor:
         """One seed's calibrated answers, shape (g, channels)."""
         task, fitted = self.checkpoint.task, self.checkpoint.fitted.get(seed)
         told = self._told(whole, seed)
@@ -79,9 +79,9 @@ class ExportedModel(nn.Module):
         together = outputs[0] if len(outputs) == 1 else task.average(outputs)
         return task.answers(together, self.checkpoint.calibration(seed))
 
-    def _told(self, whole: WholeGraphs, seed: int) -> WholeInputs:
+    def _told(self, whole: PreparedGraphs, seed: int) -> WholeInputs:
         """What a seed's networks are told of whole graphs."""
-        columns = self.checkpoint.preprocessing(seed).whole.columns(whole)
+        columns = self.checkpoint.preprocessing(seed).graphs.columns(whole)
         number = torch.arange(_count(whole.graphs), device=whole.graphs.device)
         if columns.rows is None:
             return WholeInputs(number, columns.totals)
@@ -90,7 +90,7 @@ class ExportedModel(nn.Module):
         return WholeInputs(number, columns.totals, indices, offsets, row)
 
     def _level(
-        self, whole: WholeGraphs, network: GraphNetwork, told: WholeInputs, seed: int
+        self, whole: PreparedGraphs, network: GraphNetwork, told: WholeInputs, seed: int
     ) -> GraphBatch:
         """The graphs as the first layer of a network sees them."""
         graphs, encoding = whole.graphs, self.checkpoint.encoding

@@ -8,26 +8,28 @@ import torch
 from lookhops import Graphs
 from lookhops.core.options import Architecture
 from lookhops.encoding import Encoding, ReadOtherwise
-from lookhops.encoding.whole import LIMIT, WholeEncoding, WholeGraphs
+from lookhops.encoding.graph_encoding import LIMIT, GraphEncoding, PreparedGraphs
 from lookhops.neighbourhoods.totals import DEGREES
 from lookhops.sources.loading import load
 
 
-def whole_of(graphs: Graphs, hops: int | None) -> WholeGraphs:
-    return WholeGraphs.of(graphs, Architecture(fingerprint=hops, totals=True), Encoding.fit(graphs))
+def whole_of(graphs: Graphs, hops: int | None) -> PreparedGraphs:
+    return PreparedGraphs.of(
+        graphs, Architecture(fingerprint=hops, totals=True), Encoding.fit(graphs)
+    )
 
 
 def test_nothing_is_learnt_outside_the_training_part(tasks):
     train = torch.arange(0, 40)
-    one = WholeEncoding.fit(whole_of(tasks, 2), train)
-    other = WholeEncoding.fit(whole_of(tasks[:40], 2))
+    one = GraphEncoding.fit(whole_of(tasks, 2), train)
+    other = GraphEncoding.fit(whole_of(tasks[:40], 2))
     assert torch.equal(one.vocabulary.codes, other.vocabulary.codes)
     torch.testing.assert_close(one.mean, other.mean)
     torch.testing.assert_close(one.factor, other.factor)
 
 
 def test_a_graph_is_told_the_same_alone_and_among_others(tasks):
-    encoding = WholeEncoding.fit(whole_of(tasks, 2), torch.arange(0, 40))
+    encoding = GraphEncoding.fit(whole_of(tasks, 2), torch.arange(0, 40))
     together = encoding.columns(whole_of(tasks, 2))
     for number in (0, 41, 79):
         alone = encoding.columns(whole_of(tasks[number], 2))
@@ -42,7 +44,7 @@ def test_totals_are_standardised_and_rare_ones_left_out():
     graphs = load("solubility")
     whole = whole_of(graphs, None)
     train = torch.arange(0, 1000)
-    encoding = WholeEncoding.fit(whole, train)
+    encoding = GraphEncoding.fit(whole, train)
     told = encoding.columns(whole).totals[train].double()
     used = encoding.factor > 0
     plain = (whole.totals[train] - whole.totals[train].mean(0)) / whole.totals[train].std(
@@ -58,21 +60,21 @@ def test_totals_are_standardised_and_rare_ones_left_out():
 
 
 def test_what_is_kept_is_read_back(tasks):
-    encoding = WholeEncoding.fit(whole_of(tasks, 3))
-    again = WholeEncoding.from_tensors(encoding.tensors())
+    encoding = GraphEncoding.fit(whole_of(tasks, 3))
+    again = GraphEncoding.from_tensors(encoding.tensors())
     assert again.sizes == encoding.sizes
     assert torch.equal(again.vocabulary.codes, encoding.vocabulary.codes)
     assert torch.equal(again.factor, encoding.factor)
-    assert WholeEncoding.from_tensors({}).sizes == {"num_neighbourhoods": 0, "num_totals": 0}
+    assert GraphEncoding.from_tensors({}).sizes == {"num_neighbourhoods": 0, "num_totals": 0}
 
 
 def test_a_label_that_was_not_seen_is_in_no_total_and_no_known_neighbourhood(tasks):
-    encoding, learnt = Encoding.fit(tasks), WholeEncoding.fit(whole_of(tasks, 2))
+    encoding, learnt = Encoding.fit(tasks), GraphEncoding.fit(whole_of(tasks, 2))
     values = ("plain", "marked", "red", "green")  # blue is green here
     strange = replace(tasks, nodes=replace(tasks.nodes, label_values=(values,)))
     with pytest.warns(ReadOtherwise, match="green"):
         read = encoding.read(strange)
-    whole = WholeGraphs.of(read, Architecture(fingerprint=2, totals=True), encoding)
+    whole = PreparedGraphs.of(read, Architecture(fingerprint=2, totals=True), encoding)
     plain = whole_of(tasks, 2)
     blue = tasks.nodes.labels.flatten() == 3
     assert not torch.equal(whole.codes[blue], plain.codes[blue])

@@ -1,4 +1,4 @@
-"""What a model is told of whole graphs: exact neighbourhoods, and totals on a common scale."""
+"""Graphs as a model reads them beside their nodes: exact neighbourhoods, and scaled totals."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ FEWEST = 20
 
 
 @dataclass(frozen=True, eq=False)
-class WholeGraphs:
-    """What is known of graphs as wholes before anything is learnt: made once for all members.
+class PreparedGraphs:
+    """Graphs, and what is computed of them before anything is fitted: once for all members.
 
     Args:
         graphs: The graphs.
@@ -37,8 +37,8 @@ class WholeGraphs:
     totals: Tensor | None = None
 
     @classmethod
-    def of(cls, graphs: Graphs, architecture: Architecture, encoding: Encoding) -> WholeGraphs:
-        """What a network of this architecture can be told of these graphs.
+    def of(cls, graphs: Graphs, architecture: Architecture, encoding: Encoding) -> PreparedGraphs:
+        """What a network of this architecture may read of these graphs.
 
         Args:
             graphs: Graphs on which the encoding was fitted, or that it has read.
@@ -75,8 +75,8 @@ class WholeGraphs:
 
 
 @dataclass(frozen=True, eq=False)
-class WholeColumns:
-    """Graphs as a model is told of them.
+class GraphColumns:
+    """What a model reads of each graph.
 
     Args:
         rows: The known neighbourhoods of each graph, or none.
@@ -88,12 +88,12 @@ class WholeColumns:
 
 
 @dataclass(frozen=True, eq=False)
-class WholeEncoding:
-    r"""What was learnt from a training part: which neighbourhoods are known, the totals' scale.
+class GraphEncoding:
+    r"""The neighbourhoods that a training part knows, and the scale of its totals.
 
-    A total :math:`t` is told as :math:`(t - m) / s` with mean and standard deviation of the
-    training part, cut off at :math:`\pm 4`; one that hardly ever varies there is told as zero, and
-    so is one that is blank, as the mean of a number that all nodes lack.
+    A total :math:`t` is encoded as :math:`(t - m) / s` with mean and standard deviation of the
+    training part, cut off at :math:`\pm 4`; one that hardly ever varies there is zero, and so is
+    one that is blank, as the mean of a number that all nodes lack.
 
     Args:
         bins: What tells numbers apart in neighbourhoods, or none where they are left out.
@@ -108,23 +108,29 @@ class WholeEncoding:
     factor: Tensor | None = None
 
     @classmethod
-    def fit(cls, whole: WholeGraphs, train: Tensor | None = None, bins: int = 0) -> WholeEncoding:
-        """Learn from the training graphs.
+    def fit(
+        cls, prepared: PreparedGraphs, train: Tensor | None = None, bins: int = 0
+    ) -> GraphEncoding:
+        """Fit on the training graphs.
 
         Args:
-            whole: All graphs.
+            prepared: All graphs.
             train: Numbers of the training graphs; none means all.
             bins: Of each number in the neighbourhoods; 0 leaves numbers out.
         """
-        graphs, found = whole.graphs, cls()
-        if whole.hops is not None:
-            edges = None
+        graphs, found = prepared.graphs, cls()
+        if prepared.hops is not None:
+            fitted = None
             if bins and graphs.nodes.numbers is not None:
-                edges = Bins.learn(graphs.nodes.numbers[nodes_of(graphs, train)], bins)
-            vocabulary = Vocabulary.choose(graphs, whole.codes_with(edges), train)
-            found = replace(found, bins=edges, vocabulary=vocabulary)
-        if whole.totals is not None:
-            seen = whole.totals if train is None else whole.totals[train.to(whole.totals.device)]
+                fitted = Bins.learn(graphs.nodes.numbers[nodes_of(graphs, train)], bins)
+            vocabulary = Vocabulary.choose(graphs, prepared.codes_with(fitted), train)
+            found = replace(found, bins=fitted, vocabulary=vocabulary)
+        if prepared.totals is not None:
+            seen = (
+                prepared.totals
+                if train is None
+                else prepared.totals[train.to(prepared.totals.device)]
+            )
             mean, spread, varies = _moments(seen)
             factor = torch.where(varies & (spread > 0), 1 / spread.clamp(min=1e-12), 0)
             found = replace(found, mean=mean, factor=factor)
@@ -148,23 +154,23 @@ class WholeEncoding:
             "num_totals": self.num_totals,
         }
 
-    def columns(self, whole: WholeGraphs) -> WholeColumns:
-        """Graphs as a model with this encoding is told of them."""
+    def columns(self, prepared: PreparedGraphs) -> GraphColumns:
+        """Graphs in this encoding."""
         rows = totals = None
         if self.vocabulary is not None:
-            codes = whole.codes_with(self.bins)
-            rows = self.vocabulary.to(codes.device).rows(whole.graphs, codes)
+            codes = prepared.codes_with(self.bins)
+            rows = self.vocabulary.to(codes.device).rows(prepared.graphs, codes)
         if self.mean is not None and self.factor is not None:
-            assert whole.totals is not None
-            if whole.totals.shape[1] != self.num_totals:  # of a model that knows no names
+            assert prepared.totals is not None
+            if prepared.totals.shape[1] != self.num_totals:  # of a model that knows no names
                 raise LookHopsError(
-                    f"{whole.graphs.name}: has {whole.totals.shape[1]} totals of features, and the "
+                    f"{prepared.graphs.name}: has {prepared.totals.shape[1]} totals of features, and the "
                     f"model was trained on {self.num_totals}: features of edges differ."
                 )
-            mean, factor = self.mean.to(whole.totals), self.factor.to(whole.totals)
-            told = ((whole.totals - mean) * factor).clamp(-LIMIT, LIMIT)
-            totals = told.nan_to_num(0.0).float()
-        return WholeColumns(rows, totals)
+            mean, factor = self.mean.to(prepared.totals), self.factor.to(prepared.totals)
+            scaled = ((prepared.totals - mean) * factor).clamp(-LIMIT, LIMIT)
+            totals = scaled.nan_to_num(0.0).float()
+        return GraphColumns(rows, totals)
 
     def tensors(self) -> dict[str, Tensor]:
         """What a model folder keeps of it."""
@@ -176,7 +182,7 @@ class WholeEncoding:
         return {key: value for key, value in found.items() if value is not None}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> WholeEncoding:
+    def from_tensors(cls, tensors: Mapping[str, Tensor]) -> GraphEncoding:
         """The encoding that :meth:`tensors` gave."""
         known = {"codes", "hops"} <= set(tensors)
         vocabulary = Vocabulary(tensors["codes"], tensors["hops"]) if known else None
