@@ -164,8 +164,8 @@ class GraphEncoding:
             assert prepared.totals is not None
             if prepared.totals.shape[1] != self.num_totals:  # of a model that knows no names
                 raise LookHopsError(
-                    f"{prepared.graphs.name}: has {prepared.totals.shape[1]} totals of features, and the "
-                    f"model was trained on {self.num_totals}: features of edges differ."
+                    f"{prepared.graphs.name}: has {prepared.totals.shape[1]} totals of features, "
+                    f"and the model was trained on {self.num_totals}: features of edges differ."
                 )
             mean, factor = self.mean.to(prepared.totals), self.factor.to(prepared.totals)
             scaled = ((prepared.totals - mean) * factor).clamp(-LIMIT, LIMIT)

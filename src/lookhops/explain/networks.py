@@ -228,7 +228,7 @@ class Stack:
         tables = table.view(len(self.preprocessing), *table.shape[-2:])
         every = zip(tables, self.preprocessing, slope, strict=True)
         return torch.stack(
-            [neighbourhood_shares(own, self.whole, one.whole, s) for own, one, s in every]
+            [neighbourhood_shares(own, self.whole, one.graphs, s) for own, one, s in every]
         )
 
 

@@ -60,7 +60,7 @@ class ExportedModel(nn.Module):
         return torch.stack(each).mean(0).float()
 
     def _whole(self, graphs: Graphs) -> PreparedGraphs:
-        """What is known of the graphs as wholes; as ``PreparedGraphs.of``, which reads values too."""
+        """As ``PreparedGraphs.of``, without the checks that read values."""
         encoding, totals = self.checkpoint.encoding, None
         if self.checkpoint.architecture.totals:
             totals = graph_totals(graphs, encoding.nodes.sizes, self.inputs.edges.sizes)
