@@ -124,6 +124,15 @@ def service(make_service) -> InProcess:
 
 
 @pytest.fixture(scope="session")
+def classical_service(tmp_path_factory: pytest.TempPathFactory) -> InProcess:
+    """A service of a model that is no network."""
+    folder = tmp_path_factory.mktemp("served") / "means"
+    protocol = Protocol(seeds=(11, 22), max_epochs=1)
+    train_into(folder, load("solubility")[:100], "mean", protocol, device="cpu")
+    return InProcess(create_app([folder], device="cpu"))
+
+
+@pytest.fixture(scope="session")
 def counts_service(tmp_path_factory: pytest.TempPathFactory) -> InProcess:
     """A service of a model of how many carbons there are."""
     folder = tmp_path_factory.mktemp("served") / "counts"

@@ -397,3 +397,11 @@ def test_counts_are_answered_with_intervals(counts_service):
     for answer in reply.json()["answers"]:
         low, high = answer["interval"]
         assert low <= round(answer["value"]) <= high
+
+
+def test_a_model_that_is_no_network_predicts_and_says_what_it_cannot(classical_service):
+    assert classical_service.post("/v1/predict", {"smiles": SMILES}).status == 200
+    for path in ("/v1/explain", "/v1/embed"):
+        refused = classical_service.post(path, {"smiles": ["CCO"]})
+        assert refused.status == 400
+        assert refused.json()["error"].startswith("means: ")  # and not where its folder is

@@ -126,7 +126,8 @@ def without_folder(folder: Path) -> Iterator[None]:
     try:
         yield
     except LookHopsError as error:
-        raise LookHopsError(str(error).replace(f"{folder}/", "")) from error
+        error.args = (str(error).replace(f"{folder}/", ""),)
+        raise
 
 
 def _remembered(predictor: Predictor) -> Reading:

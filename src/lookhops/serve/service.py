@@ -25,6 +25,7 @@ from lookhops.serve.inputs import (
     Readers,
     read_file,
     read_smiles,
+    without_folder,
     write_node_link,
     write_tables,
 )
@@ -88,7 +89,9 @@ class Service:
                 kind = content_type(request)
                 content = [chunk async for chunk in chunks(request, self.limits.max_body)]
                 with TemporaryDirectory(prefix="lookhops-") as folder:
-                    yield await self._read(kind, b"".join(content), body, query, Path(folder))
+                    read = await self._read(kind, b"".join(content), body, query, Path(folder))
+                    with without_folder(read.model.folder.parent):
+                        yield read
         except TimeoutError as error:
             raise Refused(
                 HTTPStatus.SERVICE_UNAVAILABLE,
