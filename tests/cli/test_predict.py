@@ -479,14 +479,14 @@ def test_numbers_that_packed_graphs_carry_are_numbers_in_parquet(lookhops, model
 
 
 def test_a_molecule_that_crashes_rdkit_costs_its_own_row(lookhops, model, many, monkeypatch):
-    from lookhops.sources.molecule_streams import MoleculeStream
+    from lookhops.sources.parsed_rows import MoleculeRows
 
-    plain = MoleculeStream._structure
+    plain = MoleculeRows.structure
 
     def deadly(stream, row):
         return Deadly(plain(stream, row)) if row.number == 5 else plain(stream, row)
 
-    monkeypatch.setattr(MoleculeStream, "_structure", deadly)
+    monkeypatch.setattr(MoleculeRows, "structure", deadly)
     code, out, err = lookhops("predict", model, many, "--processes", "1")
     assert code == 0, err
     found = rows(out)

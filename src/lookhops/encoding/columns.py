@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
+from lookhops.core.column_finder import called
 from lookhops.encoding.scale import Scale
-from lookhops.graphs.column_finder import called
 from lookhops.graphs.features import Features, default_names, default_values, feature_columns
 from lookhops.graphs.indexing import take
 from lookhops.ops.one_hot import one_hot

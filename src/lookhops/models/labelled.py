@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
+from lookhops.core.column_finder import called
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.column_finder import called
 from lookhops.models.answers import Predictions
 from lookhops.models.checkpoint import Checkpoint
 from lookhops.models.folder import commonest_key

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,9 @@ import torch
 from torch import Tensor
 
 from lookhops.core.files import changing, write_bytes, write_json
+from lookhops.core.options import Reading
 from lookhops.core.tensor_files import pack_tensors
 from lookhops.graphs import Graphs
-from lookhops.graphs.column_finder import as_read
 from lookhops.learners.learner import shared_tensors
 from lookhops.models.card import model_card
 from lookhops.models.folder import (
@@ -104,7 +104,7 @@ def save_model(
         "facts": graph_counts(graphs),
         **({"stopped": str(trained.stopped)} if trained.stopped else {}),
         **({"command": provenance.command} if provenance.command else {}),
-        "reading": as_read(provenance.reading, graphs).to_dict(),
+        "reading": _as_read(provenance.reading, graphs).to_dict(),
         **{key: hashlib.sha256(written[name]).hexdigest() for key, name in CHECKSUMS.items()},
     }
     written[CARD] = model_card(with_totals(config), task, reference.limit).encode()
@@ -166,3 +166,21 @@ def _nonconformity(
             for head in task.heads
         ]
     return nonconformity
+
+
+def _as_read(reading: Reading, graphs: Graphs) -> Reading:
+    """A reading that also says which features of these graphs are categories and which numbers.
+
+    A later table is then read in the same way, although its values alone may look otherwise: of a
+    few graphs a column of whole numbers has few.
+    """
+    if graphs.featuriser:
+        return reading
+    labels = {*graphs.nodes.label_names, *graphs.edges.label_names}
+    numbers = {*graphs.nodes.number_names, *graphs.edges.number_names}
+    clear = {name for name in labels ^ numbers if "," not in name}
+    return replace(
+        reading,
+        categories=",".join(sorted(labels & clear)) or None,
+        numbers=",".join(sorted(numbers & clear)) or None,
+    )

@@ -27,6 +27,7 @@ from lookhops.models.predictor import Predictor
 from lookhops.sources.loading import ENDINGS, read_source
 from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream
+from lookhops.sources.parsed_rows import MoleculeRows
 from lookhops.sources.parts import GraphStream
 from lookhops.sources.rdkit.parsing import Parsing
 from lookhops.sources.rdkit.workers import ParsingPool
@@ -89,7 +90,8 @@ def read_smiles(
         raise LookHopsError(f"There are {len(smiles)} SMILES but {len(ids)} ids.")
     with notes() as said:
         reading = AS_USUAL.or_remembered(_remembered(predictor))
-        found = MoleculeStream(SmilesList(smiles, ids), "molecules", pool, reading).read_all()
+        rows = MoleculeRows(SmilesList(smiles, ids), pool, reading)
+        found = MoleculeStream(rows, "molecules").read_all()
         return Asked(predictor, found, predictor.read(found.graphs), said)
 
 

@@ -10,19 +10,17 @@ from typing import Any
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, HOP_TASKS, MOLECULES, TABLES, Reading
 from lookhops.graphs import SUFFIX, Graphs
-from lookhops.graphs.column_finder import SOURCE_NAMES, TARGET_NAMES, ColumnFinder, listed
 from lookhops.sources.bundled import load_solubility, load_transfers
 from lookhops.sources.collection import data_folder, fetch, find, read_tu_cached
 from lookhops.sources.duplicates import merge
 from lookhops.sources.hop_tasks import MAX_HOPS, hop_task
-from lookhops.sources.molecule_rows import SMILES_NAMES
-from lookhops.sources.molecules import SUFFIXES, open_molecules
+from lookhops.sources.molecules import open_molecules
+from lookhops.sources.parsed_rows import SUFFIXES, kind_of_table, streams
 from lookhops.sources.parts import GraphStream, Stream
 from lookhops.sources.rdkit.workers import ParsingPool, parsing_pool
-from lookhops.sources.rows import open_table
 from lookhops.sources.splits import Split, SplitPlan, read_splits, split, write_splits
 from lookhops.sources.targets import Offer, choose_targets
-from lookhops.sources.text_files import NODE_LINK, TABLE_SUFFIXES, suffix_of, unpacked_suffix
+from lookhops.sources.text_files import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.sources.tu import read_tu
 
 __all__ = ["Split", "SplitPlan", "load", "read_splits", "read_tu", "split", "write_splits"]
@@ -98,13 +96,11 @@ def open_stream(
 ) -> Stream:
     """A source in parts: molecules as they are read, all others of graphs that are read first.
 
-    What is known of an SDF file's columns is known at its end, and duplicates are merged when all
-    are there, so both are read first too. Targets that cannot be read stay columns. Arguments are
+    Targets that cannot be read stay columns. Arguments are
     those of :func:`load`.
     """
     kind, place = kind_of_source(source, reading, remembered, data_dir)
-    streams = kind == MOLECULES and unpacked_suffix(place) != ".sdf"
-    if streams and reading.duplicates != "merge":
+    if kind == MOLECULES and streams(place, reading):
         return open_molecules(place, reading.or_remembered(remembered), remembered, pool)
     return read_source(source, reading, remembered, pool, data_dir, need_targets=False)
 
@@ -149,24 +145,6 @@ def kind_of_source(
         raise LookHopsError(f"{source}: cannot be read ({error}).") from error
     reading.check(source, kind)
     return kind, place
-
-
-def kind_of_table(path: Path, reading: Reading, remembered: Reading) -> str:
-    """Whether a table holds molecules or the edges of graphs, by the names of its columns."""
-    head = open_table(path).head
-    finder = ColumnFinder(path, reading, remembered)
-    ends = {"source_column": SOURCE_NAMES, "target_column": TARGET_NAMES}
-    has_ends = all(finder.find(head, *names, strict=False) for names in ends.items())
-    chosen = any(getattr(reading, name) for name in (*ends, "graph_column"))
-    if reading.smiles_column or finder.find(head, "smiles_column", SMILES_NAMES):
-        return TABLES if chosen else MOLECULES
-    if has_ends or chosen:
-        return TABLES
-    raise LookHopsError(
-        f"{path}: neither molecules nor edges of graphs; the columns are {listed(head)}. Name "
-        "the column of SMILES with smiles_column (--smiles-column), or those of both ends of an "
-        "edge with source_column and target_column (--source-column, --target-column)."
-    )
 
 
 def table_in(folder: Path, what: str) -> Path | None:

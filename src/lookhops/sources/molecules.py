@@ -16,14 +16,14 @@ from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import Graphs
 from lookhops.graphs.skipped import kept_rows
 from lookhops.graphs.targets import is_blank, pack_targets, read_target
-from lookhops.sources.molecule_rows import SmilesList, open_rows
+from lookhops.sources.molecule_rows import SmilesList
 from lookhops.sources.molecule_streams import MoleculeStream, SkippedMolecules
+from lookhops.sources.parsed_rows import MoleculeRows, open_molecule_rows
 from lookhops.sources.rdkit.features import ATOM_FEATURES
 from lookhops.sources.rdkit.workers import ParsingPool, parsing_pool
-from lookhops.sources.text_files import TABLE_SUFFIXES, stem_of, suffix_of, unpacked_suffix
+from lookhops.sources.text_files import stem_of
 
-__all__ = ["SUFFIXES", "SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
-SUFFIXES = (".smi", ".sdf", *TABLE_SUFFIXES, ".smi.gz", ".sdf.gz")
+__all__ = ["SkippedMolecules", "feature_names", "from_smiles", "read_molecules"]
 
 
 def from_smiles(
@@ -61,7 +61,11 @@ def from_smiles(
             raise LookHopsError(f"There are {len(structures)} SMILES but {len(values)} {what}.")
     rows = SmilesList(structures, names)
     with parsing_pool(0) as pool:
-        graphs = MoleculeStream(rows, name, pool, Reading(invalid=invalid)).read_all().graphs
+        graphs = (
+            MoleculeStream(MoleculeRows(rows, pool, Reading(invalid=invalid)), name)
+            .read_all()
+            .graphs
+        )
     if labels is None or all(map(is_blank, labels)):
         return graphs
     kept = kept_rows(graphs)
@@ -126,18 +130,7 @@ def open_molecules(
         remembered: Where ``reading`` names no column, these are looked for before the usual ones.
         pool: Parses molecules.
     """
-    kind = unpacked_suffix(path)
-    if suffix_of(path) not in SUFFIXES:
-        raise LookHopsError(f"{path}: molecules are read from {', '.join(SUFFIXES)} files.")
-    if kind == ".sdf" and reading.smiles_column:
-        raise LookHopsError(
-            f"{path}: an SDF file has structures, not a column of SMILES; leave out smiles_column."
-        )
-    if kind == ".smi" and (reading.smiles_column or reading.label_column or reading.id_column):
-        raise LookHopsError(
-            f"{path}: a .smi file has no named columns; use a .csv file to name them."
-        )
-    return MoleculeStream(open_rows(path), stem_of(path), pool, reading, remembered)
+    return MoleculeStream(open_molecule_rows(path, reading, remembered, pool), stem_of(path))
 
 
 def feature_names() -> list[str]:

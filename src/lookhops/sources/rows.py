@@ -18,11 +18,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from lookhops.core.column_finder import listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import check_regular, explained
 from lookhops.core.words import agreeing
-from lookhops.graphs.column_finder import listed
-from lookhops.graphs.targets import as_number, is_blank
 from lookhops.sources.text_files import PARQUET, TextFile, suffix_of
 
 #: The line in which Excel says what separates fields.
@@ -190,6 +189,8 @@ def with_points(cells: Sequence[str]) -> list[str] | None:
     Tables that are not separated by commas may have such numbers: where people write them so, a
     spreadsheet separates by semicolons or tabs.
     """
+    from lookhops.graphs.targets import as_number, is_blank  # loads PyTorch
+
     pointed = [cell.replace(",", ".") for cell in cells]
     if pointed == list(cells):
         return None

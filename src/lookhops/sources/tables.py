@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from lookhops.core.column_finder import ColumnFinder
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading, names_in
 from lookhops.graphs import Graphs
-from lookhops.graphs.column_finder import ColumnFinder
 from lookhops.graphs.tables import packed
 from lookhops.graphs.tables.table import ID_NAMES, Table, Tables
 from lookhops.graphs.targets import BLANK_TEXTS, as_number

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from lookhops.core.column_finder import called, listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs, Target
-from lookhops.graphs.column_finder import called, listed
 from lookhops.graphs.edges import as_known
 from lookhops.graphs.targets import (
     KINDS,

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from lookhops.cli.shared.reading import GraphReader
     from lookhops.core.row_files import RowFile
     from lookhops.models.predictor import Predictor
+    from lookhops.sources.parsed_rows import MoleculeRows
     from lookhops.sources.parts import Part, Stream
     from lookhops.sources.rdkit.workers import ParsingPool
 
@@ -61,8 +62,8 @@ def opened(
 ) -> Iterator[tuple[Predictor, Stream]]:
     """A model, and the source that it is asked about.
 
-    Molecules are parsed by workers: where the source may hold some, these load RDKit while this
-    process loads PyTorch and the model. Warnings of all that are printed as lines in the end.
+    Molecules are parsed by workers, which begin while this process loads PyTorch and the model.
+    Warnings of all that are printed as lines in the end.
 
     Args:
         model: The model's folder.
@@ -77,15 +78,49 @@ def opened(
     with ParsingPool(Parsing(), streaming.processes) as pool, warnings_as_lines():
         if source.lower().endswith(("-", ".smi", ".csv", ".tsv", ".gz", ".parquet")):
             pool.warm_up()
-        load(device, "lookhops.models.predictor", "lookhops.sources.molecule_streams")
-        from lookhops.models.predictor import Predictor
+        rows = None if streaming.resume else _begun(model, reading, source, pool)
+        try:
+            load(device, "lookhops.models.predictor", "lookhops.sources.molecule_streams")
+            from lookhops.models.predictor import Predictor
 
-        predictor = Predictor(model, device)
-        yield predictor, _open_stream(reading, source, predictor, pool)
+            predictor = Predictor(model, device)
+            yield predictor, _open_stream(reading, source, predictor, pool, rows)
+        finally:
+            if rows is not None:
+                rows.close()
+
+
+def _begun(
+    model: Path, reading: GraphReader, source: str, pool: ParsingPool
+) -> MoleculeRows | None:
+    """The rows of a file of molecules, which are parsed from now on.
+
+    None where the source is no such file, or where that or the model cannot be read: it is opened
+    again when the model is there, and then refused with the reason.
+    """
+    from lookhops.core.files import read_json
+    from lookhops.core.options import MOLECULES, Reading
+    from lookhops.sources.parsed_rows import kind_of_rows, open_molecule_rows, streams
+
+    path = Path(source).expanduser()
+    with suppress(Exception):
+        remembered = Reading.from_dict(read_json(model / "config.json")["reading"])
+        remembered = replace(remembered, invalid="skip")
+        if kind_of_rows(path, reading, remembered) == MOLECULES and streams(path, reading):
+            reading.check(source, MOLECULES)
+            chosen = reading.or_remembered(remembered)
+            rows = open_molecule_rows(path, chosen, remembered, pool)
+            rows.begin()
+            return rows
+    return None
 
 
 def _open_stream(
-    reading: GraphReader, source: str, predictor: Predictor, pool: ParsingPool
+    reading: GraphReader,
+    source: str,
+    predictor: Predictor,
+    pool: ParsingPool,
+    begun: MoleculeRows | None,
 ) -> Stream:
     """A source in parts: molecules as they are read, packed graphs from their mapped file.
 
@@ -95,12 +130,17 @@ def _open_stream(
     from lookhops.sources.loading import open_stream
     from lookhops.sources.molecule_rows import SmilesLines
     from lookhops.sources.molecule_streams import MoleculeStream
+    from lookhops.sources.parsed_rows import MoleculeRows
     from lookhops.sources.parts import GraphStream
+    from lookhops.sources.text_files import stem_of
 
+    if begun is not None:
+        return MoleculeStream(begun, stem_of(Path(source)))
     remembered = replace(predictor.checkpoint.reading, invalid="skip")
     if source == "-":
         rows = SmilesLines(stdin_lines(), STDIN)
-        return MoleculeStream(rows, STDIN, pool, reading.or_remembered(remembered))
+        chosen = reading.or_remembered(remembered)
+        return MoleculeStream(MoleculeRows(rows, pool, chosen), STDIN)
     if not source.strip():
         raise LookHopsError("Name the graphs: a file, a folder or a data set.")
     stream = open_stream(source, reading, remembered, pool, reading.data_dir)

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 import torch
 
+from lookhops.core.column_finder import called, listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import names_in
 from lookhops.core.words import agreeing, counted
-from lookhops.graphs.column_finder import called, listed
 from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.tables.features import table_features

@@ -13,11 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lookhops.core.column_finder import called
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import read_bytes, replacing
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import concatenate
-from lookhops.graphs.column_finder import called
 from lookhops.graphs.targets import Target, pack_targets, read_target, target_columns
 from lookhops.sources.splits.groups import SAME, canonical, codes_of
 from lookhops.sources.splits.split import PARTS, Split

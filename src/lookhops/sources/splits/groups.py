@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from lookhops.core.column_finder import called
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.graphs.column_finder import called
 from lookhops.graphs.targets import is_blank
 
 #: The column of :class:`~lookhops.graphs.Graphs` that says which graphs are the same: they have the

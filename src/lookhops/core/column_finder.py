@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from dataclasses import dataclass
+from typing import NoReturn
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading
-
-if TYPE_CHECKING:
-    from lookhops.graphs import Graphs
 
 #: Usual names of the columns with the two ends of an edge.
 SOURCE_NAMES = ("source", "src", "from", "source_id", "from_id", "from_node", "sender", "u")
@@ -72,21 +69,3 @@ def listed(header: Sequence[str]) -> str:
     shown = [column for column in header if column]
     more = f" and {len(shown) - 20} more" if len(shown) > 20 else ""
     return ", ".join(shown[:20]) + more
-
-
-def as_read(reading: Reading, graphs: Graphs) -> Reading:
-    """A reading that also says which features of these graphs are categories and which numbers.
-
-    A later table is then read in the same way, although its values alone may look otherwise: of a
-    few graphs a column of whole numbers has few.
-    """
-    if graphs.featuriser:
-        return reading
-    labels = {*graphs.nodes.label_names, *graphs.edges.label_names}
-    numbers = {*graphs.nodes.number_names, *graphs.edges.number_names}
-    clear = {name for name in labels ^ numbers if "," not in name}
-    return replace(
-        reading,
-        categories=",".join(sorted(labels & clear)) or None,
-        numbers=",".join(sorted(numbers & clear)) or None,
-    )
