@@ -1,4 +1,4 @@
-"""What is known of edges, and the factor that every layer learns from it."""
+"""The factors that every layer learns from the features of edges."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lookhops.ops.dense import linear_scores
 
 
 class EdgeFactors(nn.Module):
-    r"""A factor for each edge and each layer, learnt from what is known of the edge.
+    r"""A factor for each edge and each layer, learned from the features of the edge.
 
     .. math::
         f_{ij} = 2\, \mathrm{sigmoid}\bigl(\gamma\,(t \cdot l_{ij} +

@@ -57,9 +57,9 @@ class GraphNetwork(nn.Module):
         out_channels: Number of outputs; for a classification these are the logits of its classes.
         num_neighbourhoods: Size of the vocabulary, where the architecture has a fingerprint.
         num_totals: Number of totals, where the architecture reads them.
-        num_edge_numbers: Columns of numbers that are told of edges, where the architecture uses
+        num_edge_numbers: Numeric columns of edges, where the architecture uses
             them.
-        num_edge_labels: Columns of one-hot labels that are told of edges.
+        num_edge_labels: Columns of one-hot labels of edges.
         options: The fields of :class:`~lookhops.nn.Architecture`: ``conv``, ``pool``, ``k``, ...
 
     Shapes:
@@ -251,7 +251,7 @@ class GraphNetwork(nn.Module):
     def answer(
         self, total: Tensor | None, whole: WholeInputs | None, key: Tensor | None = None
     ) -> Tensor:
-        """The outputs of each graph, given the sum of its readouts, and what is told of wholes.
+        """The outputs of each graph, given the sum of its readouts and the inputs of whole graphs.
 
         Args:
             total: As :meth:`look` gives it.

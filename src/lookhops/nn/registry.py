@@ -74,7 +74,7 @@ class Edges(Enum):
     """What a convolution takes of edges besides where they are."""
 
     NOTHING = "nothing"
-    #: One number an edge: its weight times the factor that the layer learnt.
+    #: One number an edge: its weight times the factor that the layer learns.
     WEIGHTS = "weights"
     #: All that is known of an edge, PyG's ``edge_attr``.
     FEATURES = "features"

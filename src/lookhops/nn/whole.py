@@ -1,4 +1,4 @@
-"""Readings of whole graphs that stand beside the network: exact neighbourhoods, and totals."""
+"""Readings of whole graphs beside the convolutions: exact neighbourhoods, and totals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FINGERPRINT_LAYER, TOTALS_LAYER = 1 << 20, 1 << 21
 
 
 class Fingerprint(nn.Module):
-    r"""The linear reading of exact neighbourhoods: learnt rows, summed.
+    r"""The linear reading of exact neighbourhoods: learned rows, summed.
 
     .. math::
         o_g = \frac{\gamma}{\sqrt{|F_g|}} \sum_{f \in F_g} W_f

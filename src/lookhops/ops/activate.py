@@ -32,7 +32,7 @@ def readout(batch: GraphBatch) -> Tensor:
         read = Readout.apply(x.flatten(0, -2), batch.graph, start, end, batch.alive)
         return read.view(*x.shape[:-2], -1, 2 * x.shape[-1])
     graphs = batch.graph.long(), batch.num_graphs, batch.alive
-    both = _ReadoutOnCPU.apply(x.flatten(0, -2), *graphs, batch.slack)
+    both = _ReadoutOnCPU.apply(x.flatten(0, -2), *graphs, batch.tolerance)
     return both.view(*x.shape[:-2], -1, 2 * x.shape[-1])
 
 
@@ -59,7 +59,7 @@ def activate(batch: GraphBatch, score: Tensor | None, normalize: bool) -> tuple[
         bounds = batch.bounds
         sizes = bounds[1] - bounds[0] if batch.alive is None else batch.sizes
         rows = z.flatten(0, -2).contiguous(), score.flatten().contiguous()
-        x, read = _ActivateOnCPU.apply(*rows, batch.graph.long(), sizes, bounds[0], batch.slack)
+        x, read = _ActivateOnCPU.apply(*rows, batch.graph.long(), sizes, bounds[0], batch.tolerance)
         batch = replace(batch, x=x.view(z.shape), segments=bounds)  # the next layer asks again
         return batch, read.view(*z.shape[:-2], -1, 2 * z.shape[-1])
     gated = z if score is None else gate(z, score, normalize)
@@ -106,7 +106,7 @@ class _ActivateOnCPU(torch.autograd.Function):
     """
 
     @staticmethod
-    def forward(ctx, z, score, graph, sizes, start, slack=0.0):
+    def forward(ctx, z, score, graph, sizes, start, tolerance=0.0):
         x, norm = torch._weight_norm_interface(z, score.unsqueeze(1), 0)
         if not norm.amin() > 1e-12:  # so that a NaN elsewhere does not hide it
             tiny = (norm <= 1e-12).view(-1).nonzero().flatten()
@@ -123,7 +123,7 @@ class _ActivateOnCPU(torch.autograd.Function):
         members = torch.arange(len(x), dtype=start.dtype, device=start.device)
         mean = multiply(offsets, members, None, x).div_(count)
         ctx.set_materialize_grads(False)
-        ctx.slack = slack
+        ctx.tolerance = tolerance
         ctx.save_for_backward(z, score, norm, graph, sizes, x, highest, count, offsets, members)
         return x, torch.cat((highest, mean), dim=1)
 
@@ -147,7 +147,7 @@ class _ActivateOnCPU(torch.autograd.Function):
             if grad_x is not None:
                 grad += grad_x
             # Nodes that share a maximum share its gradient.
-            hit = at_maximum(x, highest, graph, ctx.slack)
+            hit = at_maximum(x, highest, graph, ctx.tolerance)
             share = of_maximum / multiply(offsets, members, None, hit).clamp_(min=1)
             grad.addcmul_(hit, share.index_select(0, graph))
         torch.ops.aten.threshold_backward.grad_input(grad, x, 0, grad_input=grad)
@@ -161,7 +161,7 @@ class _ReadoutOnCPU(torch.autograd.Function):
     """Segment max and mean; written out because PyTorch's own gradient of the max is slow."""
 
     @staticmethod
-    def forward(ctx, x, graph, num_graphs, alive, slack):
+    def forward(ctx, x, graph, num_graphs, alive, tolerance):
         size = (num_graphs, x.shape[1])
         shown = x if alive is None else x.masked_fill(~alive[:, None], -torch.inf)
         index = graph[:, None].expand_as(x)
@@ -173,14 +173,14 @@ class _ReadoutOnCPU(torch.autograd.Function):
         weight = counted.to(x.dtype) / count.clamp(min=1).index_select(0, graph)
         mean = multiply(*_membership(graph, num_graphs), weight, x)
         ctx.save_for_backward(x, graph, alive, highest, weight)
-        ctx.slack = slack
+        ctx.tolerance = tolerance
         return torch.cat((highest, mean), dim=1)
 
     @staticmethod
     def backward(ctx, grad):
         x, graph, alive, highest, weight = ctx.saved_tensors
         grad_max, grad_mean = grad.chunk(2, dim=1)
-        hit = at_maximum(x, highest, graph, ctx.slack)
+        hit = at_maximum(x, highest, graph, ctx.tolerance)
         if alive is not None:
             hit *= alive[:, None]
         ties = multiply(*_membership(graph, highest.shape[0]), None, hit).clamp(min=1)
@@ -189,22 +189,22 @@ class _ReadoutOnCPU(torch.autograd.Function):
         return grad_x.addcmul_(grad_mean, weight[:, None]), None, None, None, None
 
 
-def at_maximum(x: Tensor, highest: Tensor, graph: Tensor, slack: float) -> Tensor:
+def at_maximum(x: Tensor, highest: Tensor, graph: Tensor, tolerance: float) -> Tensor:
     """Which nodes hold the maximum of their graph, 1 or 0, shape (n, d).
 
-    With ``slack`` a node that is below it by less than that share of it counts too, the less the
-    lower it is: rounding then moves its part a little, and never all of it.
+    With a ``tolerance`` a node that is below it by less than that share of it counts too, the less
+    the lower it is: rounding then moves its part a little, and never all of it.
 
     Args:
         x: Node features, shape (n, d).
         highest: The maxima, shape (graphs, d).
         graph: Graph of each node, shape (n).
-        slack: What is near a maximum, as a share of it; 0 counts what is equal alone.
+        tolerance: What is near a maximum, as a share of it; 0 counts what is equal alone.
     """
     top = highest.index_select(0, graph)  # far faster than highest[graph]
-    if not slack:
+    if not tolerance:
         return top.le_(x)
-    reach = (slack * top.abs()).clamp_(min=torch.finfo(x.dtype).tiny)
+    reach = (tolerance * top.abs()).clamp_(min=torch.finfo(x.dtype).tiny)
     return (1 - (top - x) / reach).clamp_(0, 1)
 
 
@@ -228,7 +228,7 @@ class Activate(torch.autograd.Function):
         scale = torch.empty(shape[:-1], dtype=torch.float32, device=z.device)
         read, ties, count = _read(z, alive, start, end, (score, x, scale), normalize)
         ctx.save_for_backward(z, score, graph, alive, scale, read, ties, count)
-        ctx.set_materialize_grads(False)  # nobody reads the last layer's x
+        ctx.set_materialize_grads(False)  # the x of the last layer has none
         ctx.normalize = normalize
         return x, read
 

@@ -23,7 +23,7 @@ class Adjacency:
     and order are computed once here, not once in every layer.
 
     An edge may have a **weight** and a **factor**. Weights belong to the graph: they say how much
-    of an edge there is, and degrees count them. Factors belong to a layer, which has learnt them
+    of an edge there is, and degrees count them. Factors belong to a layer, which learns them
     from what is known of the edges (:meth:`times`). They multiply what goes along an edge and leave
     the degrees alone,
 
@@ -31,7 +31,7 @@ class Adjacency:
         \hat A_{ij} = f_{ij}\, d_i^{-1/2} w_{ij}\, d_j^{-1/2}, \qquad d_i = \sum_j w_{ij},
 
     since degrees that counted them would take away what they say wherever all edges of a node are
-    of one kind, and would have to be computed anew in every layer. A factor of one everywhere
+    of one kind, and would have to be computed again in every layer. A factor of one everywhere
     changes nothing, to the last bit.
 
     Args:
@@ -52,7 +52,7 @@ class Adjacency:
         self.weight = weight
         self.order = order
         self.symmetric = symmetric
-        #: What a layer learnt to multiply each edge by, shape (e); none means one everywhere.
+        #: The factor that a layer learned for each edge, shape (e); none means one everywhere.
         self.factor: Tensor | None = None
         #: Whether the weights say more than which edges are there; masking alone does not.
         self.weighted = weight is not None
@@ -182,7 +182,7 @@ class Adjacency:
         if operator is None:
             build = {"chebyshev": chebyshev, "mixhop": mixhop}[kind]
             operator = outside_inference(lambda: build(self, dtype))
-            # What autograd recorded serves one backward pass: learnt weights are normalised anew.
+            # What autograd recorded serves one backward pass: learned weights are normalised again.
             if self.weight is None or not self.weight.requires_grad:
                 self._operators[kind, dtype] = operator
         if self.factor is None:

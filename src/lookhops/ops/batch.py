@@ -59,7 +59,7 @@ class EdgeInputs:
         columns: Numbers, then one-hot labels, of each edge, shape :math:`(\ldots, e, f)`.
         place: Where each edge of the adjacency stands in ``columns``, flattened but for the last
             axis; none means that they stand in the same order.
-        symmetric: Whether the two directions of every edge are told the same.
+        symmetric: Whether the two directions of every edge have the same features.
     """
 
     columns: Tensor
@@ -116,8 +116,8 @@ class GraphBatch:
             caller knows it; padding nodes belong to no graph's range.
         place: Number of each node in the whole data set, shaped like ``graph``, from which its
             random draws follow; none numbers the nodes of each slice from 0.
-        whole: What is told of the graphs as wholes, which pooling leaves alone; or none.
-        edges: What is told of the edges with which the batch began, or none.
+        whole: Inputs of the readings of whole graphs, which pooling leaves alone; or none.
+        edges: Features of the edges with which the batch began, or none.
         edge_from: Which of those each edge of this batch is; none means that they are the same, or
             that ``edge_now`` says it.
         edge_now: Where edges were merged, the edge of this batch into which each of those went, -1
@@ -146,7 +146,7 @@ class GraphBatch:
     extent: Extent | None = None
 
     @property
-    def slack(self) -> float:
+    def tolerance(self) -> float:
         """How far below a maximum, as a share of it, nodes may be to share its gradient."""
         return NEAR if self.near_ties else 0.0
 
@@ -202,7 +202,7 @@ class GraphBatch:
 
     @property
     def edge_columns(self) -> Tensor | None:
-        """What is told of each edge of the adjacency, shape (e, f), or none."""
+        """Features of each edge of the adjacency, shape (e, f), or none."""
         if self.edges is None:
             return None
         columns, place = self.edges.columns.flatten(0, -2), self.edges.place
@@ -228,7 +228,7 @@ class GraphBatch:
             return batch.drop(by.node, by.edge, masked)
         present = by.adjacency.present if masked else None
         batch = replace(batch, adjacency=by.adjacency, edge_alive=present, extent=by.extent)
-        if by.edge_cluster is None:  # new edges, of which nothing is told
+        if by.edge_cluster is None:  # new edges, which have no features
             batch = replace(batch, edges=None, edge_from=None, edge_now=None)
         elif self.edges is not None:
             batch = replace(batch, edge_from=None, edge_now=self._edges_went(by.edge_cluster))

@@ -142,7 +142,7 @@ def _of_scores(grad: Tensor, x: Tensor, weight: Tensor) -> Tensor:
 def product_fits(x: Tensor, *widths: int) -> bool:
     """Whether :func:`product` is used for ``x`` and matrices of these widths.
 
-    It is for single precision where nobody has asked for less, on GPUs as those it was tried on:
+    It is for single precision where no lower one is asked for, on GPUs as those it was tried on:
     of others, many have too few tensor cores for it to pay.
     """
     return (

@@ -3,7 +3,7 @@
 
 Every kernel stands in the file of what it computes, beside the plain PyTorch that tests hold it to.
 A program mostly takes a block of rows and all their channels, so that a row of ``x`` is read in one
-piece. Triton compiles a kernel anew for each set of arguments that are None: what a kernel can do
+piece. Triton compiles a kernel again for each set of arguments that are None: what a kernel can do
 without is passed as None, and needs no flag.
 """
 

@@ -115,7 +115,7 @@ class LightLayer(torch.autograd.Function):
         ctx.save_for_backward(z, weight, offset, score, merged, read, ties, nodes)
         ctx.graphs, ctx.entries = graphs, entries
         ctx.order, ctx.normalize = order, normalize
-        ctx.set_materialize_grads(False)  # nobody reads the last layer's x
+        ctx.set_materialize_grads(False)  # the x of the last layer has none
         return x, read
 
     @staticmethod

@@ -194,7 +194,7 @@ def merge_hops(
     if other is None:
         return Merged(total, None, hops[1:-1])
     own, *products = sums
-    # Without an offset nobody asks for the sum of the result.
+    # Without an offset the sum of the result is not needed.
     of_total = torch.zeros_like(own) if offset is None else total.sum(-2)
     return Merged(total, (own, torch.stack(products, dim=-2), of_total), hops[1:-1])
 

@@ -27,7 +27,7 @@ class Convolution(nn.Module):
 
     #: What the command line calls it; none for what others are derived from.
     name = ""
-    #: Whether the layer looks as many hops as it is told, and not one.
+    #: Whether the layer looks k hops, and not one.
     reads_k = True
 
     def __init__(self, in_channels: int, out_channels: int, k: int = 1) -> None:

@@ -18,7 +18,7 @@ class GIN(Convolution):
         \sum_{j \in N(i)} v_{ij}\, x_j\Bigr), \qquad
         \mathrm{MLP}(x) = \mathrm{ReLU}(x W_1 + b_1)\, W_2 + b_2
 
-    with a learnt :math:`\varepsilon` that starts at zero: PyG's ``GINConv`` with its ``train_eps``.
+    with a learned :math:`\varepsilon` that starts at zero: PyG's ``GINConv`` with ``train_eps``.
     The :math:`v_{ij}` are the edges' weights times their factors, one where they have none.
 
     Arguments and shapes as for :class:`~lookhops.nn.Convolution`, without k; between the two dense

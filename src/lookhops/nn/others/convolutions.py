@@ -99,13 +99,15 @@ class OtherConvolution:
         source = torch.tensor([0, 1, 1, 2, 2, 3])
         target = torch.tensor([1, 0, 2, 1, 3, 2])
         x = torch.linspace(-1, 1, 4 * in_channels).view(4, in_channels)
-        told = {}
+        features = {}
         if edge_channels is not None:
-            told["edge_attr"] = torch.ones(6, edge_channels)
+            features["edge_attr"] = torch.ones(6, edge_channels)
         layer.eval()
         try:
             with torch.no_grad():
-                found = self.name.attempt(lambda: layer(x, torch.stack((source, target)), **told))
+                found = self.name.attempt(
+                    lambda: layer(x, torch.stack((source, target)), **features)
+                )
         except LookHopsError:
             if edge_channels is None and self._works_with_edges(in_channels):
                 self.name.refuse(NEEDS_EDGES)
@@ -127,7 +129,7 @@ class OtherConvolution:
 
 
 class OtherEdgeConvolution(OtherConvolution):
-    """The same of a class that reads what edges carry: it is told how many features they have."""
+    """The same of a class that reads edge features: it is given their number."""
 
     reads_edges = True
 

@@ -91,7 +91,7 @@ class OtherPooling(Pooling):
         adjacency = Adjacency.of(number[made.edge_index], len(order), made.weight)
         below = replace(batch, x=x, adjacency=adjacency, graph=graph, place=place)
         below = replace(below, alive=None, edge_alive=None, segments=None)
-        # Of the edges that another library made nothing is told.
+        # Edges that another library made have no features.
         below = replace(below, edges=None, edge_from=None, edge_now=None)
         return below, _decision(made, stays, batch)
 

@@ -21,7 +21,7 @@ from lookhops.ops.softmax import attention
 class ASAP(Pooling):
     r"""The `structure aware pooling <https://arxiv.org/abs/1911.07979>`_ of Ranjan et al.
 
-    Each node i speaks for its neighbourhood :math:`N_i`, the sources of its edges and itself:
+    Each node i represents its neighbourhood :math:`N_i`, the sources of its edges and itself:
 
     .. math::
         q_i &= W \max_{j \in N_i} x_j + c, \qquad

@@ -31,7 +31,7 @@ class Edge(Pooling):
     ``EdgePooling``. Of scores that are equal but for rounding the edge that was given first goes
     first. An edge of weight zero is no edge, and a weight or factor multiplies the exponential in
     the softmax; where edges that become one have weights or features, these are summed, and of
-    their factors the mean goes on.
+    their factors the mean is taken.
 
     The parts of :math:`x_i` and :math:`t` are the same for all edges into a node, and cancel: they
     are parameters as in PyG, but nothing is computed from them. So nodes with the same neighbours

@@ -1,4 +1,4 @@
-"""HGP-SL, the baseline that learns anew how kept nodes are linked."""
+"""HGP-SL, the baseline that learns new edges between kept nodes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HGPSL(Pooling):
         a \cdot [x_i \| x_j]) + \lambda A_{ij}\bigr), \qquad i, j \in V'
 
     Nodes are kept for what their neighbours do not tell of them. The edges between kept nodes are
-    then learnt: each node attends to others, edges that were there have a start of
+    then learned: each node attends to others, edges that were there have a start of
     :math:`\lambda`, and :math:`\mathrm{sparsemax}`, which gives zero to all but a few, says which
     there are. The score only ranks; the attention learns through the weights of the new edges.
 
@@ -57,7 +57,7 @@ class HGPSL(Pooling):
         nn.init.xavier_uniform_(self.attention.data.view(1, -1))
 
     def answer(self, batch: GraphBatch, anchors: Anchors | Tensor | None = None) -> Pooled:
-        """Nodes by their information, as they are, and the edges that were learnt."""
+        """Nodes by their information, as they are, and the edges that were learned."""
         x, adjacency = batch.x, batch.adjacency
         walk = adjacency.random_walk(x.dtype)
         score = information_score(x, walk).flatten()

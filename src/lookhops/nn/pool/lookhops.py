@@ -120,14 +120,14 @@ class LookHopsPooling(NodePooling):
             difference = flat.index_select(0, adjacency.source)
             difference -= flat.index_select(0, adjacency.target)
             difference = torch.linalg.vector_norm(difference, dim=-1)
-        # One edge speaks for both directions: the first of its pair.
-        speaks = adjacency.pair == torch.arange(adjacency.num_edges, device=keep.device)
+        # One edge represents both directions: the first of its pair.
+        representative = adjacency.pair == torch.arange(adjacency.num_edges, device=keep.device)
         order, kept = top_of_each(
             difference,
             batch.graph[adjacency.target],
             batch.num_graphs,
             self.edge_ratio,
-            between & speaks,
+            between & representative,
             torch.linalg.vector_norm(flat, dim=-1).index_select(0, adjacency.target),
         )
         chosen = torch.zeros_like(kept).scatter(0, order, kept)

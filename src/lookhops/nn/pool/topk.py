@@ -13,7 +13,7 @@ from lookhops.ops.gate import unit
 
 
 class Direction(Linear):
-    r"""How far each node lies along a learnt direction, :math:`x_i \cdot p / \|p\|`.
+    r"""How far each node lies along a learned direction, :math:`x_i \cdot p / \|p\|`.
 
     Shapes:
         - x :math:`(\ldots, n, d)`
