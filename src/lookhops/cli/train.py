@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -22,10 +22,11 @@ from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.splitting import Splitting, tell_remarks
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import RECOMMENDED, Architecture, option
+from lookhops.core.options import RECOMMENDED, option
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
+    from lookhops.learners import Learner
     from lookhops.neighbourhoods import HopInformation
     from lookhops.sources.splits import SplitPlan
     from lookhops.training.runs import Epoch
@@ -73,6 +74,7 @@ class TrainingRun:
 def train(
     source: Source,
     output: Path,
+    model: str | None = None,
     k: str = str(RECOMMENDED.k),
     seeds: str | None = None,
     report: ReportFile = None,
@@ -95,20 +97,30 @@ def train(
 
     Args:
         output: Folder for the model.
+        model: Its name with its options, as `compare` takes them: ``licheb+lookhops/k=3``,
+            ``wl-oa``, ``gp``; by default the network of the options below.
         k: Hops that each layer looks: a number, or ``auto``, which measures.
         seeds: How many, or which (11,22): each is a split and a model. By default 1, or one a fold;
             the paper's protocol is 10.
     """
     if run.resume and run.overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
+    if model is not None and (network != RECOMMENDED or k != str(RECOMMENDED.k)):
+        raise LookHopsError("--model names all options of a network: licheb+lookhops/k=3.")
     load(run.device if run.workers == 1 else "cpu", "lookhops.models")
     with _workers(run.device) as workers:
         graphs = reading.load_to_learn(source)
         _say_molecules(graphs)
         graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
-        chosen_k, information = hops(k, graphs)
-        network = replace(network, k=chosen_k)
-        config = _train(output, graphs, network, plan, run, reading, information, workers)
+        information = None
+        if model is None:
+            chosen_k, information = hops(k, graphs)
+            from lookhops.learners import Network as NetworkLearner
+
+            learner: Learner = NetworkLearner(replace(network, k=chosen_k))
+        else:
+            learner, plan = _named(model, plan, run)
+        config = _train(output, graphs, learner, plan, run, reading, information, workers)
     if not workers.is_first:
         return
     if as_json:
@@ -119,6 +131,28 @@ def train(
         from lookhops.report.build import report_on
 
         write_page(report_on(output, graphs), report, quiet=as_json)
+
+
+def _named(name: str, plan: SplitPlan, run: TrainingRun) -> tuple[Learner, SplitPlan]:
+    """The learner of a name, and the protocol with the options of training in the name."""
+    from lookhops.learners import learner_of
+    from lookhops.runs.plan import parse_entry
+
+    entry = parse_entry(name)
+    learner, protocol = learner_of(entry.model), entry.protocol(plan.protocol)
+    if not learner.has_epochs:
+        read = learner.read_of(protocol)
+        for own in fields(protocol):
+            usual = getattr(AUTO, own.name), getattr(read, own.name)
+            if own.name != "seeds" and getattr(protocol, own.name) not in usual:
+                flag = own.metadata.get("flag") or f"--{own.name.replace('_', '-')}"
+                raise LookHopsError(f"{learner.name} is not trained in epochs: leave out {flag}.")
+        if run.workers > 1 or run.tensorboard:
+            raise LookHopsError(
+                f"{learner.name} is fitted in one process and without epochs: leave out --workers "
+                "and --tensorboard."
+            )
+    return learner, replace(plan, protocol=protocol)
 
 
 @contextmanager
@@ -186,7 +220,7 @@ def hops(k: str, graphs: Graphs) -> tuple[int, HopInformation | None]:
 def _train(
     output: Path,
     graphs: Graphs,
-    network: Architecture,
+    learner: Learner,
     plan: SplitPlan,
     run: TrainingRun,
     reading: Reading,
@@ -208,7 +242,7 @@ def _train(
         from lookhops.models.ray import train_on_ray
 
         print_line(f"training on {run.workers} workers of a Ray cluster", err)
-        return train_on_ray(output, graphs, network, plan.protocol, **cluster, **options)
+        return train_on_ray(output, graphs, learner, plan.protocol, **cluster, **options)
     try:
         with logs as log, stoppable() as check, epoch_display(plan.protocol) as show:
             before = [partial(tell_remarks, graphs, plan)]  # what cannot be trained says that first
@@ -221,7 +255,10 @@ def _train(
                 check()
 
             options |= {"on_epoch": on_epoch, "workers": workers}
-            return train_into(output, graphs, network, plan.protocol, **options)
+            config = train_into(output, graphs, learner, plan.protocol, **options)
+            while before:  # where nothing was trained in epochs
+                before.pop()()
+            return config
     except ProcessLost as lost:
         raise LookHopsError(f"{lost} What was trained is kept: --resume goes on.") from lost
     except KeyboardInterrupt as stop:

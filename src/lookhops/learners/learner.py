@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from typing import Any, ClassVar, Self
 
 import torch
@@ -96,8 +96,10 @@ class Learner(ABC):
 
     @property
     def model(self) -> Architecture | Classical:
-        """What plans and stores have of it."""
-        return Classical(self.name)
+        """What plans and stores have of it: its name, with the options that are not the usual."""
+        usual = [own for own in fields(self) if getattr(self, own.name) != own.default]  # type: ignore[arg-type]
+        written = [f"{own.name}={str(getattr(self, own.name)).lower()}" for own in usual]
+        return Classical("/".join([self.name, *written]))
 
     @property
     def registered(self) -> list[str]:

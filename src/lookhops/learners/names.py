@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from math import isfinite
 from typing import Any
@@ -33,7 +33,11 @@ def learner_of(model: Learner | Model | str) -> Learner:
     if isinstance(model, str):
         model = parse_model(model)
     if isinstance(model, Classical):
-        return find("model", LEARNERS, model.classical)()
+        name, *options = model.classical.split("/")
+        kind: Any = find("model", LEARNERS, name)
+        types = {field.name: str(field.type) for field in fields(kind)}
+        found: Learner = kind(**_given(options, types))
+        return found
     return Network(model)
 
 
@@ -47,23 +51,15 @@ def parse_model(text: str) -> Model:
     ``pyg:GATv2Conv/heads=4+lookhops/ratio=0.8``. ``recommended`` is the network that
     `lookhops train` begins with, and takes options too. ``fingerprint`` is the linear reading of
     exact neighbourhoods alone, with the options ``fingerprint`` (hops), ``totals`` and
-    ``edges``. ``wl``, ``wl-oa``, ``baseline``, ``mean``, ``morgan-forest`` and ``morgan-ridge``
-    have none.
+    ``edges``. Every other learner has its own name, and the fields of its class as options.
     """
     try:
         name, options = _network_options(text.strip())
         if name in CLASSICAL:
-            if options:
-                raise LookHopsError(f"{name} has no options; leave them out.")
-            return Classical(name)
+            return learner_of(Classical("/".join([name, *options]))).model
         start, types = _without_options(name)
         own = dict.fromkeys(own_options(start.conv, start.pool))
-        given: dict[str, Any] = {}
-        for option in options:
-            field, equals, value = option.partition("=")
-            if not equals or field in given:
-                raise LookHopsError("options are written name=value, each once.")
-            given[field] = option_value(field, value, find("option", own | types, field))
+        given = _given(options, own | types)
         architecture = replace(start, **given)
         if "k" in given and not reads_k(architecture.conv, architecture.pool):
             why = "does" if is_other(architecture.conv) else "looks one hop and does"
@@ -74,6 +70,24 @@ def parse_model(text: str) -> Model:
     except LookHopsError as error:
         raise LookHopsError(f"Model {text!r}: {error}") from error
     return architecture
+
+
+def _given(options: Sequence[str], types: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of options that are written ``name=value``.
+
+    Args:
+        options: As they are written.
+        types: The types of those that there are.
+    """
+    if options and not types:
+        raise LookHopsError("it has no options; leave them out.")
+    given: dict[str, Any] = {}
+    for option in options:
+        field, equals, value = option.partition("=")
+        if not equals or field in given:
+            raise LookHopsError("options are written name=value, each once.")
+        given[field] = option_value(field, value, find("option", types, field))
+    return given
 
 
 def _network_options(text: str) -> tuple[str, list[str]]:

@@ -14,8 +14,9 @@ from types import ModuleType
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Architecture, Protocol
+from lookhops.core.options import Protocol
 from lookhops.graphs import Graphs
+from lookhops.learners import Learner, Model
 from lookhops.models.answers import Predictions
 from lookhops.models.folder import read_config
 from lookhops.models.predictor import Predictor
@@ -146,7 +147,7 @@ def _packed(graphs: Graphs) -> bytes:
 def train_on_ray(
     folder: Path | str,
     graphs: Graphs,
-    architecture: Architecture,
+    model: Learner | Model | str,
     protocol: Protocol,
     *,
     workers: int,
@@ -161,7 +162,7 @@ def train_on_ray(
     lost, all are started again and go on from the last state that was written.
 
     Args:
-        folder, graphs, architecture, protocol: As for ``train_into``.
+        folder, graphs, model, protocol: As for ``train_into``.
         workers: How many.
         address: The cluster; none starts one on this machine.
         device: ``cpu``, ``cuda``, or ``auto``: GPUs where the cluster has one for each worker.
@@ -171,7 +172,7 @@ def train_on_ray(
     with connected(ray, address):
         on_gpu = _check_room(ray.cluster_resources(), workers, device)
         place = Path(folder).absolute()
-        told = {"folder": place, "graphs": ray.put(graphs), "architecture": architecture}
+        told = {"folder": place, "graphs": ray.put(graphs), "model": model}
         told |= {"protocol": protocol, "device": "cuda" if on_gpu else "cpu", **options}
         for attempt in range(RETRIES + 1):
             try:

@@ -7,9 +7,8 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Classical
 from lookhops.graphs import Graphs
-from lookhops.learners import Model, parse_model
+from lookhops.learners import Model, learner_of, parse_model
 from lookhops.learners.names import option_value
 from lookhops.runs.keys import RunKey
 from lookhops.sources.splits import SplitPlan
@@ -77,7 +76,7 @@ def parse_entry(text: str) -> Entry:
     name, *options = text.strip().split("/")
     own = [option for option in options if option.partition("=")[0] in OF_TRAINING]
     model = parse_model("/".join([name, *(option for option in options if option not in own)]))
-    if own and isinstance(model, Classical):
+    if own and not learner_of(model).has_epochs:
         raise LookHopsError(f"Model {text!r}: {name} is not trained; leave out {own[0]}.")
     given: dict[str, Any] = {}
     for option in own:

@@ -107,8 +107,8 @@ class Classical:
     """A model that is fitted without the engines; it stands where an :class:`Architecture` does.
 
     Args:
-        classical: Its name, one of :data:`CLASSICAL`. No field of an architecture is called so:
-            the stored texts of the two are never equal.
+        classical: Its name, one of :data:`CLASSICAL`, with its options: ``gp/hops=3``. No field of
+            an architecture is called so: the stored texts of the two are never equal.
     """
 
     classical: str
