@@ -8,8 +8,11 @@ import pytest
 from lookhops.core.options import CLASSICAL
 from lookhops.learners import LEARNERS
 
-NETWORKS = ("recommended/hidden=4/layers=1/max_epochs=2", "licheb+lookhops/k=1/hidden=4/layers=2",
-            "fingerprint/fingerprint=2")  # fmt: skip
+NETWORKS = (
+    "recommended/hidden=4/layers=1/max_epochs=2",
+    "licheb+lookhops/k=1/hidden=4/layers=2/max_epochs=2",
+    "fingerprint/fingerprint=2/max_epochs=2",
+)
 NAMES = (*NETWORKS, *CLASSICAL)
 SMILES = ["C" * n + end for n in range(1, 21) for end in ("O", "N", "F")]
 
@@ -26,10 +29,7 @@ def table(tmp_path_factory):
 
 
 def trained(lookhops, table, folder, name, target):
-    options = ["--target", target, "--batch-size", "32"] if "max" in name else ["--target", target]
-    if name in NETWORKS:
-        options += ["--max-epochs", "2"] if "max_epochs" not in name else []
-    options += ["--task", "numbers"] if target == "size" else []
+    options = ["--target", target, "--task", "numbers" if target == "size" else "classes"]
     code, out, said = lookhops("train", table, "-o", folder, "--model", name, "--json", *options)
     assert code == 0, said
     return json.loads(out)
@@ -86,7 +86,7 @@ def test_a_name_that_is_not_known_lists_the_known_ones(lookhops, table, tmp_path
     assert all(name in said for name in (*CLASSICAL, "recommended", "fingerprint", "gcn"))
     for given, words in (
         (["wl", "--k", "3"], "--model"),
-        (["wl", "--max-epochs", "3"], "--max-epochs"),
+        (["wl", "--epochs", "3"], "wl is not trained in epochs"),
         (["wl", "--final"], "--final"),
         (["wl/members=3"], "members"),
         (["wl/hops=3"], "options"),
