@@ -1,0 +1,71 @@
+"""Rows of molecules that are parsed before anything asks for them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from itertools import count
+
+import pytest
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import AS_USUAL, Reading
+from lookhops.sources.molecule_rows import SmilesList
+from lookhops.sources.parsed_rows import MoleculeRows, ReadAhead, open_molecule_rows
+from lookhops.sources.rdkit.parsing import Parsing
+from lookhops.sources.rdkit.workers import ParsingPool
+
+SKIP = Reading(invalid="skip")
+
+
+def test_items_come_in_order_and_an_error_where_it_happened():
+    def items():
+        yield from range(100)
+        raise LookHopsError("no more")
+
+    found: list[int] = []
+    with pytest.raises(LookHopsError, match="no more"):
+        found.extend(ReadAhead(items(), most=3))
+    assert found == list(range(100))
+    assert list(ReadAhead(iter([]))) == []
+
+
+def test_no_more_items_are_taken_than_may_wait():
+    taken = count()
+    ahead = ReadAhead((next(taken) for _ in range(1000)), most=3)
+    assert next(iter(ahead)) == 0
+    ahead.close()
+    assert next(taken) <= 6
+
+
+def test_rows_that_were_begun_are_the_same():
+    smiles = ["CCO", "C(", "CC.O", ""] * 300
+    with ParsingPool(Parsing(), 1) as pool:
+        begun = MoleculeRows(SmilesList(smiles), pool, SKIP)
+        begun.begin()
+        found = list(begun.parsed())
+        begun.close()
+        plain = list(MoleculeRows(SmilesList(smiles), pool, SKIP).parsed())
+    for (rows, parsed), (wanted, known) in zip(found, plain, strict=True):
+        assert rows == wanted
+        assert (parsed.smiles, parsed.failures) == (known.smiles, known.failures)
+
+
+def test_a_file_that_breaks_off_is_refused_where_it_is_asked_for(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_text("smiles,x\n" + "C,1\n" * 600 + "N\n")
+    with ParsingPool(Parsing(), 1) as pool:
+        rows = open_molecule_rows(path, SKIP, AS_USUAL, pool)
+        rows.begin()
+        with pytest.raises(LookHopsError, match="line 602: 1 fields"):
+            list(rows.parsed())
+        rows.close()
+
+
+def test_neither_pytorch_nor_pandas_is_loaded_for_rows():
+    code = (
+        "import sys, lookhops.sources.parsed_rows\n"
+        "print({'torch', 'pandas'} & set(sys.modules) or 'neither')"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "neither\n"
