@@ -63,7 +63,7 @@ def compare(
     new is trained.
 
     Args:
-        models: With commas between: recommended, fingerprint, wl, wl-oa, baseline, mean,
+        models: With commas between: recommended, fingerprint, gp, wl, wl-oa, baseline, mean,
             morgan-forest, morgan-ridge, or conv[+pool][/option=value], such as licheb+lookhops/k=3,
             recommended/members=5 or pyg:GATv2Conv/heads=4 (all: docs/models.md).
         protocol: paper: ten random splits, as in the paper. fair: 10 folds, an inner validation

@@ -13,7 +13,13 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
-from lookhops.learners.gp_fitted import FittedProcess, GraphColumns, TargetProcess, covariance_of
+from lookhops.learners.gp_fitted import (
+    FittedProcess,
+    GraphColumns,
+    TargetProcess,
+    covariance_of,
+    side_by_side,
+)
 from lookhops.learners.gp_solve import (
     Link,
     Solution,
@@ -110,15 +116,16 @@ class GaussianProcess(Learner):
         fit = _Fit(self, rows, references, medians, order)
         target = task.targets(training).cpu()
         found = [fit.target(head, target) for head in task.heads]
+        targets, outputs, variances = zip(*found, strict=True)
         kernels = Kernels(references, medians)
         return FittedProcess(
             task,
             columns,
             kernels,
-            tuple(one for one, _, _ in found),
-            _chosen(kernels, [one for one, _, _ in found], task),
-            torch.cat([outputs for _, outputs, _ in found], 1),
-            torch.cat([variance for _, _, variance in found], 1),
+            targets,
+            _chosen(kernels, targets, task),
+            side_by_side(outputs, targets),
+            torch.cat(variances, 1),
         )
 
     def _descriptors(self, graphs: Graphs) -> tuple[str, ...]:

@@ -186,7 +186,7 @@ class FittedProcess(Fitted):
         return GraphRows.of(graphs, hops, self.columns(graphs))
 
     def outputs(self, graphs: Graphs) -> Tensor:
-        """Log-probabilities or numbers, in time that is linear in the graphs; float64."""
+        """As for :class:`Fitted`, in time that is linear in the graphs."""
         rows = self.rows(graphs)
         coefficients = torch.cat([one.coefficients for one in self.targets], 1)
         weights = torch.cat(
@@ -201,7 +201,9 @@ class FittedProcess(Fitted):
     def _side_by_side(self, standardised: Tensor) -> Tensor:
         """The outputs of each target, from answers of all."""
         each = standardised.split([len(one.mean) for one in self.targets], 1)
-        return torch.cat([one.outputs(a) for one, a in zip(self.targets, each, strict=True)], 1)
+        return side_by_side(
+            [one.outputs(a) for one, a in zip(self.targets, each, strict=True)], self.targets
+        )
 
     def variance(self, graphs: Graphs) -> Tensor:
         r"""The variance of each number, noise included, shape (g, task.out_channels).
@@ -273,6 +275,12 @@ class FittedProcess(Fitted):
         _check(learner.hops, references, columns, targets, task)
         medians = dict.fromkeys(values, columns.median)
         return cls(task, columns, Kernels(references, medians), targets)
+
+
+def side_by_side(outputs: Sequence[Tensor], targets: Sequence[TargetProcess]) -> Tensor:
+    """The outputs of all targets; in single precision where all are classes, as networks'."""
+    together = torch.cat(list(outputs), 1)
+    return together if any(one.link is None for one in targets) else together.float()
 
 
 def _check(

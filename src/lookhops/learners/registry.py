@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lookhops.core.schema import AtLeast, located, read
+from lookhops.learners.gp import GaussianProcess
 from lookhops.learners.learner import Learner
 from lookhops.learners.network import Network
 from lookhops.learners.tabular import Baseline, Mean, MorganForest, MorganRidge
@@ -14,7 +15,16 @@ from lookhops.nn.registry import find
 #: Every learner by its name. A new one is a file of this package and an entry here.
 LEARNERS: dict[str, type[Learner]] = {
     kind.name: kind
-    for kind in (Network, WL, WLOptimalAssignment, Baseline, MorganForest, MorganRidge, Mean)
+    for kind in (
+        Network,
+        GaussianProcess,
+        WL,
+        WLOptimalAssignment,
+        Baseline,
+        MorganForest,
+        MorganRidge,
+        Mean,
+    )
 }
 #: What ``Learner.to_dict`` gives.
 SAVED = AtLeast({"name": str, "options": Any})
