@@ -33,6 +33,7 @@ from lookhops.models.checkpoint import load_model  # noqa: E402
 from lookhops.models.folder import CONFIG, PREDICTIONS  # noqa: E402
 from lookhops.runs.results import Results  # noqa: E402
 from lookhops.runs.store import Store  # noqa: E402
+from lookhops.runs.tune.record import read_tuning  # noqa: E402
 from lookhops.tasks import metrics  # noqa: E402
 
 # What takes long and changes no file: Typer makes the objects of all commands anew for every call,
@@ -192,6 +193,22 @@ def compare(seeds: str) -> Callable[[Path], None]:
     )
 
 
+def tune(trials: int) -> Callable[[Path], None]:
+    options = ("--seeds", "11,", "--trials", trials, "--stack", 1, "--inner", 1)
+    space = "conv=gcn/layers=1/hidden=4/pool=none/fingerprint=none/k=1/readout=max+mean"
+    training = ("--space", space, "--epochs", "1", "--device", "cpu")
+    return lambda folder: command("tune", *DATA, "-o", folder / "model", *options, *training)
+
+
+def tuning(folder: Path) -> Any:
+    """What was tried, chosen and gained, and the model; none before all of it is there."""
+    found = read_tuning(folder / "model")
+    if found is None or (trained := model(folder)) is None:
+        return None
+    tried = [(one.name, one.value) for search in found.searches for one in search.tried]
+    return tried, found.tuned, found.recommended, trained
+
+
 def report(folder: Path) -> None:
     command("report", folder / "model", "-o", folder / "report.html")
 
@@ -215,6 +232,7 @@ SCENARIOS = {
     "train --resume": Scenario(interrupted, train("--resume"), train("--resume"), model),
     "train --overwrite": Scenario(train("--k", "auto"), anew, anew, model),
     "compare": Scenario(compare("11,"), compare("22,"), compare("22,"), comparison),
+    "tune": Scenario(nothing, tune(2), tune(2), tuning),
     "data convert": Scenario(
         *(convert("--task-size", "30"), convert(*DATA[1:]), convert(*DATA[1:])),
         one_file("a.graphs"),

@@ -12,7 +12,7 @@ HERE = Path(__file__).parent
 #: In two processes, for two cores.
 SCENARIOS = (
     ("train", "train --resume", "report"),
-    ("train --overwrite", "compare", "data convert"),
+    ("train --overwrite", "compare", "data convert", "tune"),
 )
 
 

@@ -65,13 +65,12 @@ class StoredRun:
 
 
 def read_runs(db: sqlite3.Connection, path: Path) -> list[StoredRun]:
-    """The runs in the order in which they were finished; those of a later version are left out.
+    """The runs in the order in which they were finished; those of unknown layers are left out.
 
     Their numbers have six digits, as those of an exported file have: the pages are the same.
     """
     names = "id, dataset, model, fingerprint, architecture, protocol, seed, history"
-    digest = "sha256" if has_checksums(db) else "NULL"
-    query = f"SELECT {names}, metrics, versions, machine, {digest} FROM runs ORDER BY id"
+    query = f"SELECT {names}, metrics, versions, machine, sha256 FROM runs ORDER BY id"
     found = []
     for row in db.execute(query).fetchall():
         number, dataset, model, *texts, seed, history, metrics, versions, machine, sha256 = row
@@ -85,7 +84,7 @@ def read_runs(db: sqlite3.Connection, path: Path) -> list[StoredRun]:
             columns = {"metrics": metrics, "versions": versions, "machine": machine}
             values = {name: decode(text, name) for name, text in columns.items()}
             record = RunRecord.from_dict({"seed": seed, **values})
-            if sha256 not in (None, checksum(seed, metrics, versions, machine)):
+            if sha256 != checksum(seed, metrics, versions, machine):
                 raise LookHopsError("its content does not fit its checksum")
         short = {
             name: float(f"{value:.6g}") if isinstance(value, float) else value
@@ -94,11 +93,6 @@ def read_runs(db: sqlite3.Connection, path: Path) -> list[StoredRun]:
         record = replace(record, metrics=short)
         found.append(StoredRun((path, number), dataset, model, key, record, history))
     return found
-
-
-def has_checksums(db: sqlite3.Connection) -> bool:
-    """Whether the rows of a store have checksums; those of earlier versions have none."""
-    return any(row[1] == "sha256" for row in db.execute("PRAGMA table_info(runs)"))
 
 
 def checksum(*values: Any) -> str:

@@ -19,7 +19,7 @@ from torch import Tensor
 from lookhops.core import files
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import AtLeast, located, read
-from lookhops.core.tensor_files import CHECKSUM, pack_tensors, unpack_tensors
+from lookhops.core.tensor_files import pack_tensors, unpack_tensors
 from lookhops.learners.registry import SAVED
 from lookhops.runs.settings import difference
 from lookhops.training.runs import Epoch, OnEpoch, Run
@@ -74,7 +74,7 @@ class ResumeState:
             if different := difference(begun_with, self.settings):
                 raise LookHopsError(
                     f"{self.begun_with}: the training began with other settings ({different}); "
-                    "resume it with the same, or begin anew with --overwrite."
+                    "resume it with the same, or begin again with --overwrite."
                 )
             return None
         if resume and (config := published()) is not None:
@@ -86,7 +86,7 @@ class ResumeState:
             return config
         if not overwrite and not resume and _has_files(self.model):
             unfinished = "an unfinished training" if begun else "files"
-            advice = "go on with --resume, or begin anew with --overwrite"
+            advice = "go on with --resume, or begin again with --overwrite"
             raise LookHopsError(f"{self.model}: has {unfinished} in it already; {advice}.")
         self.clear()  # and fail here, not hours later, where the folder is not writable
         files.write_json(self.begun_with, self.settings)
@@ -117,17 +117,15 @@ class ResumeState:
         path = self._file(stack[0].key)
         if not path.exists():
             return None
-        advice = "begin anew with --overwrite"
+        advice = "begin again with --overwrite"
         try:
             state, note = unpack_tensors(files.read_bytes(path), path)
         except LookHopsError as error:
             raise LookHopsError(f"{str(error).rstrip('.')}; {advice}.") from error
-        if note[CHECKSUM] is None:
-            raise LookHopsError(f"{path}: of an earlier version of LookHops; {advice}.")
         try:
-            noted = [{key: run[key] for key in _FIELDS if key in run} for run in note["runs"]]
-            # Another machine may stack other runs together: then the stack begins anew.
-            if [(one["seed"], one.get("member", 0)) for one in noted] != [
+            noted = [{key: run[key] for key in _FIELDS} for run in note["runs"]]
+            # Another machine may stack other runs together: then the stack begins again.
+            if [(one["seed"], one["member"]) for one in noted] != [
                 (run.seed, run.member) for run in stack
             ]:
                 return None

@@ -24,7 +24,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import process_alive
 from lookhops.runs.keys import RunKey, canonical_json
 from lookhops.runs.record import RunRecord
-from lookhops.runs.rows import StoredRun, checksum, has_checksums, read_note, read_runs
+from lookhops.runs.rows import StoredRun, checksum, read_note, read_runs
 
 APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others
 WAIT = 60.0  # seconds to wait for another process's transaction
@@ -38,7 +38,7 @@ CREATE TABLE runs (
     seed INTEGER NOT NULL, protocol TEXT NOT NULL,
     metrics TEXT NOT NULL, history BLOB NOT NULL,
     versions TEXT NOT NULL, machine TEXT NOT NULL,
-    finished TEXT NOT NULL, sha256 TEXT,
+    finished TEXT NOT NULL, sha256 TEXT NOT NULL,
     UNIQUE (fingerprint, architecture, protocol, seed));
 CREATE TABLE claims (
     fingerprint TEXT NOT NULL, architecture TEXT NOT NULL, protocol TEXT NOT NULL,
@@ -203,22 +203,7 @@ class Store:
                     self.db.execute(f"PRAGMA application_id = {APPLICATION}")
                     self.db.execute(f"PRAGMA user_version = {VERSION}")
         check_version(self.db, self.path)
-        if not has_checksums(self.db):  # made by an earlier version
-            with self._transaction():
-                if not has_checksums(self.db):
-                    self.db.execute("ALTER TABLE runs ADD COLUMN sha256 TEXT")
-        self._complete()
         self.runs()  # what is damaged is said now, not after hours of training
-
-    def _complete(self) -> None:
-        """Rows from before an option existed are given its default, so that they are found."""
-        query = "SELECT DISTINCT fingerprint, architecture, protocol FROM runs"
-        for texts in self.db.execute(query).fetchall():
-            with suppress(LookHopsError):  # of a later version, or damaged
-                if (now := RunKey.from_texts(*texts).texts) != texts:
-                    names = "fingerprint = ?, architecture = ?, protocol = ?"
-                    update = f"UPDATE OR IGNORE runs SET {names} WHERE {WHERE}"
-                    self.db.execute(update, (*now, *texts))
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:

@@ -211,6 +211,6 @@ class Unseen:
         return {BEST: self.best.clone(), OUTPUTS: self.outputs.clone()}
 
     def restore(self, state: Mapping[str, Tensor]) -> None:
-        """Go on from what :meth:`state` gave; earlier versions wrote nothing of it."""
-        if BEST in state and state[BEST].shape == self.best.shape:
+        """Go on from what :meth:`state` gave."""
+        if state[BEST].shape == self.best.shape:
             self.best, self.outputs = state[BEST], state[OUTPUTS]
