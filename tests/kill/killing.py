@@ -90,12 +90,14 @@ class Scenario:
         run: The command.
         go_on: What a user does after the kill.
         seen: What a user sees in a folder; none where there is no result.
+        every: Kill before each n-th step only, where there are many.
     """
 
     before: Callable[[Path], None]
     run: Callable[[Path], None]
     go_on: Callable[[Path], None]
     seen: Callable[[Path], Any]
+    every: int = 1
 
 
 def check(scenario: Scenario, folder: Path) -> int:
@@ -110,7 +112,7 @@ def check(scenario: Scenario, folder: Path) -> int:
     shutil.move(here, end)  # where it ran stands in a report
     old, new = scenario.seen(start), scenario.seen(end)
     assert old != new
-    for step in range(1, steps + 1):
+    for step in range(1, steps + 1, scenario.every):
         shutil.copytree(start, here)
         killed, _ = forked(lambda: scenario.run(here), step)
         assert killed, f"step {step} of {steps} was not reached"
@@ -119,7 +121,7 @@ def check(scenario: Scenario, folder: Path) -> int:
         assert scenario.seen(here) == new, f"went on after step {step} to another end"
         assert not list(here.rglob("*.part")), f"left-over files after step {step}"
         shutil.rmtree(here)
-    return steps
+    return len(range(1, steps + 1, scenario.every))
 
 
 # -------------------------------------------------------------------- what a user sees
@@ -232,7 +234,7 @@ SCENARIOS = {
     "train --resume": Scenario(interrupted, train("--resume"), train("--resume"), model),
     "train --overwrite": Scenario(train("--k", "auto"), anew, anew, model),
     "compare": Scenario(compare("11,"), compare("22,"), compare("22,"), comparison),
-    "tune": Scenario(nothing, tune(2), tune(2), tuning),
+    "tune": Scenario(nothing, tune(2), tune(2), tuning, every=7),
     "data convert": Scenario(
         *(convert("--task-size", "30"), convert(*DATA[1:]), convert(*DATA[1:])),
         one_file("a.graphs"),
