@@ -38,11 +38,11 @@ def sizes(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
 
 def kept_by_pooling(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
     """How many pooling layers kept each node; of equals those with the higher last score."""
-    network, level = _told(predictor, graphs, seed)
-    every = torch.ones_like(level.graph, dtype=torch.bool)
+    network, batch = _told(predictor, graphs, seed)
+    every = torch.ones_like(batch.graph, dtype=torch.bool)
     with torch.no_grad():
-        _, decisions = network.classify(replace(level, alive=every), masked=True)
-    found = torch.zeros_like(level.x[:, 0], dtype=torch.float64)
+        _, decisions = network.classify(replace(batch, alive=every), masked=True)
+    found = torch.zeros_like(batch.x[:, 0], dtype=torch.float64)
     for pooled in decisions:
         found += pooled.node.double() * (1 + 1e-3 * pooled.score.double().sigmoid())
     return _numpy(found)
@@ -50,10 +50,10 @@ def kept_by_pooling(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
 
 def gradient(predictor: Predictor, graphs: Graphs, seed: int) -> Scores:
     """The length of the gradient of the answer with respect to what is told of each node."""
-    network, level = _told(predictor, graphs, seed)
+    network, batch = _told(predictor, graphs, seed)
     units = _units(predictor, graphs, seed)
-    x = level.x.detach().clone().requires_grad_()
-    outputs, _ = network.classify(replace(level, x=x))
+    x = batch.x.detach().clone().requires_grad_()
+    outputs, _ = network.classify(replace(batch, x=x))
     (grad,) = torch.autograd.grad(units(outputs).sum(), x)
     return _numpy(grad.norm(dim=1))
 
@@ -106,13 +106,13 @@ EXPLAINERS: Mapping[str, Explainer] = {
 class _Told(nn.Module):
     """A network as PyG's explainers call one: on the node features of graphs that are known."""
 
-    def __init__(self, network: GraphNetwork, level: GraphBatch) -> None:
+    def __init__(self, network: GraphNetwork, batch: GraphBatch) -> None:
         super().__init__()
-        self.network, self.level = network, level
+        self.network, self.batch = network, batch
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """The outputs of each graph."""
-        outputs, _ = self.network.classify(replace(self.level, x=x))
+        outputs, _ = self.network.classify(replace(self.batch, x=x))
         return outputs
 
 
@@ -122,9 +122,9 @@ def _by_pyg(
     """Scores by one of PyG's explainers."""
     from torch_geometric.explain import Explainer as PyGExplainer
 
-    network, level = _told(predictor, graphs, seed)
+    network, batch = _told(predictor, graphs, seed)
     explainer = PyGExplainer(
-        _Told(network, level),
+        _Told(network, batch),
         algorithm=algorithm,
         explanation_type="model",
         node_mask_type=node_mask,
@@ -136,7 +136,7 @@ def _by_pyg(
         },
     )
     torch.manual_seed(seed)
-    found = explainer(level.x.detach().clone(), level.adjacency.edge_index)
+    found = explainer(batch.x.detach().clone(), batch.adjacency.edge_index)
     return _numpy(found.node_mask.sum(1))
 
 
@@ -145,7 +145,7 @@ def _told(predictor: Predictor, graphs: Graphs, seed: int) -> tuple[GraphNetwork
     network, whole = predictor.models[seed], predictor.whole(graphs)
     network.requires_grad_(False)
     index = torch.arange(len(graphs), device=predictor.device)
-    return network, predictor.inputs(whole, seed).level(network, index)
+    return network, predictor.inputs(whole, seed).batch(network, index)
 
 
 def _units(predictor: Predictor, graphs: Graphs, seed: int) -> Callable[[Tensor], Tensor]:

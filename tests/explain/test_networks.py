@@ -114,7 +114,7 @@ def test_edges_with_blanks_are_explained(trained, graphs):
 def test_copies_are_the_graphs_once_more(trained, graphs):
     network = trained(graphs, Architecture(hidden=8, layers=2), max_epochs=1).models[11]
     some = graphs[:3]
-    level: GraphBatch = network.level(some, torch.rand(some.num_nodes, 2))
+    level: GraphBatch = network.batch(some, torch.rand(some.num_nodes, 2))
     many = copies(level, 3)
     many = replace(many, x=level.x.repeat(3, 1))
     once, found = network(level), network(many)

@@ -161,8 +161,8 @@ def _explain_batch(
     predictor: Predictor, graphs: Graphs, seed: int, ids: list[str]
 ) -> Iterator[Explanation]:
     answers, model = predictor.predict(graphs), predictor.models[seed]
-    [level] = predictor.inputs(predictor.whole(graphs), seed).levels(model, len(graphs))
-    _, decisions = model.classify(level)
+    [batch] = predictor.inputs(predictor.whole(graphs), seed).batches(model, len(graphs))
+    _, decisions = model.classify(batch)
     layers = _layer_views(graphs, decisions, isinstance(model.pools[0], NodePooling))
     for number in range(len(graphs)):
         part = GraphPart(graphs, number)

@@ -189,29 +189,29 @@ class Stack:
 
         def batch(part: Tensor) -> PathShares:
             units = question.select(part).of
-            points = Points(self.model, self.level(part), node, edge, units, MOST_NODES[kind])
+            points = Points(self.model, self.batch(part), node, edge, units, MOST_NODES[kind])
             return Path(points).integrate(first[ptr[int(part[0])] : ptr[int(part[-1]) + 1]])
 
         _ = graphs.is_undirected  # found out once, not by every thread
         batches = [torch.from_numpy(one[one >= 0]).to(graphs.device) for one in plan]
         return PathShares.join(list(side_by_side(batch, batches)), 1)
 
-    def level(self, index: Tensor) -> GraphBatch:
+    def batch(self, index: Tensor) -> GraphBatch:
         """The graphs with these numbers as the networks see them; see :class:`~.points.Points`."""
         chosen = gather(self.whole.graphs, index)
-        level = self.inputs[0].level(self.model, index, chosen)
+        batch = self.inputs[0].batch(self.model, index, chosen)
         if len(self.inputs) == 1:
-            return level
-        each = [own.level(self.model, index, chosen) for own in self.inputs]
+            return batch
+        each = [own.batch(self.model, index, chosen) for own in self.inputs]
         wide = index.expand(len(each), -1)
         counts = self.gather_whole.counts
         room = 0 if counts is None else int(counts[:, index.cpu().numpy()].sum())
-        edges = level.edges
+        edges = batch.edges
         if edges is not None:
             own = [one.edges.columns for one in each if one.edges is not None]
             edges = replace(edges, columns=torch.stack(own))
         x = torch.stack([one.x for one in each])
-        return replace(level, x=x, edges=edges, whole=self.gather_whole(wide, room))
+        return replace(batch, x=x, edges=edges, whole=self.gather_whole(wide, room))
 
     def _spread_totals(
         self, totals: Tensor, preprocessing: Preprocessing

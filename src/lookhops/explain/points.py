@@ -13,18 +13,18 @@ from lookhops.ops import Adjacency, Pattern
 from lookhops.training.batches import NODE_STEP
 
 
-def copies(level: GraphBatch, points: int, networks: int | None = None) -> GraphBatch:
-    """The graphs of a level several times, one copy after the other, with new numbers.
+def copies(batch: GraphBatch, points: int, networks: int | None = None) -> GraphBatch:
+    """The graphs of a batch several times, one copy after the other, with new numbers.
 
     Features, of nodes and of edges, are left as they are: the caller has those of the copies.
 
     Args:
-        level: The batch, in compacted form.
+        batch: The batch, in compacted form.
         points: How many copies.
         networks: Of a stack of networks: each has so many copies, and then as many nodes that do
             not count as kernels take whole blocks. Poolings keep all shapes.
     """
-    edges, stack, size = level.adjacency, networks or 1, points * level.adjacency.num_nodes
+    edges, stack, size = batch.adjacency, networks or 1, points * batch.adjacency.num_nodes
     assert edges.order is None
     pad = 0 if networks is None else -size % NODE_STEP
 
@@ -47,16 +47,16 @@ def copies(level: GraphBatch, points: int, networks: int | None = None) -> Graph
         place = torch.arange(size + pad, device=ends.device)
         alive = (place < size).repeat(networks)
     return replace(
-        level,
+        batch,
         adjacency=Adjacency(pattern, weight, symmetric=edges.symmetric),
-        graph=padded(numbered(level.graph, level.num_graphs)),
-        num_graphs=stack * points * level.num_graphs,
+        graph=padded(numbered(batch.graph, batch.num_graphs)),
+        num_graphs=stack * points * batch.num_graphs,
         alive=alive,
-        segments=numbered(level.bounds, edges.num_nodes, pad).flatten(1),
+        segments=numbered(batch.bounds, edges.num_nodes, pad).flatten(1),
         place=None,  # nothing is drawn
         whole=None,
         near_ties=True,  # with average features many nodes are equal but for rounding
-        edges=None if level.edges is None else replace(level.edges, place=None),
+        edges=None if batch.edges is None else replace(batch.edges, place=None),
     )
 
 
@@ -72,7 +72,7 @@ class Points:
 
     Args:
         model: The network, or several as one whose weights have a leading axis.
-        level: The graphs as it reads them, in compacted form; of several networks features,
+        batch: The graphs as it reads them, in compacted form; of several networks features,
             of nodes and of edges, and totals have a leading axis.
         node: The inputs of an average node, shape (networks, d).
         edge: The inputs of an average edge, shape (networks, f), or none.
@@ -84,35 +84,35 @@ class Points:
     def __init__(
         self,
         model: GraphNetwork,
-        level: GraphBatch,
+        batch: GraphBatch,
         node: Tensor,
         edge: Tensor | None,
         units: Callable[[Tensor], Tensor],
         most_nodes: int,
     ) -> None:
-        self.model, self.level, self.units = model, level, units
-        self.lead, self.networks = level.x.shape[:-2], len(node)
-        own = level.x.view(self.networks, *level.x.shape[-2:])
+        self.model, self.batch, self.units = model, batch, units
+        self.lead, self.networks = batch.x.shape[:-2], len(node)
+        own = batch.x.view(self.networks, *batch.x.shape[-2:])
         self.average = node.to(own)[:, None].expand_as(own)
         self.change = own - self.average
         self.columns: tuple[Tensor, Tensor] | None = None
-        if level.edges is not None and edge is not None:
-            known = level.edges.columns.view(self.networks, -1, edge.shape[1])
+        if batch.edges is not None and edge is not None:
+            known = batch.edges.columns.view(self.networks, -1, edge.shape[1])
             average = edge.to(known)[:, None].expand_as(known)
             self.columns = average, known - average
-        self.graph = level.graph.long()
-        self.edge_graph = self.graph[level.adjacency.target.long()]
+        self.graph = batch.graph.long()
+        self.edge_graph = self.graph[batch.adjacency.target.long()]
         self.at_once = max(most_nodes // max(self.networks * own.shape[1], 1), 1)
-        self._levels: dict[int, GraphBatch] = {}
+        self._copies: dict[int, GraphBatch] = {}
         self._read_wholes()
 
     @torch.no_grad()
     def _read_wholes(self) -> None:
         """What is read of whole graphs, all shapes (networks, g, ...)."""
-        shape = self.networks, self.level.num_graphs
+        shape = self.networks, self.batch.num_graphs
         outputs = self.average.new_zeros(*shape, self.model.out_channels)
         self.totals, self.fingerprint, self.usual = outputs[..., :0], outputs, outputs
-        whole, readings = self.level.whole, self.model.readings
+        whole, readings = self.batch.whole, self.model.readings
         if "totals" in readings:
             assert whole is not None
             assert whole.totals is not None
@@ -176,34 +176,34 @@ class Points:
         Args:
             x, factor, columns: As :meth:`_inputs` gives them.
         """
-        level = self._level(x.shape[1])
-        adjacency = level.adjacency.times(factor.flatten(), level.adjacency.symmetric)
-        padding = len(level.graph) // self.networks - x[0, ..., 0].numel()
+        batch = self._batch(x.shape[1])
+        adjacency = batch.adjacency.times(factor.flatten(), batch.adjacency.symmetric)
+        padding = len(batch.graph) // self.networks - x[0, ..., 0].numel()
         flat = torch.nn.functional.pad(x.flatten(1, 2), (0, 0, 0, padding))
-        level = replace(level, x=flat.view(*self.lead, *flat.shape[1:]), adjacency=adjacency)
+        batch = replace(batch, x=flat.view(*self.lead, *flat.shape[1:]), adjacency=adjacency)
         if columns is not None:
-            assert level.edges is not None
+            assert batch.edges is not None
             wide = columns.flatten(1, 2).view(*self.lead, -1, columns.shape[-1])
-            level = replace(level, edges=replace(level.edges, columns=wide))
-        _, read, _ = self.model.look(level, masked=bool(self.lead))
+            batch = replace(batch, edges=replace(batch.edges, columns=wide))
+        _, read, _ = self.model.look(batch, masked=bool(self.lead))
         shape = self.networks, x.shape[1], *self.usual.shape[1:]
         found = x.new_zeros(shape) if read is None else self.model.mlp(read)
         assert isinstance(found, Tensor)
         return found.view(shape)
 
-    def _level(self, points: int) -> GraphBatch:
+    def _batch(self, points: int) -> GraphBatch:
         """The graphs of all networks, so many times each."""
-        if points not in self._levels:
+        if points not in self._copies:
             networks = self.networks if self.lead else None
-            self._levels[points] = copies(self.level, points, networks)
-        return self._levels[points]
+            self._copies[points] = copies(self.batch, points, networks)
+        return self._copies[points]
 
     def of_totals(self, totals: Tensor) -> Tensor:
         """What the reading of totals adds to the outputs, shape (networks, m, outputs)."""
         shape = *totals.shape[:-1], self.model.out_channels
         if "totals" not in self.model.readings:
             return totals.new_zeros(shape)
-        whole = self.level.whole
+        whole = self.batch.whole
         assert whole is not None
         inputs = replace(whole, totals=totals.view(*self.lead, *totals.shape[1:]))
         found = self.model.readings["totals"](inputs, None)

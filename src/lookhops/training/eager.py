@@ -33,7 +33,7 @@ class EagerEngine(Engine):
 
     def batch(self, index: Tensor) -> tuple[GraphBatch, Tensor]:
         """The graphs with these numbers as the network sees them, and their targets."""
-        return self.inputs.level(self.model, index), self.target[index.to(self.device)]
+        return self.inputs.batch(self.model, index), self.target[index.to(self.device)]
 
     def epoch(self, number: int) -> Tensor:
         """Train one epoch; the mean training loss."""
@@ -62,8 +62,8 @@ class EagerEngine(Engine):
         counts = len(own) > 0
         if not counts:  # a batch with fewer graphs than workers: its gradient is zero here
             own = index[:1]
-        level, target = self.batch(own)
-        output, added = self.forward(level, {}, key)
+        batch, target = self.batch(own)
+        output, added = self.forward(batch, {}, key)
         if self.workers.alone:
             loss, _ = self.task.losses(output, target, self.fitted)
             return with_layers(loss, added)
@@ -94,7 +94,7 @@ class EagerEngine(Engine):
         with dense_products(self.protocol.precision):
             for number, index in enumerate(batches):
                 if number % workers.count == workers.rank:
-                    outputs.append(self.forward(self.inputs.level(self.model, index), weights)[0])
+                    outputs.append(self.forward(self.inputs.batch(self.model, index), weights)[0])
                 else:  # another worker's: all are added up
                     width = self.task.out_channels
                     none = torch.zeros(len(index), width, dtype=self.dtype, device=self.device)

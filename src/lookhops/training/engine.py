@@ -193,7 +193,7 @@ class Engine(ABC):
         return part, all_graphs
 
     def forward(
-        self, level: GraphBatch, weights: Mapping[str, Tensor], key: Tensor | None = None
+        self, batch: GraphBatch, weights: Mapping[str, Tensor], key: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
         """Outputs of the network with these weights, in the protocol's precision.
 
@@ -201,7 +201,7 @@ class Engine(ABC):
         """
         with layers(self.protocol.precision, self.device):
             options = {"key": key, "with_loss": True}
-            output, added = functional_call(self.model, dict(weights), (level,), options)
+            output, added = functional_call(self.model, dict(weights), (batch,), options)
         return output.to(self.dtype), added
 
     def begin(self, parameters: Iterable[Tensor], members: Sequence[int]) -> Adam:

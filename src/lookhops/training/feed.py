@@ -48,10 +48,10 @@ class Feed(ABC):
     def __init__(self, scales: Scales) -> None:
         self.scales = scales
 
-    def level(self, index: Tensor, room: Capacity, dtype: torch.dtype) -> GraphBatch:
+    def batch(self, index: Tensor, room: Capacity, dtype: torch.dtype) -> GraphBatch:
         """A batch of each member; arguments as for :class:`~lookhops.training.gather.Gatherer`."""
-        level = self.gatherer(index, room, dtype, self.scales)
-        return replace(level, whole=self.whole(index, room.entries))
+        batch = self.gatherer(index, room, dtype, self.scales)
+        return replace(batch, whole=self.whole(index, room.entries))
 
     @abstractmethod
     def reserve(self, plan: Tensor) -> bool:
@@ -69,7 +69,7 @@ class Feed(ABC):
             plan: Numbers of graphs in the whole set, shape (members, batches, size), -1 for none.
 
         Yields:
-            Shape (members, some batches, size): numbers as :meth:`level` takes them.
+            Shape (members, some batches, size): numbers as :meth:`batch` takes them.
         """
 
     def go_on(self) -> None:  # noqa: B027  graphs that live on the device are there already

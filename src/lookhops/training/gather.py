@@ -15,7 +15,7 @@ from lookhops.training.batches import Capacity, makes_links
 
 
 class Gatherer:
-    """Makes levels of fixed shape from packed graphs, by index arithmetic alone.
+    """Makes batches of fixed shape from packed graphs, by index arithmetic alone.
 
     Args:
         graphs: All graphs, on the device.
@@ -36,7 +36,7 @@ class Gatherer:
         self.encoding = encoding
         self.uses_edges = model.uses_edges
         self.tells_edges = model.edge_channels > 0
-        #: Whether links between nodes get room for all that there could be: steps over such levels
+        #: Whether links between nodes get room for all that there could be: steps over such batches
         #: can be recorded, which only pays on a GPU.
         self.room_for_links = makes_links(model) and graphs.device.type == "cuda"
         self.undirected = graphs.is_undirected

@@ -129,12 +129,12 @@ class Ensemble:
 def _totals(
     networks: Sequence[GraphNetwork], inputs: Sequence[MemberInputs], graphs: Graphs
 ) -> Iterator[Tensor]:
-    """What each network reads of a batch: the same level, save for the scale of its numbers."""
-    level: GraphBatch | None = None
+    """What each network reads of a batch: the same, but for the scale of its numbers."""
+    batch: GraphBatch | None = None
     for network, own in zip(networks, inputs, strict=False):
-        if level is None or own.are_scaled:
-            level = own.bare_level(network, graphs)
-        total = network.look(level)[1]
+        if batch is None or own.are_scaled:
+            batch = own.bare_batch(network, graphs)
+        total = network.look(batch)[1]
         assert total is not None
         yield total
 
@@ -230,9 +230,9 @@ class StackedNetworks:
         def step(number: Tensor) -> None:
             index = order.index_select(0, number)
             each = index.expand(members, -1)
-            level = gatherer(each, room, self.dtype, scales)
-            level = replace(level, whole=told(each, room.entries))
-            output = functional_call(self.model, self.weights, (level,))
+            batch = gatherer(each, room, self.dtype, scales)
+            batch = replace(batch, whole=told(each, room.entries))
+            output = functional_call(self.model, self.weights, (batch,))
             place = torch.where(index[0] >= 0, index[0], len(graphs))
             found.index_copy_(1, place, output.to(self.dtype))
 

@@ -52,7 +52,7 @@ class MemberInputs:
         """Whether the network is told of numbers on a scale of its own."""
         return any(scale is not None for scale in self.scales)
 
-    def level(self, model: GraphNetwork, index: Tensor, graphs: Graphs | None = None) -> GraphBatch:
+    def batch(self, model: GraphNetwork, index: Tensor, graphs: Graphs | None = None) -> GraphBatch:
         """The graphs with these numbers as the network sees them.
 
         Args:
@@ -61,11 +61,11 @@ class MemberInputs:
             graphs: The same graphs, where they have been gathered already.
         """
         index = index.to(self.graphs.device)
-        level = self.bare_level(model, gather(self.graphs, index) if graphs is None else graphs)
+        batch = self.bare_batch(model, gather(self.graphs, index) if graphs is None else graphs)
         node, *_ = elements_of(self.graphs.node_ptr, index)
-        return replace(level, place=node, whole=self.gather_whole.one(index))
+        return replace(batch, place=node, whole=self.gather_whole.one(index))
 
-    def bare_level(self, model: GraphNetwork, graphs: Graphs) -> GraphBatch:
+    def bare_batch(self, model: GraphNetwork, graphs: Graphs) -> GraphBatch:
         """Some of the graphs as the layers see them: what is told of wholes is left out.
 
         Args:
@@ -83,14 +83,14 @@ class MemberInputs:
         x = self.encoding.encode_nodes(graphs, dtype=dtype, scale=self.scales.nodes)
         return model.batch(graphs, x, **told)
 
-    def levels(self, model: GraphNetwork, size: int = BATCH_SIZE) -> Iterator[GraphBatch]:
+    def batches(self, model: GraphNetwork, size: int = BATCH_SIZE) -> Iterator[GraphBatch]:
         """All graphs, in batches of at most so many."""
         numbers = torch.arange(len(self.graphs), device=self.graphs.device)
-        return (self.level(model, index) for index in numbers.split(size) if index.numel())
+        return (self.batch(model, index) for index in numbers.split(size) if index.numel())
 
     def outputs(self, model: GraphNetwork) -> Tensor:
         """What the network gives for each graph, shape (g, outputs), in main memory."""
-        found = [model(level).cpu() for level in self.levels(model)]
+        found = [model(batch).cpu() for batch in self.batches(model)]
         return torch.cat(found) if found else torch.zeros(0, model.out_channels)
 
 
@@ -107,21 +107,21 @@ class WindowInputs:
         counts = windows.count_entries([preprocessing.graphs])
         self.first_entries = None if counts is None else first_entries(counts[0])
 
-    def level(self, model: GraphNetwork, index: Tensor) -> GraphBatch:
+    def batch(self, model: GraphNetwork, index: Tensor) -> GraphBatch:
         """The graphs with these numbers, in main memory, as the network sees them."""
         windows = self.windows
         window = windows.of(index)
         whole = windows.whole(window.graphs)
         inputs = MemberInputs(whole, windows.encoding, self.preprocessing)
-        level = inputs.level(model, torch.arange(len(index), device=windows.device))
+        batch = inputs.batch(model, torch.arange(len(index), device=windows.device))
         # What is random belongs to graphs, nodes and entries by their numbers in the whole set.
         moved = window.first_node - window.graphs.node_ptr[:-1]
-        place = level.places + spread(moved, window.graphs.node_ptr, level.places.numel())
-        told: Any = replace(level.whole, number=window.number)  # type: ignore[type-var]
+        place = batch.places + spread(moved, window.graphs.node_ptr, batch.places.numel())
+        told: Any = replace(batch.whole, number=window.number)  # type: ignore[type-var]
         if self.first_entries is not None:
             first = self.first_entries[index].to(windows.device)
             told = replace(told, place=told.place + (first - told.offsets[:-1])[told.row])
-        return replace(level, place=place, whole=told)
+        return replace(batch, place=place, whole=told)
 
 
 def _has_blanks(graphs: Graphs) -> bool:

@@ -119,10 +119,10 @@ class StackedEngine(Engine):
         key: Tensor | None = None,
     ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
         """A batch of each member: outputs, targets, which places hold a graph, layers' losses."""
-        level = feed.level(index, capacity, self.dtype)
-        output, added = self.forward(level, weights, key)
-        assert level.whole is not None
-        return output, self.target[level.whole.number], index >= 0, added
+        batch = feed.batch(index, capacity, self.dtype)
+        output, added = self.forward(batch, weights, key)
+        assert batch.whole is not None
+        return output, self.target[batch.whole.number], index >= 0, added
 
     def _train_step(self, number: Tensor) -> None:
         self.model.train()

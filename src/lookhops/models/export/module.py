@@ -72,7 +72,7 @@ class ExportedModel(nn.Module):
         told = self._told(whole, seed)
         outputs = [
             task.in_units(
-                network.classify(self._level(whole, network, told, seed), masked=True)[0], fitted
+                network.classify(self._batch(whole, network, told, seed), masked=True)[0], fitted
             )
             for network in self.members[seed]
         ]
@@ -89,7 +89,7 @@ class ExportedModel(nn.Module):
         row = segment_of(offsets, indices.shape[0])
         return WholeInputs(number, columns.totals, indices, offsets, row)
 
-    def _level(
+    def _batch(
         self, whole: PreparedGraphs, network: GraphNetwork, told: WholeInputs, seed: int
     ) -> GraphBatch:
         """The graphs as the first layer of a network sees them."""
