@@ -17,7 +17,7 @@ def test_only_networks_that_have_learnt_the_task_are_explained(tmp_path, monkeyp
         "size": 40,
         "device": "cpu",
     }
-    with pytest.raises(LookHopsError, match="hops-1: no model reaches 95%; take more graphs"):
+    with pytest.raises(LookHopsError, match=r"hops-1: .*95%"):
         benchmark.run(["hops-1"], ["degree"], tmp_path, **options)
     accuracy = {1: 0.9, 2: 1.0}
     monkeypatch.setattr(benchmark, "_accuracies", lambda predictor: accuracy)

@@ -51,7 +51,7 @@ def test_a_token_for_other_machines_and_an_end_that_waits(process):
     said = process.stderr.readline().strip()
     port, token = re.fullmatch(r"molecules: http://0\.0\.0\.0:(\d+)/#token=(\S+)", said).groups()
     at = f"http://127.0.0.1:{port}"
-    with pytest.raises(LookHopsError, match="A token is needed"):
+    with pytest.raises(LookHopsError, match="token"):
         Client(at).models()
     client, waiting, found = Client(at, token), Client(at, token), []
     lines = "".join(f"{'C' * (1 + i % 30)} m{i}\n" for i in range(1500))

@@ -62,10 +62,10 @@ def test_what_dead_processes_left_is_taken_away(tmp_path):
 
 def test_what_stands_in_the_way_is_named(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    with pytest.raises(LookHopsError, match=r"link: a link to .*nowhere, which is not there"):
+    with pytest.raises(LookHopsError, match=r"link: .*nowhere"):
         write_text(tmp_path / "link" / "a", "")
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(LookHopsError, match="pipe: a pipe or a device, not a file"):
+    with pytest.raises(LookHopsError, match="pipe: "):
         read_bytes(tmp_path / "pipe")
     with pytest.raises(LookHopsError, match="it is a folder"):
         read_bytes(tmp_path)

@@ -60,7 +60,7 @@ def test_the_weight_is_no_feature():
 def test_kinds_that_were_not_seen_are_told_as_none():
     encoding = Encoding.fit(GRAPHS)
     other = roads([1.0, 1.0, 1.0], [1.0, 1.0, 1.0], ["track", "lane", "track"])
-    with pytest.warns(UserWarning, match="2 edges with a 'kind' that the model has not seen"):
+    with pytest.warns(UserWarning, match=r"2 edges.*'kind'"):
         read = encoding.read(other)
     found = encoding.encode_edges(read)
     assert found.shape == (3, 3)
@@ -69,10 +69,10 @@ def test_kinds_that_were_not_seen_are_told_as_none():
 
 def test_weights_below_zero_are_refused_where_they_are_used():
     graphs = roads([1.0, 1.0, 1.0], [1.0, -2.0, 1.0], ["lane", "lane", "lane"])
-    with pytest.raises(LookHopsError, match="an edge of graph '0' has the weight -2; a weight is"):
+    with pytest.raises(LookHopsError, match=r"graph '0'.*-2"):
         PreparedGraphs.of(graphs, replace(WHOLE, edges="use"), Encoding.fit(graphs))
     blank = roads([1.0, 1.0, 1.0], [1.0, float("nan"), 1.0], ["lane", "lane", "lane"])
-    with pytest.raises(LookHopsError, match="an edge of graph '0' has no weight; a weight is"):
+    with pytest.raises(LookHopsError, match=r"graph '0'.*weight"):
         PreparedGraphs.of(blank, replace(WHOLE, edges="use"), Encoding.fit(blank))
     PreparedGraphs.of(graphs, WHOLE, Encoding.fit(graphs))
     PreparedGraphs.of(graphs, replace(WHOLE, edges="ignore"), Encoding.fit(graphs, edges=False))
@@ -110,7 +110,7 @@ def test_blanks_are_told_as_the_mean_and_by_a_column_that_says_so():
     assert torch.equal(told[:, 1], torch.tensor([0.0, 1.0, 0.0])[order])
     assert torch.equal(told[:, 2:], Encoding.fit(GRAPHS).encode_edges(GRAPHS)[:, 1:])
     assert Encoding.from_dict(json.loads(json.dumps(encoding.to_dict()))) == encoding
-    with pytest.warns(ReadOtherwise, match="roads: 1 edge with no 'length', of which the model"):
+    with pytest.warns(ReadOtherwise, match=r"roads: 1 edge.*'length'"):
         Encoding.fit(GRAPHS).read(graphs)
 
 

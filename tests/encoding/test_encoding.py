@@ -83,7 +83,7 @@ def test_names_match_in_any_case_where_none_is_called_so():
         read = encoding.read(replace(other, nodes=replace(other.nodes, label_names=("Role",))))
     assert torch.equal(encoding.encode_nodes(read), encoding.encode_nodes(TRAINED)[[1, 0]])
     both = people("new", "old", age=[2.0, 1.0], Age=[8.0, 9.0], size=[5.0, 4.0])
-    with pytest.warns(UserWarning, match="does not know 'Age'"):
+    with pytest.warns(UserWarning, match="'Age'"):
         read = encoding.read(both)
     assert torch.equal(encoding.encode_nodes(read), encoding.encode_nodes(TRAINED)[[1, 0]])
 
@@ -91,7 +91,7 @@ def test_names_match_in_any_case_where_none_is_called_so():
 def test_a_value_that_was_not_seen_is_said_and_told_as_zeros():
     encoding = Encoding.fit(TRAINED)
     strange = people("old", "guest", "guest", age=[1.0, 2.0, 3.0], size=[4.0, 5.0, 6.0])
-    with pytest.warns(ReadOtherwise, match=r"people: 2 nodes with a 'role' .*: guest \(2\)"):
+    with pytest.warns(ReadOtherwise, match=r"people: .*'role'.*guest \(2\)"):
         read = encoding.read(strange)
     assert read.nodes.label_values == (("old", "new", "vip", NOT_SEEN),)
     told = encoding.encode_nodes(read)
@@ -104,7 +104,7 @@ def test_a_value_that_was_not_seen_is_said_and_told_as_zeros():
 def test_a_column_that_is_not_known_is_named_and_left_out():
     more = people("old", "new", zipcode=[9.0, 9.0], age=[1.0, 2.0], size=[4.0, 5.0])
     encoding = Encoding.fit(TRAINED)
-    with pytest.warns(ReadOtherwise, match="does not know 'zipcode' of the nodes"):
+    with pytest.warns(ReadOtherwise, match=r"'zipcode'.*nodes"):
         read = encoding.read(more)
     assert torch.equal(encoding.encode_nodes(read), encoding.encode_nodes(TRAINED)[:2])
 
@@ -136,10 +136,10 @@ def test_features_of_edges_are_read_by_name_where_the_model_looks_at_them():
 
     encoding = Encoding.fit(bonded("a", "b", "c"))
     assert encoding.read(bonded("c", "b")).edges.labels.flatten().tolist() == [2, 1]
-    with pytest.warns(ReadOtherwise, match=r"1 edge with a 'bond' .*: d \(1\)"):
+    with pytest.warns(ReadOtherwise, match=r"edge.*'bond'.* d \(1\)"):
         encoding.read(bonded("a", "d"))
     bare = replace(TRAINED, nodes=Features())
-    with pytest.raises(LookHopsError, match="its edges have no 'bond'"):
+    with pytest.raises(LookHopsError, match=r"edges.*'bond'"):
         encoding.read(replace(bare, featuriser="mine"))
     assert Encoding.fit(bonded("a", "b"), edges=False).read(bonded("c")).num_edge_features == 1
 
@@ -172,11 +172,11 @@ def test_features_without_names_are_read_by_their_places():
     rows = torch.tensor([[0.0, 1.0, 0.0, 1.0], [1.0, 0.0, 0.0, 1.0]])
     numbers = replace(unnamed(), nodes=Features(rows))
     assert encoding.read(numbers).nodes.labels.tolist() == [[1, 0], [0, 0]]
-    with pytest.raises(LookHopsError, match=r"^yours: its nodes have 5 features; .* mine.* have 4"):
+    with pytest.raises(LookHopsError, match=r"^yours: .*5 features.*mine.*4"):
         encoding.read(unnamed(5, name="yours"))
-    with pytest.raises(LookHopsError, match=r"other numbers than 0 and 1 .* 'label 0'.* float64"):
+    with pytest.raises(LookHopsError, match=r"'label 0'.*float64"):
         encoding.read(replace(numbers, nodes=Features(rows / 2)))
-    with pytest.raises(LookHopsError, match=r"made by 'molecules-1'; .* made by 'tu'"):
+    with pytest.raises(LookHopsError, match=r"'molecules-1'.*'tu'"):
         encoding.read(unnamed(3, 1, featuriser="molecules-1"))
 
 
@@ -193,7 +193,7 @@ def test_rows_that_are_not_one_hot_are_a_value_that_was_not_seen():
         warnings.simplefilter("error")
         assert torch.equal(encoding.read(read).nodes.labels, read.nodes.labels)
     rows[0, 1:] = 1
-    with pytest.warns(ReadOtherwise, match=r"several at once \(1\).* train it on .* float64"):
+    with pytest.warns(ReadOtherwise, match=r"\(1\).*float64"):
         read = encoding.read(replace(unnamed(), nodes=Features(rows)))
     assert encoding.encode_nodes(read).tolist() == [[0, 0, 0], [0, 1, 0]]
 
@@ -202,14 +202,14 @@ def test_lists_that_were_one_hot_are_read_so_by_name():
     trained = unnamed(3)
     encoding = Encoding.fit(replace(trained, nodes=replace(trained.nodes, label_names=("x",))))
     rows, names = torch.tensor([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]), ("x 0", "x 1", "x 2")
-    with pytest.warns(ReadOtherwise, match=r"'x' that the model has not seen: no value \(1\)"):
+    with pytest.warns(ReadOtherwise, match=r"'x'.*\(1\)"):
         read = encoding.read(replace(unnamed(), nodes=Features(rows, names)))
     assert encoding.encode_nodes(read).tolist() == rows.tolist()
 
 
 def test_features_without_names_are_left_out_where_the_model_reads_none():
     graphs = replace(unnamed(3), edges=Features(torch.ones(unnamed().num_edges, 2)))
-    with pytest.warns(ReadOtherwise, match="not know 'number 0', 'number 1' of the edges"):
+    with pytest.warns(ReadOtherwise, match=r"'number 0', 'number 1'.*edges"):
         read = Encoding.fit(unnamed(3)).read(graphs)
     assert read.edges.numbers is None
 

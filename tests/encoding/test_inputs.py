@@ -47,7 +47,7 @@ def test_a_table_with_one_column_is_that_column(frame):
         assert torch.equal(packed.x, expected.x)
         assert torch.equal(packed.edge_index, expected.edge_index)
         assert own_targets(given) == []
-    with pytest.raises(LookHopsError, match="this has 2 columns: choose that of the SMILES"):
+    with pytest.raises(LookHopsError, match=r"2 columns.*SMILES"):
         kind_of(frame({"smiles": smiles, "y": [1, 2, 3]}))
 
 
@@ -58,7 +58,7 @@ def test_molecules_that_do_not_parse_are_to_be_left_out_of_x_and_y(bad):
         LookHopsError, match=r"molecule 2: .* mend it, or leave it out of X and of y, and so for 4"
     ):
         Packer("smiles").pack(given)
-    with pytest.raises(LookHopsError, match=r"molecule 1: '' does not parse"):
+    with pytest.raises(LookHopsError, match="molecule 1: ''"):
         Packer("smiles").pack([None, MolFromSmiles("CCO")])
 
 
@@ -72,7 +72,7 @@ def test_kinds_and_what_they_carry():
     assert own_targets([coloured("red")]) == []
     assert own_targets(["CCO"]) == []
     assert kind_of(["CCO"]) == "smiles"
-    with pytest.raises(LookHopsError, match="the first of these is int"):
+    with pytest.raises(LookHopsError, match=r"\bint\b"):
         kind_of([1, 2])
 
 

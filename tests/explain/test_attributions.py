@@ -62,9 +62,9 @@ def test_one_of_several_targets_is_explained(trained, molecules):
     y = torch.stack((size, (size > size.median()).double()), 1)
     graphs = replace(molecules, y=y, targets=(Target("atoms"), Target("large", ("no", "yes"))))
     predictor = trained(graphs)
-    with pytest.raises(LookHopsError, match="several targets; name one of them: large, atoms"):
+    with pytest.raises(LookHopsError, match="large, atoms"):
         attribute(predictor, graphs)
-    with pytest.raises(LookHopsError, match="no target 'small'"):
+    with pytest.raises(LookHopsError, match="'small'"):
         attribute(predictor, graphs, "small")
     for name in ("atoms", "large"):
         check(attribute(predictor, graphs, name))

@@ -84,11 +84,11 @@ def test_concatenated_sets_are_joined_lists(graphs: Graphs, data: st.DataObject)
 
 
 def test_sets_with_other_features_are_refused():
-    with pytest.raises(LookHopsError, match="features of their nodes"):
+    with pytest.raises(LookHopsError, match="nodes"):
         concatenate([path(), path(nodes=Features(numbers=torch.zeros(2, 1)))])
-    with pytest.raises(LookHopsError, match="features of their edges"):
+    with pytest.raises(LookHopsError, match="edges"):
         concatenate([path(), path(edges=Features(numbers=torch.zeros(1, 2)))])
     labels = torch.zeros(2, 1, dtype=torch.long)
     roles = [path(nodes=Features(labels=labels, label_values=[[role]])) for role in ("old", "new")]
-    with pytest.raises(LookHopsError, match="differ in the features of their nodes"):
+    with pytest.raises(LookHopsError, match="nodes"):
         concatenate(roles)

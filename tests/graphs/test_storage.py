@@ -70,7 +70,7 @@ def test_a_file_whose_tensors_do_not_fit_is_refused(tmp_path: Path, tensors: dic
     with safe_open(path, framework="pt") as file:
         metadata = file.metadata()
     save_file(tensors, path, metadata=metadata)
-    with pytest.raises(LookHopsError, match=r"sent\.graphs: damaged"):
+    with pytest.raises(LookHopsError, match=r"sent\.graphs"):
         Graphs.load(path)
 
 

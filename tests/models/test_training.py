@@ -130,7 +130,7 @@ def test_a_loss_that_is_no_number_ends_it_as_alone(helped, tasks, tmp_path, memb
     said = []
     for name, processes in (("alone", 1), ("helped", 3)):
         options = {"device": "cpu", "processes": processes}
-        with pytest.raises(LookHopsError, match="was not a finite number in epoch 3") as found:
+        with pytest.raises(LookHopsError, match="epoch 3") as found:
             train_into(tmp_path / name, tasks, network, protocol, **options)
         said.append(str(found.value))
     first, second = (load_model(tmp_path / name).members for name in ("alone", "helped"))
@@ -244,7 +244,7 @@ def test_a_final_model_of_all_graphs_answers(tasks, tmp_path):
     expected = sharpened / sharpened.sum(1, keepdim=True)
     np.testing.assert_allclose(found, expected.numpy(), atol=1e-6)
     assert (predictor.checkpoint.reference.part_of(tasks) == "train").all()
-    with pytest.raises(LookHopsError, match="final True there, False here"):
+    with pytest.raises(LookHopsError, match=r"final True.*False"):
         train_into(tmp_path / "m", tasks, SMALL, protocol, resume=True, device="cpu")
 
 
@@ -447,5 +447,5 @@ def test_a_damaged_state_is_a_sentence(tasks, tmp_path):
         train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", on_epoch=stop)
     state = folder / "resume" / "11.safetensors"
     state.write_bytes(state.read_bytes()[:100])
-    with pytest.raises(LookHopsError, match=r"11\.safetensors: not a safetensors file"):
+    with pytest.raises(LookHopsError, match=r"11\.safetensors"):
         train_into(folder, tasks, SMALL, PROTOCOL, device="cpu", resume=True)

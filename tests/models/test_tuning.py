@@ -95,10 +95,10 @@ def test_the_same_call_finds_all_of_it_and_more_trials_go_on(tuned, tasks, monke
 
 def test_other_settings_and_other_folders_are_refused(tuned, tasks, tmp_path):
     folder, *_ = tuned
-    with pytest.raises(LookHopsError, match=r"other settings \(splits, inner\)"):
+    with pytest.raises(LookHopsError, match=r"\(splits, inner\)"):
         tune_into(folder, tasks, PROTOCOL, replace(OPTIONS, inner=3))
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(LookHopsError, match=r"no tuning to go on with.*--overwrite"):
+    with pytest.raises(LookHopsError, match="--overwrite"):
         tune_into(tmp_path, tasks, PROTOCOL, OPTIONS)
     assert [one.name for one in tmp_path.iterdir()] == ["notes.txt"]
 

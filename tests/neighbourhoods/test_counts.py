@@ -118,11 +118,11 @@ def test_names_say_how_far_a_feature_looks():
 def test_what_cannot_be_is_refused():
     graphs = Graphs.from_networkx([nx.path_graph(3)])
     codes = codes_of(graphs)
-    with pytest.raises(LookHopsError, match="min_graphs is a whole number from 1, not 0"):
+    with pytest.raises(LookHopsError, match="min_graphs"):
         Vocabulary.choose(graphs, codes, min_graphs=0)
-    with pytest.raises(LookHopsError, match="max_features is a whole number from 1, not 0"):
+    with pytest.raises(LookHopsError, match="max_features"):
         Vocabulary.choose(graphs, codes, max_features=0)
-    with pytest.raises(LookHopsError, match="one of subtree, optimal-assignment, not 'oa'"):
+    with pytest.raises(LookHopsError, match=r"subtree, optimal-assignment.*'oa'"):
         gram_by_hop(graphs, 1, "oa")
 
 

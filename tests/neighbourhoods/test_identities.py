@@ -157,5 +157,5 @@ def test_sets_without_anything():
     alone = identities(Graphs.from_edges(none, none, torch.tensor([1, 0, 2])), 2)
     assert (alone == alone[0]).all()
     assert alone[0].unique().numel() == 3
-    with pytest.raises(LookHopsError, match="from 0, not -1"):
+    with pytest.raises(LookHopsError, match="-1"):
         identities(triangle_with_tail(), -1)

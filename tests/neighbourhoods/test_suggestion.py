@@ -195,15 +195,15 @@ def test_features_that_say_nothing():
             "no feature of the nodes differs",
         ),
     ):
-        with pytest.warns(UserWarning, match=f"{why}, so their degrees are looked at"):
+        with pytest.warns(UserWarning, match=f"{why}.*degrees"):
             found = lookhops.look(alike, bootstrap=0)
         np.testing.assert_array_equal(found.gain, expected.gain)
     ring = Graphs.from_edges(
         torch.tensor([0, 1, 2]), torch.tensor([1, 2, 0]), torch.tensor([3]), name="ring"
     )
-    with pytest.raises(LookHopsError, match=r"the nodes have no features.*such as a label"):
+    with pytest.raises(LookHopsError, match=r"features.*label"):
         lookhops.look(ring)
-    with pytest.raises(LookHopsError, match="the only feature of the nodes is constant"):
+    with pytest.raises(LookHopsError, match="constant"):
         lookhops.look(replace(ring, nodes=replace(ring.nodes, numbers=torch.ones(3, 1))))
     with pytest.raises(LookHopsError, match="there are no nodes"):
         lookhops.look(graphs.select([]))
@@ -221,7 +221,7 @@ def test_numbers_that_are_none():
     )
     np.testing.assert_allclose(found.gain, expected.gain)
     blank[graphs.node_ptr[3], 1] = math.inf
-    with pytest.raises(LookHopsError, match=r"attribute 1 of node \d+ \(in graph 3\) is inf"):
+    with pytest.raises(LookHopsError, match=r"attribute 1 of node \d+ .*graph 3.*inf"):
         lookhops.look(replace(graphs, nodes=replace(graphs.nodes, numbers=blank)))
 
 
@@ -233,7 +233,7 @@ def test_neighbourhoods_that_all_agree():
         nodes=Features(labels=torch.tensor([[0], [1], [1], [1]])),
         name="pairs",
     )
-    with pytest.raises(LookHopsError, match=r"pairs: at k = 2.*more varied"):
+    with pytest.raises(LookHopsError, match=r"pairs: .*k = 2"):
         lookhops.look(pairs)
 
 

@@ -358,14 +358,12 @@ def test_parameters_are_the_papers():
 def test_refuses_in_a_sentence():
     x, edges = torch.zeros(3, 4), torch.zeros(2, 0, dtype=torch.long)
     for make in OURS.values():
-        with pytest.raises(
-            LookHopsError, match=r"takes 5 channels a node, but x has shape \(3, 4\)"
-        ):
+        with pytest.raises(LookHopsError, match=r"x .*\(3, 4\)"):
             make()(x, edges)
-    with pytest.raises(LookHopsError, match="heads must be a whole number from 1 up, not 0"):
+    with pytest.raises(LookHopsError, match="heads"):
         GAT(4, 4, heads=0)
-    with pytest.raises(LookHopsError, match="k must be a whole number from 0 up, not -1"):
+    with pytest.raises(LookHopsError, match=r"\bk\b.*-1"):
         Cheb(4, 4, -1)
-    with pytest.raises(LookHopsError, match="out_channels must be a whole number from 1 up"):
+    with pytest.raises(LookHopsError, match="out_channels"):
         GCN(4, 0)
     assert all(isinstance(make(), Convolution) for make in OURS.values())

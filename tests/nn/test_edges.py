@@ -320,11 +320,11 @@ def test_merged_edges_have_the_mean_of_their_factors():
 def test_without_what_edges_carry_a_network_that_uses_it_refuses():
     batch = make_batch(0, channels=CHANNELS, dtype=torch.float64)
     model = make_model()
-    with pytest.raises(LookHopsError, match="takes 5 features an edge; these graphs have 0"):
+    with pytest.raises(LookHopsError, match=r"5.*edge.*0"):
         model(Data(x=batch.x, edge_index=batch.edge_index))
     with pytest.raises(LookHopsError, match="edges"):
         model.classify(batch.level())
-    with pytest.raises(LookHopsError, match="edges is use or ignore, not 'maybe'"):
+    with pytest.raises(LookHopsError, match=r"edges.*'maybe'"):
         GraphNetwork(CHANNELS, 2, edges="maybe")
     for edges in (None, "ignore"):
         plain = GraphNetwork(CHANNELS, 2, num_edge_labels=3, edges=edges)
@@ -403,5 +403,5 @@ def test_a_layer_that_reads_features_is_told_when_there_are_none(theirs):
     model = GraphNetwork(CHANNELS, 2, conv="gatv2", hidden=6, layers=2, edges="use")
     assert model(data).shape == (1, 2)
     pooled = make_model("gatv2", "asap")
-    with pytest.raises(LookHopsError, match="GATv2Conv reads what edges carry"):
+    with pytest.raises(LookHopsError, match="GATv2Conv"):
         pooled(told(batch.to(torch.float64)))

@@ -538,15 +538,15 @@ def test_refusals_are_sentences():
         with pytest.raises(LookHopsError, match=f"^LookHopsPooling: {said}"):
             LookHopsPooling(4, **options)
     pool, batch = LookHopsPooling(4), make_batch(0)
-    with pytest.raises(LookHopsError, match=r"takes 4 channels a node, but x has shape \(17, 3\)"):
+    with pytest.raises(LookHopsError, match=r"x .*\(17, 3\)"):
         pool(batch.x[:, :3], batch.edge_index)
     with pytest.raises(LookHopsError, match="integers"):
         pool(batch.x, batch.edge_index.float())
-    with pytest.raises(LookHopsError, match="graph of each of the 17 nodes"):
+    with pytest.raises(LookHopsError, match="17 nodes"):
         pool(batch.x, batch.edge_index, None, batch.batch[:5])
     for shape in ((17, 2, 4), (17, 3, 5), (16, 3, 4)):
-        with pytest.raises(LookHopsError, match="reads 3 anchors of 4 channels"):
+        with pytest.raises(LookHopsError, match="anchors"):
             pool(batch.x, batch.edge_index, None, batch.batch, torch.zeros(shape))
     _, anchors = LiChebConv(4, 4, k=3)(batch.x, batch.edge_index, return_anchors=True)
-    with pytest.raises(LookHopsError, match=r"not \(17, 4, 4\)"):
+    with pytest.raises(LookHopsError, match=r"\(17, 4, 4\)"):
         pool(batch.x, batch.edge_index, None, batch.batch, anchors)

@@ -75,7 +75,7 @@ def test_what_is_wrong_is_a_sentence(tmp_path, text, said):
 
 
 def test_a_file_that_is_none(tmp_path):
-    with pytest.raises(LookHopsError, match=r"none.py: the plugin cannot be read \(No such file"):
+    with pytest.raises(LookHopsError, match=r"none\.py"):
         load_plugin(tmp_path / "none.py")
     with pytest.raises(LookHopsError, match="a plugin is a Python file"):
         load_plugin(write(tmp_path, PLUGIN, "layers.txt"))

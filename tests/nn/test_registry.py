@@ -67,9 +67,9 @@ def test_none_is_no_pooling():
 def test_find_knows_the_nearest_name():
     assert find("convolution", CONVOLUTIONS, "licheb") is LiChebConv
     assert find("pooling", POOLINGS, "lookhops") is LookHopsPooling
-    with pytest.raises(LookHopsError, match=r"^There is no convolution 'xyz'; there are gcn, gat"):
+    with pytest.raises(LookHopsError, match=r"'xyz'.*gcn, gat"):
         find("convolution", CONVOLUTIONS, "xyz")
-    with pytest.raises(LookHopsError, match="Did you mean 'lookhops'"):
+    with pytest.raises(LookHopsError, match="'lookhops'"):
         find("pooling", POOLINGS, "LookHops".lower()[:-1])
 
 

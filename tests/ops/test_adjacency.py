@@ -172,7 +172,7 @@ def test_refusals_are_sentences():
     ):
         with pytest.raises(LookHopsError, match=said):
             Adjacency.of(edge_index, x)
-    with pytest.raises(LookHopsError, match="2 edges but 3 edge weights"):
+    with pytest.raises(LookHopsError, match="edge weights"):
         Adjacency.of(good, x, torch.ones(3))
-    with pytest.raises(LookHopsError, match="inside the Adjacency"):
+    with pytest.raises(LookHopsError, match="Adjacency"):
         Adjacency.of(Adjacency.of(good, x), x, torch.ones(2))

@@ -45,7 +45,7 @@ def test_grids():
     assert parse_grid("hidden=64, 128/k=1,2,2") == {"hidden": ["64", "128"], "k": ["1", "2"]}
     assert parse_grid(None) == {}
     for text in ("hidden", "hidden=", "k=1/k=2", "="):
-        with pytest.raises(LookHopsError, match="A grid is options with their values"):
+        with pytest.raises(LookHopsError, match="grid"):
             parse_grid(text)
 
 
@@ -115,7 +115,7 @@ def test_from_python(graphs, tmp_path):
     assert found.seeds == (0, 1, 2)
     assert found.about["name"] == "fair"
     assert compare(graphs, ["baseline"], QUICK, **options).scores == found.scores
-    with pytest.raises(LookHopsError, match="A grid is searched in the fair protocol"):
+    with pytest.raises(LookHopsError, match=r"grid.*fair"):
         compare(graphs, ["gcn"], QUICK, grid={"hidden": ["2", "4"]}, **options)
 
 

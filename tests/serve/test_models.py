@@ -67,7 +67,7 @@ def test_a_broken_folder_changes_nothing_until_it_is_mended(folder):
 
 def test_two_models_of_one_name_are_refused(molecule_model, folder, tmp_path):
     other = shutil.copytree(molecule_model, tmp_path / "deeper" / "mine")
-    with pytest.raises(LookHopsError, match="Two models are called 'mine'"):
+    with pytest.raises(LookHopsError, match="'mine'"):
         Models([folder, other], "cpu", ignore)
     with pytest.raises(LookHopsError, match="no such model folder"):
         Models([tmp_path / "nothing"], "cpu", ignore)

@@ -65,7 +65,7 @@ def test_what_comes_is_what_was_sent(address, monkeypatch):
 
 def test_no_redirect_leaves_encryption():
     handler, request = collection._StaysEncrypted(), urllib.request.Request("https://a/b.zip")
-    with pytest.raises(collection.http.client.HTTPException, match="http://c, which is not encr"):
+    with pytest.raises(collection.http.client.HTTPException, match="http://c"):
         handler.redirect_request(request, None, 302, "", {}, "http://c")
     assert handler.redirect_request(request, None, 302, "", {}, "https://c").full_url == "https://c"
 
@@ -73,10 +73,10 @@ def test_no_redirect_leaves_encryption():
 def test_another_archive_under_the_right_name_is_refused(tmp_path, monkeypatch):
     content = write_zip(tmp_path / "TINY.zip", TINY).read_bytes()
     monkeypatch.setattr(collection, "download", lambda url, name: content)
-    with pytest.raises(LookHopsError, match=r"what came has \d graphs, not 188"):
+    with pytest.raises(LookHopsError, match=r"\d graphs.*188"):
         collection.fetch("MUTAG", tmp_path / "new")
     monkeypatch.setattr(collection, "known_counts", lambda: {"MUTAG": (2, 99.0, 1.0)})
-    with pytest.raises(LookHopsError, match=r"nodes per graph, not 99\.00"):
+    with pytest.raises(LookHopsError, match=r"nodes per graph.*99\.00"):
         collection.fetch("MUTAG", tmp_path / "new")
     assert not (tmp_path / "new").exists()
 

@@ -65,7 +65,7 @@ def test_hop_tasks_with_their_options(folder: Path):
     assert len(graphs) == 20
     assert graphs.fingerprint == lookhops.load("hops-2", size=20, seed=3).fingerprint
     assert graphs.fingerprint != lookhops.load("hops-2", size=20, seed=4).fingerprint
-    with pytest.raises(LookHopsError, match="hop tasks from hops-1 to hops-6"):
+    with pytest.raises(LookHopsError, match="hops-1 to hops-6"):
         lookhops.load("hops-99")
 
 
@@ -83,7 +83,7 @@ def test_packed_files(tmp_path: Path, name: str, text: str):
     plain, unpacked = (lookhops.load(tmp_path / n) for n in (name, f"{name}.gz"))
     assert (unpacked.name, unpacked.fingerprint) == (plain.name, plain.fingerprint)
     (tmp_path / f"{name}.gz").write_bytes(gzip.compress(text.encode())[:-9])
-    with pytest.raises(LookHopsError, match="not a whole gzip file"):
+    with pytest.raises(LookHopsError, match="gzip"):
         lookhops.load(tmp_path / f"{name}.gz")
 
 
@@ -149,11 +149,11 @@ def test_sources_that_are_none(folder: Path, source: str, sentence: str):
 
 
 def test_options_that_do_not_apply_are_refused(folder: Path):
-    with pytest.raises(LookHopsError, match="task_size is an option of hop tasks alone, and TINY"):
+    with pytest.raises(LookHopsError, match=r"task_size.*TINY"):
         lookhops.load("TINY", data_dir=folder, size=5)
-    with pytest.raises(LookHopsError, match="label_column is an option of molecules and tables"):
+    with pytest.raises(LookHopsError, match="label_column"):
         lookhops.load("hops-1", label_column="y")
-    with pytest.raises(LookHopsError, match="invalid is 'raise' or 'skip', not 'ignore'"):
+    with pytest.raises(LookHopsError, match=r"invalid.*'raise' or 'skip'.*'ignore'"):
         lookhops.load("hops-1", invalid="ignore")
 
 
@@ -279,7 +279,7 @@ def test_downloads_that_fail_leave_nothing(
     if content is not None:
         (site / f"{name}.zip").write_bytes(content)
     target = folder / "new"
-    with pytest.raises(LookHopsError, match=rf"{name}.*cannot be downloaded.*{name}\.zip at .*new"):
+    with pytest.raises(LookHopsError, match=rf"{name}.*{name}\.zip.*new"):
         lookhops.load(name, data_dir=target)
     assert not target.exists() or list(target.iterdir()) == []
 
@@ -289,5 +289,5 @@ def test_offline_a_sentence_says_where_to_put_the_archive(
 ):
     monkeypatch.setattr(collection, "SITE", "http://127.0.0.1:9")
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    with pytest.raises(LookHopsError, match=r"put the archive .*MUTAG\.zip at .*data.MUTAG\.zip"):
+    with pytest.raises(LookHopsError, match=r"MUTAG\.zip.*data.MUTAG\.zip"):
         lookhops.load("MUTAG", data_dir=folder)

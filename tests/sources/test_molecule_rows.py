@@ -88,7 +88,7 @@ def test_csv_of_other_separators_and_a_byte_order_mark(tmp_path, mark):
 def test_the_line_in_which_excel_names_the_separator(tmp_path, mark):
     text = f"\ufeffsep={mark}\r\nid{mark}smiles{mark}y\r\na{mark}C{mark}1\r\nb{mark}foo{mark}1\r\n"
     path = written(tmp_path, "set.csv", text.encode())
-    with pytest.warns(SkippedMolecules, match=r"line 4 \(not SMILES\)"):
+    with pytest.warns(SkippedMolecules, match="line 4"):
         graphs = load(path, invalid="skip")
     assert graphs.columns["id"].tolist() == ["a"]
     edges = f"sep={mark}\ngraph{mark}source{mark}target\nx{mark}a{mark}b\n"
@@ -107,7 +107,7 @@ def test_csv_line_numbers_count_lines_not_rows(tmp_path):
 def test_rows_that_say_nothing_are_passed_over_with_a_word(tmp_path):
     """Spreadsheets write them below the last row."""
     path = written(tmp_path, "set.csv", "smiles,y,name\nC,1,a\n,,\nN,2,b\n , ,\n")
-    with pytest.warns(SkippedMolecules, match=r"2 of 4 .*: line 3 \(it is empty\), line 5"):
+    with pytest.warns(SkippedMolecules, match=r"2 of 4 .*line 3.*line 5"):
         graphs = read_molecules(path)
     assert graphs.y.tolist() == [0, 1]
     assert [one.row for one in graphs.skipped] == [1, 3]

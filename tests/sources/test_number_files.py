@@ -75,5 +75,5 @@ def test_no_more_is_read_than_may_be():
 
     assert len(read_table(Endless(b"1\n"), "here", np.int64, most=5)) > 5
     for content in (b"\n", b"1", b" ", b"1,"):
-        with pytest.raises(LookHopsError, match=r"here, line 1: .*bytes are no row"):
+        with pytest.raises(LookHopsError, match="here, line 1"):
             read_table(Endless(content), "here", np.int64)

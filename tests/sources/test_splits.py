@@ -58,7 +58,7 @@ def test_stratified_parts_have_the_classes_in_proportion(y: list[int], seed: int
 
 
 def test_splits_that_cannot_be():
-    with pytest.raises(LookHopsError, match="too few, the val part"):
+    with pytest.raises(LookHopsError, match="val part"):
         split(5, 0)
     with pytest.raises(LookHopsError, match="sum to 1"):
         split(50, 0, fractions=(0.8, 0.1, 0.2))
@@ -124,7 +124,7 @@ def test_published_folds_are_read_as_they_are(tmp_path: Path):
         [3],
     ]
     path.write_text(json.dumps([{"test": [3], "model_selection": []}]))
-    with pytest.raises(LookHopsError, match="split 1: expected"):
+    with pytest.raises(LookHopsError, match="split 1"):
         read_splits(path, 4)
 
 
@@ -135,7 +135,7 @@ def test_graphs_by_their_ids(tmp_path: Path):
     graphs = replace(nodes_alone(None, 4), columns={"id": ids})
     [found] = read_splits(path, graphs)
     assert found.train.tolist() == [1, 0]
-    with pytest.raises(LookHopsError, match='train has "b", which is no graph\'s id'):
+    with pytest.raises(LookHopsError, match=r'train.*"b"'):
         read_splits(path, replace(graphs, columns={"id": np.array(["x", "y", "c", "d"])}))
     repeated = replace(graphs, columns={"id": ids[[0, 0, 2, 3]]})
     with pytest.raises(LookHopsError, match="their ids repeat"):

@@ -82,7 +82,7 @@ def test_what_excel_writes_for_errors_is_blank(folder: Path):
 def test_decimal_commas_are_points_where_they_separate_no_fields(folder: Path):
     text = (folder / "nodes.csv").read_text().replace(",", ";").replace("30.5", "30,5")
     (folder / "nodes.csv").write_text(text)
-    with pytest.warns(UserWarning, match=r"nodes.csv: decimal commas .* in the column age\.$"):
+    with pytest.warns(UserWarning, match=r"nodes\.csv: .*age"):
         graphs = lookhops.load(folder)
     assert graphs.nodes.number_names == ("age",)
     assert graphs.nodes.numbers[[0, 1, 3], 0].tolist() == [30.5, 20, 41]
@@ -244,7 +244,7 @@ def test_blank_lines_are_left_out_and_counted(tmp_path: Path, blank: str):
     path = tmp_path / "edges.csv"
     lines = [blank, "graph,source,target", "x,a,b", blank, "x,b,c", blank, blank, "x,,d"]
     path.write_text("\n".join(lines))
-    with pytest.raises(LookHopsError, match=r"edges.csv, line 8: the column 'source' is empty"):
+    with pytest.raises(LookHopsError, match=r"edges\.csv, line 8.*'source'"):
         read_tables(path)
     path.write_text("\n".join(lines[:-1]))
     assert read_tables(path).num_edges == 4

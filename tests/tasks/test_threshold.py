@@ -50,11 +50,11 @@ def test_answers_and_metrics_use_it():
 
 @pytest.mark.parametrize("threshold", ["0", "1", "nan", "half", "90"])
 def test_what_is_no_threshold(threshold):
-    with pytest.raises(LookHopsError, match="between 0 and 1, or f1 or youden"):
+    with pytest.raises(LookHopsError, match="f1 or youden"):
         Classification(("no", "yes"), threshold=threshold)
 
 
 def test_only_two_classes_have_one():
-    with pytest.raises(LookHopsError, match="for two classes, and no target has two"):
+    with pytest.raises(LookHopsError, match="threshold"):
         task_of(load("solubility")[:50], threshold="f1")
     assert not hasattr(Regression("logS"), "threshold")

@@ -201,7 +201,7 @@ def test_no_classes_are_refused(tasks):
 def test_a_class_absent_from_training_is_named(tasks):
     zeros, ones = ((tasks.y == c).nonzero().flatten() for c in (0, 1))
     part = Split(zeros[:20], ones[:5], ones[5:10])
-    with pytest.raises(LookHopsError, match="'same' has no graph in the training part of seed 11"):
+    with pytest.raises(LookHopsError, match=r"'same'.*seed 11"):
         train(tasks, SMALL, quick(), splits=[part], device="cpu")
 
 
@@ -212,12 +212,12 @@ def test_too_few_graphs_are_refused(tasks):
 
 
 def test_splits_must_be_as_many_as_seeds(tasks):
-    with pytest.raises(LookHopsError, match="2 splits for 3 seeds"):
+    with pytest.raises(LookHopsError, match=r"2 .*3 "):
         train(tasks, SMALL, quick(seeds=(1, 2, 3)), splits=[split(tasks, 0)] * 2, device="cpu")
 
 
 def test_a_device_that_is_not_there():
-    with pytest.raises(LookHopsError, match="no device 'nonsense'"):
+    with pytest.raises(LookHopsError, match="'nonsense'"):
         choose_device("nonsense")
 
 
@@ -237,7 +237,7 @@ def test_not_a_number_stops_with_the_last_good_weights(tasks, monkeypatch):
         seed = progress.runs[0].seed
         kept[seed] = entries(progress.state(), f"{seed}", "kept")
 
-    with pytest.raises(NotFinite, match="seed 22 was not a finite number in epoch 3") as caught:
+    with pytest.raises(NotFinite, match=r"seed 22.*epoch 3") as caught:
         train(tasks, SMALL, quick(seeds=(11, 22, 33)), device="cpu", on_epoch=watch)
     first, second = caught.value.runs
     assert (first.seed, second.seed) == (11, 22)

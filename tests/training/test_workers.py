@@ -60,7 +60,7 @@ def test_alone_nothing_is_told_or_shared():
 
 
 def test_an_error_of_the_connection_is_a_sentence():
-    with pytest.raises(LookHopsError, match="--resume goes on"), workers._others():
+    with pytest.raises(LookHopsError, match="--resume"), workers._others():
         raise RuntimeError("Connection closed by peer")
 
 
@@ -69,5 +69,5 @@ def test_more_workers_than_gpus_is_a_sentence(monkeypatch):
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     for name, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}.items():
         monkeypatch.setenv(name, value)
-    with pytest.raises(LookHopsError, match="--nproc-per-node 1"), workers.joining():
+    with pytest.raises(LookHopsError, match="--nproc-per-node"), workers.joining():
         pass

@@ -125,7 +125,7 @@ def test_directions():
 
 def test_nodes_that_are_the_same_in_every_graph():
     accounts = {"id": ["a", "b", "c", "d", "z"], "country": ["de", "fr", "fr", "it", "de"]}
-    with pytest.warns(UserWarning, match="1 of its 5 nodes has no edge"):
+    with pytest.warns(UserWarning, match=r"1 of .*5 nodes"):
         graphs = Graphs.from_tables(EDGES, accounts)
     assert graphs.nodes.label_values == (("de", "fr", "it"),)
     assert graphs.nodes.labels[:, 0].tolist() == [0, 1, 1, 0, 1, 2]
@@ -165,7 +165,7 @@ def test_polars_frames():
 def test_rows_of_one_edge_are_kept():
     """Those that differ without a word, those that are the same with one."""
     twice = {name: [*cells, cells[0]] for name, cells in EDGES.items()}
-    with pytest.warns(UserWarning, match=r"1 row of 5 repeats an earlier one, first in row 4 \("):
+    with pytest.warns(UserWarning, match=r"1 row of 5.*row 4"):
         graphs = Graphs.from_tables(twice)
     assert graphs.num_edges == 10
     with warnings.catch_warnings():
@@ -187,7 +187,7 @@ def test_graphs_without_nodes():
     more = {"graph": ["y", "empty", "x"], "class": ["a", "b", "b"]}
     said = message(EDGES, NODES, more)
     assert said.startswith("graphs, row 1 (from 0): graph 'empty' has no nodes; give it rows")
-    with pytest.warns(UserWarning, match="1 of 3 graphs has no nodes and is left out: row 1"):
+    with pytest.warns(UserWarning, match=r"1 of 3 graphs.*row 1"):
         graphs = Graphs.from_tables(EDGES, NODES, more, invalid="skip")
     assert graphs.skipped == ((1, "empty", "it has no nodes"),)
     assert graphs.columns["id"].tolist() == ["y", "x"]
@@ -265,7 +265,7 @@ def test_dates_of_every_kind_are_left_out():
     kinds = [days, [time(10), time(11), time(11), time(10)], times]
     kinds += [["2024-01-05", "2024-01-05", "2024-02-05", None]]
     for cells in kinds:
-        with pytest.warns(UserWarning, match=r"nothing of them: when \(dates\)"):
+        with pytest.warns(UserWarning, match=r"when \(dates\)"):
             assert dated([cell or None for cell in cells]).edges.label_names == ("kind",)
     assert dated(["2024-01", "2024-02", "10", "2024-02"]).edges.label_names == ("kind", "when")
     told = Graphs.from_tables({**EDGES, "when": kinds[-1]}, categories="when")
@@ -289,7 +289,7 @@ def test_dates_and_decimals_of_arrow(tmp_path):
         (Graphs.from_tables, edges.to_pandas(types_mapper=pd.ArrowDtype)),
         (load, tmp_path / "edges.parquet"),
     ):
-        with pytest.warns(UserWarning, match=r"nothing of them: day \(dates\)"):
+        with pytest.warns(UserWarning, match=r"day \(dates\)"):
             graphs = read(table)
         assert graphs.edges.number_names == ("amount", "price")
         assert graphs.edges.numbers[:, 1].nan_to_num(-1).tolist().count(2.25) == 2

@@ -145,11 +145,11 @@ def test_refuses_in_a_sentence(name, said):
 def test_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "tgp", None)
     monkeypatch.setitem(sys.modules, "tgp.poolers", None)
-    with pytest.raises(LookHopsError, match="pip install torch-geometric-pool"):
+    with pytest.raises(LookHopsError, match="torch-geometric-pool"):
         find_pooling("tgp:kmis")
 
 
 def test_cannot_be_masked():
     pool = find_pooling("pyg:TopKPooling")(5, k=2, ratio=0.5)
-    with pytest.raises(LookHopsError, match="TopKPooling cannot pool graphs in masked form"):
+    with pytest.raises(LookHopsError, match="TopKPooling"):
         pool.pool(poolings._small_batch(5), masked=True)

@@ -80,8 +80,8 @@ def test_the_plan_trains_nothing_twice_and_begins_with_what_matters():
 
 def test_rows_can_be_chosen():
     assert [row.slug for row in chosen_rows(["conv"], [], ["gcn"])] == ["gcn"]
-    with pytest.raises(LookHopsError, match="'topk' belongs to 'pool'"):
+    with pytest.raises(LookHopsError, match=r"'topk'.*'pool'"):
         chosen_rows(["conv"], [], ["gcn", "topk"])
-    with pytest.raises(LookHopsError, match="no row 'gnc'"):
+    with pytest.raises(LookHopsError, match="'gnc'"):
         chosen_rows(["conv"], [], ["gnc"])
     assert chosen_rows(["data", "gain"], ["gain"]) == []

@@ -136,11 +136,11 @@ def test_time_that_is_up_leaves_one_stack(make):
 
 def test_other_settings_are_refused(make):
     make()
-    with pytest.raises(LookHopsError, match=r"other settings \(k\).*--overwrite"):
+    with pytest.raises(LookHopsError, match=r"\(k\).*--overwrite"):
         make(k=2)
 
 
 def test_a_file_that_is_no_study_is_refused(make, tmp_path):
     Path(tmp_path / "study.sqlite").write_text("not a database, but long enough for a header" * 9)
-    with pytest.raises(LookHopsError, match=r"cannot be used as a study.*--overwrite"):
+    with pytest.raises(LookHopsError, match="--overwrite"):
         make()

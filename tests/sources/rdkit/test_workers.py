@@ -100,7 +100,7 @@ def test_chunks_and_answers_may_be_larger_than_a_pipe_holds(pool):
 def test_an_error_of_a_worker_is_the_callers():
     with (
         ParsingPool(Parsing(), 1) as pool,
-        pytest.raises(LookHopsError, match="pip install rdkit"),
+        pytest.raises(LookHopsError, match="rdkit"),
     ):
         pool.parse([Uninstalling("C")])
 
