@@ -501,3 +501,24 @@ def test_a_graph_is_answered_the_same_in_any_company(tasks, kind):
     np.testing.assert_allclose(alone, whole[:20], rtol=2e-6, atol=2e-6)
     order = np.random.default_rng(0).permutation(80)
     np.testing.assert_allclose(answer(tasks[order]), whole[order], rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ["wl-oa", "morgan-ridge", "licheb/k=1/hidden=4/layers=1"])
+def test_other_models_by_their_names(name):
+    smiles = ["C" * n + end for n in range(1, 13) for end in ("O", "N")]
+    labels = [text[-1] for text in smiles]
+    training = {"max_epochs": 2} if "licheb" in name else {}
+    fitted = LookHopsClassifier(model=name, validation_fraction=0.3, **training)
+    fitted = pickle.loads(pickle.dumps(fitted.fit(smiles, labels)))
+    p = fitted.predict_proba(smiles)
+    np.testing.assert_allclose(p.sum(1), 1, rtol=1e-6)
+    if not training:
+        assert fitted.score(smiles, labels) > 0.9
+        assert fitted.n_iter_ == 0
+    assert fitted.predict_set(smiles).shape == (len(smiles), 2)
+    numbers = LookHopsRegressor(model=name, **training).fit(smiles, [len(s) for s in smiles])
+    assert numbers.predict(smiles).shape == (len(smiles),)
+    with pytest.raises(LookHopsError, match="hidden"):
+        LookHopsClassifier(model=name, hidden=8).fit(smiles, labels)
+    with pytest.raises(LookHopsError, match="wl-oa"):
+        LookHopsClassifier(model="wl-ao").fit(smiles, labels)

@@ -14,17 +14,15 @@ from sklearn.utils.validation import check_is_fitted
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Protocol, options_of
+from lookhops.core.words import joined
 from lookhops.encoding import Encoding
-from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.encoding.inputs import Packer
 from lookhops.graphs import Graphs
+from lookhops.learners import Learner, Network, fitted_of, learner_of
 from lookhops.models.estimators.columns import ONE
-from lookhops.nn import GraphNetwork
 from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
 from lookhops.training.device import choose_device
-from lookhops.training.inference import Ensemble
-from lookhops.training.trainer import train
 
 T = TypeVar("T")
 
@@ -43,6 +41,7 @@ _Options: Any = make_dataclass("_Options", _SHARED, eq=False)
 class GraphEstimator(BaseEstimator, _Options):
     """How estimators are fitted, and what their networks answer."""
 
+    model: str | None = None
     validation_fraction: float = 0.1
     random_state: int | np.random.RandomState | None = 0
     device: str = "auto"
@@ -58,26 +57,19 @@ class GraphEstimator(BaseEstimator, _Options):
         generator = check_random_state(self.random_state)
         train_part, val_part = _hold_out(codes, self.validation_fraction, generator)
         seed = int(generator.randint(2**31 - 1))
-        options = {own.name: getattr(self, own.name) for own in _NETWORK}
-        architecture = replace(RECOMMENDED, **options)
+        learner = self._learner()
         chosen = {own.name: getattr(self, own.name) for own in _TRAINING if hasattr(self, own.name)}
         protocol = Protocol((seed,), **chosen)
         part = Split(train_part, val_part, val_part)
-        encoding = Encoding.fit(graphs, architecture.reads_edges)
+        encoding = Encoding.fit(graphs, learner.reads_edges)
         task = task_of(graphs, protocol.class_weights, protocol.loss)
-        [run] = train(graphs, architecture, protocol, task=task, splits=[part], device=self.device)
-        self.models_ = []
-        sizes = {**run.preprocessing.sizes, **encoding.sizes}
-        for member in run.networks:
-            model = GraphNetwork.from_architecture(
-                encoding.width, task.out_channels, architecture, **sizes
-            )
-            model.load_state_dict(member.weights)
-            self.models_.append(model.eval())
+        [run] = learner.train(graphs, protocol, task=task, splits=[part], device=self.device)
+        self._members = fitted_of(learner, task, encoding, run)
+        self.models_ = [getattr(one, "network", one) for one in self._members]
         self.n_features_in_ = graphs.num_features
         self.model_ = self.models_[0]
         target = task.targets(graphs).cpu()[val_part]
-        unseen = run.predictions["unseen"]
+        unseen = run.predictions.get("unseen", run.predictions["val"])
         self.calibration_ = dict(task.calibrate(run.predictions["val"], target, unseen))
         answers = task.answers(unseen, self.calibration_)
         self._nonconformity = {
@@ -88,18 +80,33 @@ class GraphEstimator(BaseEstimator, _Options):
         }
         self.history_ = run.history
         self.n_iter_ = len(run.history)
-        self._packer, self._encoding, self._preprocessing = packer, encoding, run.preprocessing
-        self._task, self._fitted = task, run.fitted
+        self._packer, self._encoding = packer, encoding
+        self._task, self._asked = task, learner
+
+    def _learner(self) -> Learner:
+        """The learner that ``model`` names, or the network of the options."""
+        usual = {own.name: own.default for own in (*_NETWORK, *_TRAINING)}
+        changed = [n for n, value in usual.items() if getattr(self, n, value) != value]
+        networks = {own.name: getattr(self, own.name) for own in _NETWORK}
+        if self.model is None:
+            return Network(replace(RECOMMENDED, **networks))
+        learner = learner_of(self.model)
+        refused = [n for n in changed if n in networks or not learner.has_epochs]
+        if refused:
+            raise LookHopsError(
+                f"model={self.model!r} names the whole model, which does not read "
+                f"{joined(refused)}: write options of a network in its name, as licheb/k=3."
+            )
+        return learner
 
     @torch.inference_mode()
     def _answers(self, X: Any) -> dict[str, Array]:
         """The calibrated answers to each target, by name, shape (graphs, channels)."""
         check_is_fitted(self)
         graphs, device = self._encoding.read(self._packer.pack(X)), choose_device(self.device)
-        whole = PreparedGraphs.of(graphs.to(device), self.model_.architecture, self._encoding)
-        models, task = [model.to(device) for model in self.models_], self._task
-        ensemble = Ensemble(models, [self._preprocessing] * len(models), self._encoding)
-        each = [task.in_units(output, self._fitted) for output in ensemble.outputs(whole)]
+        learner, task = self._asked, self._task
+        members = [one.to(device) for one in self._members]
+        each = learner.together(members)(learner.prepare(graphs.to(device), self._encoding))
         outputs = each[0] if len(each) == 1 else task.average(each)
         answers = task.answers(outputs, self.calibration_).numpy()
         return {head.name or ONE: answers[:, head.channels] for head in task.heads}

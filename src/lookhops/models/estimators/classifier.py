@@ -40,6 +40,8 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
     A part of the training graphs is held out to stop by and to calibrate the probabilities.
 
     Args:
+        model: Name of another model with its options, as ``wl-oa`` or ``licheb/k=3``; by default
+            the network of the options above.
         validation_fraction: Of the training graphs, to stop by.
         random_state: Seed of the initial weights, the held-out part and the batches.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
@@ -47,7 +49,8 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
     Attributes:
         classes_: The labels, sorted; of several targets, a list with those of each.
         n_features_in_: Features of a node.
-        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member.
+        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member; of another model
+            what it has fitted.
         model_: The first of them.
         calibration_: What calibrates the probabilities.
         temperature_: Of one target: the temperature in it.

@@ -44,6 +44,8 @@ class LookHopsMultitask(GraphEstimator):
     Args:
         task: Whether targets are ``classes`` or ``numbers``; ``auto``: few different values are
             classes. For each by name: ``logS=numbers,active=classes``.
+        model: Name of another model with its options, as ``wl-oa`` or ``licheb/k=3``; by default
+            the network of the options above.
         validation_fraction: Of the training graphs, to stop by and to calibrate on.
         random_state: Seed of the initial weights, the held-out part and the batches.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
@@ -51,7 +53,8 @@ class LookHopsMultitask(GraphEstimator):
     Attributes:
         classes_: The labels of each target, sorted, by its name; none of a number.
         n_features_in_: Features of a node.
-        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member.
+        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member; of another model
+            what it has fitted.
         model_: The first of them.
         calibration_: What calibrates the probabilities.
         history_: One row an epoch: losses, the watched metric and seconds.

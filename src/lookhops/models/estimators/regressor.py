@@ -34,13 +34,16 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
     A part of the training graphs is held out to stop by. Targets are standardised by the others.
 
     Args:
+        model: Name of another model with its options, as ``wl-oa`` or ``licheb/k=3``; by default
+            the network of the options above.
         validation_fraction: Of the training graphs, to stop by.
         random_state: Seed of the initial weights, the held-out part and the batches.
         device: ``cpu``, ``cuda``, or ``auto``: a GPU where there is one.
 
     Attributes:
         n_features_in_: Features of a node.
-        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member.
+        models_: The trained :class:`~lookhops.nn.GraphNetwork` of each member; of another model
+            what it has fitted.
         model_: The first of them.
         history_: One row an epoch: losses, MAE and seconds.
         n_iter_: Epochs that were trained.
