@@ -57,7 +57,7 @@ def test_numbers_are_better_than_their_mean_and_as_sure_as_they_say(molecules, p
     assert 0.7 < (error < 1.645 * variance[:, 0].sqrt()).double().mean() <= 1
     assert process.left_out.shape == (len(parts.train), 1)
     assert sum(process.chosen.values()) == pytest.approx(1, abs=0.01)
-    assert any(name.startswith("descriptors") for name in process.chosen)
+    assert any(name.startswith("share of descriptors") for name in process.chosen)
 
 
 def test_answers_and_variance_by_their_formulas(molecules, process):
@@ -156,6 +156,17 @@ def test_several_targets_with_blanks_are_answered_as_each_alone(molecules):
         blank = ~task_of(graphs).known(graphs.y)[parts.train]
         assert blank.any()
         assert torch.equal(both.left_out[:, place].isnan().all(1), blank)
+
+
+def test_counts_are_logarithms_of_what_numbers_would_be(molecules):
+    counts = [int(nodes) for nodes in molecules.nodes_per_graph]
+    parts, found = split(molecules, 1), {}
+    for kind in ("counts", "numbers"):
+        graphs = replace(molecules, **pack_targets([read_target("nodes", counts, kind)]))
+        found[kind] = PLAIN.fit(graphs, task_of(graphs), parts, 1).outputs(graphs)
+    torch.testing.assert_close(
+        found["counts"].exp(), found["numbers"].clamp(min=1e-3), rtol=0.01, atol=0.1
+    )
 
 
 def test_classes_that_the_training_part_does_not_have():

@@ -18,7 +18,6 @@ from lookhops.learners.gp_fitted import (
     GraphColumns,
     TargetProcess,
     covariance_of,
-    side_by_side,
 )
 from lookhops.learners.gp_solve import (
     Link,
@@ -30,6 +29,7 @@ from lookhops.learners.gp_solve import (
 )
 from lookhops.learners.kernels import GraphRows, Kernels
 from lookhops.learners.learner import Fitted, Learner
+from lookhops.learners.targets import side_by_side
 from lookhops.sources.rdkit.descriptors import CHOICES, descriptor_names
 from lookhops.sources.splits import Split
 from lookhops.tasks import Classification, Regression, Task
@@ -124,7 +124,7 @@ class GaussianProcess(Learner):
             kernels,
             targets,
             _chosen(kernels, targets, task),
-            side_by_side(outputs, targets),
+            side_by_side([own.numpy() for own in outputs], task),
             torch.cat(variances, 1),
         )
 
@@ -210,7 +210,7 @@ def _chosen(kernels: Kernels, targets: Sequence[TargetProcess], task: Task) -> d
         names, values = [*kernels.names, "noise"], [*parts.tolist(), one.weights.noise]
         shares = dict(zip(names, values, strict=True))
         found |= {
-            head.key(name): round(share / total, 4)
+            head.key(f"share of {name}"): round(share / total, 4)
             for name, share in shares.items()
             if share / total >= LEAST_SHARE
         }

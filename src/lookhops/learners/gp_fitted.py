@@ -17,6 +17,7 @@ from lookhops.graphs import Graphs
 from lookhops.learners.gp_solve import Link, Weights
 from lookhops.learners.kernels import GraphRows, Kernels, Standardised, median_distance
 from lookhops.learners.learner import Fitted
+from lookhops.learners.targets import side_by_side
 from lookhops.neighbourhoods import graph_totals
 from lookhops.sources.rdkit.descriptors import descriptors
 from lookhops.tasks import Classification, Task
@@ -201,9 +202,8 @@ class FittedProcess(Fitted):
     def _side_by_side(self, standardised: Tensor) -> Tensor:
         """The outputs of each target, from answers of all."""
         each = standardised.split([len(one.mean) for one in self.targets], 1)
-        return side_by_side(
-            [one.outputs(a) for one, a in zip(self.targets, each, strict=True)], self.targets
-        )
+        pairs = zip(self.targets, each, strict=True)
+        return side_by_side([one.outputs(answers).numpy() for one, answers in pairs], self.task)
 
     def variance(self, graphs: Graphs) -> Tensor:
         r"""The variance of each number, noise included, shape (g, task.out_channels).
@@ -211,7 +211,8 @@ class FittedProcess(Fitted):
         .. math::
             \sigma^2(x) = k(x, x) - k(x, Z) \, C^{-1} k(Z, x) + \sigma^2_{noise}.
 
-        Of classes it is the variance of the answer to an indicator (0 or 1). With more than 4,000
+        Of classes it is the variance of the answer to an indicator (0 or 1), of counts that of the
+        count, not of its logarithm. With more than 4,000
         reference graphs it is that of the first 4,000 alone: never too small.
         """
         rows = self.rows(graphs)
@@ -275,12 +276,6 @@ class FittedProcess(Fitted):
         _check(learner.hops, references, columns, targets, task)
         medians = dict.fromkeys(values, columns.median)
         return cls(task, columns, Kernels(references, medians), targets)
-
-
-def side_by_side(outputs: Sequence[Tensor], targets: Sequence[TargetProcess]) -> Tensor:
-    """The outputs of all targets; in single precision where all are classes, as networks'."""
-    together = torch.cat(list(outputs), 1)
-    return together if any(one.link is None for one in targets) else together.float()
 
 
 def _check(

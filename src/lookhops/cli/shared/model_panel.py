@@ -122,7 +122,7 @@ def _about(config: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
     chosen = {name for one in runs for name in one if name.startswith("chosen_")}
     for name in sorted(chosen):
         values = ", ".join(dict.fromkeys(str(one[name]) for one in runs if name in one))
-        yield escape(name.removeprefix("chosen_")), escape(values), "chosen by validation"
+        yield escape(name.removeprefix("chosen_")), escape(values), "chosen in training"
     if not has_epochs:
         return
     yield "epochs", length, f"at most {config['protocol']['max_epochs']}"
