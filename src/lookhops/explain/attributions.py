@@ -154,12 +154,12 @@ def attribute(
     number, head = find_head(predictor.checkpoint.task, target)
     answers = predictor.predict(graphs)
     whole = predictor.whole(graphs)
-    classes, own = None, answers.targets[number]
-    if own.chosen is not None:
-        classes = torch.from_numpy(own.chosen).long().to(predictor.device)
+    classes, answered = None, answers.targets[number]
+    if answered.chosen is not None:
+        classes = torch.from_numpy(answered.chosen).long().to(predictor.device)
     seeds = predictor.checkpoint.answering if seed is None else (predictor.known_seed(seed),)
     found = explain_networks(predictor, whole, seeds, head, classes, stacked)
-    values = None if seed is not None else torch.from_numpy(own.shared())
+    values = None if seed is not None else torch.from_numpy(answered.shared())
     sizes = [(len(predictor.members[s]), temperature_of(predictor, head, s)) for s in seeds]
     together = all_together(found.start, found.end, classes is not None, sizes)
     return _joined(whole.graphs, answers, number, found, together, values)

@@ -121,9 +121,9 @@ def explain_networks(
     found = []
     for start in range(0, len(every), size):
         some = every[start : start + size]
-        own = [seed for seed, _ in some]
-        stack = Stack(predictor, whole, own, [network for _, network in some])
-        found.append(stack.explain(Question.to(predictor, head, classes, own)))
+        their_seeds = [seed for seed, _ in some]
+        stack = Stack(predictor, whole, their_seeds, [network for _, network in some])
+        found.append(stack.explain(Question.to(predictor, head, classes, their_seeds)))
     return NetworkShares.join(found, 0)
 
 
@@ -158,7 +158,7 @@ class Stack:
                 seed: predictor.checkpoint.preprocessing(seed).graphs.columns(whole)
                 for seed in known
             }
-            sizes = [own.graphs.num_neighbourhoods for own in self.preprocessing]
+            sizes = [one.graphs.num_neighbourhoods for one in self.preprocessing]
             self.gather_whole = WholeGatherer([columns[seed] for seed in seeds], sizes)
 
     def explain(self, question: Question) -> NetworkShares:
@@ -237,5 +237,5 @@ def stacked_network(networks: Sequence[GraphNetwork]) -> GraphNetwork:
     model = copy.deepcopy(networks[0])
     each = [dict(network.named_parameters()) for network in networks]
     for name, weight in model.named_parameters():
-        weight.data = padded_stack([own[name].detach() for own in each])
+        weight.data = padded_stack([weights[name].detach() for weights in each])
     return model

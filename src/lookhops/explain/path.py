@@ -54,7 +54,7 @@ class Shares:
     @classmethod
     def join(cls, parts: Sequence[Self], dim: int) -> Self:
         """Those of several batches (``dim`` 1), or of several stacks of networks (0)."""
-        names = (own.name for own in fields(cls))
+        names = (entry.name for entry in fields(cls))
         return cls(*(torch.cat([getattr(part, name) for part in parts], dim) for name in names))
 
 
@@ -196,9 +196,9 @@ class Path:
             outputs = outputs + share.to(network) * self.points.fingerprint[:, None]
             if not outputs.requires_grad:  # there are no totals
                 outputs.requires_grad_()
-            of_totals, own = self.points.gradients(outputs, [totals_then, outputs])
+            of_totals, of_outputs = self.points.gradients(outputs, [totals_then, outputs])
             totals = (weight * of_totals).sum(1) * self.points.totals.double()
-            slope = (weight * own).sum(1)
+            slope = (weight * of_outputs).sum(1)
         return PathShares(node, edge, start, end, totals, slope)
 
 

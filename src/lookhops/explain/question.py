@@ -91,11 +91,11 @@ class Question:
             outputs: What they gave for the graphs, in their order, once or several times, shape
                 (networks, m, channels).
         """
-        own = self.task.in_units(outputs, self.fitted)[..., self.head.channels].double()
+        numbers = self.task.in_units(outputs, self.fitted)[..., self.head.channels].double()
         if self.classes is None:
-            return self.head.task.answers(own, {})[..., 0]
-        times = own.shape[1] // max(len(self.classes), 1)
-        return log_odds(own / self.temperature, self.classes.repeat(times))
+            return self.head.task.answers(numbers, {})[..., 0]
+        times = numbers.shape[1] // max(len(self.classes), 1)
+        return log_odds(numbers / self.temperature, self.classes.repeat(times))
 
 
 def temperature_of(predictor: Predictor, head: Head, seed: int) -> float:
@@ -106,8 +106,8 @@ def temperature_of(predictor: Predictor, head: Head, seed: int) -> float:
 def log_odds(logits: Tensor, classes: Tensor) -> Tensor:
     """The log-odds of one class of each row against all others, shape (..., g)."""
     chosen = one_hot(classes, logits.shape[-1]).bool()
-    own = logits.masked_fill(~chosen, 0).sum(-1)
-    return own - logits.masked_fill(chosen, -torch.inf).logsumexp(-1)
+    of_class = logits.masked_fill(~chosen, 0).sum(-1)
+    return of_class - logits.masked_fill(chosen, -torch.inf).logsumexp(-1)
 
 
 def together(values: Tensor, classes: bool) -> Tensor:
@@ -177,5 +177,5 @@ def all_together(
         ends.append(torch.stack((together(u0, classes), together(u, classes))) / t)
     u0, u = torch.stack(ends, 1)
     seeds = weights_of(u0, u, classes)
-    found = torch.cat([own * outer for own, outer in zip(weights, seeds, strict=True)])
+    found = torch.cat([inner * outer for inner, outer in zip(weights, seeds, strict=True)])
     return found, together(u0, classes), together(u, classes)

@@ -81,7 +81,7 @@ def sum_rows(values: Tensor, row_ptr: Tensor) -> Tensor:
     return running_sum(values).index_select(0, row_ptr).diff()
 
 
-def shells(graphs: Graphs, own: Tensor, hops: int) -> Tensor:
+def shells(graphs: Graphs, start: Tensor, hops: int) -> Tensor:
     r"""The identity of what lies exactly 1 to :math:`h` hops from every node, shape (n, h).
 
     Deep neighbourhoods are almost all different, because they hold everything on the way; a shell
@@ -99,7 +99,7 @@ def shells(graphs: Graphs, own: Tensor, hops: int) -> Tensor:
 
     Args:
         graphs: The graphs, on any device; only edges into a node are looked along.
-        own: What each node is by itself, :math:`c`, shape (n): column 0 of ``identities``.
+        start: What each node is by itself, :math:`c`, shape (n): column 0 of ``identities``.
         hops: How far to look, :math:`h`.
     """
     if hops < 0:
@@ -112,11 +112,11 @@ def shells(graphs: Graphs, own: Tensor, hops: int) -> Tensor:
     place = torch.searchsorted(there[order], back).clamp(max=max(len(source) - 1, 0))
     reverse = order[place]
     turns_back = there[reverse] == back
-    found = own.new_empty(graphs.num_nodes, hops)
-    messages = own[source]
+    found = start.new_empty(graphs.num_nodes, hops)
+    messages = start[source]
     for hop in range(hops):
         total = sum_rows(messages, graphs.row_ptr)
-        found[:, hop] = combine(mix(own + (hop + 1)), total)
+        found[:, hop] = combine(mix(start + (hop + 1)), total)
         messages = total[source] - torch.where(turns_back, messages[reverse], 0)
     return found
 

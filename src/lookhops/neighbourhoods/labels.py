@@ -314,20 +314,20 @@ def _regressions(y: Array, classes: int, splits: Sequence[Split]) -> tuple[Array
     for column, one in enumerate(splits):
         train[one.train.numpy(), column] = 1
     if classes:
-        own = np.eye(classes, dtype=np.float32)[y, :-1]
+        columns = np.eye(classes, dtype=np.float32)[y, :-1]
     else:  # centred and scaled, so that single precision will do; R² does not change
-        own = ((y - y.mean()) / y.std()).astype(np.float32)[:, None]
-    train, targets = train.repeat(own.shape[1], axis=1), np.tile(own, len(splits))
+        columns = ((y - y.mean()) / y.std()).astype(np.float32)[:, None]
+    train, targets = train.repeat(columns.shape[1], axis=1), np.tile(columns, len(splits))
     return train, targets, (train * targets).sum(0) / train.sum(0)
 
 
 def _determinations(answers: Array, y: Array, splits: Sequence[Split]) -> list[float]:
     """R² of the validation graphs of each split."""
     scaled, found = (y - y.mean()) / y.std(), []
-    for one, own in zip(splits, answers.T, strict=True):
+    for one, predicted in zip(splits, answers.T, strict=True):
         val = one.val.numpy()
         true = scaled[val]
-        error = float(((own[val] - true) ** 2).sum())
+        error = float(((predicted[val] - true) ** 2).sum())
         found.append(1 - error / max(float(((true - true.mean()) ** 2).sum()), 1e-12))
     return found
 

@@ -80,8 +80,8 @@ class SimilarityIndex:
             return np.zeros(len(graphs), np.float32)
         codes, offsets = _codes(graphs, codes)
         if device not in self._postings:
-            own = self._rows(self.codes.to(device), self.offsets.to(device))
-            self._postings[device] = Postings.of(own, CPU_DENSE if on_cpu else DENSE)
+            rows = self._rows(self.codes.to(device), self.offsets.to(device))
+            self._postings[device] = Postings.of(rows, CPU_DENSE if on_cpu else DENSE)
         sizes, own_sizes = offsets.diff().float(), self.offsets.to(device).diff().float()
         found = [torch.zeros(0, device=device)]
         step = max((CPU_CHUNK if on_cpu else CHUNK) // len(self), 1)

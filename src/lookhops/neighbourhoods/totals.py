@@ -113,16 +113,16 @@ def spread_totals(
         (node_graph, labels, (DEGREES, *node_sizes), graphs.nodes.numbers),
         (node_graph[graphs.target.long()], graphs.edges.labels, edge_sizes, graphs.edges.numbers),
     ):
-        own = shares.new_zeros(len(graph_of))
+        carried = shares.new_zeros(len(graph_of))
         for column, size in zip(() if values is None else values.unbind(1), sizes, strict=True):
             both = slice(at, at + 2 * size)
             part, left = _to_labelled(shares[:, both], mean[both], graph_of, column.long())
-            own, whole, at = own + part, whole + left, at + 2 * size
+            carried, whole, at = carried + part, whole + left, at + 2 * size
         for number in range(0 if attributes is None else attributes.shape[1]):
             assert attributes is not None
             part, left = _to_rows(shares[:, at], graph_of, attributes[:, number].double(), mean[at])
-            own, whole, at = own + part, whole + left, at + 1
-        found.append(own)
+            carried, whole, at = carried + part, whole + left, at + 1
+        found.append(carried)
     return found[0], found[1], whole
 
 
@@ -134,10 +134,10 @@ def _to_labelled(
     size = shares.shape[1] // 2
     cell = graph_of * (size + 1) + label.clamp(max=size)
     count = counts_of(cell, shares.shape[0] * (size + 1)).double()
-    own, each = count.view(-1, size + 1), count[cell]
-    share = own / own.sum(1, keepdim=True).clamp(min=1)
-    totals = torch.cat((own[:, :size].log1p(), share[:, :size]), 1)
-    some = (own[:, :size] > 0).repeat(1, 2) & (totals > mean - ROUNDING)
+    of_graph, each = count.view(-1, size + 1), count[cell]
+    share = of_graph / of_graph.sum(1, keepdim=True).clamp(min=1)
+    totals = torch.cat((of_graph[:, :size].log1p(), share[:, :size]), 1)
+    some = (of_graph[:, :size] > 0).repeat(1, 2) & (totals > mean - ROUNDING)
     carried = torch.where(some, shares, 0)
     of_label = torch.nn.functional.pad(carried.unflatten(1, (2, size)).sum(1), (0, 1))
     return of_label.flatten()[cell] / each, (shares - carried).sum(1)

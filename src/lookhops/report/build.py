@@ -160,21 +160,21 @@ def _model_sections(
 ) -> list[Section]:
     """All that there is to say of a model; where it is one of several, titles say of which."""
     counts = model.config.get("facts")
-    own = [
+    parts = [
         training_section(model),
         performance_section(model),
         *explanation_sections(model, graphs),
         gallery_section(model, graphs),
     ]
     if model.tuning is not None:
-        own = [tuning_section(model.tuning), *own]
+        parts = [tuning_section(model.tuning), *parts]
     if compared is not None:
-        own = [one and replace(one, title=f"{one.title}: {model.path.name}") for one in own]
+        parts = [one and replace(one, title=f"{one.title}: {model.path.name}") for one in parts]
     found = [
         data_section(model.config["data"]["name"], counts) if counts else None,
         information_section(information) if information else None,
         compared,
-        *own,
+        *parts,
         model_reproduce_section(model, lines),
     ]
     return [section for section in found if section is not None]

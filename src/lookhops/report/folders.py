@@ -110,10 +110,10 @@ def read_folder(path: Path) -> ModelFolder:
 def _read_folder(path: Path) -> ModelFolder:
     config = read_config(path)
     epochs = _history(path, config)
-    first = {seed: own for (seed, member), own in epochs.items() if member == 0}
-    others = {key: own for key, own in epochs.items() if key[1]}
+    first = {seed: columns for (seed, member), columns in epochs.items() if member == 0}
+    others = {key: columns for key, columns in epochs.items() if key[1]}
     found = ModelFolder(path, config, first, others, _predictions(path, config))
-    if any(len(own["epoch"]) < found.best_epoch.get(s, 0) for s, own in found.history.items()):
+    if any(len(rows["epoch"]) < found.best_epoch.get(s, 0) for s, rows in found.history.items()):
         raise LookHopsError(f"{path / HISTORY}: has fewer epochs than {CONFIG} says; remove it.")
     return found
 
@@ -160,8 +160,8 @@ def _history(folder: Path, config: Mapping[str, Any]) -> dict[tuple[int, int], C
     names = [str(name) for name in rows if name not in ("seed", "member")]
     found: dict[tuple[int, int], Columns] = {}
     for seed, member in rows[["seed", "member"]].drop_duplicates().to_numpy().tolist():
-        own = rows[(rows["seed"] == seed) & (rows["member"] == member)]
-        found[seed, member] = {name: own[name].tolist() for name in names}
+        part = rows[(rows["seed"] == seed) & (rows["member"] == member)]
+        found[seed, member] = {name: part[name].tolist() for name in names}
     return found
 
 

@@ -92,7 +92,7 @@ def stylesheet() -> str:
         + " ".join(f"--{colour}: {both[number]};" for colour, both in PAGE.items())
         for number, name in enumerate(("light", "dark"))
     )
-    own = files("lookhops.report") / "templates" / "report.css"
+    rules = files("lookhops.report") / "templates" / "report.css"
     return "\n".join(
         (
             f":root {{ {light} }}",
@@ -100,6 +100,6 @@ def stylesheet() -> str:
             f'{{ :root:not([data-theme="light"]) {{ {dark} }} }}',
             f':root[data-theme="dark"] {{ {dark} }}',
             f"@media print {{ :root:root {{ {light} }} }}",
-            own.read_text(encoding="utf-8"),
+            rules.read_text(encoding="utf-8"),
         )
     )

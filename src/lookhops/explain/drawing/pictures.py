@@ -51,9 +51,9 @@ class LayeredGraph(DrawnGraph):
     def shapes(self, drawn: Sketch) -> list[tuple[Shape, int]]:
         """The shapes, each with the layer that drops it: with an end, or as an edge itself."""
         pairs = map(tuple, self.edges.tolist())
-        own = dict(zip(pairs, self.edge_layer.tolist(), strict=True))
+        of_edges = dict(zip(pairs, self.edge_layer.tolist(), strict=True))
         return [
-            (shape, int(own.get(shape.nodes, self.node_layer[list(shape.nodes)].min())))
+            (shape, int(of_edges.get(shape.nodes, self.node_layer[list(shape.nodes)].min())))
             for shape in drawn.shapes
         ]
 

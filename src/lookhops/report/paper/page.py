@@ -234,8 +234,8 @@ def _environment(results: Results) -> str:
         for run in cell.runs
     )
     lines = []
-    for (device, torch, own), count in runs.most_common():
-        line = f"- {counted(count, 'run')} on {device}, with PyTorch {torch} and LookHops {own}"
+    for (device, torch, version), count in runs.most_common():
+        line = f"- {counted(count, 'run')} on {device}, with PyTorch {torch} and LookHops {version}"
         where = [c for c in results.cells if device in (str(run.machine) for run in c.runs)]
         if device != results.device:
             line += f": {_named(where)}"

@@ -138,8 +138,8 @@ def gain_table(results: Results) -> Table:
         theirs = paper_numbers()["gain_fit"].get(name, {})
         cells = _beside(mine, theirs, formats)
         rows.append([[name], *cells, [str(suggested) if suggested else NONE]])
-        own = {key: mine[key] for key in formats if key in mine}
-        known = {"dataset": name, **own, "suggested_k": suggested}
+        fitted = {key: mine[key] for key in formats if key in mine}
+        known = {"dataset": name, **fitted, "suggested_k": suggested}
         records.append({**known, **_paper_columns(theirs, formats)})
     note = (
         "IG(k) for k = 2 to 9, fitted by least squares. **Ours**, then the paper's. The suggested "

@@ -64,13 +64,13 @@ def class_balance(about: Mapping[str, Any]) -> Chart:
     names, counts = list(about["class_names"]), list(about["class_counts"])
     total = max(sum(counts), 1)
     rows = [(name, f"{n:,}", percent(n / total)) for name, n in zip(names, counts, strict=True)]
-    own = [colour(i) for i in range(len(names))]
+    colours = [colour(i) for i in range(len(names))]
     drawn = series(
         "bar",
         counts,
         range(len(names)),
         "%{text}",
-        marker={"color": own if len(names) <= MOST_SERIES else "var(--blue)"},
+        marker={"color": colours if len(names) <= MOST_SERIES else "var(--blue)"},
         orientation="h",
         text=[f"{count} ({share})" for _, count, share in rows],
         textposition="auto",
