@@ -178,23 +178,23 @@ class Stack:
     def _integrate(self, question: Question) -> PathShares:
         """The shares of what the networks read."""
         graphs, count = self.whole.graphs, len(self.preprocessing)
-        node = torch.stack([average_node(self.encoding, own) for own in self.preprocessing])
+        node = torch.stack([average_node(self.encoding, one) for one in self.preprocessing])
         edge = None
         if self.model.edge_channels:
-            edge = torch.stack([average_edge(self.encoding, own) for own in self.preprocessing])
+            edge = torch.stack([average_edge(self.encoding, one) for one in self.preprocessing])
         first, ptr = halves(graphs), graphs.node_ptr.tolist()
         kind = graphs.device.type
         nodes = graphs.nodes_per_graph.cpu().numpy()
         plan = batches_by_nodes(nodes, MOST_NODES[kind] // count, MOST_GRAPHS[kind])
 
-        def batch(part: Tensor) -> PathShares:
+        def shares(part: Tensor) -> PathShares:
             units = question.select(part).of
             points = Points(self.model, self.batch(part), node, edge, units, MOST_NODES[kind])
             return Path(points).integrate(first[ptr[int(part[0])] : ptr[int(part[-1]) + 1]])
 
         _ = graphs.is_undirected  # found out once, not by every thread
         batches = [torch.from_numpy(one[one >= 0]).to(graphs.device) for one in plan]
-        return PathShares.join(list(side_by_side(batch, batches)), 1)
+        return PathShares.join(list(side_by_side(shares, batches)), 1)
 
     def batch(self, index: Tensor) -> GraphBatch:
         """The graphs with these numbers as the networks see them; see :class:`~.points.Points`."""
@@ -208,8 +208,8 @@ class Stack:
         room = 0 if counts is None else int(counts[:, index.cpu().numpy()].sum())
         edges = batch.edges
         if edges is not None:
-            own = [one.edges.columns for one in each if one.edges is not None]
-            edges = replace(edges, columns=torch.stack(own))
+            columns = [one.edges.columns for one in each if one.edges is not None]
+            edges = replace(edges, columns=torch.stack(columns))
         x = torch.stack([one.x for one in each])
         return replace(batch, x=x, edges=edges, whole=self.gather_whole(wide, room))
 
