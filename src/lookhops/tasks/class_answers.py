@@ -34,7 +34,7 @@ DRAWN_BINS = 10
 #: Points of a drawn curve.
 POINTS = 200
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot", "solid")
-#: Probabilities beyond these log-odds are not told apart from 0 and 1.
+#: Probabilities beyond these log-odds are taken for 0 and 1.
 MOST_LOG_ODDS = 20.0
 
 
@@ -241,7 +241,7 @@ def ranking_curves(y: Array, p: Array, names: Sequence[str], n: str) -> list[Cha
 
 
 def _ranked_classes(y: Array, classes: int) -> Iterator[int]:
-    """The second of two classes; of more the commonest, as many as can be told apart."""
+    """The second of two classes; of more the commonest, as many as have colours of their own."""
     counts = np.bincount(y, minlength=classes)
     if classes == 2:
         yield from ([1] if counts.all() else [])

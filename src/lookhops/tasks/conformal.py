@@ -37,7 +37,7 @@ def conformal_quantile(nonconformity: Array, coverage: float = COVERAGE) -> floa
 
 
 def with_likeliest(sets: Array, p: Array) -> Array:
-    """Sets of classes, the likeliest one always among them: an empty set tells nobody anything.
+    """Sets of classes, the likeliest one always among them: an empty set says nothing.
 
     Args:
         sets: Shape (g, classes), booleans.

@@ -32,8 +32,8 @@ class SeveralTargets(Task):
 
     over the graphs :math:`K_t` whose target :math:`t` is known: every known label has the same say
     (classes may be weighed). Heads of the same kind and width stand beside one another and are
-    computed at once. Models are ranked by the mean over the targets of AUROC (classes) and
-    :math:`R^2` (numbers), of those targets where they are defined.
+    computed at once. Models are ranked by the mean over the targets of AUROC (classes),
+    :math:`R^2` (numbers) and :math:`D^2` (counts), of those targets where they are defined.
 
     Args:
         names: Of the targets.

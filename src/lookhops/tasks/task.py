@@ -20,7 +20,7 @@ from lookhops.tasks.metrics import Metric
 
 #: A tensor that may be left out.
 Maybe = Tensor | None
-#: What turns outputs into answers, learnt from a validation part; JSON can hold it.
+#: What turns outputs into answers, fitted on a validation part; JSON can hold it.
 Calibration = Mapping[str, float]
 Tensors = Sequence[Tensor]
 
@@ -133,13 +133,13 @@ class Task(ABC):
 
     @abstractmethod
     def calibrate(self, output: Tensor, target: Tensor, unseen: Maybe = None) -> Calibration:
-        """What turns outputs into answers, learnt from a validation part.
+        """What turns outputs into answers, fitted on a validation part.
 
         Args:
             output: For its graphs.
             target: Theirs.
             unseen: Outputs for the same graphs by networks that these had no part in choosing;
-                conformal regions are learnt from them. By default as ``output``.
+                conformal regions are made from them. By default as ``output``.
         """
 
     def average(self, outputs: Sequence[Tensor]) -> Tensor:
@@ -164,7 +164,7 @@ class Task(ABC):
         """What an answer that looks at no graph gets: the commonest class, the mean.
 
         Args:
-            train_target: Targets of the training part, which the answer is learnt from.
+            train_target: Targets of the training part, which gives the answer.
             target: Those that it is measured on.
         """
 
