@@ -6,23 +6,25 @@ Run as a script: ``writing.py STORE``.
 import json
 import sys
 
+from lookhops.runs.rows import checksum
 from lookhops.runs.store import Store
 
 MODELS = ("gcn", "licheb+lookhops")
 COPY = (
     "INSERT INTO runs (dataset, fingerprint, model, architecture, seed, protocol, metrics,"
-    " history, versions, machine, finished) SELECT dataset, fingerprint, model, architecture, ?,"
-    " protocol, metrics, history, versions, machine, finished FROM runs"
-    " WHERE model = ? AND seed = 11"
+    " history, versions, machine, finished, sha256) SELECT dataset, fingerprint, model, architecture,"
+    " :seed, protocol, metrics, history, versions, machine, finished,"
+    " checksum(:seed, metrics, versions, machine) FROM runs WHERE model = :model AND seed = 11"
 )
 
 
 def main(path: str) -> None:
     with Store(path) as store:
+        store.db.create_function("checksum", 4, checksum)
         for seed in range(1000, 1_000_000):
             store.db.execute("BEGIN IMMEDIATE")
             for model in MODELS:
-                store.db.execute(COPY, (seed, model))
+                store.db.execute(COPY, {"seed": seed, "model": model})
             fact = ("hops-1", "f", f"command {seed}", json.dumps(f"run {seed}"))
             store.db.execute("INSERT INTO facts VALUES (?, ?, ?, ?)", fact)
             store.db.commit()
