@@ -12,8 +12,8 @@ from lookhops.runs.store import Store
 MODELS = ("gcn", "licheb+lookhops")
 COPY = (
     "INSERT INTO runs (dataset, fingerprint, model, architecture, seed, protocol, metrics,"
-    " history, versions, machine, finished, sha256) SELECT dataset, fingerprint, model, architecture,"
-    " :seed, protocol, metrics, history, versions, machine, finished,"
+    " history, versions, machine, finished, sha256) SELECT dataset, fingerprint, model,"
+    " architecture, :seed, protocol, metrics, history, versions, machine, finished,"
     " checksum(:seed, metrics, versions, machine) FROM runs WHERE model = :model AND seed = 11"
 )
 
