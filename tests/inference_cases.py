@@ -26,7 +26,7 @@ CASES = {
 
 def trained(graphs, architecture, device, count=3):
     """Networks that differ, as after training, with what each learnt from other graphs."""
-    encoding = Encoding.fit(graphs, architecture.reads_edges)
+    encoding = Encoding.fit(graphs, architecture.reads_edges, architecture.totals)
     whole = PreparedGraphs.of(graphs, architecture, encoding)
     half = len(graphs) // 2
     preprocessing = [

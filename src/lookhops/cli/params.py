@@ -37,7 +37,10 @@ def params(
     from lookhops.tasks import task_of
 
     graphs = reading.load(source)
-    encoding, outputs = Encoding.fit(graphs, network.reads_edges), task_of(graphs).out_channels
+    encoding, outputs = (
+        Encoding.fit(graphs, network.reads_edges, network.totals),
+        task_of(graphs).out_channels,
+    )
     preprocessing = Preprocessing.fit(PreparedGraphs.of(graphs, network, encoding), network)
     sizes = {**preprocessing.sizes, **encoding.sizes}
     features = encoding.width

@@ -84,6 +84,13 @@ class Columns:
         return *self.numbers, *(f"{name} {value}" for name, own in labels for value in own)
 
     @property
+    def owners(self) -> list[int]:
+        """For each column of :meth:`encode` its feature: numbers are counted first, then labels."""
+        blanks = [self.numbers.index(name) for name in self.blanks]
+        labels = [len(self.numbers) + i for i, size in enumerate(self.sizes) for _ in range(size)]
+        return [*self.features, *blanks, *labels]
+
+    @property
     def are_unnamed(self) -> bool:
         """Whether the source of the features knew neither names nor values."""
         unnamed = Columns(

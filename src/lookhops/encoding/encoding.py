@@ -14,13 +14,15 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import read
 from lookhops.encoding.columns import Columns
-from lookhops.encoding.reading import by_name, by_position
+from lookhops.encoding.reading import Found, by_name, by_position
 from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
 from lookhops.graphs.edges import as_known
 
 #: Names of a number of edges that is their weight: it multiplies them, and is no feature.
 WEIGHTS = ("weight", "edge_weight")
+#: What has features, in sentences.
+CALLED = {"nodes": "nodes", "edges": "edges", "whole": "graphs"}
 
 
 class ReadOtherwise(UserWarning):
@@ -40,8 +42,9 @@ class Encoding:
         featuriser: What made the features (see :class:`~lookhops.Graphs`), or nothing.
         nodes: The features of nodes.
         edges: Those of edges, or none where the model reads none.
-        by_name: Whether features are known by name. They are known by their position where their
-            source has no names for them.
+        by_name: Whether features of nodes and edges are known by name. They are known by their
+            position where their source has no names for them.
+        whole: The features of whole graphs, or none where there are none or the model reads none.
     """
 
     name: str
@@ -49,14 +52,16 @@ class Encoding:
     nodes: Columns
     edges: Columns | None = None
     by_name: bool = True
+    whole: Columns | None = None
 
     @classmethod
-    def fit(cls, graphs: Graphs, edges: bool = True) -> Encoding:
+    def fit(cls, graphs: Graphs, edges: bool = True, whole: bool = True) -> Encoding:
         """The encoding of these graphs: they say which features there are.
 
         Args:
             graphs: The graphs.
             edges: Whether the model reads features of edges.
+            whole: Whether it reads features of whole graphs.
         """
         return cls(
             graphs.name,
@@ -64,6 +69,7 @@ class Encoding:
             Columns.fit(graphs.nodes),
             Columns.fit(graphs.edges, WEIGHTS) if edges else None,
             not _are_unnamed(graphs),
+            Columns.fit(graphs.whole) if whole and graphs.whole.width else None,
         )
 
     @property
@@ -91,25 +97,26 @@ class Encoding:
                 f"{graphs.name}: its features were made by {graphs.featuriser!r}; the model was "
                 f"trained on {self.name}, with features made by {self.featuriser!r}."
             )
-        sides = {"nodes": self.nodes} | ({} if self.edges is None else {"edges": self.edges})
-        where = {owner: f"{graphs.name}: its {owner}" for owner in sides}
-        if self.by_name and not _are_unnamed(graphs):
-            found = {
-                owner: by_name(columns, graphs.features[owner], where[owner])
-                for owner, columns in sides.items()
-            }
-        else:
-            found = {
-                owner: by_position(columns, graphs.features[owner], where[owner], self.name)
-                for owner, columns in sides.items()
-            }
-        missing = [part for owner, own in found.items() for part in own.missing_in_words(owner)]
+        known = self.by_name and not _are_unnamed(graphs)
+        named = {"nodes": known, "edges": known, "whole": self.whole and not self.whole.are_unnamed}
+        sides = {"nodes": self.nodes, "edges": self.edges, "whole": self.whole}
+        found: dict[str, Found] = {}
+        for owner, columns in sides.items():
+            if columns is not None:
+                features, where = graphs.features[owner], f"{graphs.name}: its {CALLED[owner]}"
+                if named[owner]:
+                    found[owner] = by_name(columns, features, where)
+                else:
+                    found[owner] = by_position(columns, features, where, self.name)
+        missing = [
+            text for owner, own in found.items() for text in own.missing_in_words(CALLED[owner])
+        ]
         if missing:
             raise LookHopsError(
                 f"{graphs.name}: {'; '.join(missing)}. The model was trained on {self.name}."
             )
         for owner, own in found.items():
-            for note in own.notes(owner, sides[owner]):
+            for note in own.notes(CALLED[owner], sides[owner] or Columns()):
                 warnings.warn(f"{graphs.name}: {note}", ReadOtherwise, stacklevel=3)
         changed: dict[str, Any] = {owner: own.features for owner, own in found.items()}
         return as_known(graphs, replace(graphs, **changed))
@@ -161,6 +168,12 @@ class Encoding:
         """The columns of edges, shape (m, f); arguments as for :meth:`encode_nodes`."""
         assert self.edges is not None
         return self.edges.encode(graphs.edges, edge, dtype, scale)
+
+    def encode_whole(self, graphs: Graphs) -> Tensor | None:
+        """The columns of whole graphs, float64, shape (g, c), NaN where blank; or none."""
+        if self.whole is None:
+            return None
+        return self.whole.encode(graphs.whole, dtype=torch.float64)
 
     def edge_weight(
         self, graphs: Graphs, edge: Tensor | None = None, dtype: torch.dtype = torch.float32

@@ -29,7 +29,8 @@ class PreparedGraphs:
     Args:
         graphs: The graphs.
         hops: How far exact neighbourhoods go, or none where they are not wanted.
-        totals: Their :func:`~lookhops.neighbourhoods.graph_totals`, shape (g, q), or none.
+        totals: Their :func:`~lookhops.neighbourhoods.graph_totals`, then the columns of features of
+            whole graphs, shape (g, q), or none.
     """
 
     graphs: Graphs
@@ -53,6 +54,8 @@ class PreparedGraphs:
         if architecture.totals:
             edge_sizes = None if encoding.edges is None else encoding.edges.sizes
             totals = graph_totals(graphs, encoding.nodes.sizes, edge_sizes)
+            if (columns := encoding.encode_whole(graphs)) is not None:
+                totals = torch.cat((totals, columns), 1)
         return cls(graphs, architecture.fingerprint, totals)
 
     @cached_property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -38,7 +38,8 @@ class Attribution(SharedGraph):
         in_log_odds: Whether shares are in log-odds of that class, and not in the number's units.
         value: The answer in these units: ``baseline``, ``whole`` and all shares together.
         baseline: The answer to an average graph.
-        whole: What neither a node nor an edge carries.
+        whole: What neither a node nor an edge nor a feature of the graph carries.
+        features: The share of each feature of the whole graph, by its name.
         node_spread: Standard deviation of the nodes' shares over the networks, shape (n).
         edge_spread: The same of the edges', at most, shape (e).
         networks: How many networks answered.
@@ -55,6 +56,7 @@ class Attribution(SharedGraph):
     whole: float
     node_spread: Array
     edge_spread: Array
+    features: Mapping[str, float] = field(default_factory=dict)
     networks: int = 1
     limit: float | None = None
 
@@ -66,7 +68,7 @@ class Attribution(SharedGraph):
     @property
     def sentence(self) -> str:
         """The answer, the three parts that matter most, and what it is made of."""
-        shares = np.concatenate((self.node, self.edge))
+        shares = np.concatenate((self.node, self.edge, [*self.features.values()]))
         order = np.argsort(-np.abs(shares), kind="stable")[:NAMED]
         digits = digits_for(self.largest)
         parts = [
@@ -82,9 +84,11 @@ class Attribution(SharedGraph):
         )
 
     def _called(self, part: int) -> str:
-        """What a part is called: nodes first, then edges."""
+        """What a part is called: nodes first, then edges, then features of the whole graph."""
         if part < len(self.node):
             return self.names[part]
+        if part >= len(self.node) + len(self.edge):
+            return [*self.features][part - len(self.node) - len(self.edge)]
         i, j = self.edges[part - len(self.node)].tolist()
         if self.ids is not None:
             return f"the edge between {self.ids[i]} and {self.ids[j]}"
@@ -96,6 +100,7 @@ class Attribution(SharedGraph):
     def as_json(self) -> dict[str, Any]:
         """The same as JSON can hold it."""
         several, ids, pairs = self.networks > 1, self.ids, self.edges.tolist()
+        values = [*self.features.values()]
         return {
             "id": self.id,
             **({} if self.smiles is None else {"smiles": self.smiles}),
@@ -105,6 +110,11 @@ class Attribution(SharedGraph):
             "value": _rounded(self.value),
             "baseline": _rounded(self.baseline),
             "whole": _rounded(self.whole),
+            **(
+                {"features": dict(zip(self.features, map(_rounded, values), strict=True))}
+                if values
+                else {}
+            ),
             **({} if ids is None else {"node_ids": [*ids]}),
             "nodes": _list(self.node),
             "nodes_with_edges": _list(with_edges(self.node, self.edges, self.edge)),

@@ -27,7 +27,7 @@ class Attributions:
 
     .. math::
         \text{value} = \text{baseline} + \sum_i \text{node}_i + \sum_{ij} \text{edge}_{ij}
-        + \text{whole}.
+        + \sum_f \text{feature}_f + \text{whole}.
 
     Args:
         graphs: The graphs as the model read them.
@@ -40,11 +40,13 @@ class Attributions:
         edge: Shares of the edges in the order of ``graphs``, each direction its own, shape (e).
         whole: What neither a node nor an edge carries, shape (g): the graph's size, and kinds of
             nodes and edges of which it has fewer than usual.
+        features: Shares of the features of whole graphs, shape (g, f).
         node_spread: Standard deviation over the networks of each node's share, shape (n).
         edge_spread: The same of each edge's, shape (e).
         networks: How many networks answered.
         residual: What shares lacked to add up, shape (g), for want of points of the integrals over
             totals and by rounding: it was spread over the shares in proportion to their size.
+        feature_names: The features of whole graphs.
     """
 
     graphs: Graphs
@@ -55,10 +57,12 @@ class Attributions:
     node: Array
     edge: Array
     whole: Array
+    features: Array
     node_spread: Array
     edge_spread: Array
     networks: int
     residual: Array
+    feature_names: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.value)
@@ -77,6 +81,7 @@ class Attributions:
             value=float(self.value[number]),
             baseline=float(self.baseline[number]),
             whole=float(self.whole[number]),
+            features=dict(zip(self.feature_names, self.features[number].tolist(), strict=True)),
             names=part.names,
             node=self.node[part.nodes],
             node_spread=self.node_spread[part.nodes],
@@ -162,7 +167,9 @@ def attribute(
     values = None if seed is not None else torch.from_numpy(answered.shared())
     sizes = [(len(predictor.members[s]), temperature_of(predictor, head, s)) for s in seeds]
     together = all_together(found.start, found.end, classes is not None, sizes)
-    return _joined(whole.graphs, answers, number, found, together, values)
+    columns = predictor.encoding.whole
+    names = () if columns is None else (*columns.numbers, *columns.labels)
+    return _joined(whole.graphs, answers, number, found, together, values, names)
 
 
 def _joined(
@@ -172,6 +179,7 @@ def _joined(
     found: NetworkShares,
     together: tuple[Tensor, Tensor, Tensor],
     answered: Tensor | None,
+    feature_names: tuple[str, ...],
 ) -> Attributions:
     """The shares of the answer that several networks give together."""
     weight, baseline, value = together
@@ -180,23 +188,33 @@ def _joined(
     node = (weight[:, graph] * found.node).sum(0)
     edge = (weight[:, edge_graph] * found.edge).sum(0)
     whole = (weight * found.whole).sum(0)
+    features = (weight[..., None] * found.features).sum(0)
     if answered is not None:
         answered = answered.to(value)
         value = value.where(answered.isnan(), answered)
-    residual = value - baseline - whole
+    residual = value - baseline - whole - features.sum(1)
     residual = residual.index_add(0, graph, -node).index_add(0, edge_graph, -edge)
-    size = whole.abs().index_add(0, graph, node.abs()).index_add(0, edge_graph, edge.abs())
+    size = whole.abs() + features.abs().sum(1)
+    size = size.index_add(0, graph, node.abs()).index_add(0, edge_graph, edge.abs())
     rate = residual / size.clamp(min=1e-12)
     parts = {
         "node": node + rate[graph] * node.abs(),
         "edge": edge + rate[edge_graph] * edge.abs(),
         "whole": whole + rate * whole.abs(),
+        "features": features + rate[:, None] * features.abs(),
         "node_spread": _spread(found.node),
         "edge_spread": _spread(found.edge),
     }
     rest = {"value": value, "baseline": baseline, "residual": residual}
     arrays = {name: part.cpu().numpy() for name, part in (parts | rest).items()}
-    return Attributions(graphs, answers, target, networks=len(weight), **arrays)
+    return Attributions(
+        graphs,
+        answers,
+        target,
+        networks=len(weight),
+        feature_names=feature_names,
+        **arrays,
+    )
 
 
 def _spread(shares: Tensor) -> Tensor:

@@ -88,9 +88,11 @@ class NetworkShares(Shares):
 
     Args:
         whole: Of the graphs as wholes, shape (networks, g).
+        features: Of each feature of whole graphs, shape (networks, g, f).
     """
 
     whole: Tensor
+    features: Tensor
 
 
 def explain_networks(
@@ -166,14 +168,15 @@ class Stack:
         found, seen = self._integrate(question), self.model.architecture
         kinds = alike(self.whole.graphs, seen.k * seen.layers)
         node, edge = map(means_of_kinds, (found.node, found.edge), kinds)
-        left = torch.zeros_like(found.start)
+        left, features = torch.zeros_like(found.start), found.totals[..., :0]
         if found.totals.shape[-1]:
-            every = map(self._spread_totals, found.totals, self.preprocessing)
+            totals, features = self._features(found.totals)
+            every = map(self._spread_totals, totals, self.preprocessing)
             of_nodes, of_edges, left = map(torch.stack, zip(*every, strict=True))
             node, edge = node + of_nodes, edge + of_edges
         if "fingerprint" in self.model.readings:
             node = node + over_neighbourhoods(self.whole.graphs, self._neighbourhoods(found.slope))
-        return NetworkShares(node, edge, found.start, found.end, left)
+        return NetworkShares(node, edge, found.start, found.end, left, features)
 
     def _integrate(self, question: Question) -> PathShares:
         """The shares of what the networks read."""
@@ -213,13 +216,24 @@ class Stack:
         x = torch.stack([one.x for one in each])
         return replace(batch, x=x, edges=edges, whole=self.gather_whole(wide, room))
 
+    def _features(self, totals: Tensor) -> tuple[Tensor, Tensor]:
+        """Shares of totals apart from those of features of whole graphs, which follow them."""
+        columns = self.encoding.whole
+        if columns is None:
+            return totals, totals[..., :0]
+        owners = torch.tensor(columns.owners, device=totals.device)
+        totals, encoded = totals.split([totals.shape[-1] - len(owners), len(owners)], -1)
+        count = len(columns.numbers) + len(columns.labels)
+        found = encoded.new_zeros(*encoded.shape[:-1], count)
+        return totals, found.index_add(-1, owners, encoded)
+
     def _spread_totals(
         self, totals: Tensor, preprocessing: Preprocessing
     ) -> tuple[Tensor, Tensor, Tensor]:
         """One network's shares of totals, handed on to nodes, edges and whole graphs."""
         assert preprocessing.graphs.mean is not None
         edges = None if self.encoding.edges is None else self.encoding.edges.sizes
-        mean = preprocessing.graphs.mean.to(totals)
+        mean = preprocessing.graphs.mean[: totals.shape[-1]].to(totals)
         return spread_totals(self.whole.graphs, totals, mean, self.encoding.nodes.sizes, edges)
 
     def _neighbourhoods(self, slope: Tensor) -> Tensor:

@@ -95,6 +95,11 @@ class Learner(ABC):
         return True
 
     @property
+    def reads_whole(self) -> bool:
+        """Whether features of whole graphs are looked at."""
+        return False
+
+    @property
     def model(self) -> Architecture | Classical:
         """What plans and stores have of it: its name, with the options that are not the usual."""
         usual = [own for own in fields(self) if getattr(self, own.name) != own.default]  # type: ignore[arg-type]

@@ -129,6 +129,11 @@ class Network(Learner):
         return self.architecture.reads_edges
 
     @property
+    def reads_whole(self) -> bool:
+        """Whether features of whole graphs are looked at: totals are read with them."""
+        return self.architecture.totals
+
+    @property
     def model(self) -> Architecture | Classical:
         """Its architecture."""
         return self.architecture
@@ -151,14 +156,14 @@ class Network(Learner):
 
     def check(self, graphs: Graphs, task: Task) -> None:
         """An architecture that cannot be says so before anything is trained."""
-        encoding = Encoding.fit(graphs, self.reads_edges)
+        encoding = Encoding.fit(graphs, self.reads_edges, self.reads_whole)
         outputs, sizes = task.out_channels, encoding.sizes
         GraphNetwork.from_architecture(encoding.width, outputs, self.architecture, **sizes)
 
     def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedNetwork:
         """Train one network by the paper's protocol."""
         [run] = self.train(graphs, Protocol((seed,)), task=task, splits=[split])
-        encoding = Encoding.fit(graphs, self.reads_edges)
+        encoding = Encoding.fit(graphs, self.reads_edges, self.reads_whole)
         [fitted] = fitted_of(self, task, encoding, run)
         return cast(FittedNetwork, fitted)
 

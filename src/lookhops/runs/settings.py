@@ -37,7 +37,7 @@ def settings_of(
             "fingerprint": graphs.fingerprint,
             "splits": digest.hexdigest()[:16],
         },
-        "encoding": Encoding.fit(graphs, learner.reads_edges).to_dict(),
+        "encoding": Encoding.fit(graphs, learner.reads_edges, learner.reads_whole).to_dict(),
     }
 
 

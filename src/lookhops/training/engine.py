@@ -82,7 +82,9 @@ class Engine(ABC):
         self.dtype = dtype_of(protocol.precision)
         self.nodes = graphs.nodes_per_graph.cpu()
         self.target = task.targets(graphs).to(device)
-        self.encoding = encoding or Encoding.fit(graphs, architecture.reads_edges)
+        self.encoding = encoding or Encoding.fit(
+            graphs, architecture.reads_edges, architecture.totals
+        )
         #: The graphs where they do not live on the device, or none.
         self.windows: Windows | None = None
         if should_stream(graphs, architecture, protocol, len(seeds), device):

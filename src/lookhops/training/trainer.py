@@ -126,7 +126,7 @@ class Trainer:
     @cached_property
     def encoding(self) -> Encoding:
         """The columns that networks read."""
-        return Encoding.fit(self.graphs, self.architecture.reads_edges)
+        return Encoding.fit(self.graphs, self.architecture.reads_edges, self.architecture.totals)
 
     @cached_property
     def kind(self) -> type[Engine]:

@@ -61,7 +61,7 @@ class GraphEstimator(BaseEstimator, _Options):
         chosen = {own.name: getattr(self, own.name) for own in _TRAINING if hasattr(self, own.name)}
         protocol = Protocol((seed,), **chosen)
         part = Split(train_part, val_part, val_part)
-        encoding = Encoding.fit(graphs, learner.reads_edges)
+        encoding = Encoding.fit(graphs, learner.reads_edges, learner.reads_whole)
         task = task_of(graphs, protocol.class_weights, protocol.loss)
         [run] = learner.train(graphs, protocol, task=task, splits=[part], device=self.device)
         self._members = fitted_of(learner, task, encoding, run)
