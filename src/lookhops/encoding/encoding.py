@@ -185,8 +185,8 @@ class Encoding:
     # ---------------------------------------------------------------- storing
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as JSON can hold them."""
-        return asdict(self)
+        """The fields as JSON can hold them; ``whole`` where there are such features."""
+        return {k: v for k, v in asdict(self).items() if k != "whole" or v is not None}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Encoding:
