@@ -61,7 +61,7 @@ def test_what_is_learnt():
 
 def test_what_a_model_is_told():
     with pytest.warns(ReadOtherwise) as said:
-        run_blocks(DOCS / "told.md")
-    text = " ".join((DOCS / "told.md").read_text("utf-8").split())
+        run_blocks(DOCS / "encoding.md")
+    text = " ".join((DOCS / "encoding.md").read_text("utf-8").split())
     assert len(said) == 2
     assert all(str(one.message) in text for one in said)

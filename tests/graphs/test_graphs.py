@@ -1,10 +1,16 @@
 """`Graphs`: what is in a set, on any device."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 import torch
 from hypothesis import given
+from torch import Tensor
 
-from lookhops import Graphs
+from lookhops import Features, Graphs, LookHopsError
+from lookhops.graphs import concatenate
+from lookhops.graphs.choosing import slice_of
 from strategies import graph_sets, two_graphs, unpacked
 
 
@@ -52,3 +58,55 @@ def test_on_the_device_everything_is_the_same(graphs: Graphs):
     assert there.fingerprint == graphs.fingerprint
     batches = [g for batch in there.batches(2) for g in unpacked(batch)]
     assert batches == unpacked(graphs, columns=False)
+
+
+def test_features_of_whole_graphs_travel(tmp_path: Path):
+    whole = Features(
+        torch.tensor([[36.6], [float("nan")]]), ("temperature",), torch.tensor([[1], [0]])
+    )
+    graphs = replace(two_graphs(), whole=whole.packed())
+    wanted = [[36.6, 0, 1], [float("nan"), 1, 0]]
+
+    def rows(one: Graphs) -> Tensor:
+        assert one.whole.column_names == ("temperature", "label 0 0", "label 0 1")
+        return one.whole.columns()
+
+    def same(one: Graphs, order: list[int]) -> bool:
+        expected = torch.tensor(wanted)[order]
+        return torch.allclose(rows(one), expected, equal_nan=True)
+
+    graphs.save(tmp_path / "set.graphs")
+    assert same(Graphs.load(tmp_path / "set.graphs"), [0, 1])
+    assert same(graphs.select([1, 0, 1]), [1, 0, 1])
+    assert same(slice_of(graphs, 1, 2), [1])
+    assert same(concatenate([graphs, graphs[:1]]), [0, 1, 0])
+    assert same(next(graphs.batches(2)), [0, 1])
+    assert same(graphs.undirected().to("cpu"), [0, 1])
+    assert graphs.to("meta").whole.numbers.device.type == "meta"
+    assert graphs.fingerprint != two_graphs().fingerprint
+    with pytest.raises(LookHopsError, match=r"features \(whole\)"):
+        concatenate([graphs, two_graphs()])
+
+
+def test_features_of_whole_graphs_come_from_pyg_networkx_and_tables():
+    pytest.importorskip("torch_geometric")
+    networkx = pytest.importorskip("networkx", reason="needs networkx (in the extra `dev`)")
+    graphs = replace(two_graphs(), whole=Features(torch.tensor([[1.5], [2.5]]), ("age",)))
+    data = graphs.to_pyg()
+    assert [one.u.tolist() for one in data] == [[[1.5]], [[2.5]]]
+    assert Graphs.from_pyg(data).whole.numbers.tolist() == [[1.5], [2.5]]
+    carried = [one.graph["age"] for one in graphs.to_networkx()]
+    assert carried == [1.5, 2.5]
+    path = networkx.path_graph(2)
+    path.graph |= {"age": 3.5, "place": "hill"}
+    found = Graphs.from_networkx([path], graph_features=["place", "age"]).whole
+    assert (found.number_names, found.label_values) == (("age",), (("hill",),))
+    assert Graphs.from_networkx([path]).whole.width == 0
+    edges = {"graph": ["b", "a"], "source": [1, 1], "target": [2, 2]}
+    tables = edges, None, {"graph": ["a", "b"], "class": ["x", "y"], "age": [1.5, 2.5]}
+    found = Graphs.from_tables(*tables, graph_features=["age"])
+    ages = dict(zip(found.columns["id"], found.whole.numbers.flatten().tolist(), strict=True))
+    assert ages == {"a": 1.5, "b": 2.5}
+    assert "age" not in found.columns
+    with pytest.raises(LookHopsError, match="'size'"):
+        Graphs.from_tables(*tables, graph_features=["size"])

@@ -111,8 +111,8 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
         for owner, own in part.features.items():
             if not own.has_columns_of(first.features[owner]):
                 raise LookHopsError(
-                    f"{part.name} and {first.name} differ in the features of their {owner}: they "
-                    "do not make one set."
+                    f"{part.name} and {first.name} differ in their features ({owner}): they do "
+                    "not make one set."
                 )
     same = all(part.targets == first.targets and part.y is not None for part in parts)
     ids = [part.node_ids for part in parts if part.node_ids is not None]

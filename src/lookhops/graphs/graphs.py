@@ -347,13 +347,14 @@ class Graphs:
         *,
         reading: Reading = AS_USUAL,
         remembered: Reading = AS_USUAL,
+        graph_features: Sequence[str] = (),
         name: str = "graphs",
         **options: Any,
     ) -> Graphs:
         """Pack graphs given as tables: pandas or polars frames, mappings of columns, or arrays.
 
-        Ids of graphs and nodes may be anything. Numbers become attributes; text, yes and no, and
-        whole numbers of at most ten values become labels; a column ``weight`` of edges is always a
+        Ids of graphs and nodes may be anything. Numbers stay numbers; text, yes and no, and whole
+        numbers of at most ten values become labels; a column ``weight`` of edges is always a
         number. Empty cells are NaN, or a label of their own.
 
         Args:
@@ -366,6 +367,7 @@ class Graphs:
                 other tables that is the same in all rows of a graph is what is to be learnt.
             reading: Which columns are what, and whether edges are directed.
             remembered: How an earlier set was read: its columns are looked for first.
+            graph_features: Columns of ``graphs`` that are features of whole graphs.
             name: What to call the set.
             options: Fields of ``reading`` to choose by their names: ``graph_column="case"``.
         """
@@ -378,6 +380,7 @@ class Graphs:
             None if graphs is None else as_table(graphs, "graphs"),
             replace(reading, **options),
             remembered,
+            tuple(graph_features),
         )
         found = tables.packed(given)
         return cls.from_edges(**found.targets(), **found.fields, name=name)

@@ -94,6 +94,7 @@ class Tables:
         graphs: A row a graph: its id, what is to be learnt of it, and whatever else is known.
         reading: What the columns are, where they have no usual names; and how they are read.
         remembered: How an earlier set was read: its columns are looked for before the usual ones.
+        graph_features: Columns of the table of graphs that are features of whole graphs.
     """
 
     edges: Table
@@ -101,6 +102,7 @@ class Tables:
     graphs: Table | None = None
     reading: Reading = AS_USUAL
     remembered: Reading = AS_USUAL
+    graph_features: Sequence[str] = ()
 
     @property
     def given(self) -> list[Table]:
