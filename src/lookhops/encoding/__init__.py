@@ -1,4 +1,4 @@
-"""What a model is told: how features of graphs become the columns that it was trained on."""
+"""How features of graphs become the columns that a model was trained on."""
 
 from lookhops.encoding.encoding import Encoding, ReadOtherwise
 

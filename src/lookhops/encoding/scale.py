@@ -1,4 +1,4 @@
-"""Numbers on a common scale, learnt from a training part."""
+"""Numbers on a common scale, fitted on a training part."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ KNOTS = 33
 
 @dataclass(frozen=True, eq=False)
 class Scale:
-    r"""Columns of numbers as a model is told of them.
+    r"""Scaled columns of numbers.
 
-    With ``none`` a number is told as it is. With ``standard`` it is told as :math:`(x - m) / s`,
-    with mean and standard deviation of the training part. With ``quantiles`` it is told as the
-    value of a standard normal distribution that has as many values below it as :math:`x` has in the
+    With ``none`` a number stays as it is. With ``standard`` it becomes :math:`(x - m) / s`, with
+    mean and standard deviation of the training part. With ``quantiles`` it becomes the value of a standard normal distribution that has as many values below it as :math:`x` has in the
     training part: interpolated between 33 quantiles, and no farther than the outer ones.
     ``standard`` does that too with a column that has heavy tails, where the standard deviation is
     more than twice what a normal distribution with its quartiles would have.
 
-    A column that is constant in the training part is left as it is. A blank (NaN) is told as the
-    mean of what the training part is told.
+    A column that is constant in the training part is left as it is. A blank (NaN) becomes the
+    mean of the scaled training part.
 
     Args:
         shift: The :math:`m` of each column, float64, shape (a) or, of several members,
             (members, 1, a).
         factor: The :math:`1 / s`, of the same shape.
-        fill: What a blank is told as, of the same shape.
+        fill: What a blank becomes, of the same shape.
         bent: Whether the quantiles count, and not shift and factor; of the same shape.
         knots: Quantiles of each column, sorted, shape ([members,] a, knots); no knots where they
             count for no column.
-        scores: What a number at each knot is told as, of the same shape.
+        scores: What a number at each knot becomes, of the same shape.
     """
 
     shift: Tensor
@@ -51,7 +50,7 @@ class Scale:
 
     @classmethod
     def fit(cls, kind: str, values: Tensor) -> Scale:
-        """Learn a scale from the columns' values in a training part.
+        """Fit a scale on the columns' values in a training part.
 
         Args:
             kind: ``none``, ``standard`` or ``quantiles``.
@@ -79,10 +78,10 @@ class Scale:
         own, shape = self.to(values), values.shape
         if own.shift.dim() > 1:
             values = values.view(len(own.shift), -1, shape[-1])
-        told = (values - own.shift) * own.factor
+        scaled = (values - own.shift) * own.factor
         if own.knots.shape[-1]:
-            told = torch.where(own.bent, own._interpolated(values), told)
-        return torch.where(values.isnan(), own.fill, told).view(shape)
+            scaled = torch.where(own.bent, own._interpolated(values), scaled)
+        return torch.where(values.isnan(), own.fill, scaled).view(shape)
 
     def _interpolated(self, values: Tensor) -> Tensor:
         """Scores between those of the knots on either side."""
@@ -143,7 +142,7 @@ class Scales(NamedTuple):
 
 
 class _Column(NamedTuple):
-    """What was learnt of one column."""
+    """What was fitted on one column."""
 
     shift: float = 0.0
     factor: float = 1.0
@@ -151,7 +150,7 @@ class _Column(NamedTuple):
 
     @classmethod
     def fit(cls, kind: str, values: Tensor) -> _Column:
-        """Learn from a column without its blanks."""
+        """Fit on a column without its blanks."""
         if kind == "none" or not values.numel() or values.min() == values.max():
             return cls()
         spread = float(values.std(correction=0))
@@ -164,7 +163,7 @@ class _Column(NamedTuple):
 
 
 def _quantiles(column: Tensor) -> tuple[Tensor, Tensor]:
-    """Quantiles of a column, and what they are told as; equal ones as the mean of their scores."""
+    """Quantiles of a column, and their scores; equal ones have the mean of theirs."""
     values = column[~column.isnan()].sort().values
     if not values.numel():
         return column.new_zeros(KNOTS), column.new_zeros(KNOTS)
