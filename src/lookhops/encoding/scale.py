@@ -22,8 +22,9 @@ class Scale:
     r"""Scaled columns of numbers.
 
     With ``none`` a number stays as it is. With ``standard`` it becomes :math:`(x - m) / s`, with
-    mean and standard deviation of the training part. With ``quantiles`` it becomes the value of a standard normal distribution that has as many values below it as :math:`x` has in the
-    training part: interpolated between 33 quantiles, and no farther than the outer ones.
+    mean and standard deviation of the training part. With ``quantiles`` it becomes the value of a
+    standard normal distribution that has as many values below it as :math:`x` has in the training
+    part: interpolated between 33 quantiles, and no farther than the outer ones.
     ``standard`` does that too with a column that has heavy tails, where the standard deviation is
     more than twice what a normal distribution with its quartiles would have.
 
