@@ -6,6 +6,7 @@ import io
 import warnings
 from collections.abc import Set
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -66,7 +67,7 @@ def read_tables(
         tables = read_node_link(path, reading, remembered)
     else:
         files = {"edges": path, "nodes": nodes, "graphs": graphs}
-        read = {
+        read: dict[str, Any] = {
             what: read_table(Path(file), what, reading, remembered)
             for what, file in files.items()
             if file is not None
