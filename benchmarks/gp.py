@@ -26,6 +26,7 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import Hyperparameter, Kernel
 
 from lookhops.graphs import Graphs
+from lookhops.graphs.features import Features, default_values
 from lookhops.graphs.targets import Target
 from lookhops.learners.gp import GaussianProcess
 from lookhops.learners.gp_fitted import FittedProcess
@@ -58,7 +59,7 @@ def random_graphs(count: int, seed: int = 0) -> Graphs:
         torch.from_numpy(source),
         torch.from_numpy(target),
         torch.from_numpy(sizes),
-        labels=torch.from_numpy(label)[:, None],
+        nodes=Features(labels=torch.from_numpy(label)[:, None], label_values=default_values((4,))),
         y=torch.from_numpy(y),
         targets=[Target("value")],
         name="random graphs",
