@@ -100,7 +100,8 @@ def test_options_reach_the_training(lookhops, tmp_path):
     assert config["protocol"]["split"] == "random"
     assert config["protocol"]["class_weights"]
     assert config["protocol"]["precision"] == "float64"
-    assert (config["learner"]["options"]["conv"], config["architecture"]["k"]) == ("gcn", 1)
+    options = config["learner"]["options"]
+    assert (options["conv"], options["k"]) == ("gcn", 1)
 
 
 def test_one_split_for_all_seeds(lookhops, tmp_path):

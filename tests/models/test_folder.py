@@ -66,8 +66,9 @@ def test_weights_come_back_as_they_were(tmp_path, tasks):
     train_into(tmp_path / "m", tasks, SMALL, protocol, device="cpu")
     loaded = load_model(tmp_path / "m")
     assert loaded.architecture == SMALL
-    assert all(torch.equal(loaded.weights[11][0][key], run.weights[key]) for key in run.weights)
     model = loaded.networks(11)[0].network
+    weights = model.state_dict()
+    assert all(torch.equal(weights[key], run.weights[key]) for key in run.weights)
     with torch.no_grad():
         assert torch.equal(model(tasks[run.split.test]), run.predictions["test"])
 
@@ -105,7 +106,7 @@ def test_a_layer_of_pyg_that_is_too_large_for_memory_is_not_tried(tmp_path, task
     architecture = Architecture(conv="pyg:GCNConv", pool="none", hidden=8, layers=2)
     protocol = Protocol(seeds=(11,), max_epochs=1, batch_size=32)
     train_into(tmp_path / "m", tasks[:24], architecture, protocol, device="cpu")
-    edit(tmp_path / "m", architecture={**asdict(architecture), "hidden": 65536})
+    edit(tmp_path / "m", learner=network({**asdict(architecture), "hidden": 65536}))
     with pytest.raises(LookHopsError, match=r"config\.json"):
         load_model(tmp_path / "m")
 

@@ -33,7 +33,7 @@ def test_names_of_models():
         ("wl-ao", "Did you mean 'wl-oa'"),
         ("recomended", "Did you mean 'recommended'"),
         ("fingerprints", "Did you mean 'fingerprint'"),
-        ("wl/k=3", "wl has no options"),
+        ("wl/k=3", "it has no options"),
         ("wl+topk", "no convolution 'wl'"),
         ("fingerprint/hidden=3", "no option 'hidden'; there are fingerprint, totals, edges"),
         ("fingerprint/fingerprint=none", "reads a fingerprint, or totals"),

@@ -80,7 +80,7 @@ def _given(options: Sequence[str], types: Mapping[str, Any]) -> dict[str, Any]:
         types: The types of those that there are.
     """
     if options and not types:
-        raise LookHopsError("it has no options; leave them out.")
+        raise LookHopsError("it has no options: leave them out.")
     given: dict[str, Any] = {}
     for option in options:
         field, equals, value = option.partition("=")
