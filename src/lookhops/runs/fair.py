@@ -17,7 +17,6 @@ from lookhops.runs.plan import Cell, Entry, parse_entry
 from lookhops.runs.record import RunRecord
 from lookhops.runs.results import CellResult
 from lookhops.sources.splits import SplitPlan
-from lookhops.tasks import TASKS, Classification
 
 #: What the fair protocol has where nothing else is said, as Errica et al. have it.
 FOLDS, MEMBERS = 10, 3
@@ -233,7 +232,7 @@ def _choose(cells: Sequence[CellResult], count: int) -> dict[int, str]:
     best: dict[int, list[tuple[float, str]]] = {}
     for cell in cells:
         for run in cell.runs:
-            main = TASKS[run.metrics.get("task", Classification.kind)].main
+            main = run.task.main
             value = run.metrics[f"val_{main.name}"]
             score = -np.inf if value is None else value if main.higher_is_better else -value
             best.setdefault(run.seed, []).append((score, cell.model))
