@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
+from lookhops.core.options import LOSSES
 from lookhops.graphs import Graphs
 from lookhops.learners.gp_fitted import (
     FittedProcess,
@@ -32,7 +33,7 @@ from lookhops.learners.learner import Fitted, Learner
 from lookhops.learners.targets import side_by_side
 from lookhops.sources.rdkit.descriptors import CHOICES, descriptor_names
 from lookhops.sources.splits import Split
-from lookhops.tasks import Classification, Regression, Task
+from lookhops.tasks import Task
 from lookhops.tasks.task import Head
 
 #: A kernel with a smaller share of the prior variance is not listed among what was chosen.
@@ -88,7 +89,7 @@ class GaussianProcess(Learner):
     def check(self, graphs: Graphs, task: Task) -> None:
         """Refuse losses other than the squared error: the evidence is that of normal noise."""
         for head in task.heads:
-            if isinstance(head.task, Regression) and head.task.loss != "mse":
+            if head.task.loss in LOSSES and head.task.loss != "mse":
                 raise LookHopsError(
                     f"gp is fitted by its evidence, not by the loss {head.task.loss!r}; leave it "
                     "out."
@@ -159,7 +160,7 @@ class _Fit:
         known = head.task.known(y)
         width = head.task.out_channels
         wanted = y[known].double()[:, None]
-        if isinstance(head.task, Classification):
+        if head.task.class_names:
             wanted = torch.nn.functional.one_hot(y[known], width).double()
         mean = wanted.mean(0)
         spread = float((wanted - mean).square().mean().sqrt()) or 1.0
@@ -171,7 +172,7 @@ class _Fit:
         coefficients[of] = solution.coefficients
         left_out = mean + spread * solution.left_out
         link = None
-        if isinstance(head.task, Classification):
+        if head.task.class_names:
             link = Link.fit(left_out, y[known], head.task.class_weights)
         one = TargetProcess(weights, mean, spread, coefficients, of, link)
         outputs = torch.full((len(self.rows), width), torch.nan, dtype=torch.float64)

@@ -20,7 +20,7 @@ from lookhops.learners.learner import Fitted
 from lookhops.learners.targets import side_by_side
 from lookhops.neighbourhoods import graph_totals
 from lookhops.sources.rdkit.descriptors import descriptors
-from lookhops.tasks import Classification, Task
+from lookhops.tasks import Task
 
 #: The variance of an answer looks at no more training graphs than this.
 VARIANCE_GRAPHS = 4_000
@@ -264,9 +264,7 @@ class FittedProcess(Fitted):
             }
             references = GraphRows(tensors["codes"], tensors["node_ptr"], values)
             targets = tuple(
-                TargetProcess.from_tensors(
-                    tensors, f"target{number}.", isinstance(head.task, Classification)
-                )
+                TargetProcess.from_tensors(tensors, f"target{number}.", bool(head.task.class_names))
                 for number, head in enumerate(task.heads)
             )
         except KeyError as error:

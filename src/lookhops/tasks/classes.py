@@ -114,6 +114,7 @@ class Classification(TargetTask):
     regions_are: ClassVar[str] = "sets"
     unit: ClassVar[str] = "log-odds"
     name = "class"
+    loss = "log-likelihood"
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

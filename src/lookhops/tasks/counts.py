@@ -49,6 +49,7 @@ class Counts(OneNumber):
     words: ClassVar[str] = "counts"
     panel: ClassVar[tuple[str, ...]] = ("deviance", "mean_deviance", "d2", "mae", "coverage")
     unit: ClassVar[str] = "the logarithm of the count"
+    loss = "poisson"
 
     @property
     def metrics(self) -> tuple[Metric, ...]:

@@ -48,6 +48,7 @@ class OneNumber(TargetTask):
     name: str
     regions_are: ClassVar[str] = "intervals"
     class_names = ()
+    class_weights = False
 
     @property
     def out_channels(self) -> int:

@@ -204,6 +204,9 @@ class TargetTask(Task):
     values are not classes, one in :data:`lookhops.graphs.targets.NUMBERS`.
     """
 
+    loss: str  #: its name
+    class_weights: bool  #: whether it weighs classes by their rarity in the training part
+
     @property
     def heads(self) -> Sequence[Head]:
         """Itself."""
