@@ -154,7 +154,7 @@ def test_models_without_a_network_are_rows_too(lookhops, tmp_path):
     [
         (["--models", "lichep"], "Did you mean 'licheb'"),
         (["--models", "gcn,wl-ao"], "Did you mean 'wl-oa'"),
-        (["--models", "gcn,morgan-forest"], "morgan-forest is for molecules"),
+        (["--models", "gcn,morgan-forest"], "morgan-forest reads the SMILES"),
         (["--runner", "slurm"], "The runner is local or ray"),
         (["--seeds", "a,b"], "Seeds are a count"),
         (["--precision", "float8"], "precision is one of"),
