@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -26,9 +26,7 @@ from lookhops.core.words import (
     short,
     signed,
 )
-from lookhops.learners import Model
-from lookhops.nn import Architecture
-from lookhops.nn.registry import network_name
+from lookhops.learners import Model, learner_of
 from lookhops.report.comparable import Group
 from lookhops.report.content import Block, Chart, Folded, Note, Section, Subheading, Tile
 from lookhops.report.paper.side_by_side import ROW_NAMES
@@ -183,7 +181,8 @@ def models_table(group: Group, n: str) -> Table:
 
 
 def _network(model: Model) -> str:
-    return network_name(asdict(model)) if isinstance(model, Architecture) else NONE
+    learner = learner_of(model)
+    return learner.title if learner.has_epochs else NONE
 
 
 def _mean(cell: CellResult, metric: str) -> float | None:

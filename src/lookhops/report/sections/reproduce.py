@@ -10,7 +10,7 @@ from typing import Any
 from lookhops.core.options import FINGERPRINT, Classical
 from lookhops.core.tables import Table
 from lookhops.core.words import joined
-from lookhops.learners import Model
+from lookhops.learners import Model, learner_of
 from lookhops.nn import Architecture
 from lookhops.nn.registry import reads_k
 from lookhops.report.comparable import Group
@@ -110,7 +110,8 @@ def rerun(group: Group) -> str:
         + (f"/members={cell.protocol.members}" if cell.protocol.members > 1 else "")
         for cell in group.finished
     )
-    trained = [c for c in (group.best, *group.finished) if isinstance(c.architecture, Architecture)]
+    every = (group.best, *group.finished)
+    trained = [cell for cell in every if learner_of(cell.architecture).has_epochs]
     protocol = (trained or [group.best])[0].protocol
     known = sorted({seed for cell in group.finished for seed in cell.seeds})
     seeds = ",".join(map(str, known))
