@@ -16,7 +16,7 @@ from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
 from lookhops.training.batches import Capacity
 from lookhops.training.eager import EagerEngine
-from lookhops.training.rates import Rates
+from lookhops.training.runs import Rates
 from lookhops.training.stacked import StackedEngine
 from lookhops.training.trainer import train
 

@@ -13,9 +13,9 @@ from lookhops.core.schema import read
 from lookhops.core.words import NONE
 from lookhops.models import Predictor, train_into
 from lookhops.models.labelled import evaluate
+from lookhops.models.saving import Provenance
 from lookhops.nn import Architecture
 from lookhops.report.evaluation import evaluation_report
-from lookhops.runs.settings import Provenance
 from lookhops.sources.loading import load
 from lookhops.sources.molecules import from_smiles
 from lookhops.sources.splits import SplitPlan

@@ -8,11 +8,11 @@ import pytest
 
 from browser import open_browser
 from lookhops.graphs import Graphs, Target
+from lookhops.models.saving import Provenance
 from lookhops.models.training import train_into
 from lookhops.nn import Architecture
 from lookhops.report.build import report_on
 from lookhops.report.page import write_report
-from lookhops.runs.settings import Provenance
 from lookhops.sources.loading import load
 from lookhops.training import Protocol
 

@@ -117,7 +117,7 @@ def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple
     from lookhops.runs.results import Results, collect
     from lookhops.runs.store import Store
     from lookhops.tasks import task_of
-    from lookhops.training.splits import draw_splits
+    from lookhops.training.runs import draw_splits
 
     plan, task = contest.plan, task_of(graphs)
     draw_splits(graphs, task, plan.protocol, plan)  # what cannot be learnt says so now

@@ -160,7 +160,7 @@ class Training:
         """Train it; what ``config.json`` holds."""
         from lookhops.cli.shared.progress import epoch_display
         from lookhops.models import train_into
-        from lookhops.runs.settings import Provenance
+        from lookhops.models.saving import Provenance
 
         options: dict[str, Any] = {
             "overwrite": True,

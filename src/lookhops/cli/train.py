@@ -230,8 +230,8 @@ def _train(
     """Train, with a progress bar and an orderly end when the user asks for one."""
     from lookhops.cli.shared.progress import epoch_display, stoppable
     from lookhops.models import train_into
+    from lookhops.models.saving import Provenance
     from lookhops.runs.processes import ProcessLost
-    from lookhops.runs.settings import Provenance
 
     options = asdict(run)
     logs = _tensorboard(options.pop("tensorboard"))

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from math import isnan
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import torch
 from torch import Tensor
@@ -23,6 +24,8 @@ from lookhops.graphs.edges import as_known
 WEIGHTS = ("weight", "edge_weight")
 #: What has features, in sentences.
 CALLED = {"nodes": "nodes", "edges": "edges", "whole": "graphs"}
+#: What was fitted on graphs that are still in use: they do not change, and many ask.
+_FITTED: WeakKeyDictionary[Graphs, dict[tuple[bool, bool], Encoding]] = WeakKeyDictionary()
 
 
 class ReadOtherwise(UserWarning):
@@ -63,14 +66,17 @@ class Encoding:
             edges: Whether the model reads features of edges.
             whole: Whether it reads features of whole graphs.
         """
-        return cls(
-            graphs.name,
-            graphs.featuriser,
-            Columns.fit(graphs.nodes),
-            Columns.fit(graphs.edges, WEIGHTS) if edges else None,
-            not _are_unnamed(graphs),
-            Columns.fit(graphs.whole) if whole and graphs.whole.width else None,
-        )
+        fitted = _FITTED.setdefault(graphs, {})
+        if (edges, whole) not in fitted:
+            fitted[edges, whole] = cls(
+                graphs.name,
+                graphs.featuriser,
+                Columns.fit(graphs.nodes),
+                Columns.fit(graphs.edges, WEIGHTS) if edges else None,
+                not _are_unnamed(graphs),
+                Columns.fit(graphs.whole) if whole and graphs.whole.width else None,
+            )
+        return fitted[edges, whole]
 
     @property
     def width(self) -> int:

@@ -14,7 +14,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.explain.attribution import GraphPart, paired
 from lookhops.explain.drawing.pictures import LayeredGraph, panels
 from lookhops.graphs import Graphs
-from lookhops.models.predictor import Predictor, graph_ids
+from lookhops.models.predictor import Predictor
 from lookhops.nn import NodePooling, Pooled
 from lookhops.training.inputs import BATCH_SIZE
 
@@ -150,7 +150,7 @@ def explain(predictor: Predictor, graphs: Graphs, seed: int | None = None) -> It
             "what became of each node; train one with `--pool lookhops`."
         )
     graphs = predictor.read(graphs)
-    ids = graph_ids(graphs)
+    ids = graphs.ids
     for start in range(0, len(graphs), BATCH_SIZE):
         part = slice(start, start + BATCH_SIZE)
         yield from _explain_batch(predictor, graphs.select(part), seed, ids[part])

@@ -22,7 +22,6 @@ from lookhops.models.predictor import Predictor
 from lookhops.neighbourhoods import Bins, identities
 from lookhops.nn import GraphNetwork
 from lookhops.nn.whole import Fingerprint
-from lookhops.runs.evaluation import graph_ids
 
 #: How many of each side are shown, how many graphs hold each at least, and examples of each.
 SHOWN, FEWEST, EXAMPLES = 20, 5, 2
@@ -151,7 +150,7 @@ class _Found:
         pairs = np.unique(np.stack((self.kind, self.graph_of)), axis=1)
         self.held_by = np.bincount(pairs[0], minlength=len(self.first))
         self.holders = pairs
-        self.ids = graph_ids(graphs)
+        self.ids = graphs.ids
 
     def best(self, side: str, weight: Array, shown: int) -> list[TopNeighbourhood]:
         """The neighbourhoods with most weight, each shown where it stands in a small graph."""

@@ -129,6 +129,12 @@ class Graphs:
         """Number of nodes of each graph, shape (g)."""
         return self.node_ptr.diff()
 
+    @property
+    def ids(self) -> list[str]:
+        """What each graph is called: its ``id`` column, else its number from 0."""
+        known = self.columns.get("id")
+        return [str(value) for value in (range(len(self)) if known is None else known)]
+
     @cached_property
     def edge_ptr(self) -> Tensor:
         """Edge offsets of the graphs, shape (g + 1)."""

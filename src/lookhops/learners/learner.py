@@ -18,8 +18,7 @@ from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Task, task_of
-from lookhops.training.runs import Run
-from lookhops.training.splits import draw_splits
+from lookhops.training.runs import Run, draw_splits
 
 #: Begins the names of tensors that an encoding fitted, beside the weights.
 PREPROCESSING = "learnt."
@@ -127,6 +126,10 @@ class Learner(ABC):
     def layers(self) -> str | None:
         """A digest of what a user registered and it is made of; none where its name suffices."""
         return None
+
+    def encoding(self, graphs: Graphs) -> Encoding:
+        """The columns of these graphs, as far as it reads them."""
+        return Encoding.fit(graphs, self.reads_edges, self.reads_whole)
 
     def threads(self, graphs: Graphs, protocol: Protocol) -> int:
         """How many threads one run is worth; where it is one, others do not change its numbers."""

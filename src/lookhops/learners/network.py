@@ -28,6 +28,7 @@ from lookhops.tasks import Task
 from lookhops.training import train
 from lookhops.training.device import threads_of
 from lookhops.training.inference import Ensemble
+from lookhops.training.randomness import unweighted
 from lookhops.training.runs import Run
 from lookhops.training.trainer import train_on_all
 
@@ -156,15 +157,12 @@ class Network(Learner):
 
     def check(self, graphs: Graphs, task: Task) -> None:
         """An architecture that cannot be says so before anything is trained."""
-        encoding = Encoding.fit(graphs, self.reads_edges, self.reads_whole)
-        outputs, sizes = task.out_channels, encoding.sizes
-        GraphNetwork.from_architecture(encoding.width, outputs, self.architecture, **sizes)
+        unweighted(graphs, task, self.architecture)
 
     def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedNetwork:
         """Train one network by the paper's protocol."""
         [run] = self.train(graphs, Protocol((seed,)), task=task, splits=[split])
-        encoding = Encoding.fit(graphs, self.reads_edges, self.reads_whole)
-        [fitted] = fitted_of(self, task, encoding, run)
+        [fitted] = fitted_of(self, task, self.encoding(graphs), run)
         return cast(FittedNetwork, fitted)
 
     def train(

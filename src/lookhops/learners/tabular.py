@@ -123,7 +123,7 @@ class RowLearner(Learner):
     def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedRows:
         """As for :class:`Learner`."""
         self.check(graphs, task)
-        encoding = Encoding.fit(graphs, self.reads_edges, self.reads_whole)
+        encoding = self.encoding(graphs)
         rows = self.rows(graphs, encoding)
         scorers: list[Scorer] = []
         chosen: dict[str, Any] = {}

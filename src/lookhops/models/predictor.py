@@ -22,7 +22,6 @@ from lookhops.models.checkpoint import Checkpoint, load_model
 from lookhops.models.embedding import BITS, Embeddings, folded
 from lookhops.neighbourhoods.similarity import HOPS
 from lookhops.nn import GraphNetwork
-from lookhops.runs.evaluation import graph_ids
 from lookhops.tasks.conformal import COVERAGE
 from lookhops.tasks.task import Head
 from lookhops.training.device import choose_device
@@ -105,9 +104,9 @@ class Predictor:
         )
         reference = self.checkpoint.reference
         if reference is None:
-            return Predictions(graph_ids(graphs), targets)
+            return Predictions(graphs.ids, targets)
         near = reference.index.nearest(whole.graphs, whole.codes_of(HOPS))
-        return Predictions(graph_ids(graphs), targets, near, reference.limit)
+        return Predictions(graphs.ids, targets, near, reference.limit)
 
     def _region(self, head: Head, number: int, each: Array, coverage: float) -> Array | None:
         """The conformal sets or intervals of one target, where the folder has what it takes."""
@@ -137,9 +136,9 @@ class Predictor:
         readout = ensemble_of([network]).readout(whole).float().numpy()
         preprocessing, count = network.preprocessing.graphs, len(graphs)
         if preprocessing.vocabulary is None or not bits:
-            return Embeddings(graph_ids(graphs), readout, np.zeros((count, 0), np.uint8))
+            return Embeddings(graphs.ids, readout, np.zeros((count, 0), np.uint8))
         fingerprint = folded(whole.graphs, whole.codes_with(preprocessing.bins), bits)
-        return Embeddings(graph_ids(graphs), readout, fingerprint)
+        return Embeddings(graphs.ids, readout, fingerprint)
 
     def known_seed(self, seed: int | None = None) -> int:
         """A seed of the model; none means the first that answers."""

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from lookhops.core.files import changing, write_bytes, write_json
-from lookhops.core.options import Reading
+from lookhops.core.options import AS_USUAL, Reading
+from lookhops.core.tables import csv_text
 from lookhops.core.tensor_files import pack_tensors
 from lookhops.graphs import Graphs
 from lookhops.learners.learner import shared_tensors
@@ -33,12 +34,31 @@ from lookhops.models.folder import (
     with_totals,
 )
 from lookhops.models.reference import Reference
-from lookhops.runs.evaluation import evaluate_runs, history_csv, predictions_csv
-from lookhops.runs.record import Machine, about_training, versions
-from lookhops.runs.settings import UNKNOWN, Provenance
+from lookhops.runs.record import Machine, about_training, evaluate_runs, versions
 from lookhops.sources.graph_counts import graph_counts
 from lookhops.tasks import Calibration, Task
 from lookhops.training.runs import NotFinite, Run
+
+#: Columns of a history in which not one epoch was finished.
+LOSSES = ("epoch", "train_loss", "val_loss", "seconds")
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a model comes from, kept with it; nothing in it decides the training.
+
+    Args:
+        reading: How the graphs were read: new ones are read so too.
+        command: The command line that asked for the model, for whoever wants it again.
+        information: The hop information that chose k, as JSON can hold it.
+    """
+
+    reading: Reading = AS_USUAL
+    command: str | None = None
+    information: Mapping[str, Any] | None = None
+
+
+UNKNOWN = Provenance()
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +90,7 @@ def save_model(
     Args:
         folder: Where.
         trained: What came out of the training.
-        settings: What :func:`~lookhops.runs.settings.settings_of` gave.
+        settings: What :func:`~lookhops.runs.state.settings_of` gave.
         graphs: What it was trained and tested on.
         task: What was asked.
         device: Where it was trained.
@@ -184,3 +204,38 @@ def _as_read(reading: Reading, graphs: Graphs) -> Reading:
         categories=",".join(sorted(labels & clear)) or None,
         numbers=",".join(sorted(numbers & clear)) or None,
     )
+
+
+def history_csv(runs: Sequence[Run]) -> str:
+    """Every epoch of every seed, one line each; of several members, of each."""
+    several = any(run.members for run in runs)
+    columns = next((list(run.history[0]) for run in runs if run.history), list(LOSSES))
+    rows = [
+        (run.seed, *((one.member,) if several else ()), *(row[key] for key in columns))
+        for run in runs
+        for one in run.networks
+        for row in one.history
+    ]
+    return csv_text(("seed", *(("member",) if several else ()), *columns), rows)
+
+
+def predictions_csv(
+    runs: Sequence[Run], graphs: Graphs, task: Task, calibrations: Mapping[int, Calibration]
+) -> str:
+    """The answers to the test part of every seed, one line a graph.
+
+    Columns: seed, graph (its number from 0), id, nodes, and the task's: of classes, ``class`` (the
+    true one) and the calibrated probability of each, ``p(NAME)``; of a number, the one that was
+    measured and the one that is answered.
+    """
+    target, ids = task.targets(graphs).tolist(), graphs.ids
+    nodes = graphs.nodes_per_graph.tolist()
+    rows = []
+    for run in runs:
+        if "test" not in run.predictions:  # its training was stopped before its time
+            continue
+        answers = task.answers(run.predictions["test"], calibrations[run.seed])
+        for number, row in zip(run.split.test.tolist(), answers.tolist(), strict=True):
+            known = (run.seed, number, ids[number], nodes[number], *task.labels(target[number]))
+            rows.append((*known, *(f"{value:.6g}" for value in row)))
+    return csv_text(("seed", "graph", "id", "nodes", *task.columns), rows)

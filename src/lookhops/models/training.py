@@ -19,16 +19,14 @@ from lookhops.graphs import Graphs
 from lookhops.learners import Learner, Model, learner_of
 from lookhops.models.checkpoint import load_model
 from lookhops.models.folder import CONFIG
-from lookhops.models.saving import Trained, save_model
+from lookhops.models.saving import UNKNOWN, Provenance, Trained, save_model
 from lookhops.runs.processes import Processes
-from lookhops.runs.settings import UNKNOWN, Provenance, difference, settings_of
 from lookhops.runs.side_by_side import beside
-from lookhops.runs.state import ResumeState
+from lookhops.runs.state import ResumeState, difference, settings_of
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training.device import choose_device, limited_threads
-from lookhops.training.runs import Epoch, NotFinite, OnEpoch, Run
-from lookhops.training.splits import draw_splits
+from lookhops.training.runs import Epoch, NotFinite, OnEpoch, Run, draw_splits
 from lookhops.training.windows import packed_bytes
 from lookhops.training.workers import ALONE, Workers
 

@@ -13,9 +13,10 @@ from lookhops.core.options import Protocol, SearchOptions
 from lookhops.graphs import Graphs
 from lookhops.learners import learner_of
 from lookhops.models.folder import CONFIG
+from lookhops.models.saving import UNKNOWN, Provenance
 from lookhops.models.training import train_into
 from lookhops.runs.record import Machine
-from lookhops.runs.settings import UNKNOWN, Provenance, difference, settings_of
+from lookhops.runs.state import difference, settings_of
 from lookhops.runs.tune.outer import OuterSearches, test_outer
 from lookhops.runs.tune.record import TUNING, Tuning, importance
 from lookhops.runs.tune.search import Judge
@@ -23,8 +24,7 @@ from lookhops.runs.tune.space import Candidate, Space
 from lookhops.sources.splits import SplitPlan
 from lookhops.tasks import task_of
 from lookhops.training.device import choose_device
-from lookhops.training.runs import OnEvent
-from lookhops.training.splits import draw_splits
+from lookhops.training.runs import OnEvent, draw_splits
 
 #: The files of a tuning in a model's folder: Optuna's storage, and the runs on the outer splits.
 STUDY, STORE = "study.sqlite", "comparison.sqlite"

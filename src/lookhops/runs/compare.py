@@ -33,8 +33,7 @@ from lookhops.runs.store import Store
 from lookhops.sources.splits import Split, SplitPlan
 from lookhops.tasks import Metric, task_of
 from lookhops.training import Protocol
-from lookhops.training.runs import OnEvent
-from lookhops.training.splits import draw_splits
+from lookhops.training.runs import OnEvent, draw_splits
 
 #: What tables in files have besides the main metric, where a task has it: shares in per cent.
 SHARES, ERRORS = ("balanced_accuracy", "macro_f1", "auroc"), ("rmse", "r2", "spearman")

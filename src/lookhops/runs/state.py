@@ -7,10 +7,11 @@ computed again from their state.
 
 from __future__ import annotations
 
+import hashlib
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,13 @@ from torch import Tensor
 
 from lookhops.core import files
 from lookhops.core.errors import LookHopsError
+from lookhops.core.options import Protocol
 from lookhops.core.schema import AtLeast, located, read
 from lookhops.core.tensor_files import pack_tensors, unpack_tensors
+from lookhops.graphs import Graphs
+from lookhops.learners import Learner
 from lookhops.learners.registry import SAVED
-from lookhops.runs.settings import difference
+from lookhops.sources.splits import Split
 from lookhops.training.runs import Epoch, OnEpoch, Run
 
 BEGUN_WITH = AtLeast({**dict.fromkeys(("protocol", "data"), Mapping[str, Any]), "learner": SAVED})
@@ -156,3 +160,63 @@ def _has_files(folder: Path) -> bool:
         return folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     except OSError as error:
         raise LookHopsError(f"{folder}: cannot be read ({error.strerror}).") from error
+
+
+# -------------------------------------------------------------------- settings
+
+
+def settings_of(
+    graphs: Graphs,
+    learner: Learner,
+    protocol: Protocol,
+    splits: Mapping[int, Split],
+) -> dict[str, Any]:
+    """Everything that decides a training run, as JSON can hold it."""
+    digest = hashlib.sha256()
+    for seed, split in splits.items():
+        for part in ("train", "val", "test"):
+            index = getattr(split, part).cpu().numpy().astype("<i8")
+            digest.update(f"{seed} {part} {len(index)} ".encode() + index.tobytes())
+    return {
+        "learner": learner.to_dict(),
+        "protocol": _plain(protocol),
+        "data": {
+            "name": graphs.name,
+            "featuriser": graphs.featuriser,
+            "graphs": len(graphs),
+            "class_names": list(graphs.class_names),
+            "fingerprint": graphs.fingerprint,
+            "splits": digest.hexdigest()[:16],
+        },
+        "encoding": learner.encoding(graphs).to_dict(),
+    }
+
+
+def _plain(protocol: Protocol) -> dict[str, Any]:
+    """A protocol as JSON gives it back."""
+    values = asdict(protocol)
+    return {
+        key: list(value) if isinstance(value, tuple) else value for key, value in values.items()
+    }
+
+
+def difference(stored: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """In words, where two settings differ; empty where they do not."""
+    there, here = _options(stored), _options(given)
+    return "; ".join(
+        f"{key} {there.get(key)!r} there, {here.get(key)!r} here"
+        for key in {**here, **there}
+        if there.get(key) != here.get(key)
+    )
+
+
+def _options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """All that settings say, by name."""
+    learner = settings["learner"]
+    return {
+        "final": settings.get("final", False),
+        "model": learner["name"],
+        **learner["options"],
+        **settings["protocol"],
+        **settings["data"],
+    }

@@ -16,7 +16,6 @@ from typing import Any
 from lookhops.graphs import Graphs, concatenate
 from lookhops.models.answers import Predictions
 from lookhops.models.predictor import Predictor
-from lookhops.runs.evaluation import graph_ids
 
 #: Nodes that are answered in one batch, save where one request has more.
 BATCH_NODES = 20_000
@@ -137,7 +136,7 @@ def _together(questions: Sequence[Question]) -> list[Predictions]:
     ends = list(accumulate(map(len, graphs), initial=0))
     parts = (answers.part(slice(*ends)) for ends in pairwise(ends))
     # A set that was joined does not know what its graphs are called.
-    return [replace(part, ids=graph_ids(one)) for part, one in zip(parts, graphs, strict=True)]
+    return [replace(part, ids=one.ids) for part, one in zip(parts, graphs, strict=True)]
 
 
 def _alone(question: Question) -> Predictions:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -23,7 +23,7 @@ from lookhops.tasks import Task
 from lookhops.training.batches import batches
 from lookhops.training.device import dtype_of, layers
 from lookhops.training.randomness import seeded_model
-from lookhops.training.rates import MemberAdam, Rates
+from lookhops.training.runs import Rates
 from lookhops.training.windows import Windows, should_stream
 from lookhops.training.workers import ALONE, Workers
 
@@ -48,7 +48,6 @@ class Engine(ABC):
         rates: Learning rate, weight decay and dropout of each member; by default those of protocol
             and architecture.
         workers: The processes that train these members together, this one among them.
-        encoding: The columns that networks read; by default fitted to the graphs.
     """
 
     model: GraphNetwork
@@ -64,7 +63,6 @@ class Engine(ABC):
         device: torch.device,
         rates: Sequence[Rates] | None = None,
         workers: Workers = ALONE,
-        encoding: Encoding | None = None,
     ) -> None:
         self.task = task
         self.workers = workers
@@ -82,9 +80,7 @@ class Engine(ABC):
         self.dtype = dtype_of(protocol.precision)
         self.nodes = graphs.nodes_per_graph.cpu()
         self.target = task.targets(graphs).to(device)
-        self.encoding = encoding or Encoding.fit(
-            graphs, architecture.reads_edges, architecture.totals
-        )
+        self.encoding = Encoding.fit(graphs, architecture.reads_edges, architecture.totals)
         #: The graphs where they do not live on the device, or none.
         self.windows: Windows | None = None
         if should_stream(graphs, architecture, protocol, len(seeds), device):
@@ -257,3 +253,46 @@ def check_state(state: Mapping[str, Tensor], names: Iterable[str]) -> None:
                 f"The unfinished training holds no weights of seed {name}: another version of "
                 "LookHops began it. Begin anew with --overwrite."
             )
+
+
+class MemberAdam(Adam):
+    r"""Adam with a learning rate and a weight decay for each member of a stack.
+
+    PyTorch's takes one rate for all of a parameter. A step of it with the rate 1 moves a parameter
+    :math:`\theta` by :math:`u`, which does not depend on the rate; of this each member :math:`m`
+    takes its share, where there is no kernel that takes one rate for each:
+
+    .. math::
+        \theta_m \leftarrow \theta_m + \eta_m u_m, \qquad
+        u = \mathrm{Adam}_1(\nabla_m + \lambda_m \theta_m)
+
+    The rates are tensors on the device of the parameters, which a recorded step reads.
+
+    Args:
+        parameters: With a leading axis of members, shape (members, ...).
+        rates: Of each member.
+        options: Of :class:`torch.optim.Adam`.
+    """
+
+    def __init__(
+        self, parameters: Iterable[Tensor], rates: Sequence[Rates], **options: Any
+    ) -> None:
+        super().__init__(parameters, lr=1.0, **options)
+        self.learning = self._rates(*(own.learning_rate for own in rates))
+        self.decay = self._rates(*(own.weight_decay for own in rates))
+
+    def step_of_pytorch(self, closure: Callable[[], Any] | None) -> None:
+        """The formula above."""
+        assert closure is None
+        moved = [value for value in self.values if value.grad is not None]
+        for value in moved:
+            value.grad.addcmul_(value, _along(self.decay, value))  # type: ignore[union-attr]
+        before = [value.clone() for value in moved]
+        super().step_of_pytorch(closure)
+        for value, old in zip(moved, before, strict=True):
+            value.copy_(old.lerp_(value, _along(self.learning, value)))
+
+
+def _along(each: Tensor, value: Tensor) -> Tensor:
+    """One number a member, shaped to multiply a parameter."""
+    return each.view(-1, *[1] * (value.dim() - 1))

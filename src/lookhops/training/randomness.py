@@ -9,7 +9,10 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor
 
+from lookhops.encoding import Encoding
+from lookhops.graphs import Graphs
 from lookhops.nn import Architecture, GraphNetwork
+from lookhops.tasks import Task
 
 #: Stands where a seed does, for networks that are trained on all graphs.
 FINAL = -1
@@ -29,6 +32,14 @@ def seeded_model(
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # weights are drawn on the CPU
         return GraphNetwork.from_architecture(in_channels, out_channels, architecture, **sizes)
+
+
+def unweighted(graphs: Graphs, task: Task, architecture: Architecture) -> GraphNetwork:
+    """The network that these graphs would get, without weights: it shows what it is made of."""
+    encoding = Encoding.fit(graphs, architecture.reads_edges, architecture.totals)
+    sizes = {"in_channels": encoding.width, "out_channels": task.out_channels, **encoding.sizes}
+    with torch.device("meta"):
+        return GraphNetwork.from_architecture(architecture=architecture, **sizes)
 
 
 def shuffled(train: Tensor, seed: int, epoch: int) -> Tensor:

@@ -1,4 +1,4 @@
-"""Runs: what is known of the training of one network, finished or on its way."""
+"""Runs: the training of one network on a split, finished or on its way; and their splits."""
 
 from __future__ import annotations
 
@@ -9,12 +9,40 @@ from typing import Any
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Protocol
+from lookhops.core.options import Architecture, Protocol
 from lookhops.encoding.preprocessing import Preprocessing
-from lookhops.sources.splits import Split
+from lookhops.graphs import Graphs
+from lookhops.sources.splits import PARTS, Split, SplitPlan
 from lookhops.tasks import Task
 from lookhops.training.randomness import FINAL
-from lookhops.training.rates import Rates
+
+
+@dataclass(frozen=True)
+class Rates:
+    """The options of a training that shape nothing: networks that differ in them stack.
+
+    Args:
+        learning_rate: Learning rate of Adam.
+        weight_decay: Weight decay of Adam.
+        dropout: Share of the features that is dropped between layers.
+    """
+
+    learning_rate: float
+    weight_decay: float
+    dropout: float
+
+    @classmethod
+    def of(cls, architecture: Architecture, protocol: Protocol) -> Rates:
+        """Those of an architecture and a protocol."""
+        return cls(protocol.learning_rate, protocol.weight_decay, architecture.dropout)
+
+    def applied(
+        self, architecture: Architecture, protocol: Protocol
+    ) -> tuple[Architecture, Protocol]:
+        """The same architecture and protocol with these rates."""
+        return replace(architecture, dropout=self.dropout), replace(
+            protocol, learning_rate=self.learning_rate, weight_decay=self.weight_decay
+        )
 
 
 @dataclass
@@ -161,3 +189,44 @@ def _average(members: Sequence[Run], task: Task) -> Run:
         for part in (members[0].predictions if tested else ())
     }
     return replace(members[0], predictions=predictions, members=tuple(members))
+
+
+def draw_splits(
+    graphs: Graphs,
+    task: Task,
+    protocol: Protocol,
+    splits: SplitPlan | Sequence[Split] | None = None,
+) -> SplitPlan:
+    """Each seed's split, drawn or given, checked against what training needs."""
+    if not graphs.num_nodes:
+        raise LookHopsError(f"{graphs.name}: no graph has a node; there is nothing to look at.")
+    if splits is None:
+        plan = SplitPlan.of(graphs, protocol)
+    elif isinstance(splits, SplitPlan):
+        plan = splits.of_seeds(protocol.seeds)
+    else:
+        plan = SplitPlan.given(protocol, splits)
+    known = task.known(task.targets(graphs)).cpu()
+    if not bool(known.all()):  # parts that were given may hold graphs without any target
+        parts = {
+            seed: Split(*(own[known[own]] for own in (part.train, part.val, part.test)))
+            for seed, part in plan.splits.items()
+        }
+        plan = replace(plan, splits=parts)
+    for seed, part in plan.splits.items():
+        _check_split(graphs, task, part, seed)
+    return plan
+
+
+def _check_split(graphs: Graphs, task: Task, part: Split, seed: int) -> None:
+    for name in PARTS:
+        if len(getattr(part, name)) == 0:
+            raise LookHopsError(
+                f"{graphs.name}: {len(graphs)} graphs are too few: the {name} part of seed {seed} "
+                "would be empty."
+            )
+    if lacking := task.lacking(task.targets(graphs).cpu(), part.train):
+        raise LookHopsError(
+            f"{graphs.name}: {lacking} in the training part of seed {seed}; "
+            "use more graphs, another seed, or stratified splits."
+        )

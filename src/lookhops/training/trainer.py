@@ -9,7 +9,6 @@ from functools import cached_property
 import torch
 
 from lookhops.core.options import Protocol
-from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
 from lookhops.nn import Architecture
 from lookhops.sources.splits import Split, SplitPlan
@@ -19,9 +18,8 @@ from lookhops.training.device import choose_device, in_halves, limited_threads, 
 from lookhops.training.eager import EagerEngine
 from lookhops.training.engine import Engine
 from lookhops.training.fitting import train_stack
-from lookhops.training.randomness import FINAL, member_seed, seeded_model
-from lookhops.training.runs import NotFinite, OnEpoch, Resume, Run, by_split
-from lookhops.training.splits import draw_splits
+from lookhops.training.randomness import FINAL, member_seed, unweighted
+from lookhops.training.runs import NotFinite, OnEpoch, Resume, Run, by_split, draw_splits
 from lookhops.training.stacked import StackedEngine, stackable
 from lookhops.training.workers import ALONE, Workers
 
@@ -124,18 +122,12 @@ class Trainer:
     workers: Workers = ALONE
 
     @cached_property
-    def encoding(self) -> Encoding:
-        """The columns that networks read."""
-        return Encoding.fit(self.graphs, self.architecture.reads_edges, self.architecture.totals)
-
-    @cached_property
     def kind(self) -> type[Engine]:
         """The kind of engine."""
         if not self.stacked:
             return EagerEngine
-        shape = self.encoding.width, self.task.out_channels
-        probe = seeded_model(0, *shape, self.architecture, **self.encoding.sizes)
-        return StackedEngine if stackable(probe) else EagerEngine
+        network = unweighted(self.graphs, self.task, self.architecture)
+        return StackedEngine if stackable(network) else EagerEngine
 
     @property
     def threads(self) -> int:
@@ -213,7 +205,6 @@ class Trainer:
             self.device,
             rates or None,
             self.workers,
-            self.encoding,
         )
 
 

@@ -11,7 +11,7 @@ from lookhops.runs.tune.search import Judge
 from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
 from lookhops.training import train
-from lookhops.training.rates import Rates
+from lookhops.training.runs import Rates
 from lookhops.training.stacked import StackedEngine
 
 SHAPE = Architecture(hidden=8, layers=2, fingerprint=1)

@@ -9,7 +9,7 @@ from lookhops.core.options import RECOMMENDED, Protocol
 from lookhops.nn.registry import CONVOLUTIONS
 from lookhops.runs.plan import parse_entry
 from lookhops.runs.tune.space import USUAL, Between, Choices, Space
-from lookhops.training.rates import Rates
+from lookhops.training.runs import Rates
 
 SPACE = Space.parse(None)
 

@@ -15,7 +15,6 @@ from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Protocol, options_of
 from lookhops.core.words import joined
-from lookhops.encoding import Encoding
 from lookhops.encoding.inputs import Packer
 from lookhops.graphs import Graphs
 from lookhops.learners import Learner, Network, fitted_of, learner_of
@@ -61,7 +60,7 @@ class GraphEstimator(BaseEstimator, _Options):
         chosen = {own.name: getattr(self, own.name) for own in _TRAINING if hasattr(self, own.name)}
         protocol = Protocol((seed,), **chosen)
         part = Split(train_part, val_part, val_part)
-        encoding = Encoding.fit(graphs, learner.reads_edges, learner.reads_whole)
+        encoding = learner.encoding(graphs)
         task = task_of(graphs, protocol.class_weights, protocol.loss)
         [run] = learner.train(graphs, protocol, task=task, splits=[part], device=self.device)
         self._members = fitted_of(learner, task, encoding, run)

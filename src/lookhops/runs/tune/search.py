@@ -28,8 +28,7 @@ from lookhops.runs.tune.record import SearchRecord, Tried
 from lookhops.runs.tune.space import Space
 from lookhops.runs.tune.study import StudyFile, best, finished, is_complete
 from lookhops.sources.splits import Split
-from lookhops.training.rates import Rates
-from lookhops.training.runs import Epoch, OnEvent, Run
+from lookhops.training.runs import Epoch, OnEvent, Rates, Run
 from lookhops.training.trainer import Trainer
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from lookhops.learners.names import option_value
 from lookhops.nn import GraphNetwork
 from lookhops.nn.registry import find, reads_k
 from lookhops.runs.plan import Entry
-from lookhops.training.rates import Rates
+from lookhops.training.runs import Rates
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
