@@ -34,7 +34,7 @@ from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
 
 ASKED = 1000
-OPTIONS = GaussianProcess(hops=4, descriptors="none")
+OPTIONS = GaussianProcess(hops=4)
 
 
 def random_graphs(count: int, seed: int = 0) -> Graphs:

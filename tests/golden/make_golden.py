@@ -41,7 +41,7 @@ POOLINGS = ["lookhops", "topk", "sag", "asap", "edge", "diffpool", "hgpsl", "ipo
 #: Name of a model: how it is trained, and what it is asked.
 MODELS: dict[str, tuple[str, list[str]]] = {
     "classes": (
-        f"inputs/molecules.csv --target class --seeds 2 {RECOMMENDED}",
+        f"inputs/molecules.csv --target class --descriptors none --seeds 2 {RECOMMENDED}",
         [
             f"predict {FEW}",
             f"predict {FEW} --coverage 0.5",
@@ -53,7 +53,8 @@ MODELS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "number": (
-        f"inputs/molecules.csv --target logS --seeds 2 --members 2 {RECOMMENDED}",
+        "inputs/molecules.csv --target logS --descriptors none --seeds 2 --members 2 "
+        f"{RECOMMENDED}",
         [
             f"predict {FEW}",
             f"predict {FEW} --coverage 0.5",
@@ -62,7 +63,7 @@ MODELS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "several": (
-        f"inputs/several.csv --target logS,soluble,size --seeds 2 {RECOMMENDED}",
+        f"inputs/several.csv --target logS,soluble,size --descriptors none --seeds 2 {RECOMMENDED}",
         [
             f"predict {FEW}",
             f"predict {FEW} --coverage 0.5",
@@ -79,8 +80,9 @@ MODELS: dict[str, tuple[str, list[str]]] = {
         ],
     ),
     "fingerprint": (
-        f"inputs/molecules.csv --target class --conv none --fingerprint 5 --no-totals "
-        f"--pool none --readout max+mean --dropout 0 --epochs 4 --lr 0.01 --final {SHORT}",
+        "inputs/molecules.csv --target class --descriptors none --conv none --fingerprint 5 "
+        "--no-totals --pool none --readout max+mean --dropout 0 --epochs 4 --lr 0.01 --final "
+        f"{SHORT}",
         [f"predict {FEW}", f"explain {FEW}"],
     ),
     "edge-ratio": (

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from lookhops import Graphs, LookHopsError
 from lookhops.core.tensor_files import pack_tensors, unpack_tensors
 from lookhops.encoding import Encoding
+from lookhops.graphs.features import Features
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.learners import gp_fitted, kernels
 from lookhops.learners.gp import Approximate, GaussianProcess
@@ -21,7 +22,7 @@ from lookhops.sources.molecules import from_smiles
 from lookhops.sources.splits import Split, split
 from lookhops.tasks import task_of
 
-PLAIN = GaussianProcess(hops=2, descriptors="none")
+PLAIN = GaussianProcess(hops=2)
 
 
 @pytest.fixture(scope="module")
@@ -234,17 +235,38 @@ def test_tensors_that_do_not_fit_are_refused_by_name(molecules, process):
         if value.is_floating_point():
             with pytest.raises(LookHopsError, match="it"):
                 read(tensors | {name: torch.full_like(value, torch.nan)})
-        if value.dim() and name != "columns.names":
+        if value.dim():
             with pytest.raises(LookHopsError, match="it"):
                 read(tensors | {name: value[:-1]})
     with pytest.raises(LookHopsError, match="hops"):
         read(tensors, GaussianProcess(hops=3))
 
 
-def test_graphs_without_smiles_and_options_that_cannot_be(molecules, process):
-    with pytest.raises(LookHopsError, match="SMILES"):
-        process.outputs(replace(molecules, columns={}))
-    for options in ({"hops": -1}, {"descriptors": "most"}, {"evidence_graphs": 1}):
+def test_columns_have_kernels_of_their_own(molecules, process):
+    assert set(process.columns.groups) == {"descriptors"}
+    bare = replace(molecules, whole=Features())
+    assert set(fitted(bare).columns.groups) == {"totals"}
+    temperature = torch.linspace(0, 99, len(molecules))[:, None]
+    temperature[7] = torch.nan
+    whole = molecules.whole
+    numbers = torch.cat((whole.numbers, temperature), 1)
+    more = replace(whole, numbers=numbers, number_names=(*whole.number_names, "temperature"))
+    both = replace(molecules, whole=more, y=molecules.y + temperature[:, 0].nan_to_num(50) / 10)
+    found = fitted(both)
+    assert set(found.columns.groups) == {"descriptors", "columns"}
+    parts = split(both, 1)
+    test = both[parts.test]
+    error = (found.outputs(test)[:, 0] - test.y).abs().mean()
+    bare = replace(both, whole=whole)
+    blind = fitted(bare).outputs(bare[parts.test])[:, 0]
+    assert error < 0.5 * (blind - test.y).abs().mean()
+    assert torch.equal(saved(found, both, PLAIN).outputs(test), found.outputs(test))
+
+
+def test_missing_columns_and_options_that_cannot_be(molecules):
+    with pytest.raises(LookHopsError, match="MolWt"):
+        Encoding.fit(molecules).read(replace(molecules, whole=Features()))
+    for options in ({"hops": -1}, {"evidence_graphs": 1}):
         with pytest.raises(LookHopsError, match=next(iter(options))):
             GaussianProcess(**options)
     with pytest.raises(LookHopsError, match="mae"):

@@ -14,6 +14,9 @@ from lookhops.explain.attributions import attribute
 from lookhops.graphs import Graphs
 from lookhops.graphs.features import Features
 from lookhops.models import Predictor, train_into
+from lookhops.models.export.check import compare
+from lookhops.models.export.files import export_model, load_exported
+from lookhops.training import train
 
 NETWORK = replace(RECOMMENDED, hidden=16, layers=2, fingerprint=1)
 PROTOCOL = Protocol(seeds=(11,), max_epochs=60, batch_size=32, learning_rate=0.01)
@@ -118,3 +121,24 @@ def test_shares_of_features_add_up_with_all_others(graphs, folder):
     one = found[1]
     assert "temperature" in one.sentence
     assert set(one.as_json()["features"]) == {"temperature", "solvent"}
+
+
+def test_an_exported_file_takes_them_as_inputs(graphs, folder, tmp_path):
+    predictor = Predictor(folder, "cpu")
+    path = tmp_path / "m.onnx"
+    about = export_model(predictor.checkpoint, path, predictor.read(graphs[:8]))
+    assert about["inputs"][-2:] == ["graph_labels", "graph_numbers"]
+    assert about["graph_numbers"] == ["temperature"]
+    assert about["graph_labels"] == {"solvent": ["water", "ethanol"]}
+    assert compare(predictor, load_exported(path), predictor.read(graphs)).is_small
+
+
+def test_they_travel_with_graphs_in_windows(graphs, tmp_path):
+    """Graphs that stay in main memory while a network is trained give the same network."""
+    weights = []
+    for stream in (False, True):
+        protocol = replace(PROTOCOL, max_epochs=3, stream=stream)
+        [run] = train(graphs, NETWORK, protocol, device="cpu")
+        weights.append(run.weights)
+    for name, value in weights[0].items():
+        torch.testing.assert_close(weights[1][name], value, atol=1e-5, rtol=1e-4)

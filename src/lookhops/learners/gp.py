@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import ClassVar
 
 import torch
@@ -31,7 +30,6 @@ from lookhops.learners.gp_solve import (
 from lookhops.learners.kernels import GraphRows, Kernels
 from lookhops.learners.learner import Fitted, Learner
 from lookhops.learners.targets import side_by_side
-from lookhops.sources.rdkit.descriptors import CHOICES, descriptor_names
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 from lookhops.tasks.task import Head
@@ -54,8 +52,6 @@ class GaussianProcess(Learner):
 
     Args:
         hops: How far exact neighbourhoods are looked at.
-        descriptors: RDKit's descriptors of molecules: ``fast``, ``all`` or ``none``. Of graphs that
-            are no molecules, and with ``none``, totals are read in their place.
         evidence_graphs: How many training graphs give the weights.
         exact_graphs: The most training graphs that are solved exactly: 20,000 take 5 GB.
         inducing_graphs: Of more, so many graphs stand for all.
@@ -65,7 +61,6 @@ class GaussianProcess(Learner):
     fitted: ClassVar[type[Fitted]] = FittedProcess
 
     hops: int = 5
-    descriptors: str = "fast"
     evidence_graphs: int = 600
     exact_graphs: int = 20_000
     inducing_graphs: int = 4_000
@@ -73,10 +68,6 @@ class GaussianProcess(Learner):
     def __post_init__(self) -> None:
         if self.hops < 0:
             raise LookHopsError(f"hops is a whole number from 0, not {self.hops}.")
-        if self.descriptors not in CHOICES:
-            raise LookHopsError(
-                f"descriptors is one of {', '.join(CHOICES)}, not {self.descriptors!r}."
-            )
         for name in ("evidence_graphs", "exact_graphs", "inducing_graphs"):
             if getattr(self, name) < 2:
                 raise LookHopsError(f"{name} is a whole number from 2, not {getattr(self, name)}.")
@@ -85,6 +76,11 @@ class GaussianProcess(Learner):
     def title(self) -> str:
         """What pages call it."""
         return f"Gaussian process, {self.hops} hops"
+
+    @property
+    def reads_whole(self) -> bool:
+        """Features of whole graphs have kernels."""
+        return True
 
     def check(self, graphs: Graphs, task: Task) -> None:
         """Refuse losses other than the squared error: the evidence is that of normal noise."""
@@ -100,10 +96,10 @@ class GaussianProcess(Learner):
         training = graphs.select(split.train).to("cpu")
         generator = torch.Generator().manual_seed(seed)
         order = torch.randperm(len(training), generator=generator)
-        columns = GraphColumns.fit(training, self._descriptors(training), order)
+        columns = GraphColumns.fit(graphs, training, order)
         values = columns(training)
         rows = GraphRows.of(training, self.hops, values)
-        medians = dict.fromkeys(values, columns.median)
+        medians = columns.medians
         references = rows
         if len(rows) > self.exact_graphs:
             some = order[: self.inducing_graphs]
@@ -128,12 +124,6 @@ class GaussianProcess(Learner):
             side_by_side([own.numpy() for own in outputs], task),
             torch.cat(variances, 1),
         )
-
-    def _descriptors(self, graphs: Graphs) -> tuple[str, ...]:
-        """The descriptors that these graphs can have."""
-        if "smiles" not in graphs.columns or find_spec("rdkit") is None:
-            return ()
-        return descriptor_names(self.descriptors)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,91 +14,15 @@ from torch import Tensor
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
 from lookhops.graphs import Graphs
+from lookhops.learners.gp_columns import GraphColumns
 from lookhops.learners.gp_solve import Link, Weights
-from lookhops.learners.kernels import GraphRows, Kernels, Standardised, median_distance
+from lookhops.learners.kernels import GraphRows, Kernels
 from lookhops.learners.learner import Fitted
 from lookhops.learners.targets import side_by_side
-from lookhops.neighbourhoods import graph_totals
-from lookhops.sources.rdkit.descriptors import descriptors
 from lookhops.tasks import Task
 
 #: The variance of an answer looks at no more training graphs than this.
 VARIANCE_GRAPHS = 4_000
-
-
-@dataclass(frozen=True, eq=False)
-class GraphColumns:
-    """Numbers of whole graphs that a process reads: descriptors of molecules, else totals.
-
-    Args:
-        descriptors: Names of RDKit's descriptors; with none, the graphs' totals are read.
-        label_sizes: How many values of each label of nodes, and of edges, are counted in totals.
-        scale: Mean and spread of each column in the training part.
-        median: The median squared distance of training graphs.
-    """
-
-    descriptors: tuple[str, ...]
-    label_sizes: tuple[tuple[int, ...], tuple[int, ...]]
-    scale: Standardised
-    median: float
-
-    @classmethod
-    def fit(cls, graphs: Graphs, descriptors: tuple[str, ...], order: Tensor) -> GraphColumns:
-        """The columns of training graphs.
-
-        Args:
-            graphs: The training graphs.
-            descriptors: Names of descriptors.
-            order: Numbers of the graphs in random order: the first give the median.
-        """
-        sizes = graphs.nodes.label_sizes, graphs.edges.label_sizes
-        values = _values(graphs, descriptors, sizes)
-        scale = Standardised.fit(values)
-        return cls(descriptors, sizes, scale, median_distance(scale(values)[order]))
-
-    @property
-    def name(self) -> str:
-        """What kernels call them."""
-        return "descriptors" if self.descriptors else "totals"
-
-    def __call__(self, graphs: Graphs) -> dict[str, Tensor]:
-        """Standardised columns by their name; none where no column varies in the training part."""
-        if not bool((self.scale.spread > 0).any()):
-            return {}
-        return {self.name: self.scale(_values(graphs, self.descriptors, self.label_sizes))}
-
-    def tensors(self) -> dict[str, Tensor]:
-        """All of it as named tensors; names of descriptors are the bytes of a text."""
-        return {
-            "columns.names": torch.tensor(list("\n".join(self.descriptors).encode())).to(
-                torch.uint8
-            ),
-            "columns.mean": self.scale.mean,
-            "columns.spread": self.scale.spread,
-            "columns.median": torch.tensor(self.median, dtype=torch.float64),
-        }
-
-    @classmethod
-    def from_tensors(cls, tensors: Mapping[str, Tensor], encoding: Encoding) -> GraphColumns:
-        """The columns that :meth:`tensors` gave, of graphs that the encoding reads."""
-        names = bytes(tensors["columns.names"].tolist()).decode(errors="replace")
-        scale = Standardised(tensors["columns.mean"], tensors["columns.spread"])
-        sizes = encoding.nodes.sizes, () if encoding.edges is None else encoding.edges.sizes
-        return cls(tuple(names.split()), sizes, scale, float(tensors["columns.median"]))
-
-
-def _values(
-    graphs: Graphs, names: tuple[str, ...], sizes: tuple[tuple[int, ...], tuple[int, ...]]
-) -> Tensor:
-    """Descriptors by these names, or totals, float64, shape (g, c)."""
-    if not names:
-        return graph_totals(graphs, *sizes).cpu()
-    if "smiles" not in graphs.columns:
-        raise LookHopsError(
-            f"{graphs.name}: the model reads descriptors of molecules, and these graphs have no "
-            "SMILES; give molecules."
-        )
-    return torch.from_numpy(descriptors(graphs.columns["smiles"], names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -272,8 +196,7 @@ class FittedProcess(Fitted):
         except (ValueError, RuntimeError, TypeError) as error:
             raise LookHopsError(f"its parameters do not fit together ({error})") from error
         _check(learner.hops, references, columns, targets, task)
-        medians = dict.fromkeys(values, columns.median)
-        return cls(task, columns, Kernels(references, medians), targets)
+        return cls(task, columns, Kernels(references, columns.medians), targets)
 
 
 def _check(
@@ -286,8 +209,7 @@ def _check(
     """Refuse parameters that do not fit together."""
     codes, node_ptr = references.codes, references.node_ptr
     count = node_ptr.numel() - 1
-    varying = int((columns.scale.spread > 0).sum())
-    named = {} if varying == 0 else {columns.name: (count, varying)}
+    named = {name: (count, group.width) for name, group in columns.groups.items()}
     channels = [head.task.out_channels for head in task.heads]
     kernels = hops + 1 + (hops > 0) + 3 * len(named)
     sound = {
@@ -301,11 +223,7 @@ def _check(
         and bool((node_ptr.diff() >= 0).all()),
         "values": {name: tuple(z.shape) for name, z in references.columns.items()} == named
         and all(bool(z.isfinite().all()) for z in references.columns.values()),
-        "columns": columns.scale.mean.shape == columns.scale.spread.shape
-        and columns.scale.mean.dim() == 1
-        and bool((columns.scale.mean + columns.scale.spread).isfinite().all())
-        and not (columns.descriptors and len(columns.descriptors) != len(columns.scale.mean))
-        and 0 < columns.median < inf,
+        "columns": all(group.is_sound for group in columns.groups.values()),
     }
     for number, (one, width) in enumerate(zip(targets, channels, strict=True)):
         shapes = {

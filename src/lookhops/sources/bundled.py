@@ -47,14 +47,14 @@ CASES = 400
 SOLUBILITY_CLASSES = ("low", "medium", "high")
 
 
-def load_solubility() -> Graphs:
-    """The bundled molecules, classes low, medium and high.
+def load_solubility(descriptors: str = "fast") -> Graphs:
+    """The bundled molecules, classes low, medium and high; arguments as of :class:`Reading`.
 
     ``columns`` has ``id`` (the name), ``smiles``, ``value`` (log mol/L) and ``part`` (``"train"``
     or ``"test"``, as the public set was divided).
     """
     with resources.as_file(resources.files("lookhops.sources") / "solubility.csv") as path:
-        graphs = read_molecules(path)
+        graphs = read_molecules(path, descriptors=descriptors)
     assert graphs.y is not None
     [(target, values)] = target_columns(graphs.y, graphs.targets)
     ordered = read_target("class", target_cells(target, values), classes=SOLUBILITY_CLASSES)

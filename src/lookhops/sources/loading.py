@@ -174,7 +174,7 @@ def _read(kind: str, place: Path, reading: Reading, cache: bool) -> Graphs:
         chosen = {"size": reading.task_size, "seed": reading.task_seed}
         return hop_task(int(place.name[5:]), **{k: v for k, v in chosen.items() if v is not None})
     if kind in BUNDLED:
-        return load_solubility() if kind == "solubility" else load_transfers()
+        return load_solubility(reading.descriptors) if kind == "solubility" else load_transfers()
     if kind == "packed":
         return Graphs.load(place)
     return read_tu_cached(place) if cache else read_tu(place)

@@ -239,6 +239,7 @@ def pack(parsed: Parsed, **fields: Any) -> Graphs:
             label_names=tuple(BOND_FEATURES),
             label_values=tuple(BOND_FEATURES.values()),
         ),
+        whole=Features(torch.from_numpy(parsed.descriptors), parsed.descriptor_names),
         featuriser=FEATURISER,
         **fields,
     )

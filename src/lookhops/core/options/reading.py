@@ -10,10 +10,13 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options.fields import option
 
 MOLECULES, TABLES, HOP_TASKS = "molecules", "tables", "hop tasks"
+#: The bundled molecules.
+SOLUBILITY = "solubility"
 CHOICES = {
     "invalid": ("raise", "skip"),
     "duplicates": ("keep", "merge"),
     "salts": ("keep", "largest"),
+    "descriptors": ("fast", "all", "none"),
 }
 
 
@@ -46,6 +49,8 @@ class Reading:
         duplicates: Rows that are the same molecule: ``keep`` all (a split never parts them), or
             ``merge`` them: numbers are averaged, classes that contradict each other are blanked.
         salts: Molecules of several pieces: ``keep`` them whole, or only the ``largest`` piece.
+        descriptors: RDKit's two-dimensional descriptors of each molecule, as features of the whole
+            graph: those that are ``fast`` to compute, ``all``, or ``none``.
         max_atoms: Molecules with more are not read: RDKit takes long for them, or crashes.
         task_size: hops-K: how many graphs to make; by default 1000.
         task_seed: hops-K: the seed to make them by; by default 0.
@@ -68,6 +73,7 @@ class Reading:
     task: str = "auto"
     duplicates: str = "keep"
     salts: str = option("keep", of=(MOLECULES,))
+    descriptors: str = option("fast", of=(MOLECULES, SOLUBILITY))
     max_atoms: int = option(1000, least=1, of=(MOLECULES,))
     task_size: int | None = option(None, least=1, of=(HOP_TASKS,))
     task_seed: int | None = option(None, least=0, of=(HOP_TASKS,))

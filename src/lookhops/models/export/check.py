@@ -123,6 +123,7 @@ def made_up(checkpoint: Checkpoint, count: int, seed: int = 0) -> Graphs:
         edges=_features(
             encoding.edges or Columns(), encoding.by_name, scales.edges, pairs.shape[1], generator
         ).map(lambda own: own.repeat(2, 1)),
+        whole=_features(encoding.whole or Columns(), True, None, count, generator),
         name="made-up graphs",
         featuriser=encoding.featuriser,
     )
@@ -141,7 +142,7 @@ def _features(
         columns: The columns of the model.
         not_seen: Whether some values of labels are not seen.
         scale: The scale of the numbers.
-        rows: How many nodes or edges.
+        rows: How many nodes, edges or graphs.
         generator: What draws.
     """
     values = tuple((*own, NOT_SEEN) if not_seen else own for own in columns.values)

@@ -33,23 +33,27 @@ class Inputs:
     node_numbers (n, a), float  the numbers, NaN where blank
     edge_labels (e, m), int64   of edges, as for nodes
     edge_numbers (e, b), float  of edges, as for nodes
+    graph_labels (g, k), int64  of whole graphs, as for nodes
+    graph_numbers (g, c), float of whole graphs, as for nodes
     ========== ================ =======================================================
 
-    The last three are there where the model reads such columns; ``node_labels``, which say how many
+    The last five are there where the model reads such columns; ``node_labels``, which say how many
     nodes there are, always, with no columns where the model reads none.
 
     Args:
         nodes: The columns of nodes.
         edges: Those of edges.
+        whole: Those of whole graphs.
     """
 
     nodes: Columns
     edges: Columns
+    whole: Columns
 
     @classmethod
     def of(cls, encoding: Encoding) -> Inputs:
         """The inputs of a model with this encoding."""
-        return cls(encoding.nodes, encoding.edges or Columns())
+        return cls(encoding.nodes, encoding.edges or Columns(), encoding.whole or Columns())
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -61,6 +65,8 @@ class Inputs:
             "node_numbers": bool(self.nodes.numbers),
             "edge_labels": bool(self.edges.labels),
             "edge_numbers": bool(self.edges.numbers),
+            "graph_labels": bool(self.whole.labels),
+            "graph_numbers": bool(self.whole.numbers),
         }
         return tuple(name for name, there in wanted.items() if there)
 
@@ -75,6 +81,8 @@ class Inputs:
             "node_numbers": graphs.nodes.numbers,
             "edge_labels": None if graphs.edges.labels is None else graphs.edges.labels.long(),
             "edge_numbers": graphs.edges.numbers,
+            "graph_labels": None if graphs.whole.labels is None else graphs.whole.labels.long(),
+            "graph_numbers": graphs.whole.numbers,
         }
         given = {name: found[name] for name in self.names}
         return {name: np.asarray(own) for name, own in given.items() if own is not None}
@@ -95,6 +103,7 @@ class Inputs:
             edges=_features(self.edges, given.get("edge_numbers"), given.get("edge_labels")).take(
                 order
             ),
+            whole=_features(self.whole, given.get("graph_numbers"), given.get("graph_labels")),
         )
         graphs.__dict__["target"] = target  # known already
         graphs.__dict__["batch"] = segment_of(node_ptr, nodes)
@@ -102,7 +111,7 @@ class Inputs:
 
     def about(self) -> dict[str, Any]:
         """What the inputs' columns and numbers mean, as JSON can hold it."""
-        sides = {"node": self.nodes, "edge": self.edges}
+        sides = {"node": self.nodes, "edge": self.edges, "graph": self.whole}
         said: dict[str, Any] = {}
         for name, columns in sides.items():
             values = dict(zip(columns.labels, map(list, columns.values), strict=True))

@@ -46,6 +46,8 @@ class ExportedModel(nn.Module):
         node_numbers: Tensor | None = None,
         edge_labels: Tensor | None = None,
         edge_numbers: Tensor | None = None,
+        graph_labels: Tensor | None = None,
+        graph_numbers: Tensor | None = None,
     ) -> Tensor:
         """The calibrated answers, float32, shape (g, channels): probabilities or numbers.
 
@@ -53,7 +55,8 @@ class ExportedModel(nn.Module):
         """
         given = {"graph_sizes": graph_sizes, "edge_index": edge_index, "node_labels": node_labels}
         rest = {"node_numbers": node_numbers, "edge_labels": edge_labels}
-        rest["edge_numbers"] = edge_numbers
+        rest |= {"edge_numbers": edge_numbers, "graph_labels": graph_labels}
+        rest["graph_numbers"] = graph_numbers
         given |= {name: value for name, value in rest.items() if value is not None}
         whole = self._whole(self.inputs.graphs(given))
         each = [self._answers(whole, seed) for seed in self.checkpoint.answering]
@@ -64,6 +67,8 @@ class ExportedModel(nn.Module):
         encoding, totals = self.checkpoint.encoding, None
         if self.checkpoint.architecture.totals:
             totals = graph_totals(graphs, encoding.nodes.sizes, self.inputs.edges.sizes)
+            if (columns := encoding.encode_whole(graphs)) is not None:
+                totals = torch.cat((totals, columns), 1)
         return PreparedGraphs(graphs, self.checkpoint.architecture.fingerprint, totals)
 
     def _answers(self, whole: PreparedGraphs, seed: int) -> Tensor:

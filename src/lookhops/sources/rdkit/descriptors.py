@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,6 @@ from lookhops.core.errors import LookHopsError
 
 #: What ``descriptors`` may be: those that are cheap, all that RDKit has, or none.
 CHOICES = ("fast", "all", "none")
-#: SMILES whose descriptors are remembered, 1.5 kB each: the splits of a set share its molecules.
-REMEMBERED = 20_000
 #: Values are cut here: the information content of a large molecule reaches 1e30.
 LARGEST = 1e4
 _FAST = """
@@ -51,6 +49,17 @@ fr_urea
 #: Descriptors that take at most about 0.02 ms a molecule on one core, 0.7 ms together; the others
 #: (``qed``, ``BertzCT``, EState extremes, ...) take 3 ms. Measured on 300 drug-like molecules.
 FAST = tuple(_FAST.split())
+_SLOW = """
+AvgIpc BalabanJ BertzCT Chi0 Chi1 Chi2n Chi2v Chi3n Chi3v Chi4n Chi4v Ipc Kappa2 Kappa3
+MaxAbsEStateIndex MaxEStateIndex MinAbsEStateIndex MinEStateIndex NumRotatableBonds
+NumValenceElectrons Phi SPS qed
+"""
+_DESCRIPTORS = frozenset((*FAST, *_SLOW.split()))
+
+
+def is_descriptor(name: str) -> bool:
+    """Whether a feature is one of RDKit's descriptors, by its name."""
+    return name in _DESCRIPTORS
 
 
 def descriptor_names(choice: str = "fast") -> tuple[str, ...]:
@@ -67,41 +76,11 @@ def descriptor_names(choice: str = "fast") -> tuple[str, ...]:
     return tuple(known) if choice == "all" else tuple(name for name in FAST if name in known)
 
 
-def descriptors(molecules: Iterable[Any], names: Sequence[str]) -> Array:
-    """Descriptors of molecules, float64, shape (molecules, names).
+def descriptors_of(molecule: Any, names: Sequence[str]) -> Array:
+    """Descriptors of one of RDKit's molecules, float64, shape (names).
 
     A value that is not finite, or that RDKit fails to compute, is 0; none exceeds ±10,000.
-
-    Args:
-        molecules: SMILES, or RDKit's molecules.
-        names: Which descriptors, as RDKit names them.
     """
-    from rdkit import rdBase
-
-    if missing := [name for name in names if name not in _functions()]:
-        raise LookHopsError(
-            f"RDKit {rdBase.rdkitVersion} has no descriptor {missing[0]!r}, which the model reads; "
-            "install the version that it was trained with."
-        )
-    found, names = [], tuple(names)
-    with rdBase.BlockLogs():
-        for number, given in enumerate(molecules, 1):
-            row = _of_smiles(str(given), names) if isinstance(given, str) else _of(given, names)
-            if row is None:
-                raise LookHopsError(f"Molecule {number}: {str(given)!r} is not a SMILES.")
-            found.append(row)
-    return np.array(found, dtype=np.float64).reshape(len(found), len(names))
-
-
-@lru_cache(REMEMBERED)
-def _of_smiles(smiles: str, names: tuple[str, ...]) -> Array | None:
-    from rdkit import Chem
-
-    molecule = Chem.MolFromSmiles(smiles)
-    return None if molecule is None else _of(molecule, names)
-
-
-def _of(molecule: Any, names: tuple[str, ...]) -> Array:
     functions = _functions()
     values = np.array([_value(functions[name], molecule) for name in names])
     return np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0).clip(-LARGEST, LARGEST)

@@ -13,6 +13,7 @@ import numpy as np
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import Reading
+from lookhops.sources.rdkit.descriptors import descriptor_names, descriptors_of
 from lookhops.sources.rdkit.features import AtomsAndBonds
 
 REFUSED = "RDKit refuses it"
@@ -20,7 +21,7 @@ REFUSED = "RDKit refuses it"
 _MORE_THAN_ATOMS = re.compile(r"[@/\\|]|\[\d*[H#]")
 #: What is known of molecules, in arrays that follow each other where molecules do: whatever else
 #: workers compute of each molecule is one more of them.
-_ARRAYS = ("atom_counts", "labels", "degrees", "neighbours", "edge_labels")
+_ARRAYS = ("atom_counts", "labels", "degrees", "neighbours", "edge_labels", "descriptors")
 #: Where an atom's isotope is given.
 _ISOTOPE = re.compile(r"\[\d+")
 #: Characters that an atom takes: in SMILES with its bonds and rings, in a mol block with its lines.
@@ -42,6 +43,7 @@ class Parsing:
         max_atoms: Molecules with more are not parsed.
         canonical: Whether canonical SMILES are wanted.
         only_first_failure: Whether to stop at the first text that is none; an empty one may pass.
+        descriptors: Which descriptors are computed: ``fast``, ``all`` or ``none``.
     """
 
     mol_blocks: bool = False
@@ -49,12 +51,15 @@ class Parsing:
     max_atoms: int = 1000
     canonical: bool = True
     only_first_failure: bool = False
+    descriptors: str = "none"
 
     @classmethod
     def of(cls, reading: Reading, mol_blocks: bool = False, canonical: bool = True) -> Parsing:
         """How the molecules of a source are parsed, given how it is read."""
         strict = reading.invalid != "skip"
-        return cls(mol_blocks, reading.salts, reading.max_atoms, canonical, strict)
+        return cls(
+            mol_blocks, reading.salts, reading.max_atoms, canonical, strict, reading.descriptors
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +74,8 @@ class Parsed:
         atom_counts, labels, degrees, neighbours, edge_labels: What
             :meth:`~lookhops.sources.rdkit.features.AtomsAndBonds.arrays` says of them.
         failures: The number of each of the others, and why it does not parse.
+        descriptors: Their descriptors, float32, shape (m, d).
+        descriptor_names: What these are called.
     """
 
     count: int
@@ -81,11 +88,24 @@ class Parsed:
     neighbours: np.ndarray
     edge_labels: np.ndarray
     failures: list[tuple[int, str]]
+    descriptors: np.ndarray
+    descriptor_names: tuple[str, ...]
 
     @classmethod
-    def failed(cls, reason: str) -> Parsed:
+    def failed(cls, reason: str, how: Parsing) -> Parsed:
         """One molecule that does not parse."""
-        return cls(1, np.zeros(0, np.int64), [], [], *AtomsAndBonds().arrays(), [(0, reason)])
+        names = descriptor_names(how.descriptors)
+        nothing = np.zeros((0, len(names)), np.float32)
+        return cls(
+            1,
+            np.zeros(0, np.int64),
+            [],
+            [],
+            *AtomsAndBonds().arrays(),
+            [(0, reason)],
+            nothing,
+            names,
+        )
 
     @classmethod
     def join(cls, parts: Sequence[Parsed]) -> Parsed:
@@ -101,6 +121,7 @@ class Parsed:
             list(chain.from_iterable(part.smiles for part in parts)),
             list(chain.from_iterable(part.canonical for part in parts)),
             failures=failures,
+            descriptor_names=parts[0].descriptor_names,
             **{name: np.concatenate([getattr(part, name) for part in parts]) for name in _ARRAYS},
         )
 
@@ -122,7 +143,8 @@ def parse(
     rows: list[int] = []
     found: list[str] = []
     canonical: list[str] = []
-    parts = AtomsAndBonds()
+    parts, names = AtomsAndBonds(), descriptor_names(how.descriptors)
+    values = np.zeros((len(structures), len(names)), np.float32)
     failures: list[tuple[int, str]] = []
     with rdBase.BlockLogs():  # what RDKit would print is in our sentences
         for number, structure in enumerate(structures):
@@ -132,6 +154,8 @@ def parse(
                 smiles, molecule, failure = _read(structure, how)
                 if not failure:
                     text = Chem.MolToSmiles(molecule) if how.canonical else ""
+                    if names:
+                        values[len(rows)] = descriptors_of(molecule, names)
                     parts.add(molecule, smiles)
             except (RuntimeError, ValueError):  # what RDKit's C++ throws; text that is no UTF-8
                 failure = REFUSED
@@ -145,7 +169,10 @@ def parse(
             if how.canonical:
                 canonical.append(text)
     numbers = np.array(rows, dtype=np.int64)
-    return Parsed(len(structures), numbers, found, canonical, *parts.arrays(), failures)
+    arrays = parts.arrays()
+    return Parsed(
+        len(structures), numbers, found, canonical, *arrays, failures, values[: len(rows)], names
+    )
 
 
 def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:
@@ -164,11 +191,12 @@ def _read(structure: str, how: Parsing) -> tuple[str, Any, str]:
         molecule = Chem.MolFromMolBlock(structure)
         smiles = "" if molecule is None else Chem.MolToSmiles(molecule)
     smiles = _ISOTOPE.sub("[", smiles)
-    molecule = _molecule(smiles)
+    read = _molecule if how.descriptors == "none" else Chem.MolFromSmiles
+    molecule = read(smiles)
     if how.salts == "largest" and molecule is not None and "." in smiles:
         pieces = Chem.GetMolFrags(molecule, asMols=True)
         smiles = Chem.MolToSmiles(max(pieces, key=_size))
-        molecule = _molecule(smiles)
+        molecule = read(smiles)
     if molecule is None or not molecule.GetNumAtoms():
         failure = _reason(structure, how.mol_blocks)
     return smiles, molecule, failure
@@ -178,7 +206,7 @@ def _molecule(smiles: str) -> Any:
     """The molecule of a SMILES; none where RDKit refuses it.
 
     Where no stereochemistry is written, none is looked for, which takes RDKit a quarter of the
-    time; hydrogens that are atoms of their own are its to remove.
+    time; hydrogens that are atoms of their own are its to remove. Descriptors need it.
     """
     from rdkit import Chem
 

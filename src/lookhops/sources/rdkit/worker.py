@@ -69,12 +69,12 @@ class Task:
         chance: workers are also ended by who wants their memory.
         """
         if len(self.structures) == 1:
-            self.found = Parsed.failed(reason)
+            self.found = Parsed.failed(reason, self.how)
             return []
         slices = (slice(number), slice(number, number + 1), slice(number + 1, None))
         parts = [Task(self.structures[part], self.how, self.seconds) for part in slices]
         if reason == HUNG:
-            parts[1].found = Parsed.failed(reason)
+            parts[1].found = Parsed.failed(reason, self.how)
         self.pieces = [part for part in parts if len(part.structures)]
         return [piece for piece in self.pieces if not piece.done]
 
