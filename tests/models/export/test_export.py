@@ -199,7 +199,11 @@ def three_rings(tmp_path, monkeypatch):
     # Equal or not by one rounding: the first node stays, or the third.
     score[0, 2] += nearness(torch.float32) * 0.9
     score[1, 2] = 0.6
-    monkeypatch.setattr(LookHopsPooling, "score", lambda pool, x, *_: score.flatten()[: len(x)])
+
+    def scored(pool, x, adjacency, anchors):
+        return score.flatten()[: len(x)], anchors
+
+    monkeypatch.setattr(LookHopsPooling, "score_beside", scored)
     return predictor, predictor.read(rings)
 
 
