@@ -3,6 +3,7 @@
 import re
 from dataclasses import asdict
 from pathlib import Path
+from pkgutil import resolve_name
 
 import pytest
 
@@ -10,7 +11,9 @@ from lookhops import Architecture, LookHopsClassifier
 from lookhops.encoding import ReadOtherwise
 from lookhops.nn.registry import CONVOLUTIONS, POOLINGS
 
-DOCS = Path(__file__).parents[1] / "docs"
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+SOURCE = ROOT / "src/lookhops"
 
 
 def run_blocks(page: Path) -> dict:
@@ -42,6 +45,33 @@ def test_the_api_names_every_parameter_of_the_classifier_that_is_not_in_its_sour
     own = {"validation_fraction", "random_state", "device"}
     for name in LookHopsClassifier().get_params().keys() - asdict(Architecture()).keys() - own:
         assert f"`{name}`" in text
+
+
+def test_the_api_lists_what_exists():
+    names = re.findall(r"^::: (\S+)$", (DOCS / "api.md").read_text("utf-8"), flags=re.MULTILINE)
+    assert len(names) == len(set(names)) > 50
+    for name in names:
+        assert resolve_name(name).__doc__, name
+
+
+def test_docstrings_refer_to_what_exists():
+    """Names in full, as ``:func:`~lookhops.graphs.storage.read_graphs```; fields have no value."""
+    found = set()
+    for file in SOURCE.rglob("*.py"):
+        found |= set(re.findall(r":\w+:`~?(lookhops(?:\.\w+)+)`", file.read_text("utf-8")))
+    assert len(found) > 50
+    for name in found:
+        owner, _, attribute = name.rpartition(".")
+        if attribute not in getattr(resolve_name(owner), "__annotations__", {}):
+            assert resolve_name(name) is not None
+
+
+def test_the_guide_for_contributors_names_files_that_exist():
+    text = (ROOT / "CONTRIBUTING.md").read_text("utf-8")
+    paths = re.findall(r"`([\w/]+/(?:\w+\.\w+)?)`", text)
+    assert len(paths) > 20
+    for path in paths:
+        assert (ROOT / path).exists() or (SOURCE / path).exists(), path
 
 
 def test_graphs_of_ones_own(monkeypatch, tmp_path):

@@ -30,7 +30,7 @@ class Reference:
     """The graphs that a model has seen: what they are, what they look like, how well it knew them.
 
     Args:
-        train: :func:`~lookhops.neighbourhoods.identities_hashes` of all training graphs, sorted.
+        train: :func:`~lookhops.neighbourhoods.content_hashes` of all training graphs, sorted.
         val: Those of the validation graphs of any seed that no seed was trained on, sorted.
         index: The training graphs, to find the most similar one in.
         limit: 99 of 100 validation graphs are at least so similar to their training part.

@@ -55,7 +55,7 @@ class Pooling(nn.Module):
     #: Whether the masked form keeps every shape and never asks the device for a value.
     fixed_shapes = True
     #: Whether it makes links between any two nodes of a graph: its shapes are then fixed where the
-    #: batch says how large graphs can be (:class:`~lookhops.nn.batch.Extent`).
+    #: batch says how large graphs can be (:class:`~lookhops.ops.batch.Extent`).
     makes_links = False
 
     def __init__(self, in_channels: int, ratio: float = 0.5) -> None:
