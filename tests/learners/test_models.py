@@ -12,6 +12,7 @@ from lookhops import Graphs, LookHopsError
 from lookhops.core.options import CLASSICAL
 from lookhops.core.tensor_files import pack_tensors, unpack_tensors
 from lookhops.encoding import Encoding
+from lookhops.graphs.features import Features
 from lookhops.graphs.targets import pack_targets, read_target
 from lookhops.learners import LEARNERS, scorers, wl
 from lookhops.learners.scorers import fit_boosting, fit_forest
@@ -156,7 +157,7 @@ def test_trees_answer_as_those_of_scikit_learn(classes):
     y = question.y * 1.5 if classes == 0 else np.minimum(question.y, classes - 1)
     question = replace(question, y=y, classes=classes)
     kind = "Classifier" if classes else "Regressor"
-    whole = np.nan_to_num(rows).round(1).astype(np.float32)  # forests read single precision
+    whole = rows.round(1).astype(np.float32)  # forests read single precision
     for found, make, x in (
         (fit_boosting(question, rows, 3), f"HistGradientBoosting{kind}", rows),
         (fit_forest(question, whole, 20, 3), f"RandomForest{kind}", whole),
@@ -172,6 +173,61 @@ def test_trees_answer_as_those_of_scikit_learn(classes):
         else:
             expected = model.predict(x[question.val])[:, None]
         np.testing.assert_allclose(answers, expected, rtol=1e-9, atol=1e-12)
+
+
+DESCRIPTORS = [name for name in CLASSICAL if name.startswith("descriptors-")]
+
+
+@pytest.fixture(scope="module")
+def measured() -> tuple[Graphs, torch.Tensor]:
+    """Paths with two measured columns, one of them blank here and there, and what they decide."""
+    draw = torch.Generator().manual_seed(0)
+    count = 200
+    numbers = torch.rand(count, 2, generator=draw)
+    place = torch.randint(3, (count, 1), generator=draw)
+    decides = numbers[:, 0] + 0.3 * place[:, 0] > 0.8
+    numbers[::7, 1] = torch.nan
+    whole = Features(numbers, ("dose", "age"), place, ("place",), (("a", "b", "c"),))
+    paths = [nx.path_graph(2 + i % 5) for i in range(count)]
+    graphs = Graphs.from_networkx(paths, y=decides.tolist())
+    return replace(graphs, whole=whole), decides
+
+
+@pytest.mark.parametrize("name", DESCRIPTORS)
+def test_columns_of_whole_graphs_are_read(name, measured):
+    graphs, _ = measured
+    parts = split(graphs, 2)
+    assert share_right(graphs, parts.test, outputs(name, graphs, parts)) >= 0.9
+    without = replace(graphs, whole=Features())
+    assert share_right(graphs, parts.test, outputs(name, without, parts)) < 0.75
+    assert share_right(graphs, parts.test, outputs("baseline", graphs, parts)) < 0.75
+    fitted = fit(name, graphs, parts)
+    with pytest.raises(LookHopsError, match="dose"):
+        fitted.encoding.read(without)
+
+
+@pytest.mark.parametrize("name", DESCRIPTORS)
+def test_a_column_that_is_blank_in_training_decides_nothing(name, measured):
+    graphs, _ = measured
+    parts = split(graphs, 2)
+    blank, numbers = graphs.whole.numbers.clone(), graphs.whole.numbers.clone()
+    blank[:, 1], numbers[:, 1] = torch.nan, 0.5
+    numbers[parts.train, 1] = torch.nan
+    one, other = (
+        outputs(name, replace(graphs, whole=graphs.whole.with_tensors({"numbers": own})), parts)
+        for own in (blank, numbers)
+    )
+    torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+
+
+def test_descriptors_stand_in_for_totals():
+    rows = {}
+    for column in ("temperature", "MolLogP"):
+        paths = Graphs.from_networkx([nx.path_graph(n) for n in (2, 3, 4)])
+        graphs = replace(paths, whole=Features(torch.rand(3, 1), (column,)))
+        rows[column] = MODELS["descriptors-ridge"].rows(graphs, Encoding.fit(graphs))
+    assert rows["MolLogP"].shape == (3, 1)
+    assert rows["temperature"].shape[1] > 1
 
 
 def test_trees_that_scikit_learn_keeps_otherwise_are_refused(monkeypatch):

@@ -64,7 +64,8 @@ def compare(
 
     Args:
         models: With commas between: recommended, fingerprint, gp, wl, wl-oa, baseline, mean,
-            morgan-forest, morgan-ridge, or conv[+pool][/option=value], such as licheb+lookhops/k=3,
+            descriptors-boosting, descriptors-ridge, descriptors-forest, morgan-forest,
+            morgan-ridge, or conv[+pool][/option=value], such as licheb+lookhops/k=3,
             recommended/members=5 or pyg:GATv2Conv/heads=4 (all: docs/models.md).
         protocol: paper: ten random splits, as in the paper. fair: 10 folds, an inner validation
             part, 3 initialisations whose scores are averaged, as Errica et al. describe. By default

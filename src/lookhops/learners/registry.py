@@ -8,7 +8,15 @@ from lookhops.core.schema import AtLeast, located, read
 from lookhops.learners.gp import GaussianProcess
 from lookhops.learners.learner import Learner
 from lookhops.learners.network import Network
-from lookhops.learners.tabular import Baseline, Mean, MorganForest, MorganRidge
+from lookhops.learners.tabular import (
+    Baseline,
+    DescriptorsBoosting,
+    DescriptorsForest,
+    DescriptorsRidge,
+    Mean,
+    MorganForest,
+    MorganRidge,
+)
 from lookhops.learners.wl import WL, WLOptimalAssignment
 from lookhops.nn.registry import find
 
@@ -21,6 +29,9 @@ LEARNERS: dict[str, type[Learner]] = {
         WL,
         WLOptimalAssignment,
         Baseline,
+        DescriptorsBoosting,
+        DescriptorsRidge,
+        DescriptorsForest,
         MorganForest,
         MorganRidge,
         Mean,

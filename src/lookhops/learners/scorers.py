@@ -100,7 +100,7 @@ class Linear(Scorer):
         """
         from sklearn.preprocessing import StandardScaler
 
-        train = rows[question.train]
+        train = _training(question, rows)
         mean, spread = np.zeros(rows.shape[1]), np.ones(rows.shape[1])
         if standardise:
             scaler = StandardScaler().fit(train)
@@ -221,7 +221,7 @@ def fit_forest(question: Question, rows: Array, trees: int, seed: int) -> Trees:
 
     make = RandomForestClassifier if question.classes else RandomForestRegressor
     model = make(trees, random_state=seed)
-    model.fit(rows[question.train], question.y[question.train])
+    model.fit(_training(question, rows), question.y[question.train])
     known = model.classes_ if question.classes else np.zeros(1, dtype=int)
     channels = question.classes or 1
 
@@ -236,7 +236,7 @@ def fit_forest(question: Question, rows: Array, trees: int, seed: int) -> Trees:
             "threshold": tree.threshold,
             "left": np.where(leaf, here, tree.children_left),
             "right": np.where(leaf, here, tree.children_right),
-            "blank_left": np.zeros(tree.node_count, dtype=bool),
+            "blank_left": tree.missing_go_to_left.astype(bool),
             "value": value,
         }
 
@@ -252,7 +252,7 @@ def fit_boosting(question: Question, rows: Array, seed: int) -> Boosting:
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     make = HistGradientBoostingClassifier if question.classes else HistGradientBoostingRegressor
-    model = make(random_state=seed).fit(rows[question.train], question.y[question.train])
+    model = make(random_state=seed).fit(_training(question, rows), question.y[question.train])
     known = model.classes_ if question.classes else np.zeros(1, dtype=int)
     base = np.full(question.classes or 1, -np.inf)
     base[known] = 0.0
@@ -279,6 +279,15 @@ def fit_boosting(question: Question, rows: Array, seed: int) -> Boosting:
         for tree, column in zip(iteration, column_of, strict=True)
     ]
     return _checked(Boosting.joined(trees, base), model, question, rows)
+
+
+def _training(question: Question, rows: Array) -> Array:
+    """The training rows, with zeros in columns that are blank in all of them: they decide nothing.
+
+    scikit-learn has no bins for such columns and no mean.
+    """
+    train = rows[question.train]
+    return np.where(np.isnan(train).all(0), 0.0, train)
 
 
 def _checked(found: Any, model: Any, question: Question, rows: Array) -> Any:

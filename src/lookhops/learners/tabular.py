@@ -1,4 +1,4 @@
-"""Learners that read each graph as a row of numbers: totals, Morgan fingerprints, nothing.
+"""Learners that read each graph as a row of numbers: descriptors, totals, fingerprints, nothing.
 
 RDKit is imported when it is used.
 """
@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from lookhops.core.arrays import Array
@@ -36,6 +37,7 @@ from lookhops.learners.targets import (
     side_by_side,
 )
 from lookhops.neighbourhoods import graph_totals
+from lookhops.sources.rdkit.descriptors import FAST
 from lookhops.sources.splits import Split
 from lookhops.tasks import Task
 
@@ -171,8 +173,7 @@ class Baseline(RowLearner):
 
     def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
         """Totals of the labels of the training graphs."""
-        edge_sizes = None if encoding.edges is None else encoding.edges.sizes
-        totals: Array = graph_totals(graphs, encoding.nodes.sizes, edge_sizes).cpu().numpy()
+        totals: Array = _totals(graphs, encoding).cpu().numpy()
         return totals
 
     def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
@@ -182,6 +183,82 @@ class Baseline(RowLearner):
         linear = LogisticRegression(max_iter=2000) if question.classes else Ridge()
         yield {"model": "linear"}, Linear.fit(question, rows, linear, standardise=True)
         yield {"model": "trees"}, fit_boosting(question, rows, seed)
+
+
+def _totals(graphs: Graphs, encoding: Encoding) -> Tensor:
+    edge_sizes = None if encoding.edges is None else encoding.edges.sizes
+    return graph_totals(graphs, encoding.nodes.sizes, edge_sizes)
+
+
+def _penalised(question: Question, rows: Array, standardise: bool) -> Iterator[Candidate]:
+    """A linear model with a squared penalty, once for each of :data:`PENALTIES`."""
+    from sklearn.linear_model import LogisticRegression, Ridge
+
+    for penalty in PENALTIES:
+        linear = LogisticRegression(C=1 / penalty, max_iter=2000)
+        model = linear if question.classes else Ridge(alpha=penalty)
+        yield {"penalty": penalty}, Linear.fit(question, rows, model, standardise)
+
+
+class DescriptorLearner(RowLearner):
+    """Learners that read the features of whole graphs: descriptors of molecules, other columns.
+
+    Graphs without descriptors are read by their totals too.
+    """
+
+    @property
+    def reads_whole(self) -> bool:
+        """Whether features of whole graphs are looked at."""
+        return True
+
+    def rows(self, graphs: Graphs, encoding: Encoding) -> Array:
+        """Totals where there are no descriptors, then features of graphs, NaN where blank.
+
+        Numbers are rounded to single precision, in which scikit-learn's forests read them.
+        """
+        columns = encoding.encode_whole(graphs)
+        parts = [] if columns is None else [columns.double()]
+        if encoding.whole is None or not {*FAST} & {*encoding.whole.numbers}:
+            parts.insert(0, _totals(graphs, encoding))
+        largest = torch.finfo(torch.float32).max
+        rows: Array = torch.cat(parts, 1).clamp(-largest, largest).float().double().cpu().numpy()
+        return rows
+
+
+@dataclass(frozen=True)
+class DescriptorsBoosting(DescriptorLearner):
+    """Gradient-boosted trees on descriptors, with the options that scikit-learn has by default."""
+
+    name: ClassVar[str] = "descriptors-boosting"
+
+    def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
+        """One model."""
+        yield {}, fit_boosting(question, rows, seed)
+
+
+@dataclass(frozen=True)
+class DescriptorsForest(DescriptorLearner):
+    """A random forest of 500 trees on descriptors."""
+
+    name: ClassVar[str] = "descriptors-forest"
+
+    def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
+        """One forest."""
+        yield {}, fit_forest(question, rows, TREES, seed)
+
+
+@dataclass(frozen=True)
+class DescriptorsRidge(DescriptorLearner):
+    """A linear model with a squared penalty on standardised descriptors.
+
+    As for :class:`MorganRidge`, the validation part chooses the penalty.
+    """
+
+    name: ClassVar[str] = "descriptors-ridge"
+
+    def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
+        """One model for each penalty."""
+        return _penalised(question, rows, standardise=True)
 
 
 class MorganLearner(RowLearner):
@@ -230,12 +307,7 @@ class MorganRidge(MorganLearner):
 
     def candidates(self, question: Question, rows: Array, seed: int) -> Iterator[Candidate]:
         """One model for each penalty."""
-        from sklearn.linear_model import LogisticRegression, Ridge
-
-        for penalty in PENALTIES:
-            linear = LogisticRegression(C=1 / penalty, max_iter=2000)
-            model = linear if question.classes else Ridge(alpha=penalty)
-            yield {"penalty": penalty}, Linear.fit(question, rows, model, standardise=False)
+        return _penalised(question, rows, standardise=False)
 
 
 def morgan_counts(smiles: Iterable[str]) -> Array:

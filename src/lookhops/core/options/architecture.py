@@ -99,7 +99,18 @@ RECOMMENDED = Architecture(
 FINGERPRINT = Architecture(conv="none", fingerprint=5)
 
 #: Names of the models that are fitted without the engines (:mod:`lookhops.learners`).
-CLASSICAL = ("gp", "wl", "wl-oa", "baseline", "morgan-forest", "morgan-ridge", "mean")
+CLASSICAL = (
+    "gp",
+    "wl",
+    "wl-oa",
+    "baseline",
+    "descriptors-boosting",
+    "descriptors-ridge",
+    "descriptors-forest",
+    "morgan-forest",
+    "morgan-ridge",
+    "mean",
+)
 
 
 @dataclass(frozen=True)
