@@ -238,7 +238,7 @@ def test_a_layer_defined_anew_is_trained_anew(tmp_path, monkeypatch):
         with Store(tmp_path / "runs.sqlite") as store:
             protocol = Protocol(seeds=(1,), max_epochs=1)
             compare(graphs, "mine/hidden=4/layers=2", protocol, store=store, device="cpu")
-            sizes.append(len(store.runs()))
+            sizes.append(sum(len(cell.runs) for cell in store.cells()))
     assert sizes == [1, 2, 2]
 
 
@@ -256,6 +256,6 @@ def test_any_split_is_paired_and_known_to_the_store(lookhops, tmp_path):
         assert code == 0, err
         assert len(json.loads(out)["seeds"]) == (4 if "--folds" in extra else 2)
     with Store(tmp_path / "s.sqlite") as store:
-        runs = store.runs()
-    assert len(runs) == 2 + 2 + 4 + 2
-    assert {run.key.protocol.split for run in runs} == {"scaffold", "group:site", "stratified"}
+        cells = store.cells()
+    assert sum(len(cell.runs) for cell in cells) == 2 + 2 + 4 + 2
+    assert {cell.protocol.split for cell in cells} == {"scaffold", "group:site", "stratified"}

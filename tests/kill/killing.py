@@ -144,7 +144,7 @@ def model(folder: Path) -> Any:
 def comparison(folder: Path) -> Any:
     """The accuracies in the files that go together, which must agree; the store must be sound."""
     with Store(folder / "comparison.sqlite") as store:
-        seeds = [run.record.seed for run in store.runs()]
+        seeds = [(cell.key, run.seed) for cell in store.cells() for run in cell.runs]
     assert len(set(seeds)) == len(seeds)
     path = folder / "out" / "runs.json"
     if not files.current(path).is_file():

@@ -5,7 +5,6 @@ import pytest
 from lookhops.learners import parse_model
 from lookhops.runs.executor import Local
 from lookhops.runs.plan import Cell
-from lookhops.runs.results import collect
 from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
 from lookhops.sources.loading import load
@@ -38,6 +37,6 @@ def run(graphs, tmp_path):
             )
             executor = Local("cpu", options.pop("processes", 1))
             outcome = run_plan(cells, lambda name: graphs, store, executor, **options)
-            return outcome, events, collect(cells, lambda name: graphs, store)
+            return outcome, events, store.collect(cells, lambda name: graphs)
 
     return run

@@ -17,7 +17,6 @@ from lookhops.models.checkpoint import load_model
 from lookhops.models.ray import RayAnswers, train_on_ray
 from lookhops.runs.plan import Cell
 from lookhops.runs.ray import Ray
-from lookhops.runs.results import collect
 from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
 from lookhops.sources.hop_tasks import hop_task
@@ -128,8 +127,8 @@ def test_a_worker_dies_and_nothing_is_lost(cluster, tmp_path, graphs):
     with Store(tmp_path / "runs.sqlite") as store:
         outcome = run_plan(cells, lambda name: graphs, store, Ray(device="cpu"), on_event=on_event)
         assert (outcome.trained, outcome.left, outcome.failures) == (12, 0, [])
-        assert len(store.runs()) == 12
-        found = collect(cells, lambda name: graphs, store)
+        assert sum(len(cell.runs) for cell in store.cells()) == 12
+        found = store.collect(cells, lambda name: graphs)
         again = run_plan(cells, lambda name: graphs, store, Ray(device="cpu"))
         assert (again.trained, again.found) == (0, 12)
     here = train(graphs, cells[0].architecture, replace(protocol, seeds=(1,)), device="cpu")
@@ -141,7 +140,7 @@ def test_models_without_a_network_run_there_too(cluster, tmp_path, graphs, cells
     with Store(tmp_path / "runs.sqlite") as store:
         outcome = run_plan(mixed, lambda name: graphs, store, Ray(device="cpu"))
         assert (outcome.trained, outcome.left, outcome.failures) == (9, 0, [])
-        found = collect(mixed, lambda name: graphs, store)
+        found = store.collect(mixed, lambda name: graphs)
     assert found[1].scores() != found[2].scores()
 
 

@@ -37,14 +37,15 @@ def test_a_run_is_kept_once(path, make_record):
         assert store.add("NCI1", "a", KEY, [make_record(2, accuracy=0.9), make_record(3)]) == 1
     with Store(path) as store:
         assert store.finished(KEY) == {1, 2, 3}
-        records = [run.record for run in store.runs()]
+        [cell] = store.cells()
+        records = cell.runs
         assert [record.seed for record in records] == [1, 2, 3]
         assert [record.metrics["accuracy"] for record in records] == [0.5, 0.5, 0.5]
         assert records[0].machine.device == "cpu"
-        assert store.runs()[1].history() == (
+        assert [*records[1].history] == [
             {"epoch": 1, "val_loss": 0.7},
             {"epoch": 2, "val_loss": 0.6},
-        )
+        ]
         assert store.db.execute("PRAGMA journal_mode").fetchone() == ("wal",)
 
 
@@ -161,7 +162,7 @@ def test_rows_of_other_options_are_other_runs(path, make_record):
         assert store.finished(key) == set()
     with Store(path) as store:
         assert store.finished(key) == set()
-        assert [run.record.seed for run in store.runs()] == [1]  # unknown options are left out
+        assert [cell.seeds for cell in store.cells()] == [(1,)]  # unknown options are left out
         assert store.db.execute("SELECT count(*) FROM runs").fetchone() == (2,)
 
 
@@ -172,7 +173,7 @@ def test_splits_from_elsewhere_stay_apart(path, make_record):
             store.add("NCI1", "mine", key, [make_record(seed)])
     with Store(path) as store:
         assert [store.finished(key) for key in keys] == [{0}, {1}, {2}]
-        assert [run.key for run in store.runs()] == keys
+        assert [cell.key for cell in store.cells()] == keys
 
 
 def test_layers_of_ones_own_stay_apart(path, make_record):
@@ -220,7 +221,7 @@ def test_a_damaged_history_or_fact_is_one_sentence(path, make_record, value):
         store.add("NCI1", "a", KEY, [make_record(1)])
         store.db.execute("UPDATE runs SET history = ?", (value,))
         with pytest.raises(LookHopsError, match=r"a on NCI1, seed 1: .*history.*id = 1"):
-            store.runs()[0].history()
+            list(store.cells()[0].runs[0].history)
         store.note("NCI1", "print", "data", lambda: {})
         with pytest.raises(LookHopsError, match=r"NCI1.*rowid = 1"):
             store.note("NCI1", "print", "data", lambda: {})
@@ -260,14 +261,14 @@ def test_a_damaged_store_is_one_sentence(path, make_record):
     content[4096 : len(content) - 100] = b"\xff" * (len(content) - 4196)
     path.write_bytes(content)
     with pytest.raises(LookHopsError, match="cannot be used as a store"):
-        Store(path).runs()
+        Store(path).cells()
 
 
 def test_a_flipped_byte_in_a_row_is_named(path, make_record):
     """Any byte of what a run gave: the row is refused, or the file is, never read as it is."""
     with Store(path) as store:
         store.add("NCI1", "a", KEY, [make_record(1)])
-        (good,) = store.runs()
+        good = store.cells()[0].runs[0].to_dict()
         text = store.db.execute("SELECT metrics FROM runs").fetchone()[0]
     content = path.read_bytes()
     start = content.index(text.encode())
@@ -276,10 +277,10 @@ def test_a_flipped_byte_in_a_row_is_named(path, make_record):
         changed[place] ^= 1
         path.write_bytes(changed)
         with pytest.raises(LookHopsError, match=r"a on NCI1, seed 1|cannot be used"):
-            Store(path).runs()
+            Store(path).cells()
     path.write_bytes(content)
     with Store(path) as store:
-        assert store.runs()[0].record == good.record
+        assert store.cells()[0].runs[0].to_dict() == good
 
 
 def run_script(how, path, log, count, runs):
@@ -289,10 +290,10 @@ def run_script(how, path, log, count, runs):
     assert done.returncode == 0, done.stderr
     lines = [line.split() for line in log.read_text().splitlines()]
     with Store(path) as store:
-        runs_there = store.runs()
+        cells = store.cells()
         claims = store.db.execute("SELECT count(*) FROM claims").fetchone()[0]
     assert claims == 0
-    stored = Counter((run.model, str(run.record.seed)) for run in runs_there)
+    stored = Counter((cell.model, str(run.seed)) for cell in cells for run in cell.runs)
     assert set(stored.values()) == {1}  # nothing is double
     assert len(stored) == runs  # nothing is missing
     return lines

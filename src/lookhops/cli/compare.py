@@ -114,7 +114,7 @@ def _store_path(store: Path | None, output: Path | None, options: Runner) -> Pat
 def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Left]:
     from lookhops.learners import learner_of
     from lookhops.runs.compare import comparison
-    from lookhops.runs.results import Results, collect
+    from lookhops.runs.results import Results
     from lookhops.runs.store import Store
     from lookhops.tasks import task_of
     from lookhops.training.runs import draw_splits
@@ -130,7 +130,7 @@ def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple
         _keep_notes(store, graphs)
         found = contest.run(
             lambda cells: left.append(run_plan(cells, lambda name: graphs, store, options)),
-            lambda cells: collect(cells, lambda name: graphs, store),
+            lambda cells: store.collect(cells, lambda name: graphs),
         )
     said = [sentence for one in left for sentence in one.said]
     result = comparison(graphs.name, Results(found), contest.about())

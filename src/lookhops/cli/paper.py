@@ -151,7 +151,7 @@ def _run(
 ) -> tuple[Results, Left]:
     """Run what is missing for these tables and figures; the results, and what is left."""
     from lookhops.runs.paper import chosen_rows, paper_plan, paper_suite
-    from lookhops.runs.results import Results, collect
+    from lookhops.runs.results import Results
     from lookhops.runs.store import Store
 
     names, quick = _split(experiments.datasets), experiments.quick
@@ -164,7 +164,7 @@ def _run(
     with Store(path) as store:
         left = run_plan(cells, suite.graphs, store, options)
         notes = _notes(suite, store, {name for part in parts for name in part})
-        results = Results(collect(cells, suite.graphs, store), notes, suite.quick)
+        results = Results(store.collect(cells, suite.graphs), notes, suite.quick)
     return results, left
 
 

@@ -11,13 +11,14 @@ from lookhops.core.words import QUICK_MARK, counted, joined
 from lookhops.neighbourhoods.charts import gains
 from lookhops.report.comparable import Group, grouped
 from lookhops.report.content import Block, Lines, Report, Section, Subheading, Tile
+from lookhops.report.folders import COLUMNS, Columns
 from lookhops.report.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, Verdict, judge
 from lookhops.report.sections.comparison import comparison_section, lead_tiles
 from lookhops.report.sections.data import data_section
 from lookhops.report.sections.reproduce import runs_reproduce_section
 from lookhops.report.sections.training import training_charts
 from lookhops.report.snapshot import Snapshot
-from lookhops.runs.results import Results
+from lookhops.runs.results import CellResult, Results
 
 #: More data sets than this are counted in the title, not named.
 MOST_NAMES = 3
@@ -42,7 +43,7 @@ def runs_report(snapshot: Snapshot, again: Lines = (), paper: bool = False) -> R
         *_data_sections(results),
         _claims_section(verdicts),
         comparison_section(groups),
-        _training_section(groups, snapshot),
+        _training_section(groups),
         runs_reproduce_section(groups, snapshot.commands, again),
     ]
     sections = [section for section in found if section is not None]
@@ -133,11 +134,21 @@ def _claims_section(verdicts: Sequence[Verdict]) -> Section | None:
     return Section("claims", "The paper's claims", lead, [table])
 
 
-def _training_section(groups: Sequence[Group], snapshot: Snapshot) -> Section | None:
+def _histories(cell: CellResult) -> dict[int, Columns]:
+    """Of each seed of a cell, the columns of its epochs, where it has those that are drawn."""
+    epochs = {run.seed: run.history for run in cell.runs}
+    return {
+        seed: {name: [epoch[name] for epoch in one] for name in one[0] if name != "seconds"}
+        for seed, one in epochs.items()
+        if one and set(COLUMNS) <= one[0].keys()
+    }
+
+
+def _training_section(groups: Sequence[Group]) -> Section | None:
     """How the best model of each data set trained, where the histories are there."""
     blocks: list[Block] = []
     for group in groups:
-        best, history = group.best, snapshot.history(group.best)
+        best, history = group.best, _histories(group.best)
         if history and len(groups) > 1:
             blocks.append(Subheading(f"{group.dataset}: {best.model}"))
         if history:

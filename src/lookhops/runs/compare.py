@@ -18,7 +18,7 @@ from lookhops.learners import Model
 from lookhops.runs.executor import Local
 from lookhops.runs.fair import Contest, Grid, named_protocol
 from lookhops.runs.plan import Cell, Entry, parse_models
-from lookhops.runs.results import Results, collect, shared_seeds
+from lookhops.runs.results import Results, shared_seeds
 from lookhops.runs.running import run_plan
 from lookhops.runs.statistics import (
     Cost,
@@ -237,7 +237,7 @@ def compare(
         if done.failures:
             raise LookHopsError(done.failures[0])
 
-    found = contest.run(train, lambda cells: collect(cells, lambda name: graphs, store))
+    found = contest.run(train, lambda cells: store.collect(cells, lambda name: graphs))
     return comparison(graphs.name, Results(found), contest.about())
 
 

@@ -1,9 +1,9 @@
-"""Results: what tables, figures and claims are made from, out of a store or a JSON file."""
+"""Results: finished cells, which tables, figures and claims are made from; and their JSON file."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -11,19 +11,23 @@ from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import read_json
-from lookhops.core.schema import Count, located, read
-from lookhops.graphs import Graphs
+from lookhops.core.schema import AtLeast, Count, located, read
 from lookhops.learners import Model
 from lookhops.runs.keys import RunKey, read_model
-from lookhops.runs.plan import Cell
 from lookhops.runs.record import Machine, RunRecord
-from lookhops.runs.rows import StoredRun, check_note
 from lookhops.runs.statistics import mean_std
-from lookhops.runs.store import Store
+from lookhops.sources.graph_counts import SIZE, check_graph_counts
 from lookhops.tasks import Metric
 from lookhops.training import Protocol
 
 FORMAT = "lookhops-results-1"
+#: What kinds of notes hold; ``command ...`` is the command line that asked for runs.
+FIT = AtLeast({**dict.fromkeys(("a", "b", "mse"), float), "r2": float | None})
+CURVE = dict.fromkeys(("k", "gain"), Sequence[float])
+NOTES = {
+    "data": AtLeast({**SIZE, "classes": Count}),
+    "gain": AtLeast({**CURVE, "suggested_k": int | None, "fit": FIT}),
+}
 
 
 @dataclass(frozen=True)
@@ -34,12 +38,14 @@ class CellResult:
         dataset, model: What they are called.
         key: The graphs, the model and the protocol.
         runs: The records, one for each seed.
+        names: All that its runs were called where they come from, ``model`` among them.
     """
 
     dataset: str
     model: str
     key: RunKey
     runs: tuple[RunRecord, ...]
+    names: frozenset[str] = frozenset()
 
     @property
     def architecture(self) -> Model:
@@ -281,27 +287,14 @@ def _environment(run: RunRecord) -> dict[str, Any]:
     return {"versions": dict(run.versions), "machine": asdict(run.machine)}
 
 
-# -------------------------------------------------------------------- out of a store
-
-
-def by_key(runs: Sequence[StoredRun]) -> dict[RunKey, dict[int, StoredRun]]:
-    """Stored runs by what decides them, then by seed; the first of each."""
-    found: dict[RunKey, dict[int, StoredRun]] = {}
-    for run in runs:
-        found.setdefault(run.key, {}).setdefault(run.record.seed, run)
-    return found
-
-
-def collect(
-    cells: Sequence[Cell], source: Callable[[str], Graphs], store: Store
-) -> list[CellResult]:
-    """The finished runs of the cells, from a store."""
-    stored = by_key(store.runs())
-    found = []
-    for cell in cells:
-        key = cell.key(source(cell.dataset))
-        mine = stored.get(key, {})
-        runs = tuple(mine[seed].record for seed in cell.protocol.seeds if seed in mine)
-        if runs:
-            found.append(CellResult(cell.dataset, cell.model, key, runs))
-    return found
+def check_note(kind: str, value: Any) -> Any:
+    """The value of a note, or a sentence that says what is wrong with it."""
+    if kind == "graphs":
+        check_graph_counts(value, kind)
+    elif kind in NOTES:
+        read(NOTES[kind], value, kind)
+    elif kind.startswith("command"):
+        read(str, value, kind)
+    if kind == "gain" and not 0 < len(value["k"]) == len(value["gain"]):
+        raise LookHopsError("gain has not one number for each k")
+    return value

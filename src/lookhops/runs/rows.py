@@ -8,81 +8,82 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.schema import AtLeast, Count, UnknownEntry, decode, read
+from lookhops.core.schema import UnknownEntry, decode, read
 from lookhops.runs.keys import RunKey
 from lookhops.runs.record import HISTORY, RunRecord
-from lookhops.sources.graph_counts import SIZE, check_graph_counts
-
-#: What kinds of notes hold; ``command ...`` is the command line that asked for runs.
-FIT = AtLeast({**dict.fromkeys(("a", "b", "mse"), float), "r2": float | None})
-CURVE = dict.fromkeys(("k", "gain"), Sequence[float])
-NOTES = {
-    "data": AtLeast({**SIZE, "classes": Count}),
-    "gain": AtLeast({**CURVE, "suggested_k": int | None, "fit": FIT}),
-}
+from lookhops.runs.results import CellResult, check_note
 
 
-@dataclass(frozen=True)
-class StoredRun:
-    """A row of the table of runs.
+class StoredHistory(Sequence[Mapping[str, float]]):
+    """The epochs of a stored run, read and checked when they are asked for.
 
     Args:
-        place: The file and the number of the row.
-        dataset, model: What they were called.
-        key: What the run is stored under.
-        record: The run, without its history.
-        packed: The history as the file keeps it.
+        packed: The epochs as the file keeps them.
+        place: The file and the number of the row, then how to name the run in an error: model,
+            data set, seed.
+        metrics: Of the run.
     """
 
-    place: tuple[Path, int]
-    dataset: str
-    model: str
-    key: RunKey
-    record: RunRecord
-    packed: Any
+    def __init__(
+        self, packed: Any, place: tuple[Path, int, str, str, int], metrics: Mapping[str, Any]
+    ) -> None:
+        self.packed, self.place, self.metrics = packed, place, metrics
 
-    def history(self) -> Sequence[dict[str, float]]:
-        """Epoch by epoch, how it went."""
-        with _damaged_run(*self.place, self.model, self.dataset, self.record.seed):
+    @cached_property
+    def epochs(self) -> Sequence[Mapping[str, float]]:
+        """One row an epoch."""
+        with _damaged_run(*self.place):
             try:
                 text = zlib.decompress(self.packed)
             except (zlib.error, TypeError) as error:
                 raise LookHopsError("history cannot be unpacked") from error
-            epochs = read(HISTORY, decode(text, "history"), "history")
-            trained = self.record.metrics
-            if len(epochs) < max(trained["best_epoch"], min(trained["epochs"], 1)):
+            epochs: Sequence[Mapping[str, float]] = read(
+                HISTORY, decode(text, "history"), "history"
+            )
+            if len(epochs) < max(self.metrics["best_epoch"], min(self.metrics["epochs"], 1)):
                 raise LookHopsError("history has fewer epochs than the run")
             if any(epoch.keys() != epochs[0].keys() for epoch in epochs):
                 raise LookHopsError("history has not the same columns in each epoch")
             return epochs
 
+    def __len__(self) -> int:
+        return len(self.epochs)
 
-def read_runs(db: sqlite3.Connection, path: Path) -> list[StoredRun]:
-    """The runs in the order in which they were finished; those of unknown layers are left out.
+    def __getitem__(self, index: Any) -> Any:
+        return self.epochs[index]
 
-    Their numbers have six digits, as those of an exported file have: the pages are the same.
+
+def read_cells(db: sqlite3.Connection, path: Path) -> list[CellResult]:
+    """The finished runs by what decides them; those of unknown layers are left out.
+
+    Cells and their runs come in the order in which they were finished. A cell is called what its
+    first run was. Numbers have six digits, as those of an exported file have: the pages are the
+    same.
     """
-    names = "id, dataset, model, fingerprint, architecture, protocol, seed, history"
-    query = f"SELECT {names}, metrics, versions, machine, sha256 FROM runs ORDER BY id"
-    found = []
+    columns = "id, dataset, model, fingerprint, architecture, protocol, seed, history"
+    query = f"SELECT {columns}, metrics, versions, machine, sha256 FROM runs ORDER BY id"
+    found: dict[RunKey, dict[int, RunRecord]] = {}
+    names: dict[RunKey, dict[tuple[str, str], None]] = {}
     for row in db.execute(query).fetchall():
         number, dataset, model, *texts, seed, history, metrics, versions, machine, sha256 = row
-        with _damaged_run(path, number, model, dataset, seed):
+        place = (path, number, model, dataset, seed)
+        with _damaged_run(*place):
             for name, text in (("dataset", dataset), ("model", model), ("fingerprint", texts[0])):
                 read(str, text, name)
             try:
                 key = RunKey.from_texts(*texts)
             except UnknownEntry:
                 continue
-            columns = {"metrics": metrics, "versions": versions, "machine": machine}
-            values = {name: decode(text, name) for name, text in columns.items()}
+            written = {"metrics": metrics, "versions": versions, "machine": machine}
+            values = {name: decode(text, name) for name, text in written.items()}
             record = RunRecord.from_dict({"seed": seed, **values})
             if sha256 != checksum(seed, metrics, versions, machine):
                 raise LookHopsError("its content does not fit its checksum")
@@ -90,9 +91,18 @@ def read_runs(db: sqlite3.Connection, path: Path) -> list[StoredRun]:
             name: float(f"{value:.6g}") if isinstance(value, float) else value
             for name, value in record.metrics.items()
         }
-        record = replace(record, metrics=short)
-        found.append(StoredRun((path, number), dataset, model, key, record, history))
-    return found
+        record = replace(record, metrics=short, history=StoredHistory(history, place, short))
+        found.setdefault(key, {}).setdefault(seed, record)
+        names.setdefault(key, {})[dataset, model] = None
+    return [
+        CellResult(
+            *next(iter(names[key])),
+            key,
+            tuple(runs.values()),
+            frozenset(model for _, model in names[key]),
+        )
+        for key, runs in found.items()
+    ]
 
 
 def checksum(*values: Any) -> str:
@@ -110,19 +120,6 @@ def read_note(path: Path, row: int, dataset: str, kind: str, text: Any) -> Any:
         for name, value in (("dataset", dataset), ("kind", kind)):
             read(str, value, name)
         return check_note(kind, decode(text, kind))
-
-
-def check_note(kind: str, value: Any) -> Any:
-    """The value of a note, or a sentence that says what is wrong with it."""
-    if kind == "graphs":
-        check_graph_counts(value, kind)
-    elif kind in NOTES:
-        read(NOTES[kind], value, kind)
-    elif kind.startswith("command"):
-        read(str, value, kind)
-    if kind == "gain" and not 0 < len(value["k"]) == len(value["gain"]):
-        raise LookHopsError("gain has not one number for each k")
-    return value
 
 
 @contextmanager

@@ -22,9 +22,12 @@ from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import process_alive
+from lookhops.graphs import Graphs
 from lookhops.runs.keys import RunKey, canonical_json
+from lookhops.runs.plan import Cell
 from lookhops.runs.record import RunRecord
-from lookhops.runs.rows import StoredRun, checksum, read_note, read_runs
+from lookhops.runs.results import CellResult
+from lookhops.runs.rows import checksum, read_cells, read_note
 
 APPLICATION, VERSION = 0x4C486F70, 1  # "LHop" in SQLite's header tells our files from others
 WAIT = 60.0  # seconds to wait for another process's transaction
@@ -134,10 +137,27 @@ class Store:
             self.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
         return added
 
-    def runs(self) -> list[StoredRun]:
-        """Every run in the order in which they were finished."""
+    def cells(self) -> list[CellResult]:
+        """Every run, by what decides it, in the order in which they were finished."""
         with self._explained():
-            return read_runs(self.db, self.path)
+            return read_cells(self.db, self.path)
+
+    def collect(self, cells: Sequence[Cell], source: Callable[[str], Graphs]) -> list[CellResult]:
+        """The finished runs of these cells, in the order of their seeds.
+
+        Args:
+            cells: What is wanted.
+            source: Gives the graphs of a data set by its name.
+        """
+        stored = {cell.key: cell for cell in self.cells()}
+        found = []
+        for cell in cells:
+            kept = stored.get(key := cell.key(source(cell.dataset)))
+            seeds = [seed for seed in cell.protocol.seeds if kept and seed in kept.seeds]
+            if kept and seeds:
+                runs = kept.of_seeds(seeds).runs
+                found.append(CellResult(cell.dataset, cell.model, key, runs))
+        return found
 
     def note(self, dataset: str, fingerprint: str, kind: str, make: Callable[[], Any]) -> Any:
         """What is kept of a data set under ``kind``; made, and kept, if it is not there yet."""
@@ -202,8 +222,8 @@ class Store:
                         self.db.execute(statement)
                     self.db.execute(f"PRAGMA application_id = {APPLICATION}")
                     self.db.execute(f"PRAGMA user_version = {VERSION}")
-        check_version(self.db, self.path)
-        self.runs()  # what is damaged is said now, not after hours of training
+        _check_version(self.db, self.path)
+        self.cells()  # what is damaged is said now, not after hours of training
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -227,6 +247,28 @@ class Store:
             ) from error
 
 
+def read_store(path: Path) -> tuple[list[CellResult], list[tuple[str, str, Any]]]:
+    """What a store holds, read without touching it, or a sentence that says why it is none.
+
+    All of it is read in one transaction, so that a store to which others are writing is seen as it
+    was between two of their runs.
+
+    Returns:
+        The finished cells, and the notes: fingerprint of the graphs, kind, value.
+    """
+    try:
+        with closing(_connect_to_read(path)) as db:
+            db.execute("BEGIN")
+            _check_version(db, path)
+            rows = "SELECT fingerprint, rowid, dataset, kind, value FROM facts ORDER BY rowid"
+            cells, notes = read_cells(db, path), db.execute(rows).fetchall()
+    except sqlite3.DatabaseError as error:
+        raise LookHopsError(
+            f"{path}: not a store of results that can be read ({error})."
+        ) from error
+    return cells, [(graphs, row[2], read_note(path, *row)) for graphs, *row in notes]
+
+
 def connect(path: Path) -> sqlite3.Connection:
     """A connection that waits for others and does not lose what was committed."""
     db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
@@ -234,7 +276,7 @@ def connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def connect_to_read(path: Path) -> sqlite3.Connection:
+def _connect_to_read(path: Path) -> sqlite3.Connection:
     """A connection that cannot write."""
     address = path.resolve().as_uri()
     db = sqlite3.connect(f"{address}?mode=ro", uri=True, timeout=WAIT, isolation_level=None)
@@ -249,7 +291,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None)
 
 
-def check_version(db: sqlite3.Connection, path: Path) -> None:
+def _check_version(db: sqlite3.Connection, path: Path) -> None:
     """Refuse a file that is not a store, or one of another version."""
     application, version, _ = _state(db)
     if application != APPLICATION:

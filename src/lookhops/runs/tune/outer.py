@@ -17,7 +17,7 @@ from lookhops.graphs import Graphs
 from lookhops.runs.executor import Local
 from lookhops.runs.keys import canonical
 from lookhops.runs.plan import Cell
-from lookhops.runs.results import CellResult, collect
+from lookhops.runs.results import CellResult
 from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
 from lookhops.runs.tune.record import SearchRecord
@@ -169,7 +169,7 @@ def test_outer(
         done = run_plan(cells, lambda name: graphs, opened, Local(device), on_event=on_event)
         if done.failures:
             raise LookHopsError(f"{done.failures[0]}; the same command tries again.")
-        recommended, *tuned = collect(cells, lambda name: graphs, opened)
+        recommended, *tuned = opened.collect(cells, lambda name: graphs)
     scores = {seed: score for cell in tuned for seed, score in _scores(cell).items()}
     before = _scores(recommended)
     order = plan.protocol.seeds
