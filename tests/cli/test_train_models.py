@@ -13,7 +13,8 @@ NETWORKS = (
     "licheb+lookhops/k=1/hidden=4/layers=2/max_epochs=2",
     "fingerprint/fingerprint=2/max_epochs=2",
 )
-NAMES = (*NETWORKS, *CLASSICAL)
+BLEND = "blend/hops=2/hidden=4/layers=1/max_epochs=2"
+NAMES = (*NETWORKS, *CLASSICAL, BLEND)
 SMILES = ["C" * n + end for n in range(1, 21) for end in ("O", "N", "F")]
 
 
@@ -41,7 +42,8 @@ def test_a_model_is_trained_asked_evaluated_and_reported_by_its_name(
 ):
     folder = tmp_path / "m"
     config = trained(lookhops, table, folder, name, "end")
-    assert config["learner"]["name"] == (name if name in LEARNERS else "network")
+    own = name.partition("/")[0]
+    assert config["learner"]["name"] == (own if own in LEARNERS else "network")
     code, out, said = lookhops("predict", folder, table, "--json", "--device", "cpu")
     assert code == 0, said
     records = json.loads(out)
@@ -65,10 +67,10 @@ def test_a_model_is_trained_asked_evaluated_and_reported_by_its_name(
             continue
         given = [folder] if verb == "export" else [folder, table]
         code, _, said = lookhops(verb, *given, "-o", tmp_path / suffix, *more)
-        assert (code, name in said) == (2, True)
+        assert (code, own in said) == (2, True)
 
 
-@pytest.mark.parametrize("name", CLASSICAL)
+@pytest.mark.parametrize("name", [*CLASSICAL, BLEND])
 def test_a_number_is_answered_in_its_units(lookhops, table, tmp_path, name):
     folder = tmp_path / "m"
     config = trained(lookhops, table, folder, name, "size")

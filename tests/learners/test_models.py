@@ -39,7 +39,7 @@ def outputs(name, graphs, parts, seed=0, part="test"):
 
 
 def test_every_name_is_a_learner():
-    assert {*LEARNERS} == {"network", *CLASSICAL}
+    assert {*LEARNERS} == {"network", "blend", *CLASSICAL}
 
 
 def share_right(graphs: Graphs, part: torch.Tensor, log_p: torch.Tensor) -> float:

@@ -80,6 +80,8 @@ class Learner(ABC):
     fitted: ClassVar[type[Fitted]]  #: What :meth:`fit` gives.
     #: Whether it is trained in epochs, as a network: then it reads all of a :class:`Protocol`.
     has_epochs: ClassVar[bool] = False
+    #: Whether it can be trained on all graphs for a number of epochs that others have found.
+    trains_on_all: ClassVar[bool] = False
     #: Whether its answers can be shared out among nodes and edges.
     explains: ClassVar[bool] = False
 
@@ -119,7 +121,8 @@ class Learner(ABC):
     def network_architecture(self) -> Architecture:
         """The architecture of its networks; a learner without any is refused by name."""
         raise LookHopsError(
-            f"{self.name} is no network: only networks can be explained, embedded and exported"
+            f"{self.name} is no network, and only networks can be explained, embedded and "
+            "exported: train one with --model network"
         )
 
     @property
@@ -211,6 +214,18 @@ class Learner(ABC):
         """What gives the :meth:`Fitted.outputs` of each for graphs that :meth:`prepare` gave."""
         return lambda whole: [one.outputs(whole.graphs) for one in fitted]
 
+    # ---------------------------------------------------------------- options
+
+    @classmethod
+    def option_types(cls) -> dict[str, str]:
+        """The options that its name may have, and their types."""
+        return {own.name: str(own.type) for own in fields(cls)}  # type: ignore[arg-type]
+
+    @classmethod
+    def from_named(cls, options: Mapping[str, Any]) -> Self:
+        """The learner with these options, and the usual ones besides."""
+        return cls(**options)
+
     # ---------------------------------------------------------------- storing
 
     def to_dict(self) -> dict[str, Any]:
@@ -226,6 +241,7 @@ class Learner(ABC):
 def shared_tensors(run: Run, task: Task) -> dict[str, Tensor]:
     """What all members of a run share beside their own tensors: it is saved once."""
     found = {f"{PREPROCESSING}{name}": value for name, value in run.preprocessing.tensors().items()}
+    found |= run.beside
     if task.num_fitted and run.fitted is not None:
         found[FITTED] = run.fitted
     return found

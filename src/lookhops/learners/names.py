@@ -35,8 +35,7 @@ def learner_of(model: Learner | Model | str) -> Learner:
     if isinstance(model, Classical):
         name, *options = model.classical.split("/")
         kind: Any = find("model", LEARNERS, name)
-        types = {field.name: str(field.type) for field in fields(kind)}
-        found: Learner = kind(**_given(options, types))
+        found: Learner = kind.from_named(_given(options, kind.option_types()))
         return found
     return Network(model)
 
@@ -49,13 +48,14 @@ def parse_model(text: str) -> Model:
     by default the paper's. A layer of another library, ``pyg:GATv2Conv`` or ``tgp:kmis``, takes the
     options of its own class that stand right after it; others are the network's:
     ``pyg:GATv2Conv/heads=4+lookhops/ratio=0.8``. ``recommended`` is the network that
-    `lookhops train` begins with, and takes options too. ``fingerprint`` is the linear reading of
+    `lookhops train` begins with, and takes options too. ``blend`` takes the options of ``gp`` and
+    those of a network. ``fingerprint`` is the linear reading of
     exact neighbourhoods alone, with the options ``fingerprint`` (hops), ``totals`` and
     ``edges``. Every other learner has its own name, and the fields of its class as options.
     """
     try:
         name, options = _network_options(text.strip())
-        if name in CLASSICAL:
+        if name in ("blend", *CLASSICAL):
             return learner_of(Classical("/".join([name, *options]))).model
         start, types = _without_options(name)
         own = dict.fromkeys(own_options(start.conv, start.pool))
@@ -117,7 +117,7 @@ def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
         return FINGERPRINT, {option: types[option] for option in own}
     conv, plus, pool = name.partition("+")
     if not plus and not is_other(conv):
-        others = dict.fromkeys(("recommended", "fingerprint", *CLASSICAL))
+        others = dict.fromkeys(("recommended", "fingerprint", "blend", *CLASSICAL))
         find("model", {**CONVOLUTIONS, **others}, name)
     del types["conv"], types["pool"]
     return Architecture(conv=conv, pool=pool if plus else "none"), types

@@ -115,6 +115,7 @@ class Network(Learner):
     name: ClassVar[str] = "network"
     fitted: ClassVar[type[Fitted]] = FittedNetwork
     has_epochs: ClassVar[bool] = True
+    trains_on_all: ClassVar[bool] = True
     explains: ClassVar[bool] = True
 
     architecture: Architecture = RECOMMENDED

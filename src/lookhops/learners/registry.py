@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lookhops.core.schema import AtLeast, located, read
+from lookhops.learners.blend import Blend
 from lookhops.learners.gp import GaussianProcess
 from lookhops.learners.learner import Learner
 from lookhops.learners.network import Network
@@ -26,6 +27,7 @@ LEARNERS: dict[str, type[Learner]] = {
     for kind in (
         Network,
         GaussianProcess,
+        Blend,
         WL,
         WLOptimalAssignment,
         Baseline,

@@ -92,7 +92,7 @@ def train_into(
     task = task_of(graphs, protocol.class_weights, protocol.loss, threshold)
     plan = draw_splits(graphs, task, protocol, splits)
     learner.check(graphs, task)  # before anything is written
-    if final and not learner.has_epochs:
+    if final and not learner.trains_on_all:
         raise LookHopsError(
             f"{learner.name} needs a validation part to choose by: leave out --final, which trains "
             "a network on all graphs."

@@ -26,7 +26,9 @@ MakePooling = Callable[..., nn.Module]
 CONVOLUTIONS: dict[str, MakeConvolution] = {**OUR_CONVOLUTIONS}
 POOLINGS: dict[str, MakePooling | None] = {"none": None, **OUR_POOLINGS}
 #: What comes with LookHops, and keeps its name.
-BUILT_IN = frozenset((*CONVOLUTIONS, *POOLINGS, *CLASSICAL, "recommended", "fingerprint"))
+BUILT_IN = frozenset(
+    (*CONVOLUTIONS, *POOLINGS, *CLASSICAL, "recommended", "network", "fingerprint", "blend")
+)
 #: What is said where a name is not known.
 OWN = " A layer of your own is read from the file that --plugin names."
 

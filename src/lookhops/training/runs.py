@@ -71,6 +71,7 @@ class Run:
         chosen: What the validation part chose besides the epoch, by name.
         rates: Its learning rate, weight decay and dropout, where they are not those of the protocol
             and the architecture.
+        beside: Tensors that its members share and that no gradient has fitted.
         score: The main metric of the validation part, where runs are candidates to choose from.
     """
 
@@ -90,6 +91,7 @@ class Run:
     pruned: bool = False
     chosen: Mapping[str, Any] = field(default_factory=dict)
     rates: Rates | None = None
+    beside: Mapping[str, Tensor] = field(default_factory=dict)
     score: float | None = None
 
     @property

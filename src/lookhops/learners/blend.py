@@ -1,0 +1,375 @@
+"""A blend of a Gaussian process and a network: the validation part says how much each counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar, Self, cast
+
+import torch
+from torch import Tensor
+from torch.nn.functional import nll_loss
+
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import RECOMMENDED, Architecture, Classical, Protocol
+from lookhops.core.schema import read
+from lookhops.encoding import Encoding
+from lookhops.encoding.graph_encoding import PreparedGraphs
+from lookhops.graphs import Graphs
+from lookhops.learners.gp import GaussianProcess
+from lookhops.learners.gp_fitted import FittedProcess
+from lookhops.learners.learner import Fitted, Learner, fitted_of
+from lookhops.learners.network import FittedNetwork, Network
+from lookhops.learners.targets import LEAST, side_by_side
+from lookhops.sources.splits import Split, SplitPlan
+from lookhops.tasks import Task, task_of
+from lookhops.tasks.task import Head
+from lookhops.training.runs import NotFinite, Run, draw_splits
+from lookhops.training.workers import ALONE
+
+#: Begins the names of the process' tensors; those of the network have their own names.
+PROCESS = "process."
+#: The weight of the network in the answer to each target.
+WEIGHT = "blend.weight"
+#: Weights that are tried for classes.
+GRID = torch.linspace(0, 1, 41, dtype=torch.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBlend(Fitted):
+    """A trained network and a Gaussian process that answer together.
+
+    Args:
+        learner: The blend.
+        task: What was asked.
+        part: The network.
+        process: The process, fitted on the same training part; members of a seed share it.
+        weight: How much of each target's answer is the network's, from 0 to 1, shape (targets).
+    """
+
+    learner: Blend
+    task: Task
+    part: FittedNetwork
+    process: FittedProcess
+    weight: Tensor
+
+    def outputs(self, graphs: Graphs) -> Tensor:
+        """As for :class:`~lookhops.learners.learner.Fitted`."""
+        prepared = self.learner.network.prepare(graphs, self.part.encoding)
+        return self.learner.together([self])(prepared)[0]
+
+    def variance(self, graphs: Graphs) -> Tensor:
+        """That of the process: the network has none."""
+        return self.process.variance(graphs)
+
+    def to(self, device: torch.device) -> Self:
+        """The same, with its network on this device."""
+        self.part.to(device)
+        return self
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Those of the network, of the process, and the weights."""
+        return {**self.part.tensors(), **_beside(self.process, self.weight)}
+
+    @classmethod
+    def from_tensors(
+        cls, learner: Any, task: Task, encoding: Encoding, tensors: Mapping[str, Tensor]
+    ) -> Self:
+        """The parts of these tensors, each checked."""
+        n, weight = len(PROCESS), tensors.get(WEIGHT)
+        if weight is None or weight.shape != (len(task.heads),):
+            raise LookHopsError(f"it lacks the parameter {WEIGHT!r} with one number a target")
+        if not bool(((weight >= 0) & (weight <= 1)).all()):
+            raise LookHopsError(f"its parameter {WEIGHT!r} is not from 0 to 1")
+        of_process = {name[n:]: own for name, own in tensors.items() if name.startswith(PROCESS)}
+        of_network = {
+            name: own
+            for name, own in tensors.items()
+            if not name.startswith(PROCESS) and name != WEIGHT
+        }
+        process = FittedProcess.from_tensors(learner.process, task, encoding, of_process)
+        read_by_network = learner.encoding_of_network(encoding)
+        part = FittedNetwork.from_tensors(learner.network, task, read_by_network, of_network)
+        return cls(learner, task, part, process, weight)
+
+
+@dataclass(frozen=True)
+class Blend(Learner):
+    r"""A Gaussian process and a network, whose answers are averaged with weights.
+
+    The answer is :math:`w \, n + (1 - w) \, g` with the network's :math:`n` (of its members
+    together) and the process' :math:`g`: probabilities of classes, numbers, or rates of counts.
+    Each target has its own :math:`w`, which the validation part chooses: of numbers by least
+    squares in :math:`[0, 1]`, of classes by log loss.
+
+    Args:
+        process: The Gaussian process.
+        architecture: The network. In the blend's name both have their options:
+            ``blend/hops=3/hidden=256``.
+    """
+
+    name: ClassVar[str] = "blend"
+    fitted: ClassVar[type[Fitted]] = FittedBlend
+    has_epochs: ClassVar[bool] = True
+
+    process: GaussianProcess = GaussianProcess()  # noqa: RUF009 -- it is frozen
+    architecture: Architecture = RECOMMENDED
+
+    @property
+    def network(self) -> Network:
+        """The network, as a learner."""
+        return Network(self.architecture)
+
+    @property
+    def title(self) -> str:
+        """What pages call it."""
+        return f"{self.process.title}, and {self.network.title}"
+
+    @property
+    def reads_edges(self) -> bool:
+        """Whether features of edges are looked at: the process does unless they are ignored."""
+        return not self.ignores_edges
+
+    @property
+    def ignores_edges(self) -> bool:
+        """Whether graphs are alike to both parts whatever their edges carry."""
+        return self.network.ignores_edges
+
+    @property
+    def reads_whole(self) -> bool:
+        """Whether features of whole graphs are looked at."""
+        return self.process.reads_whole or self.network.reads_whole
+
+    @property
+    def registered(self) -> list[str]:
+        """The layers of the network that a user has registered."""
+        return self.network.registered
+
+    @property
+    def layers(self) -> str | None:
+        """A digest of these layers."""
+        return self.network.layers
+
+    def encoding_of_network(self, encoding: Encoding) -> Encoding:
+        """The columns that the network reads of those of the blend."""
+        edges = encoding.edges if self.network.reads_edges else None
+        whole = encoding.whole if self.network.reads_whole else None
+        return replace(encoding, edges=edges, whole=whole)
+
+    # ---------------------------------------------------------------- options
+
+    @classmethod
+    def option_types(cls) -> dict[str, str]:
+        """The options of the process and of the network."""
+        return {
+            own.name: str(own.type)
+            for kind in (GaussianProcess, Architecture)
+            for own in fields(kind)
+        }
+
+    @classmethod
+    def from_named(cls, options: Mapping[str, Any]) -> Self:
+        """The blend of these options."""
+        names = {own.name for own in fields(GaussianProcess)}
+        of_process = {name: value for name, value in options.items() if name in names}
+        of_network = {name: value for name, value in options.items() if name not in names}
+        return cls(GaussianProcess(**of_process), replace(RECOMMENDED, **of_network))
+
+    @property
+    def model(self) -> Classical:
+        """Its name with the options that are not the usual."""
+        usual, options = Blend()._options(), self._options()
+        written = [
+            f"{name}={str(value).lower()}"
+            for name, value in options.items()
+            if value != usual[name]
+        ]
+        return Classical("/".join([self.name, *written]))
+
+    def _options(self) -> dict[str, Any]:
+        return asdict(self.process) | asdict(self.architecture)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Its name, and the options of both parts."""
+        return {"name": self.name, "options": self._options()}
+
+    @classmethod
+    def from_options(cls, options: Any) -> Self:
+        """The blend of these options, checked."""
+        given: dict[str, Any] = dict(read(Mapping[str, Any], options, "options"))
+        names = [own.name for own in fields(GaussianProcess)]
+        of_process = {name: given.pop(name) for name in names if name in given}
+        process = read(GaussianProcess, of_process, "options")
+        return cls(process, read(Architecture, given, "options"))
+
+    # ---------------------------------------------------------------- fitting
+
+    def check(self, graphs: Graphs, task: Task) -> None:
+        """Both parts can be fitted."""
+        self.process.check(graphs, task)
+        self.network.check(graphs, task)
+
+    def read_of(self, protocol: Protocol) -> Protocol:
+        """What the network reads of it."""
+        return self.network.read_of(protocol)
+
+    def threads(self, graphs: Graphs, protocol: Protocol) -> int:
+        """Those that the network is worth."""
+        return self.network.threads(graphs, protocol)
+
+    def fit(self, graphs: Graphs, task: Task, split: Split, seed: int) -> FittedBlend:
+        """Train the network by the paper's protocol, fit the process, and weigh them."""
+        [run] = self.train(graphs, Protocol((seed,)), task=task, splits=[split])
+        return cast(FittedBlend, fitted_of(self, task, self.encoding(graphs), run)[0])
+
+    def train(
+        self,
+        graphs: Graphs,
+        protocol: Protocol | None = None,
+        *,
+        task: Task | None = None,
+        splits: SplitPlan | Sequence[Split] | None = None,
+        device: str | torch.device = "auto",
+        **how: Any,
+    ) -> list[Run]:
+        """Train the networks as they are alone, then fit a process for each seed.
+
+        A training that is resumed goes on with its networks, and fits the processes again: they
+        follow from the split and the seed.
+        """
+        if not how.get("workers", ALONE).alone:
+            raise LookHopsError(f"{self.name} is fitted in one process: leave out the workers.")
+        protocol = protocol or Protocol()
+        task = task or task_of(graphs, protocol.class_weights, protocol.loss)
+        self.check(graphs, task)
+        plan = draw_splits(graphs, task, protocol, splits)
+        how |= {"task": task, "splits": plan, "device": device}
+        try:
+            runs = self.network.train(graphs, protocol, **how)
+        except NotFinite as error:
+            error.runs = [self._blended(graphs, task, run) for run in error.runs]
+            raise
+        return [self._blended(graphs, task, run) for run in runs]
+
+    def _blended(self, graphs: Graphs, task: Task, run: Run) -> Run:
+        """The run of networks with the process beside them; of one without answers it counts alone.
+
+        The weights are chosen on the answers to validation graphs that had no say in the epoch,
+        where there are such: the others are a little better than those to new graphs.
+        """
+        if self.ignores_edges:
+            graphs = graphs.without_edge_features()
+        process = self.process.fit(graphs, task, run.split, run.seed)
+        weight = torch.zeros(len(task.heads), dtype=torch.float64)
+        if not run.predictions:
+            return replace(run, beside=_beside(process, weight))
+        val, test = (
+            process.outputs(graphs.select(getattr(run.split, part))) for part in ("val", "test")
+        )
+        of_process = {"val": val, "unseen": val, "test": test}
+        target = task.targets(graphs).cpu()[run.split.val]
+        weight = weights_by_validation(
+            task, target, run.predictions.get("unseen", run.predictions["val"]), val
+        )
+
+        def blended(one: Run) -> Run:
+            outputs = {
+                part: blend(task, weight, own, of_process[part])
+                for part, own in one.predictions.items()
+            }
+            return replace(one, predictions=outputs)
+
+        chosen = {
+            head.key("weight of the network"): round(float(own), 4)
+            for head, own in zip(task.heads, weight, strict=True)
+        }
+        return replace(
+            blended(run),
+            members=tuple(blended(one) for one in run.members),
+            chosen={**chosen, **process.chosen},
+            beside=_beside(process, weight),
+        )
+
+    # ---------------------------------------------------------------- asking
+
+    def prepare(self, graphs: Graphs, encoding: Encoding) -> PreparedGraphs:
+        """The graphs as the network reads them."""
+        return self.network.prepare(graphs, self.encoding_of_network(encoding))
+
+    def together(self, fitted: Sequence[Fitted]) -> Callable[[PreparedGraphs], list[Tensor]]:
+        """All networks are asked at once, and each process once."""
+        each = cast(Sequence[FittedBlend], fitted)
+        networks = self.network.together([one.part for one in each])
+
+        def outputs(whole: PreparedGraphs) -> list[Tensor]:
+            graphs, processes = whole.graphs.to("cpu"), dict[int, Tensor]()
+            found = []
+            for one, of_network in zip(each, networks(whole), strict=True):
+                key = id(one.process.kernels.references.codes)  # members of a seed share it
+                if key not in processes:
+                    processes[key] = one.process.outputs(graphs)
+                found.append(blend(one.task, one.weight, of_network.cpu(), processes[key]))
+            return found
+
+        return outputs
+
+
+def _beside(process: FittedProcess, weight: Tensor) -> dict[str, Tensor]:
+    """What is saved of a blend beside the network."""
+    return {WEIGHT: weight} | {f"{PROCESS}{name}": own for name, own in process.tensors().items()}
+
+
+def weights_by_validation(task: Task, target: Tensor, network: Tensor, process: Tensor) -> Tensor:
+    """The weight of the network in the answer to each target, shape (targets), float64.
+
+    Args:
+        task: What was asked.
+        target: Of the validation graphs.
+        network: The network's outputs for them, shape (g, task.out_channels).
+        process: The process' outputs for them, of the same shape.
+    """
+    found = []
+    for head in task.heads:
+        y = head.target(target)
+        known = head.task.known(y)
+        pair = _answers(head, network)[known], _answers(head, process)[known]
+        best = _by_log_loss if head.task.class_names else _by_least_squares
+        found.append(best(*pair, y[known]) if len(y[known]) else torch.zeros(()).double())
+    return torch.stack(found)
+
+
+def _by_log_loss(network: Tensor, process: Tensor, y: Tensor) -> Tensor:
+    """The weight of the lowest log loss, the smallest of equal ones."""
+    mixed = torch.lerp(process, network, GRID[:, None, None]).clamp(min=LEAST).log()
+    losses = torch.stack([nll_loss(log_p, y) for log_p in mixed])
+    return GRID[losses.argmin()]
+
+
+def _by_least_squares(network: Tensor, process: Tensor, y: Tensor) -> Tensor:
+    """The weight of the least squared error; 0 where both answer the same."""
+    apart = network[:, 0] - process[:, 0]
+    best = apart @ (y.double() - process[:, 0]) / (apart @ apart)
+    return best.clamp(0, 1).nan_to_num(0)
+
+
+def blend(task: Task, weight: Tensor, network: Tensor, process: Tensor) -> Tensor:
+    """The outputs of both together, shape (g, task.out_channels).
+
+    Args:
+        task: What was asked.
+        weight: That of the network for each target.
+        network: The network's outputs.
+        process: The process' outputs.
+    """
+    each = []
+    for head, own in zip(task.heads, weight, strict=True):
+        mixed = torch.lerp(_answers(head, process), _answers(head, network), own)
+        if head.task.class_names:
+            mixed = mixed.clamp(min=torch.finfo(torch.float32).tiny).log()
+        each.append(mixed.numpy())
+    return side_by_side(each, task)
+
+
+def _answers(head: Head, outputs: Tensor) -> Tensor:
+    """Probabilities of a target's classes, or numbers in its units, float64."""
+    return head.task.answers(outputs[:, head.channels], {}).double()
