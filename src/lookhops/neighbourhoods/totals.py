@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from lookhops.graphs import Graphs
+from lookhops.graphs import Features, Graphs
 from lookhops.graphs.indexing import counts_of
 
 #: Degrees with a count of their own: 0, 1, ..., and all from the last on.
@@ -34,33 +35,60 @@ def graph_totals(
             default.
         edge_label_sizes: The same of the edges' labels.
     """
-    node_sizes = graphs.nodes.label_sizes if label_sizes is None else label_sizes
-    edge_sizes = graphs.edges.label_sizes if edge_label_sizes is None else edge_label_sizes
-    nodes, edges = graphs.nodes_per_graph.double(), graphs.edge_ptr.diff().double()
-    count = nodes.numel()  # of graphs
-    columns = [nodes.log1p()[:, None], edges.log1p()[:, None]]
-    node_graph = graphs.batch.long()
-    degree = graphs.row_ptr.diff().long().clamp(max=DEGREES - 1)[:, None]
-    labels = (
-        degree
-        if graphs.nodes.labels is None
-        else torch.cat((degree, graphs.nodes.labels.long()), 1)
-    )
-    edge_graph = node_graph[graphs.target.long()]
-    for graph_of, total, values, sizes, attributes in (
-        (node_graph, nodes, labels, (DEGREES, *node_sizes), graphs.nodes.numbers),
-        (edge_graph, edges, graphs.edges.labels, edge_sizes, graphs.edges.numbers),
-    ):
-        whole = total.clamp(min=1)[:, None]
-        for column, size in zip(() if values is None else values.unbind(1), sizes, strict=True):
+    sides = _sides(graphs, label_sizes, edge_label_sizes)
+    columns = [side.total.log1p()[:, None] for side in sides]
+    for side in sides:
+        whole = side.total.clamp(min=1)[:, None]
+        for column, size in zip(side.labels, side.sizes, strict=True):
             # One cell more a graph, for what is not counted.
-            cell = graph_of * (size + 1) + column.long().clamp(max=size)
-            cells = counts_of(cell, count * (size + 1))
-            counts = cells.view(count, size + 1)[:, :size].double()
+            cell = side.graph_of * (size + 1) + column.clamp(max=size)
+            cells = counts_of(cell, len(whole) * (size + 1))
+            counts = cells.view(len(whole), size + 1)[:, :size].double()
             columns += [counts.log1p(), counts / whole]
-        if attributes is not None:
-            columns.append(_means(attributes.double(), graph_of, whole))
+        if side.numbers is not None:
+            columns.append(_means(side.numbers, side.graph_of, whole))
     return torch.cat(columns, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """The nodes, or the edges, of graphs, as totals count them.
+
+    Args:
+        graph_of: The graph of each, shape (m).
+        total: How many each graph has, float64, shape (g).
+        labels: Columns of labels, shape (m) each; of nodes the degree is the first.
+        sizes: How many values of each are counted.
+        numbers: Their numbers, float64, shape (m, a), or none.
+    """
+
+    graph_of: Tensor
+    total: Tensor
+    labels: tuple[Tensor, ...]
+    sizes: tuple[int, ...]
+    numbers: Tensor | None
+
+    @classmethod
+    def of(
+        cls, features: Features, graph_of: Tensor, count: Tensor, sizes: Sequence[int] | None
+    ) -> _Side:
+        """The side of these features; without ``sizes`` all values are counted."""
+        labels = () if features.labels is None else features.labels.long().unbind(1)
+        numbers = None if features.numbers is None else features.numbers.double()
+        counted = features.label_sizes if sizes is None else tuple(sizes)
+        return cls(graph_of, count.double(), labels, counted, numbers)
+
+
+def _sides(
+    graphs: Graphs, label_sizes: Sequence[int] | None, edge_label_sizes: Sequence[int] | None
+) -> tuple[_Side, _Side]:
+    """The nodes and the edges; arguments as for :func:`graph_totals`."""
+    node_graph = graphs.batch.long()
+    edge_graph = node_graph[graphs.target.long()]
+    nodes = _Side.of(graphs.nodes, node_graph, graphs.nodes_per_graph, label_sizes)
+    edges = _Side.of(graphs.edges, edge_graph, graphs.edge_ptr.diff(), edge_label_sizes)
+    degree = graphs.row_ptr.diff().long().clamp(max=DEGREES - 1)
+    return replace(nodes, labels=(degree, *nodes.labels), sizes=(DEGREES, *nodes.sizes)), edges
 
 
 def _means(values: Tensor, graph_of: Tensor, count: Tensor) -> Tensor:
@@ -99,28 +127,15 @@ def spread_totals(
         Shares of the nodes, of the edges and of the graphs as wholes, shapes (n), (e), (g); those
         of a graph add up to what it was given.
     """
-    node_sizes = graphs.nodes.label_sizes if label_sizes is None else label_sizes
-    edge_sizes = graphs.edges.label_sizes if edge_label_sizes is None else edge_label_sizes
-    node_graph = graphs.batch.long()
-    degree = graphs.row_ptr.diff().long().clamp(max=DEGREES - 1)[:, None]
-    labels = (
-        degree
-        if graphs.nodes.labels is None
-        else torch.cat((degree, graphs.nodes.labels.long()), 1)
-    )
     whole, found, at = shares[:, :2].sum(1), [], 2
-    for graph_of, values, sizes, attributes in (
-        (node_graph, labels, (DEGREES, *node_sizes), graphs.nodes.numbers),
-        (node_graph[graphs.target.long()], graphs.edges.labels, edge_sizes, graphs.edges.numbers),
-    ):
-        carried = shares.new_zeros(len(graph_of))
-        for column, size in zip(() if values is None else values.unbind(1), sizes, strict=True):
+    for side in _sides(graphs, label_sizes, edge_label_sizes):
+        carried = shares.new_zeros(len(side.graph_of))
+        for column, size in zip(side.labels, side.sizes, strict=True):
             both = slice(at, at + 2 * size)
-            part, left = _to_labelled(shares[:, both], mean[both], graph_of, column.long())
+            part, left = _to_labelled(shares[:, both], mean[both], side.graph_of, column)
             carried, whole, at = carried + part, whole + left, at + 2 * size
-        for number in range(0 if attributes is None else attributes.shape[1]):
-            assert attributes is not None
-            part, left = _to_rows(shares[:, at], graph_of, attributes[:, number].double(), mean[at])
+        for number in () if side.numbers is None else side.numbers.unbind(1):
+            part, left = _to_rows(shares[:, at], side.graph_of, number, mean[at])
             carried, whole, at = carried + part, whole + left, at + 1
         found.append(carried)
     return found[0], found[1], whole

@@ -118,67 +118,6 @@ class Capacity:
     largest: int = 0
     squares: int = 0
 
-    @classmethod
-    def of(
-        cls,
-        plan: np.ndarray,
-        nodes: np.ndarray,
-        edges: np.ndarray,
-        entries: np.ndarray | None = None,
-        tells_edges: bool = False,
-        links: bool = False,
-    ) -> Capacity:
-        """The room that a plan of graphs, shape (members, batches, size), needs.
-
-        Args:
-            plan: Numbers of graphs, -1 for none.
-            nodes: Nodes of each graph.
-            edges: Edges of each graph.
-            entries: Entries of each graph's sparse row, shape (members, graphs).
-            tells_edges: Whether something is told of edges.
-            links: Whether links are made (:func:`makes_links`).
-        """
-
-        if plan.shape[1] > PIECE:  # of long plans what is held at a time is bounded
-            pieces = np.array_split(plan, -(-plan.shape[1] // PIECE), axis=1)
-            found = [cls.of(piece, nodes, edges, entries, tells_edges, links) for piece in pieces]
-            return cls(*(max(each) for each in zip(*map(astuple, found), strict=True)))
-
-        def most(values: np.ndarray, axes: int | tuple[int, ...]) -> int:
-            return int(np.where(plan >= 0, values, 0).sum(axes).max(initial=0))
-
-        own_entries = 0
-        if entries is not None:
-            own = np.take_along_axis(entries, plan.reshape(len(plan), -1), 1)
-            own_entries = most(own.reshape(plan.shape), (0, 2))
-        own_edges = most(edges[plan], 2) if tells_edges else 0
-        squares = most(nodes.astype(np.int64)[plan] ** 2, (0, 2)) if links else 0
-        counts = most(nodes[plan], 2), most(edges[plan], (0, 2)), own_entries, own_edges
-        return cls(*counts, int(nodes.max(initial=0)), squares)
-
-    @classmethod
-    def likely(
-        cls,
-        members: int,
-        size: int,
-        nodes: np.ndarray,
-        edges: np.ndarray,
-        entries: np.ndarray | None = None,
-        tells_edges: bool = False,
-        links: bool = False,
-    ) -> Capacity:
-        """Room that shuffled batches seldom outgrow: four standard deviations above the mean."""
-
-        def above(values: np.ndarray, count: int) -> int:
-            count = min(count, len(values) * max(count // size, 1))
-            return int(count * values.mean() + 4 * np.sqrt(count) * values.std())
-
-        more = 0 if entries is None else above(entries.flatten(), members * size)
-        own_edges = above(edges, size) if tells_edges else 0
-        squares = above(nodes.astype(np.int64) ** 2, members * size) if links else 0
-        counts = above(nodes, size), above(edges, members * size), more, own_edges
-        return cls(*counts, squares=squares)
-
     def holds(self, needed: Capacity) -> bool:
         """Whether there is room; one node more than needed, for padding edges to hold on to."""
         pairs = zip(astuple(self)[1:], astuple(needed)[1:], strict=True)
@@ -206,3 +145,74 @@ class Capacity:
         if nodes * largest > MOST_PAIRS:
             return None
         return Extent(graphs, nodes, self.squares, largest)
+
+
+@dataclass(frozen=True, eq=False)
+class GraphSizes:
+    """What decides how much room batches of a set of graphs take.
+
+    Args:
+        nodes: Nodes of each graph.
+        edges: Edges of each graph.
+        entries: Entries of each graph's sparse row, shape (members, graphs), or none.
+        reads_edges: Whether the network reads features of edges.
+        links: Whether links are made (:func:`makes_links`).
+    """
+
+    nodes: np.ndarray
+    edges: np.ndarray
+    entries: np.ndarray | None = None
+    reads_edges: bool = False
+    links: bool = False
+
+    def room(self, plan: np.ndarray) -> Capacity:
+        """The room that a plan needs.
+
+        Args:
+            plan: Numbers of graphs, -1 for none, shape (members, batches, size).
+        """
+
+        if plan.shape[1] > PIECE:  # of long plans what is held at a time is bounded
+            pieces = np.array_split(plan, -(-plan.shape[1] // PIECE), axis=1)
+            found = [astuple(self.room(piece)) for piece in pieces]
+            return Capacity(*(max(each) for each in zip(*found, strict=True)))
+
+        def most(values: np.ndarray, axes: int | tuple[int, ...]) -> int:
+            return int(np.where(plan >= 0, values, 0).sum(axes).max(initial=0))
+
+        entries = 0
+        if self.entries is not None:
+            own = np.take_along_axis(self.entries, plan.reshape(len(plan), -1), 1)
+            entries = most(own.reshape(plan.shape), (0, 2))
+        return Capacity(
+            nodes=most(self.nodes[plan], 2),
+            edges=most(self.edges[plan], (0, 2)),
+            entries=entries,
+            own_edges=most(self.edges[plan], 2) if self.reads_edges else 0,
+            largest=int(self.nodes.max(initial=0)),
+            squares=most(self._squares[plan], (0, 2)) if self.links else 0,
+        )
+
+    def likely_room(self, members: int, size: int) -> Capacity:
+        """Room that shuffled batches seldom outgrow: four standard deviations above the mean.
+
+        Args:
+            members: How many networks.
+            size: Graphs of a batch.
+        """
+
+        def above(values: np.ndarray, count: int) -> int:
+            count = min(count, len(values) * max(count // size, 1))
+            return int(count * values.mean() + 4 * np.sqrt(count) * values.std())
+
+        return Capacity(
+            nodes=above(self.nodes, size),
+            edges=above(self.edges, members * size),
+            entries=0 if self.entries is None else above(self.entries.flatten(), members * size),
+            own_edges=above(self.edges, size) if self.reads_edges else 0,
+            squares=above(self._squares, members * size) if self.links else 0,
+        )
+
+    @property
+    def _squares(self) -> np.ndarray:
+        return self.nodes.astype(np.int64) ** 2

@@ -20,7 +20,7 @@ from lookhops.encoding.scale import Scales
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.nn import GraphBatch, GraphNetwork
-from lookhops.training.batches import Capacity, keeps_shapes, makes_links
+from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes, makes_links
 from lookhops.training.device import limited_threads
 from lookhops.training.gather import Gatherer
 from lookhops.training.inputs import MemberInputs
@@ -211,7 +211,6 @@ class StackedNetworks:
         """
         graphs, members = whole.graphs, len(self.preprocessing)
         nodes = graphs.nodes_per_graph.cpu().numpy()
-        edges = graphs.edge_ptr.diff().cpu().numpy()
         batches = batches_by_nodes(nodes, max(MOST_NODES // members, 1), MOST_GRAPHS)
         plan = np.broadcast_to(batches, (members, *batches.shape))
         gatherer = Gatherer(graphs, self.encoding, self.model)
@@ -220,8 +219,9 @@ class StackedNetworks:
         told = WholeGatherer(columns, sizes)
         like = torch.empty(0, dtype=self.dtype, device=graphs.device)
         scales = Scales.stack([own.scales for own in self.preprocessing], like)
-        tells = gatherer.tells_edges, makes_links(self.model)
-        needed = Capacity.of(plan, nodes, edges, told.counts, *tells)
+        edges = graphs.edge_ptr.diff().cpu().numpy()
+        links = makes_links(self.model)
+        needed = GraphSizes(nodes, edges, told.counts, gatherer.tells_edges, links).room(plan)
         room = Capacity(0, 0).grown(needed)
         order = torch.from_numpy(batches).to(graphs.device)
         shape = members, len(graphs) + 1, self.model.out_channels  # one place more, for padding

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import torch
 from torch import Tensor
@@ -10,7 +11,7 @@ from torch import Tensor
 from lookhops.encoding.scale import Scales
 from lookhops.nn import Convolution, GraphNetwork
 from lookhops.sources.splits import PARTS
-from lookhops.training.batches import Capacity, keeps_shapes, makes_links, plan_of
+from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes, makes_links, plan_of
 from lookhops.training.device import dense_products
 from lookhops.training.engine import Engine, with_layers
 from lookhops.training.feed import Feed, Resident, Streamed
@@ -49,8 +50,12 @@ class StackedEngine(Engine):
             graphs = self.graphs
             self.gatherer = Gatherer(graphs, self.encoding, self.model)
             self.told = [own.graphs.columns(self.whole) for own in self.preprocessing]
-        self.counts = self.nodes.numpy(), graphs.edge_ptr.diff().cpu().numpy()
-        self.tells = self.model.edge_channels > 0, makes_links(self.model)
+        self.sizes = GraphSizes(
+            self.nodes.numpy(),
+            graphs.edge_ptr.diff().cpu().numpy(),
+            reads_edges=self.model.edge_channels > 0,
+            links=makes_links(self.model),
+        )
         sizes = [own.graphs.num_neighbourhoods for own in self.preprocessing]
         self.stack = MemberWeights(models, self.names, sizes, self.begin)
         self._fill()
@@ -163,7 +168,7 @@ class StackedEngine(Engine):
 
     def _needs(self, plan: Tensor) -> Capacity:
         """The room that the batches of a plan need."""
-        return Capacity.of(plan.numpy(), *self.counts, self.feed.entries, *self.tells)
+        return replace(self.sizes, entries=self.feed.entries).room(plan.numpy())
 
     def _reserve(self, plan: Tensor, needed: Capacity | None = None) -> None:
         """See that every batch of a plan fits; if not, choose more room and record again."""
@@ -171,8 +176,8 @@ class StackedEngine(Engine):
         if not self.capacity.holds(needed):
             usual = self.capacity
             if self.protocol.batch_nodes is None:
-                counts = *self.counts, self.feed.entries, *self.tells
-                likely = Capacity.likely(len(self.members), self.protocol.batch_size, *counts)
+                sizes = replace(self.sizes, entries=self.feed.entries)
+                likely = sizes.likely_room(len(self.members), self.protocol.batch_size)
                 usual = usual.grown(likely)
             self.capacity = usual.grown(needed)
             self.recorder.forget(self._recordable)
@@ -255,8 +260,8 @@ class StackedEngine(Engine):
         plan, weights = self._plan(part, everybody), self.stack.stacked(self.weights())
         feed = self._feed(everybody)
         feed.reserve(plan)
-        capacity = Capacity.of(plan.numpy(), *self.counts, feed.entries, *self.tells)
-        capacity = self.capacity.grown(capacity)
+        needed = replace(self.sizes, entries=feed.entries).room(plan.numpy())
+        capacity = self.capacity.grown(needed)
         self.model.eval()
         found: list[list[Tensor]] = [[] for _ in everybody]
         with dense_products(self.protocol.precision):

@@ -93,8 +93,7 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
 
         Of several targets, a list with one such table for each, as scikit-learn has it.
         """
-        answers = self._answers(X)
-        each = [answers[name] for name in names_of(range(len(answers)))]
+        each = list(self._answers(X).values())
         return each[0] if len(each) == 1 else each
 
     def predict(self, X: Any) -> Array:
@@ -115,8 +114,7 @@ class LookHopsClassifier(ClassifierMixin, GraphEstimator):
         held-out graphs a set of 90 % has all classes in it. Of several targets, a list with one
         such table for each.
         """
-        sets = self._regions(X, coverage)
-        each = [sets[name] for name in names_of(range(len(sets)))]
+        each = list(self._regions(X, coverage).values())
         return each[0] if len(each) == 1 else each
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:

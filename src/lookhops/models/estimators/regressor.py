@@ -73,8 +73,7 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
 
     def predict(self, X: Any) -> Array:
         """The number of each graph, shape (graphs), or (graphs, targets)."""
-        answers = self._answers(X)
-        each = [answers[name][:, 0] for name in names_of(range(len(answers)))]
+        each = [answers[:, 0] for answers in self._answers(X).values()]
         return each[0] if len(each) == 1 else np.stack(each, axis=1)
 
     def predict_interval(self, X: Any, coverage: float = COVERAGE) -> Array:
@@ -84,8 +83,7 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
         network, as long as graphs come from where those of ``fit`` came; with fewer than nine
         held-out graphs the ends of 90 % are infinite.
         """
-        intervals = self._regions(X, coverage)
-        each = [intervals[name] for name in names_of(range(len(intervals)))]
+        each = list(self._regions(X, coverage).values())
         return each[0] if len(each) == 1 else np.stack(each, axis=1)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
