@@ -10,7 +10,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from lookhops.runs.record import HISTORY, RunRecord
 from lookhops.runs.results import CellResult, check_note
 
 
+@dataclass(frozen=True)
 class StoredHistory(Sequence[Mapping[str, float]]):
     """The epochs of a stored run, read and checked when they are asked for.
 
@@ -32,10 +33,9 @@ class StoredHistory(Sequence[Mapping[str, float]]):
         metrics: Of the run.
     """
 
-    def __init__(
-        self, packed: Any, place: tuple[Path, int, str, str, int], metrics: Mapping[str, Any]
-    ) -> None:
-        self.packed, self.place, self.metrics = packed, place, metrics
+    packed: Any
+    place: tuple[Path, int, str, str, int]
+    metrics: Mapping[str, Any]
 
     @cached_property
     def epochs(self) -> Sequence[Mapping[str, float]]:
