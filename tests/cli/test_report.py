@@ -5,6 +5,8 @@ import os
 
 import pytest
 
+from lookhops.models.folder import FORMAT
+
 SMALL = ["hops-1", "--task-size", "80", "--hidden", "8", "--layers", "3", "--epochs", "2"]
 SMALL += ["--batch-size", "16", "--device", "cpu"]
 
@@ -150,7 +152,7 @@ def test_mistakes_are_one_sentence(lookhops, model, tmp_path):
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "file.txt").write_text("x")
     (tmp_path / "broken").mkdir()
-    (tmp_path / "broken" / "config.json").write_text('{"format": "lookhops-model-1"}')
+    (tmp_path / "broken" / "config.json").write_text(json.dumps({"format": FORMAT}))
     (tmp_path / "dir.html").mkdir()
     page = tmp_path / "page.html"
     blocked = tmp_path / "foreign" / "file.txt" / "page.html"
@@ -221,7 +223,7 @@ def test_data_is_for_models(lookhops, tmp_path):
     [
         ("facts", [1]),
         ("facts", {"sizes": None}),
-        ("best_epoch", {"11": "q"}),
+        ("best_epoch", "q"),
         ("parameters", "many"),
         ("seconds_per_epoch", float("nan")),
     ],
@@ -230,7 +232,9 @@ def test_a_config_that_somebody_edited_is_a_sentence(lookhops, tmp_path, part, v
     small = ["--task-size", "40", "--hidden", "4", "--layers", "2", "--epochs", "1"]
     lookhops("train", "hops-1", *small, "--device", "cpu", "-o", tmp_path / "m")
     path = tmp_path / "m" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {part: value}))
+    config = json.loads(path.read_text())
+    (config if part == "facts" else config["metrics"]["seeds"]["11"])[part] = value
+    path.write_text(json.dumps(config))
     code, _, err = lookhops("report", tmp_path / "m", "-o", tmp_path / "page.html")
     assert (code, err.count("\n")) == (2, 1), err
     assert "config.json" in err

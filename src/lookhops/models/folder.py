@@ -135,7 +135,7 @@ def with_totals(config: Mapping[str, Any]) -> dict[str, Any]:
         "seconds_per_epoch": float(np.mean(seconds)) if seconds else None,
         **{n: {seed: run[n] for seed, run in runs.items()} for n in ("epochs", "best_epoch")},
     }
-    return {**totals, **config}
+    return {**config, **totals}
 
 
 def run_records(config: Mapping[str, Any]) -> tuple[RunRecord, ...]:
