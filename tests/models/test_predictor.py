@@ -14,6 +14,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.options import RECOMMENDED, Protocol
 from lookhops.encoding import ReadOtherwise
 from lookhops.graphs.features import Features
+from lookhops.learners.gp import GaussianProcess
 from lookhops.models.answers import Predictions
 from lookhops.models.predictor import Predictor
 from lookhops.models.training import train_into
@@ -237,3 +238,27 @@ def test_an_answer_of_another_kind_is_said():
         _ = Predictions(["a", "b"], (classes,)).values
     with pytest.raises(LookHopsError, match=r"2 .*`targets`"):
         _ = Predictions(["a", "b"], (number, classes)).values
+
+
+@pytest.fixture(scope="module")
+def process(tmp_path_factory) -> Predictor:
+    """A Gaussian process of a number, with validation graphs enough to tell."""
+    folder = tmp_path_factory.mktemp("process")
+    graphs = load("solubility", target="value")[:300]
+    learner = GaussianProcess(hops=2, descriptors="none")
+    train_into(folder, graphs, learner, Protocol((1,), fractions=(0.5, 0.3, 0.2)), device="cpu")
+    return Predictor(folder, "cpu")
+
+
+def test_intervals_of_a_process_are_wider_where_it_is_less_sure(process):
+    graphs = load("solubility", target="value")[300:400]
+    answers = process.predict(graphs)
+    low, high = answers.targets[0].intervals.T
+    assert np.ptp(high - low) > 0.1
+    assert np.corrcoef(high - low, answers.similarity)[0, 1] < -0.3
+    order = torch.randperm(100, generator=torch.Generator().manual_seed(0))
+    again = process.predict(graphs[order]).targets[0].intervals
+    assert np.allclose(again, answers.targets[0].intervals[order], rtol=1e-9)
+    found = process.checkpoint.config["metrics"]["seeds"]["1"]
+    assert found["deviation_weight"] > 0
+    assert found["interval_width"] == pytest.approx((high - low).mean(), rel=0.3)

@@ -9,6 +9,7 @@ from lookhops.tasks.conformal import (
     class_nonconformity,
     class_sets,
     conformal_quantile,
+    deviation_weight,
     number_intervals,
     number_nonconformity,
 )
@@ -48,6 +49,56 @@ def test_intervals_cover_over_200_random_splits():
         )
         shares.append(((ends[:, 0] <= y[test]) & (y[test] <= ends[:, 1])).mean())
     assert 0.87 <= np.mean(shares) <= 0.93
+
+
+def heteroscedastic(count):
+    """Answers, numbers whose errors grow, and how far a model expects to be off, up to a factor."""
+    generator = np.random.default_rng(1)
+    width = generator.lognormal(0, 0.8, count)
+    answers = generator.normal(size=count)
+    return answers, answers + width * generator.normal(size=count), 0.1 * width
+
+
+def test_intervals_cover_in_each_third_by_width():
+    answers, y, deviation = heteroscedastic(9000)
+    val, test = slice(0, 3000), slice(3000, None)
+
+    def held(known, expected):
+        ends = number_intervals(answers[None, test], [known], 0.9, expected)
+        third = np.argsort(np.argsort(deviation[test])) * 3 // 6000
+        inside = (ends[:, 0] <= y[test]) & (y[test] <= ends[:, 1])
+        return [inside[third == part].mean() for part in range(3)], ends
+
+    known = number_nonconformity(answers[val], y[val], deviation[val])
+    shares, ends = held(known, deviation[None, test])
+    assert np.allclose(shares, 0.9, atol=0.03)
+    assert np.corrcoef(ends[:, 1] - ends[:, 0], deviation[test])[0, 1] > 0.99
+    shares, _ = held(known[:, 0], None)
+    assert shares[0] > 0.98
+    assert shares[2] < 0.8
+
+
+def test_an_interval_hangs_on_its_graph_alone():
+    answers, y, deviation = heteroscedastic(400)
+    known = [number_nonconformity(answers[:200], y[:200], deviation[:200])]
+    order = np.random.default_rng(0).permutation(200)
+    new, expected = answers[None, 200:], deviation[None, 200:]
+    ends = number_intervals(new, known, 0.9, expected)
+    assert np.array_equal(
+        ends[order], number_intervals(new[:, order], known, 0.9, expected[:, order])
+    )
+    one = number_intervals(new[:, :1], known, 0.9, expected[:, :1])
+    assert np.array_equal(ends[:1], one)
+
+
+def test_deviations_that_say_nothing_leave_one_width():
+    generator = np.random.default_rng(0)
+    residual = np.abs(generator.normal(size=500))
+    assert deviation_weight(residual, generator.lognormal(0, 1, 500)) == 0
+    for deviation in (np.zeros(500), np.full(500, np.nan)):
+        assert deviation_weight(residual, deviation) == 0
+    assert deviation_weight(residual[:20], residual[:20]) == 0  # too few to tell
+    assert deviation_weight(np.zeros(500), residual) == 0
 
 
 @given(st.integers(0, 1000), st.integers(1, 40), st.sampled_from([0.5, 0.8, 0.9, 0.95]))

@@ -195,3 +195,11 @@ def test_counts_are_compared_and_stand_beside_classes_and_numbers(lookhops, tabl
     assert {"oxygens_predicted", "oxygens_low_90", "even_set_90"} <= set(
         out.splitlines()[0].split(",")
     )
+
+
+def test_variances_of_counts_are_those_of_their_roots():
+    task, generator = Counts("rings"), np.random.default_rng(0)
+    counts = generator.poisson(50, size=100_000)
+    log_rate, variance = torch.tensor([[50.0]]).log(), torch.tensor([[50.0]])
+    expected = task.deviation([log_rate], variance)
+    assert float(expected) == pytest.approx(np.sqrt(counts).std(), rel=0.03)

@@ -2,6 +2,7 @@
 
 import json
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,7 +13,7 @@ from torch.nn.functional import huber_loss, l1_loss, mse_loss
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import LOSSES
-from lookhops.tasks import Regression, task_from_dict
+from lookhops.tasks import Classification, Regression, SeveralTargets, task_from_dict
 
 NAN = float("nan")
 PLAIN = {"mse": mse_loss, "mae": l1_loss, "huber": huber_loss}
@@ -114,3 +115,31 @@ def test_conformal_intervals_hold_the_number_as_often_as_they_say():
     assert task.calibrate(output[:5].double(), target[:5]) == {}
     found = task.evaluate(output.double(), target, {})
     assert found["coverage"] is None
+
+
+def test_members_that_disagree_have_wider_intervals():
+    task, generator = Regression("logS"), np.random.default_rng(0)
+    doubt = generator.lognormal(0, 0.8, 4000)
+    y = torch.from_numpy(generator.normal(size=4000))
+    members = [y + torch.from_numpy(doubt * generator.normal(size=4000)) for _ in range(4)]
+    outputs = [one[:, None] for one in members]
+    mean, expected = task.average(outputs), task.deviation(outputs)
+    val, test = slice(0, 2000), slice(2000, None)
+    calibration = task.calibrate(mean[val], y[val], deviation=expected[val])
+    found = task.evaluate(mean[test], y[test], calibration, expected[test])
+    assert calibration["deviation_weight"] > 0
+    assert found["coverage"] == pytest.approx(0.9, abs=0.03)
+    known = [task.nonconformity(mean[val], y[val], expected[val])]
+    ends = task.regions(mean[test].numpy()[None], known, 0.9, expected[test].numpy().T)
+    widths = ends[:, 1] - ends[:, 0]
+    assert widths.mean() == pytest.approx(found["interval_width"])
+    assert widths.max() > 3 * widths.min()
+    assert task.deviation(outputs[:1]) is None
+
+
+def test_variances_of_numbers_stand_beside_classes():
+    task = SeveralTargets(("a", "n"), (Classification(("x", "y")), Regression("n")))
+    output, variance = torch.zeros(5, 3).double(), torch.arange(15.0).view(5, 3).double()
+    found = task.deviation([output], variance)
+    assert torch.equal(found[:, 1], variance[:, 2].sqrt())
+    assert found[:, 0].isnan().all()

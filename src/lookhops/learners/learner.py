@@ -178,13 +178,19 @@ class Learner(ABC):
 
     def _run(self, graphs: Graphs, task: Task, split: Split, seed: int) -> Run:
         fitted = self.fit(graphs, task, split, seed)
-        both = fitted.outputs(graphs.select(torch.cat((split.val, split.test))))
-        val, test = both.split([len(split.val), len(split.test)])
+        both = graphs.select(torch.cat((split.val, split.test)))
+
+        def by_part(values: Tensor) -> dict[str, Tensor]:
+            parts = values.split([len(split.val), len(split.test)])
+            return dict(zip(("val", "test"), parts, strict=True))
+
+        variance = mean_variance([fitted], both, task)
         return Run(
             seed,
             split,
             weights=fitted.tensors(),
-            predictions={"val": val, "test": test},
+            predictions=by_part(fitted.outputs(both)),
+            variance={} if variance is None else by_part(variance),
             fitted=task.fit(task.targets(graphs).cpu()[split.train]),
             chosen=fitted.chosen,
         )
@@ -254,3 +260,12 @@ def fitted_of(learner: Learner, task: Task, encoding: Encoding, run: Run) -> lis
         learner.fitted.from_tensors(learner, task, encoding, {**one.weights, **shared})
         for one in run.networks
     ]
+
+
+def mean_variance(fitted: Sequence[Fitted], graphs: Graphs, task: Task) -> Tensor | None:
+    """The mean of the variances of members, float64; none where one has none, or of classes."""
+    if all(head.task.class_names for head in task.heads):
+        return None
+    each = [one.variance(graphs) for one in fitted]
+    known = [one.double() for one in each if one is not None]
+    return torch.stack(known).mean(0) if len(known) == len(each) else None

@@ -16,6 +16,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners import Fitted, FittedNetwork
+from lookhops.learners.learner import mean_variance
 from lookhops.learners.network import ensemble_of
 from lookhops.models.answers import Predictions
 from lookhops.models.checkpoint import Checkpoint, load_model
@@ -92,13 +93,14 @@ class Predictor:
             for one in own
         ]
         mean, networks = each.mean(0).numpy(), np.stack([answers for answers, _ in alone])
+        expected = self._deviations(whole, outputs)
         targets = tuple(
             head.task.answer(
                 head.name,
                 mean[:, head.channels],
                 networks[:, :, head.channels],
                 [head.calibration(calibration) for _, calibration in alone],
-                self._region(head, number, each.numpy(), coverage),
+                self._region(head, number, each.numpy(), expected, coverage),
             )
             for number, head in enumerate(self.checkpoint.task.heads)
         )
@@ -108,16 +110,43 @@ class Predictor:
         near = reference.index.nearest(whole.graphs, whole.codes_of(HOPS))
         return Predictions(graphs.ids, targets, near, reference.limit)
 
-    def _region(self, head: Head, number: int, each: Array, coverage: float) -> Array | None:
+    def _deviations(
+        self, whole: PreparedGraphs, outputs: dict[int, list[Tensor]]
+    ) -> list[Tensor | None]:
+        """How far each seed's answers may be off, where its validation answers say so too."""
+        reference, task = self.checkpoint.reference, self.checkpoint.task
+        found = []
+        for seed, each in outputs.items():
+            known = () if reference is None else reference.nonconformity_of(seed)
+            numbers = zip(task.heads, known, strict=False)
+            wanted = any(one.ndim > 1 and not head.task.class_names for head, one in numbers)
+            variance = mean_variance(self.fitted[seed], whole.graphs, task) if wanted else None
+            found.append(task.deviation(each, variance) if wanted else None)
+        return found
+
+    def _region(
+        self,
+        head: Head,
+        number: int,
+        each: Array,
+        expected: Sequence[Tensor | None],
+        coverage: float,
+    ) -> Array | None:
         """The conformal sets or intervals of one target, where the folder has what it takes."""
-        own = each[..., head.channels]
         reference, seeds = self.checkpoint.reference, self.checkpoint.answering
         known = {} if reference is None else {s: reference.nonconformity_of(s) for s in seeds}
-        answers = [p for seed, p in zip(seeds, own, strict=True) if known.get(seed)]
-        if not answers:
+        places = [place for place, seed in enumerate(seeds) if known.get(seed)]
+        if not places:
             return None
-        values = [known[seed][number].numpy() for seed in seeds if known[seed]]
-        return head.task.regions(np.stack(answers), values, coverage)
+        values = [known[seeds[place]][number].numpy() for place in places]
+        own = [head.deviation(expected[place]) for place in places]
+        deviations = [one.numpy()[:, 0] for one in own if one is not None]
+        return head.task.regions(
+            each[places][..., head.channels],
+            values,
+            coverage,
+            np.stack(deviations) if len(deviations) == len(own) else None,
+        )
 
     def embed(self, graphs: Graphs, seed: int | None = None, bits: int = BITS) -> Embeddings:
         """Each graph as a vector: what a network read of it, and its exact neighbourhoods.

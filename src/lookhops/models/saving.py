@@ -177,10 +177,11 @@ def _nonconformity(
             continue
         outputs = run.predictions.get("unseen", run.predictions["val"])
         answers = task.answers(outputs, calibrations[run.seed])
+        deviation, y = run.deviation(task, "unseen"), target[run.split.val]
         nonconformity[run.seed] = [
             torch.from_numpy(
                 head.task.nonconformity(
-                    answers[:, head.channels], head.target(target[run.split.val])
+                    answers[:, head.channels], head.target(y), head.deviation(deviation)
                 )
             )
             for head in task.heads

@@ -148,7 +148,10 @@ def record_run(
     target = task.targets(graphs).cpu()
     train, val, test = (target[part] for part in (run.split.train, run.split.val, run.split.test))
     found = run.predictions
-    calibration = task.calibrate(found["val"], val, found.get("unseen")) if calibrated else None
+    calibration = None
+    if calibrated:
+        deviation = run.deviation(task, "unseen")
+        calibration = task.calibrate(found["val"], val, found.get("unseen"), deviation)
     metrics: dict[str, Any] = {
         **({"task": task.kind} if task.kind != Classification.kind else {}),
         **_measured(run, task, val, test, calibration),
@@ -174,7 +177,7 @@ def _measured(
     found = task.evaluate(run.predictions["val"], val)
     validated = {f"val_{name}": found[name] for name in (task.main.name, "loss") if name in found}
     return {
-        **task.evaluate(run.predictions["test"], test, calibration),
+        **task.evaluate(run.predictions["test"], test, calibration, run.deviation(task, "test")),
         **validated,
         "epochs": len(run.history),
         "best_epoch": run.best_epoch,

@@ -186,7 +186,9 @@ class Classification(TargetTask):
 
     # ---------------------------------------------------------------- answers
 
-    def calibrate(self, output: Tensor, target: Tensor, unseen: Maybe = None) -> Calibration:
+    def calibrate(
+        self, output: Tensor, target: Tensor, unseen: Maybe = None, deviation: Maybe = None
+    ) -> Calibration:
         """What a validation part says of the answers.
 
         Returns:
@@ -230,7 +232,11 @@ class Classification(TargetTask):
         return (output.double() / calibration.get("temperature", 1.0)).softmax(-1)
 
     def evaluate(
-        self, output: Tensor, target: Tensor, calibration: Calibration | None = None
+        self,
+        output: Tensor,
+        target: Tensor,
+        calibration: Calibration | None = None,
+        deviation: Maybe = None,
     ) -> dict[str, float | None]:
         """Rates, AUROC and loss; with a calibration also its error.
 
@@ -295,11 +301,17 @@ class Classification(TargetTask):
         held = np.take_along_axis(sets, y[:, None], 1)
         return {"coverage": float(held.mean()), "set_size": float(sets.sum(1).mean())}
 
-    def nonconformity(self, answers: Tensor, target: Tensor) -> Array:
+    def nonconformity(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
         """One less the probability of the true class."""
         return class_nonconformity(as_array(answers), as_array(target))
 
-    def regions(self, answers: Array, nonconformity: Sequence[Array], coverage: float) -> Array:
+    def regions(
+        self,
+        answers: Array,
+        nonconformity: Sequence[Array],
+        coverage: float,
+        deviation: Array | None = None,
+    ) -> Array:
         """Which classes are in the set, shape (g, classes)."""
         return class_sets(answers, nonconformity, coverage)
 

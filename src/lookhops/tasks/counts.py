@@ -14,7 +14,7 @@ from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.graphs import Target
-from lookhops.tasks.conformal import number_intervals, number_nonconformity
+from lookhops.tasks.conformal import number_intervals
 from lookhops.tasks.metrics import Metric, bootstrap_means, number_errors
 from lookhops.tasks.numbers import INTERVALS, MAE, MEAN_MAE, SPEARMAN, OneNumber
 from lookhops.tasks.task import Calibration, Maybe, as_array
@@ -23,6 +23,8 @@ DEVIANCE = Metric("deviance", "Poisson deviance", False, share=False)
 D2 = Metric("d2", "D²", share=False)
 #: Counts expected of a graph are at least this, so that their logarithm is finite.
 LEAST = 1e-6
+#: Below this count the variance of a square root is that of this count.
+LEAST_MEAN = 0.25
 
 
 @dataclass(frozen=True)
@@ -34,8 +36,9 @@ class Counts(OneNumber):
         z_i = \frac{y_i}{\mu}, \qquad \text{answer: } \mu\, e^{o_i}
 
     with the mean :math:`\mu` of the training part: half the Poisson deviance in units of
-    :math:`\mu`, zero where the rates are the counts. Conformal intervals are of one width on the
-    scale of square roots, where counts vary alike whatever their size, and end at whole numbers.
+    :math:`\mu`, zero where the rates are the counts. Errors of conformal intervals are compared on
+    the scale of square roots, where counts vary alike whatever their size; they end at whole
+    numbers.
 
     Args:
         name: What is counted.
@@ -131,19 +134,29 @@ class Counts(OneNumber):
 
     # ---------------------------------------------------------------- intervals
 
-    def nonconformity(self, answers: Tensor, target: Tensor) -> Array:
-        """How far the square roots of counts and answers are apart."""
-        roots = as_array(answers.double().sqrt())[:, 0], as_array(target.double().sqrt())
-        return number_nonconformity(*roots)
+    def transformed(self, answers: Tensor) -> Tensor:
+        """Square roots."""
+        return answers.sqrt()
 
-    def regions(self, answers: Array, nonconformity: Sequence[Array], coverage: float) -> Array:
+    def variance_of(self, answers: Tensor, variance: Tensor) -> Tensor:
+        r"""To first order :math:`\operatorname{Var} \sqrt a = \operatorname{Var} a / 4 a`."""
+        return variance / (4 * answers.clamp(min=LEAST_MEAN))
+
+    def regions(
+        self,
+        answers: Array,
+        nonconformity: Sequence[Array],
+        coverage: float,
+        deviation: Array | None = None,
+    ) -> Array:
         """The least and the largest count of each interval, shape (g, 2)."""
-        roots = number_intervals(np.sqrt(answers[..., 0]), nonconformity, coverage)
+        roots = number_intervals(np.sqrt(answers[..., 0]), nonconformity, coverage, deviation)
         return counts_within(roots, answers[..., 0].mean(0))
 
-    def width(self, answer: Array, half: float) -> float:
+    def width(self, answer: Array, half: Array | float) -> float:
         """The mean of the differences of the ends."""
-        ends = counts_within(np.sqrt(answer)[:, None] + np.array([-half, half]), answer)
+        reach = np.multiply.outer(half, np.array([-1.0, 1.0]))
+        ends = counts_within(np.sqrt(answer)[:, None] + reach, answer)
         return float((ends[:, 1] - ends[:, 0]).mean())
 
     # ---------------------------------------------------------------- words

@@ -21,8 +21,10 @@ from lookhops.graphs import Graphs, Target
 from lookhops.tasks.answers import Tested
 from lookhops.tasks.conformal import (
     conformal_quantile,
+    normalised,
     number_intervals,
     number_nonconformity,
+    scale_of,
 )
 from lookhops.tasks.metrics import Metric, bootstrap_means, number_errors
 from lookhops.tasks.number_answers import NumberAnswers, number_charts
@@ -42,7 +44,7 @@ class OneNumber(TargetTask):
     """What measured numbers and counts have in common; ``name`` is what is measured.
 
     A subclass says how the output of the network becomes a number, what is an error, and on which
-    scale the intervals are of one width.
+    scale errors are compared.
     """
 
     name: str
@@ -64,8 +66,16 @@ class OneNumber(TargetTask):
         """Each metric of numbers against those measured, shape (n); none where not defined."""
 
     @abstractmethod
-    def width(self, answer: Array, half: float) -> float:
-        """The mean width of intervals that reach up to a nonconformity."""
+    def width(self, answer: Array, half: Array | float) -> float:
+        """The mean width of intervals that reach up to a nonconformity, or one a graph."""
+
+    @abstractmethod
+    def transformed(self, answers: Tensor) -> Tensor:
+        """Numbers on the scale on which errors are compared."""
+
+    @abstractmethod
+    def variance_of(self, answers: Tensor, variance: Tensor) -> Tensor:
+        """The variance of :meth:`transformed` answers from that of the answers."""
 
     # ---------------------------------------------------------------- training
 
@@ -97,17 +107,41 @@ class OneNumber(TargetTask):
 
     # ---------------------------------------------------------------- answers
 
-    def calibrate(self, output: Tensor, target: Tensor, unseen: Maybe = None) -> Calibration:
-        """The ``conformal_quantile``: half the width of an interval of 90 %.
+    def calibrate(
+        self, output: Tensor, target: Tensor, unseen: Maybe = None, deviation: Maybe = None
+    ) -> Calibration:
+        """The ``conformal_quantile``: half the width of an interval of 90 % at scale 1.
 
+        Where deviations say something, also their weight in the scale, ``deviation_weight``.
         Nothing where there are too few graphs to say; the numbers are answers as they are.
         """
         answers = self.answers(output if unseen is None else unseen, {})
-        half = conformal_quantile(self.nonconformity(answers, target))
-        return {} if half == inf else {"conformal_quantile": half}
+        residuals, weight = normalised(self.nonconformity(answers, target, deviation))
+        half = conformal_quantile(residuals)
+        if half == inf:
+            return {}
+        return {"conformal_quantile": half, **({"deviation_weight": weight} if weight else {})}
+
+    def expected_error(self, outputs: Sequence[Tensor], variance: Maybe) -> Tensor:
+        """The root of the variance and of that over the members, shape (g)."""
+        answers = torch.stack([self.answers(one, {}) for one in outputs])
+        found = self.transformed(answers).var(0, correction=0)
+        if variance is not None:
+            found = found + self.variance_of(answers.mean(0), variance.double())
+        return found[:, 0].sqrt()
+
+    def nonconformity(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
+        """How far numbers are from those measured, and how far they were expected to be."""
+        found, y = (self.transformed(one.double()) for one in (answers[:, 0], target))
+        expected = None if deviation is None else as_array(deviation)[:, 0]
+        return number_nonconformity(as_array(found), as_array(y), expected)
 
     def evaluate(
-        self, output: Tensor, target: Tensor, calibration: Calibration | None = None
+        self,
+        output: Tensor,
+        target: Tensor,
+        calibration: Calibration | None = None,
+        deviation: Maybe = None,
     ) -> dict[str, float | None]:
         """The errors; with a calibration also how often intervals hold the number, and how wide."""
         known = self.known(target)
@@ -117,8 +151,10 @@ class OneNumber(TargetTask):
             half = calibration.get("conformal_quantile")
             held = width = None
             if half is not None:
-                held = float((self.nonconformity(answers, y) <= half).mean())
-                width = self.width(as_array(answers)[:, 0], half)
+                expected = None if deviation is None else as_array(deviation)[as_array(known), 0]
+                reach = half * scale_of(expected, calibration.get("deviation_weight", 0.0))
+                held = float((self.nonconformity(answers, y) <= reach).mean())
+                width = self.width(as_array(answers)[:, 0], reach)
             measured |= {**calibration, "coverage": held, "interval_width": width}
         return measured
 
@@ -320,17 +356,27 @@ class Regression(OneNumber):
         """The numbers, shape (g, 1)."""
         return output.double()
 
-    def nonconformity(self, answers: Tensor, target: Tensor) -> Array:
-        """How far numbers are from those measured."""
-        return number_nonconformity(as_array(answers.double())[:, 0], as_array(target.double()))
+    def transformed(self, answers: Tensor) -> Tensor:
+        """The numbers as they are."""
+        return answers
 
-    def regions(self, answers: Array, nonconformity: Sequence[Array], coverage: float) -> Array:
+    def variance_of(self, answers: Tensor, variance: Tensor) -> Tensor:
+        """The variance as it is."""
+        return variance
+
+    def regions(
+        self,
+        answers: Array,
+        nonconformity: Sequence[Array],
+        coverage: float,
+        deviation: Array | None = None,
+    ) -> Array:
         """The ends of intervals, shape (g, 2) (see :func:`~.conformal.number_intervals`)."""
-        return number_intervals(answers[..., 0], nonconformity, coverage)
+        return number_intervals(answers[..., 0], nonconformity, coverage, deviation)
 
-    def width(self, answer: Array, half: float) -> float:
+    def width(self, answer: Array, half: Array | float) -> float:
         """The mean width of intervals up to a nonconformity."""
-        return 2 * half
+        return float(np.mean(2 * half))
 
     def errors(self, answer: Array, y: Array) -> dict[str, float | None]:
         """MAE, RMSE, R² and Spearman's correlation, the last two none where not defined."""

@@ -172,12 +172,16 @@ class SeveralTargets(Task):
 
         return self._side_by_side(own, output)
 
-    def calibrate(self, output: Tensor, target: Tensor, unseen: Maybe = None) -> Calibration:
+    def calibrate(
+        self, output: Tensor, target: Tensor, unseen: Maybe = None, deviation: Maybe = None
+    ) -> Calibration:
         """What each head's validation part says, under its name."""
         found: dict[str, float] = {}
         for head in self.heads:
             apart = None if unseen is None else unseen[..., head.channels]
-            own = head.task.calibrate(output[..., head.channels], head.target(target), apart)
+            own = head.task.calibrate(
+                output[..., head.channels], head.target(target), apart, head.deviation(deviation)
+            )
             found |= {head.key(name): value for name, value in own.items()}
         return found
 
@@ -197,7 +201,11 @@ class SeveralTargets(Task):
         return torch.cat([of(head, *own) for head, own in each], -1)
 
     def evaluate(
-        self, output: Tensor, target: Tensor, calibration: Calibration | None = None
+        self,
+        output: Tensor,
+        target: Tensor,
+        calibration: Calibration | None = None,
+        deviation: Maybe = None,
     ) -> dict[str, float | None]:
         """The metrics of each head under its name, and the mean score of those that have one."""
         found: dict[str, float | None] = {}
@@ -207,7 +215,9 @@ class SeveralTargets(Task):
             y = head.target(target)
             values = dict.fromkeys(metric.name for metric in head.task.metrics)
             if bool(head.task.known(y).any()):
-                values = head.task.evaluate(output[..., head.channels], y, own)
+                values = head.task.evaluate(
+                    output[..., head.channels], y, own, head.deviation(deviation)
+                )
             score = values[head.task.ranked_by.name]
             scores += [] if score is None else [score]
             found |= {head.key(name): value for name, value in values.items()}

@@ -132,7 +132,9 @@ class Task(ABC):
         return output
 
     @abstractmethod
-    def calibrate(self, output: Tensor, target: Tensor, unseen: Maybe = None) -> Calibration:
+    def calibrate(
+        self, output: Tensor, target: Tensor, unseen: Maybe = None, deviation: Maybe = None
+    ) -> Calibration:
         """What turns outputs into answers, fitted on a validation part.
 
         Args:
@@ -140,7 +142,32 @@ class Task(ABC):
             target: Theirs.
             unseen: Outputs for the same graphs by networks that these had no part in choosing;
                 conformal regions are made from them. By default as ``output``.
+            deviation: What :meth:`deviation` gave for these graphs.
         """
+
+    def deviation(self, outputs: Sequence[Tensor], variance: Maybe = None) -> Maybe:
+        """How far from the truth a model expects its answers to be, float64, shape (g, targets).
+
+        None where it does not say, and NaN for classes, whose probabilities say it.
+
+        Args:
+            outputs: Those of each member: the farther they are apart, the less sure is their mean.
+            variance: What :meth:`~lookhops.learners.Fitted.variance` says, the mean over members.
+        """
+        if variance is None and len(outputs) == 1:
+            return None
+        found = [
+            head.task.expected_error(
+                [one[..., head.channels] for one in outputs],
+                None if variance is None else variance[..., head.channels],
+            )
+            for head in self.heads
+        ]
+        known = next((one for one in found if one is not None), None)
+        if known is None:
+            return None
+        blank = torch.full_like(known, torch.nan)
+        return torch.stack([blank if one is None else one for one in found], -1)
 
     def average(self, outputs: Sequence[Tensor]) -> Tensor:
         """Outputs of several networks as those of one, whose answers are the mean of theirs."""
@@ -152,11 +179,16 @@ class Task(ABC):
 
     @abstractmethod
     def evaluate(
-        self, output: Tensor, target: Tensor, calibration: Calibration | None = None
+        self,
+        output: Tensor,
+        target: Tensor,
+        calibration: Calibration | None = None,
+        deviation: Maybe = None,
     ) -> dict[str, float | None]:
         """Each metric by its name, none where it is not defined.
 
-        With a calibration also the metrics about it, and the calibration itself.
+        With a calibration also the metrics about it, and the calibration itself; ``deviation`` is
+        what :meth:`deviation` gave.
         """
 
     @abstractmethod
@@ -275,18 +307,32 @@ class TargetTask(Task):
             regions: What :meth:`regions` gave.
         """
 
-    @abstractmethod
-    def nonconformity(self, answers: Tensor, target: Tensor) -> Array:
-        """How far the known targets are from the answers, shape (n)."""
+    def expected_error(self, outputs: Sequence[Tensor], variance: Maybe) -> Maybe:
+        """Its own :meth:`deviation`, shape (g)."""
+        return None
 
     @abstractmethod
-    def regions(self, answers: Array, nonconformity: Sequence[Array], coverage: float) -> Array:
+    def nonconformity(self, answers: Tensor, target: Tensor, deviation: Maybe = None) -> Array:
+        """How far the known targets are from the answers, shape (n).
+
+        Where regions also hang on something else of each graph it stands beside, shape (n, 2).
+        """
+
+    @abstractmethod
+    def regions(
+        self,
+        answers: Array,
+        nonconformity: Sequence[Array],
+        coverage: float,
+        deviation: Array | None = None,
+    ) -> Array:
         """Conformal regions, one row a graph (see :mod:`~lookhops.tasks.conformal`).
 
         Args:
             answers: Those of each seed, shape (seeds, g, channels).
             nonconformity: That of each seed's validation part.
             coverage: The probability with which a region is to hold the truth.
+            deviation: What each seed expects to be off, shape (seeds, g), where it says so.
         """
 
     def outputs(self, answers: Array) -> Array:
@@ -392,6 +438,11 @@ class Head(NamedTuple):
     def target(self, target: Tensor) -> Tensor:
         """Its own target of those that :meth:`Task.targets` gave, as its task has it."""
         return target if self.column < 0 else self.task.as_target(target[..., self.column])
+
+    def deviation(self, deviation: Maybe) -> Maybe:
+        """Its own column of what :meth:`Task.deviation` gave, shape (g, 1)."""
+        column = max(self.column, 0)
+        return None if deviation is None else deviation[:, column : column + 1]
 
     def calibration(self, calibration: Calibration) -> Calibration:
         """What a calibration holds under its name."""

@@ -73,6 +73,7 @@ class Run:
             and the architecture.
         beside: Tensors that its members share and that no gradient has fitted.
         score: The main metric of the validation part, where runs are candidates to choose from.
+        variance: Of numbers, the variance of its predictions by part, where the learner has one.
     """
 
     seed: int
@@ -93,6 +94,7 @@ class Run:
     rates: Rates | None = None
     beside: Mapping[str, Tensor] = field(default_factory=dict)
     score: float | None = None
+    variance: dict[str, Tensor] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -108,6 +110,12 @@ class Run:
     def seconds(self) -> float:
         """What its epochs took."""
         return sum(row["seconds"] for row in self.history)
+
+    def deviation(self, task: Task, part: str) -> Tensor | None:
+        """How far its answers to a part may be off (:meth:`~lookhops.tasks.Task.deviation`)."""
+        kept = part if part in self.predictions else "val"
+        outputs = [one.predictions[kept] for one in self.networks]
+        return task.deviation(outputs, self.variance.get("val" if part == "unseen" else part))
 
     def waited(self) -> int:
         """Epochs since the last improvement."""

@@ -10,6 +10,7 @@ import torch
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from lookhops.core.arrays import Array
 from lookhops.core.errors import LookHopsError
@@ -18,6 +19,7 @@ from lookhops.core.words import joined
 from lookhops.encoding.inputs import Packer
 from lookhops.graphs import Graphs
 from lookhops.learners import Learner, Network, fitted_of, learner_of
+from lookhops.learners.learner import mean_variance
 from lookhops.models.estimators.columns import ONE
 from lookhops.sources.splits import Split
 from lookhops.tasks import task_of
@@ -69,11 +71,12 @@ class GraphEstimator(BaseEstimator, _Options):
         self.model_ = self.models_[0]
         target = task.targets(graphs).cpu()[val_part]
         unseen = run.predictions.get("unseen", run.predictions["val"])
-        self.calibration_ = dict(task.calibrate(run.predictions["val"], target, unseen))
+        deviation = run.deviation(task, "unseen")
+        self.calibration_ = dict(task.calibrate(run.predictions["val"], target, unseen, deviation))
         answers = task.answers(unseen, self.calibration_)
         self._nonconformity = {
             head.name or ONE: head.task.nonconformity(
-                answers[:, head.channels], head.target(target)
+                answers[:, head.channels], head.target(target), head.deviation(deviation)
             )
             for head in task.heads
         }
@@ -98,29 +101,44 @@ class GraphEstimator(BaseEstimator, _Options):
             )
         return learner
 
-    @torch.inference_mode()
     def _answers(self, X: Any) -> dict[str, Array]:
         """The calibrated answers to each target, by name, shape (graphs, channels)."""
+        answers, _ = self._answers_and_deviation(X, regions=False)
+        return answers
+
+    @torch.inference_mode()
+    def _answers_and_deviation(
+        self, X: Any, regions: bool
+    ) -> tuple[dict[str, Array], Tensor | None]:
+        """The same, and where regions are wanted :meth:`Task.deviation`."""
         check_is_fitted(self)
         graphs, device = self._encoding.read(self._packer.pack(X)), choose_device(self.device)
         learner, task = self._asked, self._task
         members = [one.to(device) for one in self._members]
-        each = learner.together(members)(learner.prepare(graphs.to(device), self._encoding))
+        prepared = learner.prepare(graphs.to(device), self._encoding)
+        each = learner.together(members)(prepared)
         outputs = each[0] if len(each) == 1 else task.average(each)
         answers = task.answers(outputs, self.calibration_).numpy()
-        return {head.name or ONE: answers[:, head.channels] for head in task.heads}
+        found = {head.name or ONE: answers[:, head.channels] for head in task.heads}
+        if not regions:
+            return found, None
+        return found, task.deviation(each, mean_variance(members, prepared.graphs, task))
 
     def _regions(self, X: Any, coverage: float) -> dict[str, Array]:
         """The conformal sets or intervals of each target, by name."""
         if not 0 < coverage < 1:
             raise LookHopsError(f"coverage is a probability between 0 and 1, not {coverage}.")
-        answers = self._answers(X)
-        return {
-            (name := head.name or ONE): head.task.regions(
-                answers[name][None], [self._nonconformity[name]], coverage
+        answers, deviation = self._answers_and_deviation(X, regions=True)
+        found = {}
+        for head in self._task.heads:
+            name, expected = head.name or ONE, head.deviation(deviation)
+            found[name] = head.task.regions(
+                answers[name][None],
+                [self._nonconformity[name]],
+                coverage,
+                None if expected is None else expected.numpy().T,
             )
-            for head in self._task.heads
-        }
+        return found
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
