@@ -114,8 +114,8 @@ def test_a_comparison_can_end_with_a_report(lookhops, tmp_path):
 
 def test_the_paper_can_end_with_a_report(lookhops, tmp_path, make_record):
     from lookhops.runs.export import export
-    from lookhops.runs.keys import RunKey
     from lookhops.runs.paper import ROWS
+    from lookhops.runs.plan import RunKey
     from lookhops.runs.results import CellResult, Results
     from lookhops.training import Protocol
 

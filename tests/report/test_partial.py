@@ -11,9 +11,8 @@ from lookhops.report.build import report_on
 from lookhops.report.content import Note
 from lookhops.report.runs import runs_report
 from lookhops.report.snapshot import read_store
-from lookhops.runs.keys import RunKey
 from lookhops.runs.paper import ROWS
-from lookhops.runs.plan import Cell
+from lookhops.runs.plan import Cell, RunKey
 from lookhops.runs.results import Results
 from lookhops.runs.store import Store
 from lookhops.training import Protocol

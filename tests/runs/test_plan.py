@@ -10,8 +10,7 @@ from lookhops.core.options import CLASSICAL, FINGERPRINT, Classical
 from lookhops.learners import parse_model
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.nn.registry import register_convolution
-from lookhops.runs.keys import RunKey, canonical
-from lookhops.runs.plan import parse_models
+from lookhops.runs.plan import RunKey, canonical, parse_models
 from lookhops.training import Protocol
 
 

@@ -17,7 +17,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.learners import parse_model
 from lookhops.nn import Architecture
 from lookhops.runs import store as store_module
-from lookhops.runs.keys import RunKey
+from lookhops.runs.plan import RunKey
 from lookhops.runs.store import Store, retry_locked
 from lookhops.training import Protocol
 

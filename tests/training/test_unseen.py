@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
 
@@ -51,13 +50,3 @@ def test_each_fold_is_answered_at_the_epoch_that_the_others_choose(
             torch.testing.assert_close(found[own], task.in_units(outputs[best][own], run.fitted))
             differ += best != run.best_epoch - 1
     assert stacked or differ > 0
-
-
-def test_an_earlier_state_says_nothing(tasks):
-    task = task_of(tasks)
-    unseen = Unseen(task, [tasks.y[:7]], [None])
-    unseen.restore({})
-    assert unseen.each() is None
-    unseen.see(torch.zeros(1, 7, 2), torch.tensor([True]))
-    [output] = unseen.each()
-    np.testing.assert_array_equal(output, np.zeros((7, 2)))

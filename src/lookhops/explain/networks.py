@@ -26,11 +26,11 @@ from lookhops.models.predictor import Predictor
 from lookhops.neighbourhoods.totals import DEGREES, spread_totals
 from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.tasks.task import Head
+from lookhops.training.gather import WholeGatherer
 from lookhops.training.inference import batches_by_nodes, side_by_side
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.member_weights import padded_stack
 from lookhops.training.stacked import stackable
-from lookhops.training.whole_gather import WholeGatherer
 
 # Totals begin with two sizes, and counts and shares of each degree.
 _FIRST_LABEL = 2 + 2 * DEGREES

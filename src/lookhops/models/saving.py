@@ -37,6 +37,7 @@ from lookhops.models.reference import Reference
 from lookhops.runs.record import Machine, about_training, evaluate_runs, versions
 from lookhops.sources.graph_counts import graph_counts
 from lookhops.tasks import Calibration, Task
+from lookhops.training.randomness import FINAL
 from lookhops.training.runs import NotFinite, Run
 
 #: Columns of a history in which not one epoch was finished.
@@ -61,43 +62,30 @@ class Provenance:
 UNKNOWN = Provenance()
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
-    """What came out of a training.
-
-    Args:
-        runs: One a seed, with weights.
-        final: The run on all graphs, if there was one.
-        stopped: What ended the training before its time, if anything did.
-    """
-
-    runs: Sequence[Run]
-    final: Run | None = None
-    stopped: NotFinite | None = None
-
-
 def save_model(
     folder: Path,
-    trained: Trained,
+    every: Sequence[Run],
     settings: Mapping[str, Any],
     graphs: Graphs,
     task: Task,
     device: torch.device,
     provenance: Provenance = UNKNOWN,
+    stopped: NotFinite | None = None,
 ) -> dict[str, Any]:
     """Write the folder's files, in one step for who reads it; what ``config.json`` holds.
 
     Args:
         folder: Where.
-        trained: What came out of the training.
+        every: The runs, one a seed, with weights; the last may be that on all graphs.
         settings: What :func:`~lookhops.runs.state.settings_of` gave.
         graphs: What it was trained and tested on.
         task: What was asked.
         device: Where it was trained.
         provenance: What else is kept.
+        stopped: What ended the training before its time, if anything did.
     """
-    runs, final = trained.runs, trained.final
-    every = [*runs, final] if final else list(runs)
+    runs = [run for run in every if run.seed != FINAL]
+    final = next((run for run in every if run.seed == FINAL), None)
     metrics = evaluate_runs(runs, graphs, task, device)
     calibrations = {run.seed: calibration_of(metrics, run.seed) for run in runs}
     far = _nonconformity(runs, graphs, task, calibrations)
@@ -122,7 +110,7 @@ def save_model(
         "metrics": metrics,
         **_commonest([final] if final else runs, graphs, task),
         "facts": graph_counts(graphs),
-        **({"stopped": str(trained.stopped)} if trained.stopped else {}),
+        **({"stopped": str(stopped)} if stopped else {}),
         **({"command": provenance.command} if provenance.command else {}),
         "reading": _as_read(provenance.reading, graphs).to_dict(),
         **{key: hashlib.sha256(written[name]).hexdigest() for key, name in CHECKSUMS.items()},

@@ -19,7 +19,7 @@ from lookhops.graphs import Graphs
 from lookhops.learners import Learner, Model, learner_of
 from lookhops.models.checkpoint import load_model
 from lookhops.models.folder import CONFIG
-from lookhops.models.saving import UNKNOWN, Provenance, Trained, save_model
+from lookhops.models.saving import UNKNOWN, Provenance, save_model
 from lookhops.runs.processes import Processes
 from lookhops.runs.side_by_side import beside
 from lookhops.runs.state import ResumeState, difference, settings_of
@@ -110,13 +110,15 @@ def train_into(
     options = {"task": task, "device": chosen, **_of_workers(state, on_epoch, workers)}
     with _helpers(graphs, chosen, processes) as helpers:
         options["execute"] = None if helpers is None else beside(helpers)
-        trained = _train(graphs, learner, plan, final, stacked, options)
-    save = partial(save_model, folder, trained, settings, graphs, task, chosen, provenance)
+        runs, stopped = _train(graphs, learner, plan, final, stacked, options)
+    save = partial(
+        save_model, folder, runs, settings, graphs, task, chosen, provenance, stopped=stopped
+    )
     with limited_threads(learner.threads(graphs, protocol)):
         config = workers.from_first(save)
     workers.from_first(state.clear)
-    if trained.stopped:
-        raise trained.stopped
+    if stopped:
+        raise stopped
     return config
 
 
@@ -127,17 +129,17 @@ def _train(
     final: bool,
     stacked: bool | None,
     options: Any,
-) -> Trained:
-    """The runs, that on all graphs where it is wanted, and what stopped them if anything did."""
+) -> tuple[list[Run], NotFinite | None]:
+    """The runs, last that on all graphs where it is wanted, and what stopped them, if anything."""
     runs: list[Run] = []
     try:
         runs = learner.train(graphs, plan.protocol, splits=plan, stacked=stacked, **options)
         if not final:
-            return Trained(runs)
+            return runs, None
         epochs = median_epoch(runs)
-        return Trained(runs, learner.train_on_all(graphs, plan.protocol, epochs, **options))
+        return [*runs, learner.train_on_all(graphs, plan.protocol, epochs, **options)], None
     except NotFinite as error:
-        return Trained(runs or error.runs, stopped=error)
+        return runs or error.runs, error
 
 
 def _helpers(

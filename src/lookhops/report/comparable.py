@@ -14,7 +14,7 @@ from lookhops.core.words import QUICK_MARK, counted
 from lookhops.models.folder import learner_in, run_records
 from lookhops.report.folders import ModelFolder
 from lookhops.runs.compare import Comparison, comparison
-from lookhops.runs.keys import RunKey
+from lookhops.runs.plan import RunKey
 from lookhops.runs.results import CellResult, Results
 from lookhops.training import Protocol
 

@@ -11,7 +11,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import write_text
 from lookhops.core.tables import Table, to_csv
 from lookhops.core.words import NONE
-from lookhops.runs.keys import canonical
+from lookhops.runs.plan import canonical
 from lookhops.runs.results import Results
 
 SUFFIXES = (".csv", ".json", ".md", ".tex")

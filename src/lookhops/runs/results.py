@@ -13,7 +13,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import read_json
 from lookhops.core.schema import AtLeast, Count, located, read
 from lookhops.learners import Model
-from lookhops.runs.keys import RunKey, read_model
+from lookhops.runs.plan import RunKey, read_model
 from lookhops.runs.record import Machine, RunRecord
 from lookhops.runs.statistics import mean_std
 from lookhops.sources.graph_counts import SIZE, check_graph_counts

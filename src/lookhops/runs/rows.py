@@ -17,7 +17,7 @@ from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.schema import UnknownEntry, decode, read
-from lookhops.runs.keys import RunKey
+from lookhops.runs.plan import RunKey
 from lookhops.runs.record import HISTORY, RunRecord
 from lookhops.runs.results import CellResult, check_note
 

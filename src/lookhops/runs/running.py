@@ -16,8 +16,7 @@ from lookhops.core.words import counted
 from lookhops.graphs import Graphs
 from lookhops.learners import learner_of
 from lookhops.runs.executor import Executor
-from lookhops.runs.keys import RunKey
-from lookhops.runs.plan import Cell
+from lookhops.runs.plan import Cell, RunKey
 from lookhops.runs.record import RunRecord
 from lookhops.runs.store import Store
 from lookhops.tasks import task_of

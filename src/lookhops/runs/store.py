@@ -23,8 +23,7 @@ from typing import Any
 from lookhops.core.errors import LookHopsError
 from lookhops.core.files import process_alive
 from lookhops.graphs import Graphs
-from lookhops.runs.keys import RunKey, canonical_json
-from lookhops.runs.plan import Cell
+from lookhops.runs.plan import Cell, RunKey, canonical_json
 from lookhops.runs.record import RunRecord
 from lookhops.runs.results import CellResult
 from lookhops.runs.rows import checksum, read_cells, read_note

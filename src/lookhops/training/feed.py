@@ -22,8 +22,7 @@ from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import to_offsets
 from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.training.batches import Capacity
-from lookhops.training.gather import Gatherer
-from lookhops.training.whole_gather import WholeGatherer, WindowWholeGatherer
+from lookhops.training.gather import Gatherer, WholeGatherer, WindowWholeGatherer
 from lookhops.training.windows import Window, Windows, first_entries
 
 #: Steps whose graphs come to the device together, and nodes: whichever is fewer.

@@ -22,12 +22,11 @@ from lookhops.graphs.choosing import gather
 from lookhops.nn import GraphBatch, GraphNetwork
 from lookhops.training.batches import Capacity, GraphSizes, keeps_shapes, makes_links
 from lookhops.training.device import limited_threads
-from lookhops.training.gather import Gatherer
+from lookhops.training.gather import Gatherer, WholeGatherer
 from lookhops.training.inputs import MemberInputs
 from lookhops.training.member_weights import padded_stack
 from lookhops.training.recording import Recorder
 from lookhops.training.stacked import stackable
-from lookhops.training.whole_gather import WholeGatherer
 
 Result = TypeVar("Result")
 #: Batches that are computed at a time on the CPU at most: Python itself keeps no more busy.

@@ -17,7 +17,7 @@ from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import gather
 from lookhops.graphs.indexing import elements_of, spread
 from lookhops.nn import GraphBatch, GraphNetwork
-from lookhops.training.whole_gather import WholeGatherer
+from lookhops.training.gather import WholeGatherer
 from lookhops.training.windows import Windows, first_entries
 
 BATCH_SIZE = 256

@@ -16,8 +16,8 @@ from lookhops.report.paper.claims import CLAIMS, NOT_REPRODUCED, REPRODUCED, jud
 from lookhops.report.paper.figures import accuracy_by_k_figure, gain_figure, rank_figure
 from lookhops.report.paper.page import write_page
 from lookhops.report.paper.side_by_side import accuracy_table, data_table, make_tables, own_table
-from lookhops.runs.keys import RunKey
 from lookhops.runs.paper import DATASETS, FIGURES, ROWS, TABLES
+from lookhops.runs.plan import RunKey
 from lookhops.runs.record import Machine
 from lookhops.runs.results import CellResult, Results
 from lookhops.training import PAPER_SEEDS, Protocol

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from lookhops.core.options import Protocol
+from lookhops.graphs.targets import Target
 from lookhops.nn import Architecture
 from lookhops.runs.tune.search import Judge
 from lookhops.sources.splits import Split, split
@@ -97,7 +98,7 @@ def test_splits_that_take_other_numbers_of_steps(tasks):
 
 def test_numbers_are_judged_in_their_units(tasks):
     sizes = tasks.nodes_per_graph.double() * 1000
-    graphs = replace(tasks, y=sizes, targets=(replace(tasks.targets[0], name="size", classes=()),))
+    graphs = replace(tasks, y=sizes, targets=(Target("size"),))
     judged = judge(graphs, RATES[:1])
     assert all(100 < one.score < 1e5 for one in judged[0])
 

@@ -15,8 +15,7 @@ from lookhops.core.options import RECOMMENDED, SearchOptions, parse_split
 from lookhops.core.words import counted
 from lookhops.graphs import Graphs
 from lookhops.runs.executor import Local
-from lookhops.runs.keys import canonical
-from lookhops.runs.plan import Cell
+from lookhops.runs.plan import Cell, canonical
 from lookhops.runs.results import CellResult
 from lookhops.runs.running import run_plan
 from lookhops.runs.store import Store
