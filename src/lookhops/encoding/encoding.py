@@ -86,8 +86,12 @@ class Encoding:
     @property
     def sizes(self) -> dict[str, int]:
         """What a network must know of it to be made, besides its width."""
-        edges = self.edges or Columns()
-        return {"num_edge_numbers": edges.encoded_numbers, "num_edge_labels": sum(edges.sizes)}
+        edges, whole = self.edges or Columns(), self.whole or Columns()
+        return {
+            "num_edge_numbers": edges.encoded_numbers,
+            "num_edge_labels": sum(edges.sizes),
+            "num_graph_features": whole.encoded_numbers + sum(whole.sizes),
+        }
 
     # ---------------------------------------------------------------- reading
 

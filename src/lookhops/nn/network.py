@@ -26,7 +26,7 @@ from lookhops.nn.registry import (
     make_pooling,
     pooling,
 )
-from lookhops.nn.whole import Fingerprint, Totals
+from lookhops.nn.whole import WITH_FEATURES, WITHOUT_FEATURES, Fingerprint, Totals
 from lookhops.ops import Adjacency
 from lookhops.ops.anchors import ACTIVATIONS
 from lookhops.ops.batch import EdgeInputs, GraphBatch, Pooled, WholeInputs
@@ -60,6 +60,7 @@ class GraphNetwork(nn.Module):
         num_edge_numbers: Numeric columns of edges, where the architecture uses
             them.
         num_edge_labels: Columns of one-hot labels of edges.
+        num_graph_features: Columns of features of whole graphs among the totals.
         options: The fields of :class:`~lookhops.nn.Architecture`: ``conv``, ``pool``, ``k``, ...
 
     Shapes:
@@ -76,6 +77,7 @@ class GraphNetwork(nn.Module):
         num_totals: int = 1,
         num_edge_numbers: int = 0,
         num_edge_labels: int = 0,
+        num_graph_features: int = 0,
         **options: Any,
     ) -> None:
         super().__init__()
@@ -119,7 +121,8 @@ class GraphNetwork(nn.Module):
         if a.fingerprint is not None:
             self.readings["fingerprint"] = Fingerprint(num_neighbourhoods, out_channels)
         if a.totals:
-            self.readings["totals"] = Totals(num_totals, out_channels)
+            hidden = WITH_FEATURES if num_graph_features else WITHOUT_FEATURES
+            self.readings["totals"] = Totals(num_totals, out_channels, hidden)
         self.edges: EdgeFactors | None = None
         if self.edge_channels and self._takes_factors():  # drawn last: the rest begins as without
             self.edges = EdgeFactors(num_edge_numbers, num_edge_labels, len(self.convs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -105,12 +105,8 @@ def first_entries(counts: Tensor) -> Tensor:
 
 def _moved(graphs: Graphs, device: torch.device) -> Graphs:
     """The graphs on a device, with what is known of their edges."""
-    tensors = {
-        own.name: _sent(value, device)
-        for own in fields(graphs)
-        if isinstance(value := getattr(graphs, own.name), Tensor)
-    }
-    moved = replace(graphs, **tensors)  # type: ignore[arg-type]
+    sent = {name: _sent(tensor, device) for name, tensor in graphs.tensors.items()}
+    moved = graphs.with_tensors(sent)
     for known in ("is_undirected", "is_symmetric"):
         if known in graphs.__dict__:
             moved.__dict__[known] = graphs.__dict__[known]
@@ -147,8 +143,7 @@ def should_stream(
 
 def packed_bytes(graphs: Graphs) -> int:
     """Bytes of the graphs themselves."""
-    tensors = (getattr(graphs, own.name) for own in fields(graphs))
-    return sum(own.nbytes for own in tensors if isinstance(own, Tensor))
+    return sum(tensor.nbytes for tensor in graphs.tensors.values())
 
 
 def _held(graphs: Graphs, architecture: Architecture, networks: int) -> int:
