@@ -104,9 +104,9 @@ def test_features_of_whole_graphs_come_from_pyg_networkx_and_tables():
     assert Graphs.from_networkx([path]).whole.width == 0
     edges = {"graph": ["b", "a"], "source": [1, 1], "target": [2, 2]}
     tables = edges, None, {"graph": ["a", "b"], "class": ["x", "y"], "age": [1.5, 2.5]}
-    found = Graphs.from_tables(*tables, graph_features=["age"])
+    found = Graphs.from_tables(*tables, features="age")
     ages = dict(zip(found.columns["id"], found.whole.numbers.flatten().tolist(), strict=True))
     assert ages == {"a": 1.5, "b": 2.5}
-    assert "age" not in found.columns
+    assert found.columns["age"].tolist() == found.whole.numbers[:, 0].tolist()
     with pytest.raises(LookHopsError, match="'size'"):
-        Graphs.from_tables(*tables, graph_features=["size"])
+        Graphs.from_tables(*tables, features="size")

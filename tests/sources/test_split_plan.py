@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from lookhops import Graphs, LookHopsError
 from lookhops.core.options import Protocol
+from lookhops.graphs.columns import SAME
 from lookhops.graphs.targets import Target, pack_targets
 from lookhops.sources.loading import load
 from lookhops.sources.molecules import from_smiles
 from lookhops.sources.splits import SplitPlan, split
 from lookhops.sources.splits.given import with_test_set
-from lookhops.sources.splits.groups import SAME, folds_of_groups, joined, scaffolds
+from lookhops.sources.splits.groups import folds_of_groups, joined, scaffolds
 from lookhops.sources.splits.split import PARTS
 
 

@@ -120,6 +120,11 @@ def train(
             learner: Learner = NetworkLearner(replace(network, k=chosen_k))
         else:
             learner, plan = _named(model, plan, run)
+        if reading.features is not None and not learner.reads_whole:
+            raise LookHopsError(
+                f"{model or 'a network without --totals'} reads no features of whole graphs: leave "
+                "out --features."
+            )
         config = _train(output, graphs, learner, plan, run, reading, information, workers)
     if not workers.is_first:
         return

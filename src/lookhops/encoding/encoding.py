@@ -18,6 +18,7 @@ from lookhops.encoding.columns import Columns
 from lookhops.encoding.reading import Found, by_name, by_position
 from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
+from lookhops.graphs.columns import Wanted, completed
 from lookhops.graphs.edges import as_known
 
 #: Names of a number of edges that is their weight: it multiplies them, and is no feature.
@@ -84,6 +85,11 @@ class Encoding:
         return max(self.nodes.encoded_numbers + sum(self.nodes.sizes), 1)
 
     @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The features of whole graphs that the model reads: numbers, then labels."""
+        return () if self.whole is None else (*self.whole.numbers, *self.whole.labels)
+
+    @property
     def sizes(self) -> dict[str, int]:
         """What a network must know of it to be made, besides its width."""
         edges, whole = self.edges or Columns(), self.whole or Columns()
@@ -100,7 +106,9 @@ class Encoding:
 
         Features are found by name, whatever their order. A label's values that the model has not
         seen are read as one more value, which has no effect; features that it does not know are
-        left out; both are said in a warning. Features that are missing are refused.
+        left out; both are said in a warning. Features that are missing are refused; those of whole
+        graphs are looked for among ``columns`` too, and read as the numbers or labels that they
+        were in training.
         """
         if self.featuriser and graphs.featuriser and self.featuriser != graphs.featuriser:
             raise LookHopsError(
@@ -114,6 +122,9 @@ class Encoding:
         for owner, columns in sides.items():
             if columns is not None:
                 features, where = graphs.features[owner], f"{graphs.name}: its {CALLED[owner]}"
+                if owner == "whole" and named[owner]:
+                    labels = dict(zip(columns.labels, columns.values, strict=True))
+                    features = completed(graphs, Wanted(columns.numbers, labels))
                 if named[owner]:
                     found[owner] = by_name(columns, features, where)
                 else:

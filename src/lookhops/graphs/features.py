@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -136,6 +136,18 @@ class Features:
         """The rows with these numbers."""
         return self.map(lambda own: own.index_select(0, index))
 
+    def without(self, names: Collection[str]) -> Features:
+        """The features but those of these names."""
+        numbers = [i for i, name in enumerate(self.number_names) if name not in names]
+        labels = [i for i, name in enumerate(self.label_names) if name not in names]
+        return Features(
+            None if self.numbers is None else self.numbers[:, numbers],
+            tuple(self.number_names[i] for i in numbers),
+            None if self.labels is None else self.labels[:, labels],
+            tuple(self.label_names[i] for i in labels),
+            tuple(self.label_values[i] for i in labels),
+        )
+
     def packed(self) -> Features:
         """As ``Graphs`` keep features: float32, unless given as wider floats; compact labels."""
         numbers, labels = self.numbers, self.labels
@@ -167,6 +179,21 @@ def join_features(parts: Sequence[Features]) -> Features:
     """The rows of the first, then those of the second, ...; all have the same columns."""
     each = [part.tensors for part in parts]
     return parts[0].with_tensors({name: torch.cat([own[name] for own in each]) for name in each[0]})
+
+
+def beside(first: Features, second: Features) -> Features:
+    """The features of the first, then those of the second, of the same rows."""
+    tensors: dict[str, Tensor | None] = {}
+    for kind in ("numbers", "labels"):
+        own = [one.tensors[kind] for one in (first, second) if kind in one.tensors]
+        tensors[kind] = torch.cat(own, 1) if own else None
+    return Features(
+        tensors["numbers"],
+        (*first.number_names, *second.number_names),
+        tensors["labels"],
+        (*first.label_names, *second.label_names),
+        (*first.label_values, *second.label_values),
+    )
 
 
 def feature_columns(

@@ -6,7 +6,7 @@ the conversions from and to lists of PyG or NetworkX objects loop over graphs in
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs import choosing, networkx, pyg, storage
+from lookhops.graphs import columns as graph_columns
 from lookhops.graphs import edges as edge_lists
 from lookhops.graphs.features import NO_FEATURES, Features
 from lookhops.graphs.indexing import (
@@ -252,6 +253,22 @@ class Graphs:
         """The same graphs, of whose edges nothing is known but that they are there."""
         return edge_lists.as_known(self, replace(self, edges=NO_FEATURES))
 
+    def with_features(
+        self,
+        names: str | Iterable[str],
+        reading: Reading = AS_USUAL,
+        place: Callable[[int], str] | None = None,
+    ) -> Graphs:
+        """The same graphs with some of ``columns`` as features of whole graphs, ``whole``.
+
+        Args:
+            names: Names of columns, with commas between where they are one text, or ``all``: every
+                column that can be a feature.
+            reading: Its ``numbers`` and ``categories`` say what columns are.
+            place: Where a graph stands in its source, for messages.
+        """
+        return graph_columns.with_features(self, names, reading, place)
+
     # ---------------------------------------------------------------- making, storing, converting
 
     @classmethod
@@ -353,7 +370,6 @@ class Graphs:
         *,
         reading: Reading = AS_USUAL,
         remembered: Reading = AS_USUAL,
-        graph_features: Sequence[str] = (),
         name: str = "graphs",
         **options: Any,
     ) -> Graphs:
@@ -373,7 +389,6 @@ class Graphs:
                 other tables that is the same in all rows of a graph is what is to be learnt.
             reading: Which columns are what, and whether edges are directed.
             remembered: How an earlier set was read: its columns are looked for first.
-            graph_features: Columns of ``graphs`` that are features of whole graphs.
             name: What to call the set.
             options: Fields of ``reading`` to choose by their names: ``graph_column="case"``.
         """
@@ -386,10 +401,13 @@ class Graphs:
             None if graphs is None else as_table(graphs, "graphs"),
             replace(reading, **options),
             remembered,
-            tuple(graph_features),
         )
         found = tables.packed(given)
-        return cls.from_edges(**found.targets(), **found.fields, name=name)
+        packed = cls.from_edges(**found.targets(), **found.fields, name=name)
+        chosen = given.reading.features
+        return (
+            packed if chosen is None else packed.with_features(chosen, given.reading, found.place)
+        )
 
     def to_networkx(self) -> list[nx.Graph]:
         """A list of NetworkX graphs: ``Graph`` where every edge goes both ways, else ``DiGraph``.

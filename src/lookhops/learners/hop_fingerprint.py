@@ -69,7 +69,7 @@ class HopFingerprint(TransformerMixin, BaseEstimator):
             max_features=self.max_features,
         )
         self.n_features_in_ = graphs.num_features
-        self._packer, self._encoding = packer, Encoding.fit(graphs)
+        self._packer, self._encoding = packer, Encoding.fit(graphs, whole=False)
         return self
 
     def transform(self, X: Any) -> Any:

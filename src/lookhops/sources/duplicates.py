@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,15 +11,15 @@ import numpy as np
 
 from lookhops.core.words import agreeing, counted
 from lookhops.graphs import Graphs, Skipped
+from lookhops.graphs.columns import SAME
 from lookhops.graphs.skipped import kept_rows
 from lookhops.graphs.targets import pack_targets, target_columns
 from lookhops.sources.rdkit.features import ATOM_FEATURES
-from lookhops.sources.splits.groups import SAME
 
 
-def first_of_each(names: Sequence[str]) -> np.ndarray:
+def first_of_each(names: Sequence[Hashable]) -> np.ndarray:
     """For each name the number of the first that is equal to it: the column :data:`SAME`."""
-    first: dict[str, int] = {}
+    first: dict[Hashable, int] = {}
     return np.array([first.setdefault(name, number) for number, name in enumerate(names)])
 
 
@@ -28,23 +28,37 @@ def contradicting(graphs: Graphs) -> np.ndarray:
     found = np.zeros(len(graphs), dtype=bool)
     if graphs.y is None or SAME not in graphs.columns:
         return found
-    _, group = np.unique(graphs.columns[SAME], return_inverse=True)
+    group = _groups(graphs)
     for _, values in target_columns(graphs.y, graphs.targets):
         low, high = _range(group, values)
         found |= (low < high)[group]
     return found
 
 
+def _groups(graphs: Graphs) -> np.ndarray:
+    """The group of each graph: those that are the same and have the same features, shape (g).
+
+    What was measured at another temperature is no duplicate, where the temperature is a feature.
+    """
+    whole = graphs.whole
+    names = [n for n in (*whole.number_names, *whole.label_names) if n in graphs.columns]
+    columns = (graphs.columns[name].astype(str).tolist() for name in (SAME, *names))
+    first = first_of_each(list(zip(*columns, strict=True)))
+    return np.unique(first, return_inverse=True)[1]
+
+
 def merge(graphs: Graphs) -> Graphs:
-    """One graph for all that are the same, in the place of the first.
+    """One graph for all that are the same, features of whole graphs too, in the first's place.
 
     A target that is a number is the mean of theirs; a class on which they do not agree is blank.
     The rows of the others are among the skipped ones.
     """
     if SAME not in graphs.columns:
         return graphs
-    _, first, group = np.unique(graphs.columns[SAME], return_index=True, return_inverse=True)
+    _, first, group = np.unique(_groups(graphs), return_index=True, return_inverse=True)
     columns = {key: column[first] for key, column in graphs.columns.items() if key != SAME}
+    if len(same := graphs.columns[SAME][first]) > len(np.unique(same)):
+        columns[SAME] = first_of_each(same.tolist())  # measured several times, otherwise each time
     ids, rows = graphs.columns["id"], kept_rows(graphs)
     merged = [
         Skipped(rows[number], str(ids[number]), f"the same molecule as {ids[same]}")

@@ -19,7 +19,7 @@ from lookhops.sources.parsed_rows import SUFFIXES, kind_of_table, streams
 from lookhops.sources.parts import GraphStream, Stream
 from lookhops.sources.rdkit.workers import ParsingPool, parsing_pool
 from lookhops.sources.splits import Split, SplitPlan, read_splits, split, write_splits
-from lookhops.sources.targets import Offer, choose_targets
+from lookhops.sources.targets import Offer, choose_columns
 from lookhops.sources.text_files import NODE_LINK, TABLE_SUFFIXES, suffix_of
 from lookhops.sources.tu import read_tu
 
@@ -126,7 +126,7 @@ def read_source(
         graphs = _read_tables(place, chosen, remembered, need_targets)
     else:
         offer = Offer(needed=need_targets)
-        graphs = choose_targets(_read(kind, place, reading, cache), reading, remembered, offer)
+        graphs = choose_columns(_read(kind, place, reading, cache), reading, remembered, offer)
     return GraphStream(merge(graphs) if reading.duplicates == "merge" else graphs, given)
 
 

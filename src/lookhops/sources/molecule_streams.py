@@ -16,6 +16,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.tables import cell_text
 from lookhops.core.words import agreeing, counted
 from lookhops.graphs import Graphs, Skipped
+from lookhops.graphs.columns import SAME
 from lookhops.graphs.features import Features
 from lookhops.graphs.indexing import spread, to_offsets
 from lookhops.graphs.targets import as_number, is_blank
@@ -25,8 +26,7 @@ from lookhops.sources.parts import GivenRows, GraphStream, Part, Stream
 from lookhops.sources.rdkit.features import ATOM_FEATURES, BOND_FEATURES
 from lookhops.sources.rdkit.parsing import Parsed
 from lookhops.sources.rows import Row, say_points, with_points
-from lookhops.sources.splits.groups import SAME
-from lookhops.sources.targets import Offer, choose_targets
+from lookhops.sources.targets import Offer, choose_columns
 
 #: What makes the features, by name and version.
 FEATURISER = "molecules-2"
@@ -43,8 +43,8 @@ class MoleculeStream(Stream):
     """The molecules of a source: rows first, chemistry in worker processes behind.
 
     A row that gives no molecule travels along: it is among the ``skipped`` rows of its part, and
-    its cells stand where they stood. Columns that become features of whole graphs, and what workers
-    compute beside atoms and bonds, belong where :meth:`_part` and :meth:`read_all` make graphs.
+    its cells stand where they stood. What workers compute beside atoms and bonds belongs where
+    :meth:`_part` and :meth:`read_all` make graphs.
 
     Args:
         rows: The rows.
@@ -79,9 +79,21 @@ class MoleculeStream(Stream):
 
     def _part(self, rows: list[Row], parsed: Parsed, label: int | None) -> Part:
         skipped = self._skipped(rows, parsed)
-        graphs = pack(parsed, name=self.name, columns=self._known(rows, parsed), skipped=skipped)
+        columns, kept = self._known(rows, parsed), parsed.rows.tolist()
+        for name, cells in self._features(rows).items():
+            columns.setdefault(name, np.array([cells[row] for row in kept], dtype=object))
+        graphs = pack(parsed, name=self.name, columns=columns, skipped=skipped)
         labels = [""] * len(rows) if label is None else [self._label(row, label) for row in rows]
         return Part(graphs, self.rows.cells(rows, parsed), labels, self.rows.source.share)
+
+    def _features(self, rows: Sequence[Row]) -> dict[str, list[str]]:
+        """The cells of the columns that a model reads."""
+        head = self.rows.source.head
+        found = {}
+        for name in filter(None, (called(feature, head) for feature in self.features)):
+            cells = [cell_text(row.cells[head.index(name)]).strip() for row in rows]
+            found[name] = (self.rows.source.commas and with_points(cells)) or cells
+        return found
 
     def _label(self, row: Row, column: int) -> str:
         cell = cell_text(row.cells[column]).strip()
@@ -121,7 +133,7 @@ class MoleculeStream(Stream):
             columns.setdefault(name, as_column([cells[row] for row in kept]))
         graphs = pack(parsed, name=self.name, columns=columns, skipped=skipped)
         offer = Offer(label, lambda number: self.rows.place(rows[kept[number]]), need_targets)
-        graphs = choose_targets(graphs, self.rows.reading, self.rows.remembered, offer)
+        graphs = choose_columns(graphs, self.rows.reading, self.rows.remembered, offer)
         return GraphStream(graphs, GivenRows(self.head, self.types, self.rows.cells(rows, parsed)))
 
     def _texts(self, rows: Sequence[Row], label: str | None) -> dict[str, list[str]]:

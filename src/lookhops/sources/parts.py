@@ -54,6 +54,8 @@ class Stream(ABC):
     def __init__(self, name: str, head: list[str], types: Sequence[Any] | None = None) -> None:
         self.name, self.head = name, head
         self.types = [None] * len(head) if types is None else [*types]
+        #: Columns that whoever reads the parts wants with the graphs, where there are such.
+        self.features: Sequence[str] = ()
 
     @abstractmethod
     def skip(self, count: int) -> Iterator[Sequence[Any]]:

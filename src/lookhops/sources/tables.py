@@ -27,7 +27,7 @@ from lookhops.sources.rows import (
     say_points,
     with_points,
 )
-from lookhops.sources.targets import Offer, choose_targets
+from lookhops.sources.targets import Offer, choose_columns
 from lookhops.sources.text_files import (
     NODE_LINK,
     TABLE_SUFFIXES,
@@ -76,7 +76,7 @@ def read_tables(
     found = packed(tables)
     read_graphs = Graphs.from_edges(**found.fields, name=name or stem_of(path))
     offer = Offer(found.label, found.place, need_targets)
-    return choose_targets(read_graphs, reading, remembered, offer)
+    return choose_columns(read_graphs, reading, remembered, offer)
 
 
 # -------------------------------------------------------------------- one table

@@ -73,6 +73,20 @@ def choose_targets(
     return _with_targets(graphs, [target.name for target in graphs.targets], kinds, offer)
 
 
+def choose_columns(
+    graphs: Graphs, reading: Reading, remembered: Reading = AS_USUAL, offer: Offer | None = None
+) -> Graphs:
+    """The graphs with the targets and the features of whole graphs that are asked for.
+
+    Arguments are those of :func:`choose_targets`. A model knows the names of its features itself:
+    none is remembered.
+    """
+    graphs = choose_targets(graphs, reading, remembered, offer)
+    if reading.features is None:
+        return graphs
+    return graphs.with_features(reading.features, reading, None if offer is None else offer.place)
+
+
 def parse_task(text: str) -> dict[str, str]:
     """What targets are, by name; under ``""``, what the others are.
 

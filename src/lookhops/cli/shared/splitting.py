@@ -6,14 +6,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from lookhops.cli.shared.printing import warn
+from lookhops.cli.shared.printing import err, print_line, warn
 from lookhops.cli.shared.reading import GraphReader
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Protocol, parse_seeds
+from lookhops.core.options import Protocol, parse_seeds, parse_split
+from lookhops.core.words import agreeing
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
     from lookhops.sources.splits import SplitPlan
+
+
+#: No more columns than this are named in a line.
+SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,7 @@ class SplitSource:
         from lookhops.sources.splits import SplitPlan, read_splits
         from lookhops.sources.splits.given import with_test_set
 
+        graphs = _features(graphs, reading, parse_split(protocol.split)[1])
         if self.splits is not None:
             if self.test is not None or protocol.folds or protocol.split != "auto":
                 raise LookHopsError("--splits says all: leave out --split, --folds and --test.")
@@ -66,6 +72,31 @@ class SplitSource:
             )
             plan = SplitPlan.of(graphs, replace(protocol, seeds=chosen), test)
         return graphs, plan
+
+
+def _features(graphs: Graphs, reading: GraphReader, split: str) -> Graphs:
+    """The graphs without the column of the split as a feature, where all were asked for.
+
+    Where none was, a line says which columns could be features.
+
+    Args:
+        graphs: The graphs.
+        reading: How they were read.
+        split: The column that decides the split, or nothing.
+    """
+    from lookhops.graphs.columns import ALL, possible_features
+    from lookhops.sources.loading import BUNDLED
+
+    if reading.features is None:
+        names = possible_features(graphs, but=[split])
+        if names and graphs.name not in BUNDLED:  # of which one is the target in other words
+            shown = ",".join(names[:SHOWN])
+            more = f" ({len(names) - SHOWN} more)" if len(names) > SHOWN else ""
+            which = agreeing(len(names), "a column is", f"{len(names)} columns are")
+            print_line(f"{which} not read; as features: --features {shown}{more}", err)
+    elif reading.features.strip().lower() == ALL:
+        return replace(graphs, whole=graphs.whole.without([split]))
+    return graphs
 
 
 def tell_remarks(graphs: Graphs, plan: SplitPlan) -> None:

@@ -84,7 +84,9 @@ def opened(
             from lookhops.models.predictor import Predictor
 
             predictor = Predictor(model, device)
-            yield predictor, _open_stream(reading, source, predictor, pool, rows)
+            stream = _open_stream(reading, source, predictor, pool, rows)
+            stream.features = predictor.encoding.feature_names
+            yield predictor, stream
         finally:
             if rows is not None:
                 rows.close()

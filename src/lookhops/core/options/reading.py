@@ -34,9 +34,12 @@ class Reading:
         source_column: Tables: where an edge begins; by default found by its name.
         target_column: Tables: where an edge ends; by default found by its name.
         weight_column: Tables: the weight of an edge; by default found by its name.
-        categories: Tables: features to read as categories, with commas between; by default text
-            and whole numbers of at most ten values.
-        numbers: Tables: features to read as numbers, with commas between; by default all others.
+        features: Columns of whole graphs (temperature, pH, dose) that are features of them, with
+            commas between, or ``all``: every column that can be one. By default none is.
+        categories: Molecules and tables: features to read as categories, with commas between; by
+            default text and whole numbers of at most ten values.
+        numbers: Molecules and tables: features to read as numbers, with commas between; by default
+            all others.
         ignore: Tables: columns to leave out, with commas between.
         directed: Tables: an edge leads from its source to its target and not back.
         invalid: Molecules that do not parse and graphs without nodes: ``raise`` an error, or
@@ -64,8 +67,9 @@ class Reading:
     source_column: str | None = option(None, of=(TABLES,))
     target_column: str | None = option(None, of=(TABLES,))
     weight_column: str | None = option(None, of=(TABLES,))
-    categories: str | None = option(None, of=(TABLES,))
-    numbers: str | None = option(None, of=(TABLES,))
+    features: str | None = None
+    categories: str | None = option(None, of=(MOLECULES, TABLES))
+    numbers: str | None = option(None, of=(MOLECULES, TABLES))
     ignore: str | None = option(None, of=(TABLES,))
     directed: bool = option(False, of=(TABLES,))
     invalid: str | None = None
@@ -98,14 +102,15 @@ class Reading:
         """These options, with those of an earlier reading where nothing else was chosen.
 
         Names of columns are not taken over (they are looked for before the usual ones, and need not
-        be there), nor what only concerns learning: targets, duplicates, what hop tasks are made of.
+        be there), nor what only concerns learning: targets, duplicates, what hop tasks are made of;
+        nor the features of whole graphs, which the model itself knows by name.
         """
         taken = {
             own.name: getattr(earlier, own.name)
             for own in fields(Reading)
             if getattr(self, own.name) == own.default
             and not own.name.endswith("_column")
-            and own.name not in ("target", "task", "duplicates")
+            and own.name not in ("target", "task", "duplicates", "features")
             and own.metadata.get("of") != (HOP_TASKS,)
         }
         return replace(self, **taken)

@@ -41,10 +41,25 @@ def table_features(
         rows: The row of each node or edge; none means all rows in their order.
         reading: Which columns are numbers or categories, where a user says so.
     """
+    found, left_out = read_features(table, columns, rows, reading)
+    if left_out:
+        why = ", ".join(f"{name} ({reason})" for name, reason in left_out.items())
+        warnings.warn(
+            f"{table.origin}: left out, because a model can make nothing of them: {why}. ignore "
+            "(--ignore) says so beforehand.",
+            stacklevel=2,
+        )
+    return found
+
+
+def read_features(
+    table: Table, columns: Iterable[str], rows: np.ndarray | None, reading: Reading
+) -> tuple[Features, dict[str, str]]:
+    """The same, and the columns that cannot be features with the reason of each."""
     numbers: dict[str, np.ndarray] = {}
     labels: dict[str, np.ndarray] = {}
     values: list[tuple[str, ...]] = []
-    left_out: list[str] = []
+    left_out: dict[str, str] = {}
     columns = list(columns)
     decimals = [name for name in columns if holds_decimals(table.frame[name])]
     if decimals:
@@ -60,20 +75,15 @@ def table_features(
             )
             values.append(known)
         except _NoCategories as reason:
-            left_out.append(f"{name} ({reason})")
-    if left_out:
-        warnings.warn(
-            f"{table.origin}: left out, because a model can make nothing of them: "
-            f"{', '.join(left_out)}. ignore (--ignore) says so beforehand.",
-            stacklevel=2,
-        )
-    return Features(
+            left_out[name] = str(reason)
+    found = Features(
         _stacked(numbers, rows, np.float32),
         tuple(numbers),
         _stacked(labels, rows, np.int32),
         tuple(labels),
         tuple(values),
     )
+    return found, left_out
 
 
 def _is_number(column: pd.Series, name: str, reading: Reading) -> bool:

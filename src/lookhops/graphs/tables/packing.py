@@ -70,7 +70,7 @@ def packed(tables: Tables) -> Packed:
     label = Label.of(tables, graphs)
     known: dict[str, Any] = {"id": np.asarray(graphs.ids[kept].astype(str), dtype=object)}
     if tables.graphs is not None:
-        unused = {columns.graph, "id", label.name if label else None, *tables.graph_features}
+        unused = {columns.graph, "id", label.name if label else None}
         known |= {
             name: _plain(tables.graphs.frame[name].iloc[kept])
             for name in tables.graphs.names
@@ -84,7 +84,6 @@ def packed(tables: Tables) -> Packed:
         "nodes_per_graph": torch.from_numpy(counts[kept]),
         "nodes": _features(tables, tables.nodes, columns.of_nodes, label, nodes.row),
         "edges": _features(tables, tables.edges, columns.of_edges, label, row),
-        "whole": _graph_features(tables, kept),
         "columns": known,
         "node_ids": Texts.of(nodes.ids.astype(str).tolist()).take(nodes.id),
         "skipped": skipped,
@@ -243,17 +242,6 @@ def _features(
         table = replace(table, frame=table.frame[names].rename(columns={weight: "weight"}))
         names = ["weight" if name == weight else name for name in names]
     return table_features(table, names, row, tables.reading)
-
-
-def _graph_features(tables: Tables, row: np.ndarray) -> Features:
-    """The features of whole graphs, given the row of each."""
-    known = [] if tables.graphs is None else tables.graphs.names
-    for name in tables.graph_features:
-        if name not in known:
-            raise LookHopsError(f"graph_features: no column of the table of graphs is {name!r}.")
-    if tables.graphs is None or not tables.graph_features:
-        return NO_FEATURES
-    return table_features(tables.graphs, tables.graph_features, row, tables.reading)
 
 
 def _plain(column: pd.Series) -> np.ndarray:

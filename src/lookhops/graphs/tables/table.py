@@ -34,7 +34,7 @@ class Table:
     """A table and how to speak of it.
 
     Args:
-        origin: The file, or what the table holds, for messages.
+        origin: The file, or what the table holds, for messages; empty where ``where`` says it.
         frame: The columns.
         where: What to call the row with a number from 0: ``line 12``.
     """
@@ -50,7 +50,8 @@ class Table:
 
     def place(self, row: int | np.integer) -> str:
         """Where a row stands: ``edges.csv, line 12``."""
-        return f"{self.origin}, {self.where(int(row))}"
+        where = self.where(int(row))
+        return f"{self.origin}, {where}" if self.origin else where
 
     def ids(self, column: str) -> pd.Series:
         """A column of ids, whole numbers or texts; an id that is missing is refused by its row."""
@@ -94,7 +95,6 @@ class Tables:
         graphs: A row a graph: its id, what is to be learnt of it, and whatever else is known.
         reading: What the columns are, where they have no usual names; and how they are read.
         remembered: How an earlier set was read: its columns are looked for before the usual ones.
-        graph_features: Columns of the table of graphs that are features of whole graphs.
     """
 
     edges: Table
@@ -102,7 +102,6 @@ class Tables:
     graphs: Table | None = None
     reading: Reading = AS_USUAL
     remembered: Reading = AS_USUAL
-    graph_features: Sequence[str] = ()
 
     @property
     def given(self) -> list[Table]:

@@ -18,8 +18,9 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import read_bytes, replacing
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import concatenate
+from lookhops.graphs.columns import SAME, Wanted, completed
 from lookhops.graphs.targets import Target, pack_targets, read_target, target_columns
-from lookhops.sources.splits.groups import SAME, canonical, codes_of
+from lookhops.sources.splits.groups import canonical, codes_of
 from lookhops.sources.splits.split import PARTS, Split
 
 #: The form of Errica et al.: the parts for training and validation stand in a list within.
@@ -142,7 +143,7 @@ def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
             f"{test.name}: a test set has graphs with the targets of {graphs.name}."
         )
     test = replace(test, **pack_targets([target_in(one, test) for one in graphs.targets]))
-    both = concatenate([graphs, test])
+    both = concatenate(_alike(graphs, test))
     columns = {
         name: np.concatenate((column, test.columns[name]))
         for name, column in graphs.columns.items()
@@ -151,6 +152,24 @@ def with_test_set(graphs: Graphs, test: Graphs) -> tuple[Graphs, Tensor]:
     if "smiles" in columns:
         columns[SAME] = codes_of(map(canonical, columns["smiles"])).numpy()
     return replace(both, columns=columns), torch.arange(len(graphs), len(both))
+
+
+def _alike(graphs: Graphs, test: Graphs) -> list[Graphs]:
+    """Both with the same features of whole graphs: those of the first, with the values of either.
+
+    Which columns are numbers and which labels, graphs to train on decide.
+    """
+    if not graphs.whole.width or graphs.whole.are_unnamed:
+        return [graphs, test]
+    wanted = Wanted.of(graphs.whole)
+    found = completed(test, wanted)
+    each = []
+    for one, whole in ((graphs, graphs.whole), (test, found)):
+        missing = [n for n in wanted.names if n not in (*whole.number_names, *whole.label_names)]
+        if missing:
+            raise LookHopsError(f"{test.name}: there is no {missing[0]!r}, which is a feature.")
+        each.append(replace(one, whole=wanted.with_values_of(found).of_rows(whole)))
+    return each
 
 
 def target_in(target: Target, test: Graphs) -> tuple[Target, NDArray[np.float64]]:

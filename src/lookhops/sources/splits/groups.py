@@ -15,11 +15,8 @@ from torch import Tensor
 from lookhops.core.column_finder import called
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs import Graphs
+from lookhops.graphs.columns import SAME
 from lookhops.graphs.targets import is_blank
-
-#: The column of :class:`~lookhops.graphs.Graphs` that says which graphs are the same: they have the
-#: same number.
-SAME = "duplicate_of"
 
 
 def codes_of(values: Iterable[object]) -> Tensor:
@@ -39,6 +36,11 @@ def same_graphs(graphs: Graphs) -> Tensor | None:
 
 def column_of(graphs: Graphs, name: str, option: str) -> np.ndarray:
     """A column of the source, or a sentence that says which there are."""
+    if called(name, (*graphs.whole.number_names, *graphs.whole.label_names)):
+        raise LookHopsError(
+            f"{graphs.name}: {name!r} decides the split ({option}), so it is no feature; leave it "
+            "out of features (--features)."
+        )
     found = called(name, graphs.columns)
     if found is None:
         known = ", ".join(graphs.columns) or "none"

@@ -1,0 +1,307 @@
+"""Columns of whole graphs as features: those that a user names, and those that a model reads."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lookhops.core.column_finder import called, listed
+from lookhops.core.errors import LookHopsError
+from lookhops.core.options import AS_USUAL, Reading
+from lookhops.graphs.edges import as_known
+from lookhops.graphs.features import BLANK, Features, beside
+from lookhops.graphs.targets import PLAINLY, as_number, is_blank, meant_as_number
+
+if TYPE_CHECKING:
+    from lookhops.graphs import Graphs
+
+#: The column of :class:`~lookhops.graphs.Graphs` that says which graphs are the same: they have the
+#: same number.
+SAME = "duplicate_of"
+#: Columns that say which graph one is, and are no features of it.
+IDS = ("id", "smiles", SAME)
+#: In place of names: every column that can be a feature.
+ALL = "all"
+#: How a column of yes and no may be written.
+_YES_OR_NO = {"False": "0", "True": "1"}
+
+
+# -------------------------------------------------------------------- features that are named
+
+
+def with_features(
+    graphs: Graphs,
+    names: str | Iterable[str],
+    reading: Reading = AS_USUAL,
+    place: Callable[[int], str] | None = None,
+) -> Graphs:
+    """The graphs with some of their columns as features of whole graphs, beside those they have.
+
+    Numbers stay numbers; text and whole numbers of at most ten values become labels; blanks are NaN
+    or a label of their own. The columns stay where they are, too.
+
+    Args:
+        graphs: The graphs.
+        names: Names of columns, with commas between where they are one text, or ``all``: every
+            column that can be a feature.
+        reading: Which columns are numbers or categories, where a user says so.
+        place: Where a graph stands in its source, for messages.
+    """
+    from lookhops.graphs.tables.features import read_features  # pandas takes a while to import
+    from lookhops.graphs.tables.table import Table
+
+    every = isinstance(names, str) and names.strip().lower() == ALL
+    chosen = possible_features(graphs) if every else _named(graphs, names)
+    if not chosen:
+        return graphs
+    table = Table("", _frame(graphs, chosen), place or f"{graphs.name}, graph {{}}".format)
+    found, left_out = read_features(table, chosen, None, reading)
+    if left_out:
+        why = ", ".join(f"{name!r} ({reason})" for name, reason in left_out.items())
+        if not every:
+            raise LookHopsError(
+                f"{graphs.name}: no model can read {why}; leave it out of features (--features)."
+            )
+        warnings.warn(f"{graphs.name}: no features, as no model can read {why}.", stacklevel=2)
+    return as_known(graphs, replace(graphs, whole=beside(graphs.whole, found.packed())))
+
+
+def possible_features(graphs: Graphs, but: Sequence[str] = ()) -> list[str]:
+    """The columns that could be features of whole graphs, and are none.
+
+    Args:
+        graphs: The graphs.
+        but: Columns that have another purpose.
+    """
+    taken = {*IDS, *but, *_targets(graphs), *graphs.whole.number_names, *graphs.whole.label_names}
+    return [
+        name
+        for name, column in graphs.columns.items()
+        if name not in taken and _could_be_feature(column)
+    ]
+
+
+def _could_be_feature(column: np.ndarray) -> bool:
+    """Whether a column varies, and is no text of which each graph has another."""
+    cells = [cell for cell in column.tolist() if not is_blank(cell)]
+    different = len(set(map(str, cells)))
+    text = column.dtype.kind not in "biuf"
+    return different > 1 and not (text and different > max(len(cells) // 2, 2))
+
+
+def _targets(graphs: Graphs) -> list[str]:
+    return [target.name for target in graphs.targets] if graphs.y is not None else []
+
+
+def _named(graphs: Graphs, names: str | Iterable[str]) -> list[str]:
+    """The columns of these names that are no features yet; others are refused by name."""
+    given, columns = graphs.whole, list(graphs.columns)
+    if isinstance(names, str):  # a column may have a comma in its own name
+        alone = called(names, columns) is not None
+        names = [names] if alone else filter(None, map(str.strip, names.split(",")))
+    found: dict[str, None] = {}
+    for name in names:
+        if called(name, (*given.number_names, *given.label_names)):
+            continue
+        if target := called(name, _targets(graphs)):
+            raise LookHopsError(
+                f"{graphs.name}: {target!r} is to be learnt, so it is no feature; leave it out of "
+                "features (--features)."
+            )
+        column = called(name, columns)
+        if column in IDS:
+            raise LookHopsError(
+                f"{graphs.name}: {column!r} says which graph one is, and is no feature of it; "
+                "leave it out of features (--features)."
+            )
+        if column is None:
+            known = [one for one in columns if one not in IDS]
+            there = f"the columns are {listed(known)}" if known else "it has no columns"
+            raise LookHopsError(
+                f"{graphs.name}: no column is called {name!r}, so it is no feature; {there} "
+                "(--features)."
+            )
+        found[column] = None
+    return list(found)
+
+
+def _frame(graphs: Graphs, names: Sequence[str]) -> Any:
+    """Columns as a frame; a blank text is none."""
+    import pandas as pd
+
+    def cells(column: np.ndarray) -> Any:
+        if column.dtype.kind in "biuf":
+            return column
+        return pd.Series([None if is_blank(cell) else cell for cell in column.tolist()])
+
+    return pd.DataFrame({name: cells(graphs.columns[name]) for name in names})
+
+
+# -------------------------------------------------------------------- features that are wanted
+
+
+class Wanted(NamedTuple):
+    """Features of whole graphs that something reads, by name.
+
+    Args:
+        numbers: Names of the numbers.
+        labels: The values of each label, by its name.
+    """
+
+    numbers: Sequence[str]
+    labels: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of(cls, features: Features) -> Wanted:
+        """All that some features have."""
+        labels = zip(features.label_names, features.label_values, strict=True)
+        return cls(features.number_names, dict(labels))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names."""
+        return *self.numbers, *self.labels
+
+    def with_values_of(self, features: Features) -> Wanted:
+        """The same, with the values that labels have in other features after their own."""
+        others = Wanted.of(features).labels
+        return Wanted(
+            self.numbers,
+            {
+                name: tuple(dict.fromkeys((*values, *others.get(name, ()))))
+                for name, values in self.labels.items()
+            },
+        )
+
+    def of_rows(self, features: Features) -> Features:
+        """Features that have all of these, in this order and with these values."""
+        numbers, labels = features.numbers, []
+        if numbers is not None:
+            numbers = numbers[:, [features.number_names.index(name) for name in self.numbers]]
+        for name, values in self.labels.items():
+            assert features.labels is not None
+            place = features.label_names.index(name)
+            codes = [values.index(value) for value in features.label_values[place]]
+            labels.append(torch.tensor(codes)[features.labels[:, place].long()])
+        return Features(
+            numbers,
+            tuple(self.numbers),
+            torch.stack(labels, 1) if labels else None,
+            tuple(self.labels),
+            tuple(map(tuple, self.labels.values())),
+        ).packed()
+
+
+def completed(graphs: Graphs, wanted: Wanted) -> Features:
+    """The features of whole graphs, with those that are wanted and missing taken from columns.
+
+    A number is read as a number and a label as a label, whatever the values look like here, so that
+    one row is read as all others are. What neither features nor columns have stays missing.
+    """
+    given, columns = graphs.whole, _decoded(graphs.whole)
+    numbers: dict[str, Tensor] = {}
+    labels: dict[str, Tensor] = {}
+    values: list[tuple[str, ...]] = []
+    changed = []
+    for name in wanted.numbers:
+        if called(name, given.number_names) is None and (cells := _cells(graphs, columns, name)):
+            changed.append(cells[0])
+            numbers[name] = _as_numbers(graphs, name, cells[1])
+    for name, known in wanted.labels.items():
+        if called(name, given.label_names) is None and (cells := _cells(graphs, columns, name)):
+            changed.append(cells[0])
+            labels[name], found = _as_labels(cells[1], known)
+            values.append(found)
+    if not changed:
+        return given
+    more = Features(
+        torch.stack(list(numbers.values()), 1) if numbers else None,
+        tuple(numbers),
+        torch.stack(list(labels.values()), 1) if labels else None,
+        tuple(labels),
+        tuple(values),
+    )
+    device = graphs.device
+    return beside(given.without(changed), more.packed().map(lambda own: own.to(device)))
+
+
+def _decoded(features: Features) -> dict[str, np.ndarray]:
+    """Features as columns: numbers, and the texts that labels stand for."""
+    found: dict[str, np.ndarray] = {}
+    if features.numbers is not None:
+        found |= zip(features.number_names, features.numbers.cpu().numpy().T, strict=True)
+    if features.labels is not None:
+        codes = features.labels.cpu().numpy().T
+        for name, known, own in zip(
+            features.label_names, features.label_values, codes, strict=True
+        ):
+            found[name] = np.array(known, dtype=object)[own]
+    return found
+
+
+def _cells(
+    graphs: Graphs, columns: Mapping[str, np.ndarray], name: str
+) -> tuple[str, np.ndarray] | None:
+    """The feature or column of a name, what it is called here, and its cells; none if missing."""
+    for known in (columns, graphs.columns):
+        if (found := called(name, known)) is not None:
+            return found, known[found]
+    return None
+
+
+def _as_numbers(graphs: Graphs, name: str, cells: np.ndarray) -> Tensor:
+    """Cells as numbers, NaN where blank, shape (g)."""
+    if cells.dtype.kind in "biuf":
+        numbers = cells.astype(np.float64)
+    else:
+        numbers = np.full(len(cells), np.nan)
+        for row, cell in enumerate(cells.tolist()):
+            if not is_blank(cell) and cell != BLANK:
+                number = as_number(cell)
+                if number is None or np.isnan(number):
+                    how = f"; {PLAINLY}" if meant_as_number(cell) is not None else ""
+                    raise _refused(graphs, name, row, cell, f"is no number{how}")
+                numbers[row] = number
+    with np.errstate(over="ignore"):
+        wrong = np.isinf(numbers.astype(np.float32))
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise _refused(graphs, name, row, cells[row], "is not a finite number")
+    return torch.from_numpy(numbers).float()
+
+
+def _refused(graphs: Graphs, name: str, row: int, cell: Any, why: str) -> LookHopsError:
+    """That a cell is not what a model reads there."""
+    known = graphs.columns.get("id")
+    return LookHopsError(
+        f"{graphs.name}, graph {row if known is None else known[row]}: {str(cell)!r} in the column "
+        f"{name!r} {why}; mend it, or leave it empty."
+    )
+
+
+def _as_labels(cells: np.ndarray, known: Sequence[str]) -> tuple[Tensor, tuple[str, ...]]:
+    """Cells as the place of each among the values that there are, shape (g), and these values."""
+    numeric = all(as_number(value) is not None for value in known if value != BLANK)
+    yes_or_no = set(known) & {*_YES_OR_NO}
+    words = {number: word for word, number in _YES_OR_NO.items()}
+
+    def text(cell: Any) -> str:
+        if is_blank(cell):
+            return BLANK
+        if isinstance(cell, bool):
+            return _YES_OR_NO[str(cell)] if numeric else str(cell)
+        number = as_number(cell)
+        if number is None or not (numeric or yes_or_no or not isinstance(cell, str)):
+            return str(cell)
+        plain = str(int(number)) if number == np.round(number) else str(number)
+        return words.get(plain, plain) if yes_or_no else plain
+
+    places: dict[str, int] = {}
+    codes = [places.setdefault(text(cell), len(places)) for cell in cells.tolist()]
+    return torch.tensor(codes, dtype=torch.long), tuple(places)

@@ -1,0 +1,205 @@
+"""Columns of whole graphs as features, by running the commands."""
+
+import csv
+import json
+import random
+import shutil
+
+import pytest
+from rdkit.Chem import MolFromSmiles, MolToSmiles
+
+ENDS = ("", "O", "N", "S", "OC", "NC", "SC", "CO", "CN", "CS")
+CORES = {True: ("C1CC1", "C1CCC1", "C1CCCC1"), False: ("CCC", "CCCC", "CCCCC")}
+NETWORK = ("--hidden", 16, "--layers", 2, "--fingerprint", 1)
+TRAINING = (
+    "--descriptors",
+    "none",
+    "--epochs",
+    60,
+    "--batch-size",
+    32,
+    "--lr",
+    0.01,
+    "--device",
+    "cpu",
+)
+HEAD = ("name", "smiles", "temperature", "solvent", "site", "class")
+
+
+def molecules(count=240):
+    """A row a molecule; it dissolves where a ring is hot or a chain is cold."""
+    draw = random.Random(1)
+    rows = []
+    for number in range(count):
+        ring, hot = draw.random() < 0.5, draw.random() < 0.5
+        smiles = "".join(map(draw.choice, (ENDS, CORES[ring], ("", "C", "CC"), ("", "O", "S"))))
+        temperature = f"{(90 if hot else 10) + draw.random():.3f}" if number % 17 else ""
+        label = ring == hot if number % 17 else ring
+        solvent = draw.choice(("water", "ethanol"))
+        rows.append((f"m{number}", smiles, temperature, solvent, f"s{number % 4}", "ny"[label]))
+    return rows
+
+
+def write(path, rows, head=HEAD, separator=","):
+    lines = [separator.join(map(str, row)) for row in (head, *rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def answers(text):
+    return list(csv.DictReader(text.splitlines()))
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The file and a model that reads its temperatures and solvents."""
+    from lookhops.core.options import RECOMMENDED, Protocol
+    from lookhops.models import train_into
+    from lookhops.models.saving import Provenance
+    from lookhops.sources.loading import Reading, load
+
+    folder = tmp_path_factory.mktemp("columns")
+    path = write(folder / "measured.csv", molecules())
+    network = RECOMMENDED.__class__(**{**vars(RECOMMENDED), "hidden": 16, "layers": 2})
+    protocol = Protocol(seeds=(11,), max_epochs=2)
+    reading = Reading(features="temperature,solvent")
+    train_into(
+        folder / "model",
+        load(path, reading),
+        network,
+        protocol,
+        device="cpu",
+        provenance=Provenance(reading=reading),
+    )
+    return folder
+
+
+@pytest.fixture
+def folder(trained, tmp_path):
+    return shutil.copytree(trained, tmp_path / "mine")
+
+
+@pytest.mark.parametrize("features", ["temperature,solvent", None])
+def test_structure_times_a_column_is_learnt(lookhops, tmp_path, features):
+    path = write(tmp_path / "measured.csv", molecules())
+    named = () if features is None else ("--features", features)
+    code, _, err = lookhops("train", path, "-o", tmp_path / "m", *named, *NETWORK, *TRAINING)
+    assert code == 0, err
+    assert ("--features temperature,solvent,site" in err) == (features is None)
+    code, out, err = lookhops("predict", tmp_path / "m", path, "--device", "cpu")
+    assert code == 0, err
+    right = [row["predicted"] == row["class"] for row in answers(out)]
+    share = sum(right) / len(right)
+    assert share > 0.95 if features else share < 0.75
+
+
+def test_a_column_that_decides_the_split_is_no_feature(lookhops, tmp_path):
+    rows = {MolToSmiles(MolFromSmiles(row[1])): row for row in molecules(120)}
+    path = write(tmp_path / "measured.csv", rows.values())
+    rest = ("--split", "group:site", *NETWORK, "--epochs", 1, "--device", "cpu")
+    code, _, err = lookhops("train", path, "-o", tmp_path / "m", "--features", "site", *rest)
+    assert code == 2
+    assert "'site'" in err
+    code, _, err = lookhops("train", path, "-o", tmp_path / "m", "--features", "all", *rest)
+    assert code == 0, err
+    config = json.loads((tmp_path / "m" / "config.json").read_text())
+    whole = config["encoding"]["whole"]
+    assert (whole["numbers"][-1:], whole["labels"]) == (["temperature"], ["solvent"])
+
+
+@pytest.mark.parametrize("options", [("--model", "wl-oa"), ("--no-totals",)])
+def test_a_model_that_reads_no_columns_says_so(lookhops, tmp_path, options):
+    path = write(tmp_path / "measured.csv", molecules(40))
+    out = ("-o", tmp_path / "m", "--features", "temperature")
+    code, _, err = lookhops("train", path, *out, *options)
+    assert code == 2
+    assert "--features" in err
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("features", "named"),
+    [
+        ("dose", "'dose'"),
+        ("temperature,class", "'class'"),
+        ("smiles", "'smiles'"),
+        ("name", "'name'"),
+    ],
+)
+def test_what_can_be_no_feature_is_refused_by_name(lookhops, tmp_path, features, named):
+    path = write(tmp_path / "measured.csv", molecules(40))
+    code, _, err = lookhops("train", path, "-o", tmp_path / "m", "--features", features)
+    assert code == 2
+    assert named in err
+    assert not (tmp_path / "m").exists()
+
+
+def test_other_rows_are_read_by_the_names_of_their_columns(lookhops, folder):
+    """One row, whole numbers, blanks, another order, decimal commas: as among all others."""
+    model, rows = folder / "model", molecules()[1:4]
+    code, out, err = lookhops("predict", model, write(folder / "a.csv", rows), "--device", "cpu")
+    assert code == 0, err
+    expected = [row["p_y"] for row in answers(out)]
+    turned = [(row[3], row[1], row[2].replace(".", ",")) for row in rows]
+    head = ("solvent", "smiles", "temperature")
+    path = write(folder / "b.csv", turned, head, separator=";")
+    code, out, err = lookhops("predict", model, path, "--device", "cpu")
+    assert (code, [row["p_y"] for row in answers(out)]) == (0, expected), err
+    path = write(folder / "c.csv", turned[:1], head, separator=";")
+    code, out, err = lookhops("predict", model, path, "--device", "cpu")
+    assert (code, [row["p_y"] for row in answers(out)]) == (0, expected[:1]), err
+    for whole in (write(folder / "d.csv", [(*rows[0][:2], 90, "water", "", "")], HEAD),):
+        assert lookhops("predict", model, whole, "--device", "cpu")[0] == 0
+    blank = write(folder / "e.csv", [(*rows[0][:2], "", "", "", "")], HEAD)
+    code, out, err = lookhops("predict", model, blank, "--device", "cpu")
+    assert code == 0, err
+    assert "solvent" in err  # of which training had no blanks
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "embed", "explain"])
+@pytest.mark.parametrize(
+    ("column", "cell", "named"),
+    [(None, None, "'temperature'"), (2, "warm", "'warm'"), (2, "inf", "'inf'")],
+)
+def test_columns_that_lack_or_cannot_be_read(lookhops, folder, command, column, cell, named):
+    rows = [list(row) for row in molecules(20)]
+    if column is None:
+        rows, head = [row[:2] + row[3:] for row in rows], HEAD[:2] + HEAD[3:]
+    else:
+        rows[7][column], head = cell, HEAD
+    path, out = write(folder / "other.csv", rows, head), folder / "out.csv"
+    rest = ("--device", "cpu") if command == "evaluate" else ("-o", out, "--device", "cpu")
+    code, _, err = lookhops(command, folder / "model", path, *rest)
+    assert code == 2, err
+    assert named in err
+    assert "temperature" in err
+    assert column is None or "m7" in err
+    assert not out.exists() or not any(out.iterdir())
+
+
+def test_packed_files_keep_the_features(lookhops, folder):
+    from lookhops.graphs import Graphs
+
+    packed = folder / "packed.graphs"
+    code, _, err = lookhops(
+        "data", "convert", folder / "measured.csv", packed, "--features", "temperature,solvent"
+    )
+    assert code == 0, err
+    whole = Graphs.load(packed).whole
+    assert (whole.number_names[-1], whole.label_names) == ("temperature", ("solvent",))
+    found = []
+    for source in (packed, folder / "measured.csv"):
+        code, out, err = lookhops("predict", folder / "model", source, "--device", "cpu")
+        assert code == 0, err
+        found.append([row["p_y"] for row in answers(out)])
+    assert found[0] == found[1]
+
+
+def test_a_test_set_has_the_same_features(lookhops, folder):
+    rows = [(*row[:3], "brine", *row[4:]) for row in molecules(300)[240:]]
+    rest = ("--features", "temperature,solvent", "--epochs", 1, "--device", "cpu", *NETWORK)
+    test = write(folder / "test.csv", rows)
+    code, _, err = lookhops(
+        "train", folder / "measured.csv", "-o", folder / "m", "--test", test, *rest
+    )
+    assert code == 0, err
