@@ -38,12 +38,12 @@ def graph_totals(
     sides = _sides(graphs, label_sizes, edge_label_sizes)
     columns = [side.total.log1p()[:, None] for side in sides]
     for side in sides:
-        whole = side.total.clamp(min=1)[:, None]
+        whole = side.total.clamp(min=1)[:, None]  # its shape: ``len`` is a constant of an export
         for column, size in zip(side.labels, side.sizes, strict=True):
             # One cell more a graph, for what is not counted.
             cell = side.graph_of * (size + 1) + column.clamp(max=size)
-            cells = counts_of(cell, len(whole) * (size + 1))
-            counts = cells.view(len(whole), size + 1)[:, :size].double()
+            cells = counts_of(cell, whole.shape[0] * (size + 1))
+            counts = cells.view(whole.shape[0], size + 1)[:, :size].double()
             columns += [counts.log1p(), counts / whole]
         if side.numbers is not None:
             columns.append(_means(side.numbers, side.graph_of, whole))
