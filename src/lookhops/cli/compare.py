@@ -59,8 +59,7 @@ def compare(
 
     The table has the best mean first: of accuracy, or of the error. Below it are the differences,
     paired over the splits, with 95% intervals and a corrected resampled t-test (Nadeau and Bengio),
-    Holm-adjusted. Finished runs are kept in the store: add a model or more seeds, and only what is
-    new is trained.
+    Holm-adjusted. Finished runs are kept in the store, and only what is new is trained.
 
     Args:
         models: With commas between: recommended, fingerprint, gp, wl, wl-oa, baseline, mean,
