@@ -172,11 +172,11 @@ def train_on_ray(
     with connected(ray, address):
         on_gpu = _check_room(ray.cluster_resources(), workers, device)
         place = Path(folder).absolute()
-        told = {"folder": place, "graphs": ray.put(graphs), "model": model}
-        told |= {"protocol": protocol, "device": "cuda" if on_gpu else "cpu", **options}
+        arguments = {"folder": place, "graphs": ray.put(graphs), "model": model}
+        arguments |= {"protocol": protocol, "device": "cuda" if on_gpu else "cpu", **options}
         for attempt in range(RETRIES + 1):
             try:
-                _fit(told, workers, on_gpu)
+                _fit(arguments, workers, on_gpu)
             except Exception as error:
                 _say_cause(error)
                 if attempt == RETRIES:
@@ -185,7 +185,7 @@ def train_on_ray(
                         f"({str(error).strip().splitlines()[-1]}); the state of {folder} is kept, "
                         "and --resume goes on."
                     ) from error
-                told |= {"resume": True, "overwrite": False}
+                arguments |= {"resume": True, "overwrite": False}
             else:
                 break
         config = read_config(place)
@@ -204,7 +204,7 @@ def _check_room(there: Mapping[str, float], workers: int, device: str) -> bool:
     return device != "cpu" and there.get("GPU", 0) >= workers
 
 
-def _fit(told: dict[str, Any], workers: int, on_gpu: bool) -> None:
+def _fit(arguments: dict[str, Any], workers: int, on_gpu: bool) -> None:
     """One attempt; Ray Train connects the workers."""
     from ray.train import RunConfig, ScalingConfig
     from ray.train.torch import TorchTrainer
@@ -212,17 +212,17 @@ def _fit(told: dict[str, Any], workers: int, on_gpu: bool) -> None:
     with tempfile.TemporaryDirectory(prefix="lookhops-ray-") as logs:
         TorchTrainer(
             _train,
-            train_loop_config=told,
+            train_loop_config=arguments,
             scaling_config=ScalingConfig(num_workers=workers, use_gpu=on_gpu),
             run_config=RunConfig(name="lookhops", storage_path=logs),
         ).fit()
 
 
-def _train(told: dict[str, Any]) -> None:
+def _train(arguments: dict[str, Any]) -> None:
     """What each worker does."""
     import ray
 
-    given = dict(told)
+    given = dict(arguments)
     graphs = ray.get(given.pop("graphs"))
     train_into(given.pop("folder"), graphs, workers=Workers.joined(), **given)
 

@@ -59,7 +59,7 @@ def train_into(
     ``resume=True`` goes on and ends as a training that was left alone, bit for bit.
 
     Args:
-        folder: Where the model goes; must be empty or new, unless told otherwise.
+        folder: Where the model goes; empty or new, but for ``resume`` and ``overwrite``.
         graphs: Graphs with targets.
         model: What to fit: a name such as ``"licheb+lookhops/k=3"`` or ``"wl-oa"``, an architecture
             or a learner; by default the paper's LiCheb without pooling.

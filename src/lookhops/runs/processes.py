@@ -22,11 +22,11 @@ from lookhops.core.machine import keep_memory
 from lookhops.graphs import Graphs
 
 Found = TypeVar("Found")
-#: Asks a process a question, while it waits for what it tells to be heard.
+#: Asks a process a question, while it waits for an answer to its message.
 Ask = Callable[[Any], Any]
-#: Hears what a process tells on its way.
+#: Receives the messages of a process.
 Listen = Callable[[Any, Ask], None]
-#: Tells it, given what answers questions: the other end of a :data:`Listen`.
+#: Sends a message, given what answers questions: the other end of a :data:`Listen`.
 Tell = Callable[[Any, Ask], None]
 
 
@@ -95,7 +95,7 @@ class Processes:
             work: The function.
             graphs: Its first argument, which a process is sent once.
             rest: Its other arguments.
-            listen: Hears what it tells on its way, in a thread of this process: the function then
+            listen: Receives its messages, in a thread of this process: the function then
                 has a :data:`Tell` as its last argument. What is raised here ends it.
         """
         return self._threads.submit(self._call, work, graphs, rest, listen)

@@ -286,7 +286,7 @@ def _connect_to_read(path: Path) -> sqlite3.Connection:
         db.close()
         if path.with_name(f"{path.name}-wal").exists():
             raise
-    # On a disk that nobody can write to, SQLite must be told that nobody does.
+    # On a disk that nobody can write to, SQLite must know that no process does.
     return sqlite3.connect(f"{address}?immutable=1", uri=True, isolation_level=None)
 
 

@@ -105,7 +105,7 @@ class Capacity:
         nodes: Nodes of each member.
         edges: Edges of all members.
         entries: Entries of sparse rows, of all members.
-        own_edges: Edges of each member, where something is told of edges.
+        own_edges: Edges of each member, where edges have features.
         largest: Nodes of one graph.
         squares: Squares of the graphs' numbers of nodes, added up over all members, where links are
             made.

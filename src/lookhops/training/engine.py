@@ -87,10 +87,10 @@ class Engine(ABC):
             self.windows = Windows(graphs, architecture, self.encoding, device)
         else:
             self.graphs = graphs.to(device)
-            # What is told of whole graphs: computed once, then learnt from each training part.
+            # Features of whole graphs: computed once, then fitted on each training part.
             self.whole = PreparedGraphs.of(self.graphs, architecture, self.encoding)
-        #: What each member learnt to be told.
-        preprocessing = {one: self._learn(one.train) for one in dict.fromkeys(splits)}
+        #: What was fitted on each member's training part.
+        preprocessing = {one: self._preprocess(one.train) for one in dict.fromkeys(splits)}
         self.preprocessing = [preprocessing[split] for split in splits]
         #: What the task took from each member's training part.
         self.fitted_each = [task.fit(self.target[split.train.to(device)]) for split in splits]
@@ -103,7 +103,7 @@ class Engine(ABC):
         ]
         self.prepare([model.to(device, self.dtype) for model in models])
 
-    def _learn(self, train: Tensor) -> Preprocessing:
+    def _preprocess(self, train: Tensor) -> Preprocessing:
         if self.windows is not None:
             return self.windows.learn(train)
         return Preprocessing.fit(self.whole, self.architecture, train)
@@ -251,7 +251,7 @@ def check_state(state: Mapping[str, Tensor], names: Iterable[str]) -> None:
         if not entries(state, name, "kept"):
             raise LookHopsError(
                 f"The unfinished training holds no weights of seed {name}: another version of "
-                "LookHops began it. Begin anew with --overwrite."
+                "LookHops began it. Begin again with --overwrite."
             )
 
 

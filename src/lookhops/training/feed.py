@@ -80,7 +80,7 @@ class Resident(Feed):
 
     Args:
         gatherer: Over all graphs.
-        told: The graphs as each member is told of them.
+        columns: The features of whole graphs, in the columns of each member.
         preprocessing: What was fitted on a training part.
         scales: The members' scales of numbers.
     """
@@ -88,13 +88,15 @@ class Resident(Feed):
     def __init__(
         self,
         gatherer: Gatherer,
-        told: Sequence[GraphColumns],
+        columns: Sequence[GraphColumns],
         preprocessing: Sequence[Preprocessing],
         scales: Scales,
     ) -> None:
         super().__init__(scales)
         self.gatherer = gatherer
-        self.whole = WholeGatherer(told, [own.graphs.num_neighbourhoods for own in preprocessing])
+        self.whole = WholeGatherer(
+            columns, [own.graphs.num_neighbourhoods for own in preprocessing]
+        )
         self.entries = self.whole.counts
 
     def reserve(self, plan: Tensor) -> bool:
@@ -111,8 +113,8 @@ class Resident(Feed):
 
 
 @dataclass(frozen=True, eq=False)
-class _Told:
-    """What is told of a window's graphs as wholes, on the device.
+class _WholeGraphs:
+    """The features of a window's whole graphs, on the device.
 
     Args:
         indices: The neighbourhood of every entry, or none.
@@ -134,13 +136,13 @@ class _Round:
     Args:
         order: The batches, by numbers in the window, in main memory.
         window: The graphs of all members, member after member.
-        told: What is told of them as wholes.
+        whole: The features of its whole graphs.
         ready: Reached on the device when all of it is there, or none.
     """
 
     order: Tensor
     window: Window
-    told: _Told
+    whole: _WholeGraphs
     ready: torch.cuda.Event | None
 
 
@@ -235,10 +237,10 @@ class Streamed(Feed):
         self.number, self.first_node = numbers(graphs), numbers(graphs)
         self.gatherer = Gatherer(self.buffers, self.windows.encoding, self.model, self.first_node)
         totals = self.preprocessing[0].graphs.num_totals
-        told = torch.zeros(graphs, totals, device=device) if totals else None
+        values = torch.zeros(graphs, totals, device=device) if totals else None
         sizes = (entries, graphs + 1, graphs)
         rows_of = (None if self.entries is None else numbers(size) for size in sizes)
-        self.whole = WindowWholeGatherer(self.number, told, *rows_of)
+        self.whole = WindowWholeGatherer(self.number, values, *rows_of)
 
     def _put(self, made: _Round) -> None:
         """Copy a round into the buffers."""
@@ -247,7 +249,10 @@ class Streamed(Feed):
             *((window.graphs.tensors[name], own) for name, own in buffers.tensors.items()),
             (window.number, self.number),
             (window.first_node, self.first_node),
-            *((getattr(made.told, own.name), getattr(whole, own.name)) for own in fields(_Told)),
+            *(
+                (getattr(made.whole, own.name), getattr(whole, own.name))
+                for own in fields(_WholeGraphs)
+            ),
         ]
         if made.ready is not None:
             torch.cuda.current_stream().wait_event(made.ready)
@@ -293,36 +298,36 @@ class Streamed(Feed):
             order = torch.full_like(part, -1)
             order[there] = torch.arange(len(chosen))
             window = self.windows.of(chosen)
-            told = self._told(window, chosen.split(there.sum((1, 2)).tolist()))
+            whole = self._whole(window, chosen.split(there.sum((1, 2)).tolist()))
             ready = None
             if self.stream is not None:
                 order = order.pin_memory()
                 ready = torch.cuda.Event()
                 ready.record(self.stream)
-        return _Round(order, window, told, ready)
+        return _Round(order, window, whole, ready)
 
-    def _told(self, window: Window, chosen: Sequence[Tensor]) -> _Told:
-        """What is told of a window's graphs as wholes.
+    def _whole(self, window: Window, chosen: Sequence[Tensor]) -> _WholeGraphs:
+        """The features of a window's whole graphs.
 
         Args:
             window: The graphs of all members.
             chosen: Numbers of each member's in the whole set, in main memory.
         """
         if self.entries is None and not self.preprocessing[0].graphs.num_totals:
-            return _Told()
+            return _WholeGraphs()
         indices, lengths, firsts, totals = [], [], [], []
         graphs = torch.arange(len(window.number), device=window.number.device)
         for member, own in enumerate(graphs.split([len(numbers) for numbers in chosen])):
             whole = self.windows.whole(gather(window.graphs, own))
-            told = self.preprocessing[member].graphs.columns(whole)
-            if told.rows is not None and self.first_entries is not None:
-                indices.append(told.rows.indices + member * self.longest)
-                lengths.append(told.rows.offsets.diff())
+            columns = self.preprocessing[member].graphs.columns(whole)
+            if columns.rows is not None and self.first_entries is not None:
+                indices.append(columns.rows.indices + member * self.longest)
+                lengths.append(columns.rows.offsets.diff())
                 firsts.append(self.first_entries[member][chosen[member]])
-            if told.totals is not None:
-                totals.append(told.totals)
+            if columns.totals is not None:
+                totals.append(columns.totals)
         joined = torch.cat(totals) if totals else None
         if not indices:
-            return _Told(totals=joined)
+            return _WholeGraphs(totals=joined)
         first = torch.cat(firsts).to(graphs.device)
-        return _Told(torch.cat(indices), to_offsets(torch.cat(lengths)), first, joined)
+        return _WholeGraphs(torch.cat(indices), to_offsets(torch.cat(lengths)), first, joined)

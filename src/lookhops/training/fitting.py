@@ -157,7 +157,7 @@ class Unseen:
     r"""Outputs for the validation graphs, each at the epoch that would be kept without it.
 
     The epoch of the lowest validation loss suits the validation graphs a little better than new
-    ones; conformal regions learnt from them would be a little too small. So the part is cut into
+    ones; conformal regions fitted on them would be a little too small. So the part is cut into
     folds :math:`F_1, \ldots, F_5`, and fold :math:`f` is answered by the network of epoch
 
     .. math:: e_f = \arg\min_e \mathcal{L}_e(V \setminus F_f),
@@ -193,8 +193,9 @@ class Unseen:
             going: Which members have not stopped, shape (members).
         """
         outputs = outputs.double()
-        told = outputs.expand(FOLDS, *outputs.shape), self.target.expand(FOLDS, *self.target.shape)
-        loss = self.task.losses(*told, self.fitted, self.others)[0]
+        target = self.target.expand(FOLDS, *self.target.shape)
+        each = outputs.expand(FOLDS, *outputs.shape)
+        loss = self.task.losses(each, target, self.fitted, self.others)[0]
         better = (loss < self.best) & going
         self.best = torch.where(better, loss, self.best)
         chosen = better[self.fold].transpose(0, 1)[..., None]

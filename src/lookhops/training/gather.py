@@ -26,7 +26,7 @@ class Gatherer:
 
     Args:
         graphs: All graphs, on the device.
-        encoding: What a network is told of nodes and edges.
+        encoding: The columns of nodes and edges that a network reads.
         model: One of the networks: it says what it reads.
         first_node: Where the graphs are some of a larger set: the number there of the first node of
             each, shape (graphs).
@@ -93,7 +93,7 @@ class Gatherer:
         dtype: torch.dtype,
         scale: Scale | None,
     ) -> EdgeInputs | None:
-        """What is told of the edges, a slice for each member.
+        """The features of the edges, a slice for each member.
 
         Args:
             pattern: The edges of all members.
@@ -116,10 +116,10 @@ class Gatherer:
 
 
 class WholeGatherer:
-    """Makes what a batch tells of whole graphs, for the members of a stack.
+    """Gathers the features of whole graphs, for the members of a stack.
 
     Args:
-        members: The graphs as each member is told of them.
+        members: The features of whole graphs, in the columns of each member.
         sizes: Size of each member's vocabulary; the tables of a stack are as long as the longest.
     """
 
@@ -141,7 +141,7 @@ class WholeGatherer:
             self.graphs, self.ends = len(rows[0]), ends[:-1].to(self.indices.device)
 
     def one(self, index: Tensor) -> WholeInputs:
-        """What is told of the graphs at ``index``, shape (size), of a stack of one member."""
+        """Those of the graphs at ``index``, shape (size), of a stack of one member."""
         room = 0 if self.counts is None else int(self.counts[0, index.cpu().numpy()].sum())
         made = self(index[None], room)
         totals = None if made.totals is None else made.totals[0]
@@ -161,7 +161,7 @@ class WholeGatherer:
         return WholeInputs(number, totals, self.indices, self.offsets, row, place)
 
     def __call__(self, index: Tensor, room: int) -> WholeInputs:
-        """What is told of the graphs at ``index``, shape (members, size), -1 for no graph.
+        """Those of the graphs at ``index``, shape (members, size), -1 for no graph.
 
         Args:
             index: Graphs of each member's batch.

@@ -45,7 +45,7 @@ class Ensemble:
     Args:
         networks: The networks, on one device.
         preprocessing: What was fitted on a training part.
-        encoding: What they are told.
+        encoding: The columns that they read.
     """
 
     def __init__(
@@ -77,10 +77,12 @@ class Ensemble:
             return list(self.stack.outputs(whole).cpu().unbind(0))
         number = torch.arange(len(whole.graphs), device=whole.graphs.device)
         inputs = self._inputs(whole)
-        told = {id(own): own.gather_whole.every(number) for own in inputs}
+        whole_graphs = {id(own): own.gather_whole.every(number) for own in inputs}
         totals = self._readouts(whole, self.networks, inputs)
         networks = zip(self.networks, totals, inputs, strict=True)
-        return [network.answer(total, told[id(own)]).cpu() for network, total, own in networks]
+        return [
+            network.answer(total, whole_graphs[id(own)]).cpu() for network, total, own in networks
+        ]
 
     @torch.inference_mode()
     def readout(self, whole: PreparedGraphs) -> Tensor:
@@ -96,7 +98,7 @@ class Ensemble:
         return total.cpu()
 
     def _inputs(self, whole: PreparedGraphs) -> list[MemberInputs]:
-        """The graphs as each network is told of them."""
+        """The graphs in the columns of each network."""
         known: dict[int, MemberInputs] = {}
         for own in self.preprocessing:
             if id(own) not in known:
@@ -182,7 +184,7 @@ class StackedNetworks:
         networks: The networks, on one device; their layers take a leading axis
             (:func:`~lookhops.training.stacked.stackable`).
         preprocessing: What was fitted on a training part.
-        encoding: What they are told.
+        encoding: The columns that they read.
     """
 
     def __init__(
@@ -215,12 +217,14 @@ class StackedNetworks:
         gatherer = Gatherer(graphs, self.encoding, self.model)
         columns = [own.graphs.columns(whole) for own in self.preprocessing]
         sizes = [own.graphs.num_neighbourhoods for own in self.preprocessing]
-        told = WholeGatherer(columns, sizes)
+        gather_whole = WholeGatherer(columns, sizes)
         like = torch.empty(0, dtype=self.dtype, device=graphs.device)
         scales = Scales.stack([own.scales for own in self.preprocessing], like)
         edges = graphs.edge_ptr.diff().cpu().numpy()
         links = makes_links(self.model)
-        needed = GraphSizes(nodes, edges, told.counts, gatherer.tells_edges, links).room(plan)
+        needed = GraphSizes(nodes, edges, gather_whole.counts, gatherer.tells_edges, links).room(
+            plan
+        )
         room = Capacity(0, 0).grown(needed)
         order = torch.from_numpy(batches).to(graphs.device)
         shape = members, len(graphs) + 1, self.model.out_channels  # one place more, for padding
@@ -230,7 +234,7 @@ class StackedNetworks:
             index = order.index_select(0, number)
             each = index.expand(members, -1)
             batch = gatherer(each, room, self.dtype, scales)
-            batch = replace(batch, whole=told(each, room.entries))
+            batch = replace(batch, whole=gather_whole(each, room.entries))
             output = functional_call(self.model, self.weights, (batch,))
             place = torch.where(index[0] >= 0, index[0], len(graphs))
             found.index_copy_(1, place, output.to(self.dtype))

@@ -1,4 +1,4 @@
-"""Graphs as the network of one member is told of them."""
+"""Graphs as batches for the network of one member."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class MemberInputs:
 
     Args:
         whole: The graphs, on the network's device, and what is known of them as wholes.
-        encoding: What the network is told of nodes.
+        encoding: The columns that the network reads.
         preprocessing: What was fitted on a training part.
     """
 
@@ -49,7 +49,7 @@ class MemberInputs:
 
     @property
     def are_scaled(self) -> bool:
-        """Whether the network is told of numbers on a scale of its own."""
+        """Whether numbers are brought to a scale that was fitted."""
         return any(scale is not None for scale in self.scales)
 
     def batch(self, model: GraphNetwork, index: Tensor, graphs: Graphs | None = None) -> GraphBatch:
@@ -66,22 +66,22 @@ class MemberInputs:
         return replace(batch, place=node, whole=self.gather_whole.one(index))
 
     def bare_batch(self, model: GraphNetwork, graphs: Graphs) -> GraphBatch:
-        """Some of the graphs as the layers see them: what is told of wholes is left out.
+        """Some of the graphs as the layers see them: features of whole graphs are left out.
 
         Args:
             model: The network.
             graphs: The graphs.
         """
         dtype = next(model.parameters()).dtype
-        told: dict[str, Any] = {}
+        of_edges: dict[str, Any] = {}
         if model.uses_edges:
-            told["edge_weight"] = self.encoding.edge_weight(graphs, dtype=dtype)
+            of_edges["edge_weight"] = self.encoding.edge_weight(graphs, dtype=dtype)
         if model.edge_channels:
-            told["edge_attr"] = self.encoding.encode_edges(
+            of_edges["edge_attr"] = self.encoding.encode_edges(
                 graphs, dtype=dtype, scale=self.scales.edges
             )
         x = self.encoding.encode_nodes(graphs, dtype=dtype, scale=self.scales.nodes)
-        return model.batch(graphs, x, **told)
+        return model.batch(graphs, x, **of_edges)
 
     def batches(self, model: GraphNetwork, size: int = BATCH_SIZE) -> Iterator[GraphBatch]:
         """All graphs, in batches of at most so many."""
@@ -117,11 +117,12 @@ class WindowInputs:
         # What is random belongs to graphs, nodes and entries by their numbers in the whole set.
         moved = window.first_node - window.graphs.node_ptr[:-1]
         place = batch.places + spread(moved, window.graphs.node_ptr, batch.places.numel())
-        told: Any = replace(batch.whole, number=window.number)  # type: ignore[type-var]
+        whole_inputs: Any = replace(batch.whole, number=window.number)  # type: ignore[type-var]
         if self.first_entries is not None:
             first = self.first_entries[index].to(windows.device)
-            told = replace(told, place=told.place + (first - told.offsets[:-1])[told.row])
-        return replace(batch, place=place, whole=told)
+            shift = (first - whole_inputs.offsets[:-1])[whole_inputs.row]
+            whole_inputs = replace(whole_inputs, place=whole_inputs.place + shift)
+        return replace(batch, place=place, whole=whole_inputs)
 
 
 def _has_blanks(graphs: Graphs) -> bool:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.optim import Optimizer
 
-#: A step of training or validation; it is told its number, a tensor of shape (1), and may read it
+#: A step of training or validation; it is given its number, a tensor of shape (1), and may read it
 #: on the device only: a recorded step must not ask the host.
 Step = Callable[[Tensor], None]
 
@@ -31,7 +31,7 @@ class Recorder:
     """Takes a step many times over.
 
     A step that is recorded always runs over the same memory, so that it costs the host one launch;
-    the number of the step, which it is told, is counted on the device. On the CPU, and where shapes
+    it is given the number of the step, which is counted on the device. On the CPU, and where shapes
     depend on the data, the same steps run without being recorded.
 
     Args:
@@ -50,7 +50,7 @@ class Recorder:
         self.recorded: dict[str, torch.cuda.CUDAGraph] = {}
 
     def forget(self, fixed_shapes: bool) -> None:
-        """Record every step anew, if at all: the memory that it runs over is another."""
+        """Record every step again, if at all: the memory that it runs over is another."""
         self.recorded.clear()
         self.records = fixed_shapes and self.sums.is_cuda
 

@@ -49,7 +49,7 @@ class StackedEngine(Engine):
         else:
             graphs = self.graphs
             self.gatherer = Gatherer(graphs, self.encoding, self.model)
-            self.told = [own.graphs.columns(self.whole) for own in self.preprocessing]
+            self.columns = [own.graphs.columns(self.whole) for own in self.preprocessing]
         self.sizes = GraphSizes(
             self.nodes.numpy(),
             graphs.edge_ptr.diff().cpu().numpy(),
@@ -69,7 +69,7 @@ class StackedEngine(Engine):
         scales = Scales.stack([own.scales for own in preprocessing], like)
         if self.windows is None:
             return Resident(
-                self.gatherer, [self.told[member] for member in members], preprocessing, scales
+                self.gatherer, [self.columns[member] for member in members], preprocessing, scales
             )
         entries = None if self.entries is None else self.entries[list(members)]
         return Streamed(self.windows, self.model, preprocessing, entries, scales)

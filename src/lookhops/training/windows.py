@@ -18,7 +18,7 @@ from lookhops.graphs.choosing import gather, slice_of
 from lookhops.graphs.edges import graph_ranges
 from lookhops.graphs.indexing import to_offsets
 
-#: Nodes that scales, totals and the vocabulary are learnt from at most; of a larger training part
+#: Nodes that scales, totals and the vocabulary are fitted on at most; of a larger training part
 #: every second, third, ... graph is looked at.
 LEARN_FROM = 1 << 23
 #: Nodes and edges that are looked at together when neighbourhoods are counted.
@@ -47,8 +47,8 @@ class Windows:
 
     Args:
         graphs: The graphs, in main memory.
-        architecture: The network: what it is told of whole graphs.
-        encoding: What it is told of nodes and edges.
+        architecture: The network: which features of whole graphs it reads.
+        encoding: The columns of nodes and edges that it reads.
         device: Where windows go.
     """
 
@@ -71,7 +71,7 @@ class Windows:
         return PreparedGraphs.of(graphs, self.architecture, self.encoding)
 
     def learn(self, train: Tensor) -> Preprocessing:
-        """What the network is to be told, learnt from the training part.
+        """What is fitted on the training part besides the encoding.
 
         Args:
             train: Numbers of the training graphs.

@@ -115,7 +115,7 @@ class OuterSearches:
 
 
 def _digest(splits: Mapping[int, Split]) -> str:
-    """What tells inner splits from others."""
+    """What distinguishes inner splits from others."""
     digest = hashlib.sha256()
     for seed, one in splits.items():
         for part in (one.train, one.val):

@@ -180,7 +180,7 @@ def read_tuning(folder: Path) -> Tuning | None:
     if values.get("format") != FORMAT:
         raise LookHopsError(
             f"{path}: of another version of LookHops ({values.get('format')!r} is not {FORMAT!r}); "
-            "tune anew, or remove it."
+            "tune again, or remove it."
         )
     own = {key: value for key, value in values.items() if key not in ("format", "gain", "said")}
     with located(f"{path}: damaged, not what `lookhops tune` wrote, remove it"):

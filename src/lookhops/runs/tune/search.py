@@ -64,7 +64,7 @@ class Rungs:
                 self.reached.setdefault(step, []).append(value)
 
     def behind(self, step: int, scores: Mapping[Trial, float]) -> set[Trial]:
-        """The trials of a stack that are behind at a rung; all are told to Optuna.
+        """The trials of a stack that are behind at a rung; all are given to Optuna.
 
         Args:
             step: The epoch, or :data:`END`.
