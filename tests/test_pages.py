@@ -55,7 +55,7 @@ def test_the_api_lists_what_exists():
 
 
 def test_docstrings_refer_to_what_exists():
-    """Names in full, as ``:func:`~lookhops.graphs.storage.read_graphs```; fields have no value."""
+    """Names in full, as ``:func:`~lookhops.graphs.Graphs```; fields have no value."""
     found = set()
     for file in SOURCE.rglob("*.py"):
         found |= set(re.findall(r":\w+:`~?(lookhops(?:\.\w+)+)`", file.read_text("utf-8")))

@@ -37,7 +37,7 @@ class ResumeState:
 
     Args:
         folder: The model's folder.
-        settings: What :func:`~lookhops.runs.settings.settings_of` gave.
+        settings: What :func:`~lookhops.runs.state.settings_of` gave.
         every: Seconds between two writes.
     """
 
