@@ -6,8 +6,10 @@ import gzip
 import io
 import json
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from lookhops.core.options.limits import Limits
@@ -345,7 +347,7 @@ def test_the_description_has_examples_that_work(service):
         table = content["text/csv"]["examples"]["molecules"]["value"]
         assert service.post(path, table, content_type="text/csv").status == 200
     operation = described["paths"]["/v1/predict"]["post"]
-    assert set(operation["responses"]) == {"200", "400", "401", "404", "413", "415", "503"}
+    assert set(operation["responses"]) == {"200", "400", "401", "404", "413", "415", "422", "503"}
     content = operation["requestBody"]["content"]
     assert "coverage" in content["application/json"]["schema"]["properties"]
 
@@ -405,3 +407,48 @@ def test_a_model_that_is_no_network_predicts_and_says_what_it_cannot(classical_s
         refused = classical_service.post(path, {"smiles": ["CCO"]})
         assert refused.status == 400
         assert refused.json()["error"].startswith("means: ")  # and not where its folder is
+
+
+@pytest.fixture(scope="module")
+def features_service(tmp_path_factory):
+    """A service of a model that reads a number and a label of whole molecules."""
+    from lookhops.core.options import RECOMMENDED
+    from lookhops.models.training import train_into
+    from lookhops.serve.app import create_app
+    from lookhops.training import Protocol
+    from serve.conftest import InProcess
+
+    folder = tmp_path_factory.mktemp("served") / "columns"
+    graphs = load("solubility", descriptors="none")[:100]
+    columns = dict(graphs.columns)
+    columns["temperature"] = np.arange(100) % 37 + 0.5
+    columns["solvent"] = np.array(["water", "ethanol"] * 50, dtype=object)
+    graphs = replace(graphs, columns=columns).with_features("temperature,solvent")
+    protocol = Protocol(seeds=(11,), max_epochs=1)
+    train_into(folder, graphs, replace(RECOMMENDED, hidden=8, layers=2), protocol, device="cpu")
+    return InProcess(create_app([folder], device="cpu"))
+
+
+def test_features_of_whole_graphs_come_with_the_question(features_service):
+    ask, [about] = features_service.post, features_service.get("/v1/models").json()
+    assert about["features"] == [
+        {"name": "temperature"},
+        {"name": "solvent", "values": ["ethanol", "water"]},
+    ]
+    features = {"temperature": [25, 36.5, None], "solvent": ["water", "water", "ethanol"]}
+    answer = ask("/v1/predict", {"smiles": SMILES, "features": features})
+    assert answer.status == 200, answer.content
+    rows = zip(SMILES, *features.values(), strict=True)
+    table = csv_of([{"smiles": s, "temperature": t, "solvent": w} for s, t, w in rows])
+    same = ask("/v1/predict", table, content_type="text/csv", accept="application/json")
+    assert numbers(same.json()["answers"]) == numbers(answer.json()["answers"])
+    lacking = ask("/v1/predict", {"smiles": SMILES, "features": {"solvent": ["water"] * 3}})
+    assert (lacking.status, "temperature" in lacking.json()["error"]) == (422, True)
+    assert ask("/v1/predict", {"smiles": SMILES}).status == 422
+    few = ask("/v1/predict", {"smiles": SMILES, "features": {"temperature": [1]}})
+    assert (few.status, "temperature" in few.json()["error"]) == (400, True)
+    described = features_service.get("/openapi.json").json()["paths"]["/v1/predict"]["post"]
+    assert "422" in described["responses"]
+    body = described["requestBody"]["content"]["application/json"]
+    [example] = body["examples"].values()
+    assert ask("/v1/predict", example["value"]).status == 200

@@ -29,6 +29,10 @@ CALLED = {"nodes": "nodes", "edges": "edges", "whole": "graphs"}
 _FITTED: WeakKeyDictionary[Graphs, dict[tuple[bool, bool], Encoding]] = WeakKeyDictionary()
 
 
+class FeatureMissing(LookHopsError):
+    """Graphs lack features of whole graphs that a model reads."""
+
+
 class ReadOtherwise(UserWarning):
     """Graphs have features that a model does not know, and it answers without them."""
 
@@ -133,7 +137,8 @@ class Encoding:
             text for owner, own in found.items() for text in own.missing_in_words(CALLED[owner])
         ]
         if missing:
-            raise LookHopsError(
+            lacks_whole = "whole" in found and found["whole"].missing
+            raise (FeatureMissing if lacks_whole else LookHopsError)(
                 f"{graphs.name}: {'; '.join(missing)}. The model was trained on {self.name}."
             )
         for owner, own in found.items():

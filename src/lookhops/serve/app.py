@@ -28,6 +28,7 @@ from lookhops import __version__
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options.limits import DEFAULT_LIMITS, Limits
 from lookhops.core.words import counted
+from lookhops.encoding import FeatureMissing
 from lookhops.report.page import stylesheet
 from lookhops.serve.api import routes
 from lookhops.serve.bodies import Refused, fault, in_a_sentence
@@ -109,7 +110,10 @@ def _errors(app: FastAPI) -> None:
     @app.exception_handler(LookHopsError)
     async def refused(request: Request, error: LookHopsError) -> Response:
         if not isinstance(error, Refused):
-            error = Refused(HTTPStatus.BAD_REQUEST, " ".join(str(error).split()))
+            status = HTTPStatus.BAD_REQUEST
+            if isinstance(error, FeatureMissing):
+                status = HTTPStatus.UNPROCESSABLE_ENTITY
+            error = Refused(status, " ".join(str(error).split()))
         return answer_refused(error)
 
     @app.exception_handler(RequestValidationError)

@@ -40,6 +40,11 @@ class Source(Body):
     model: str | None = Field(None, description="Its name; by default the first that is served.")
     smiles: list[str] | None = Field(None, description="Molecules.")
     ids: list[str] | None = Field(None, description="With `smiles`: what each is called.")
+    features: dict[str, list[float | str | bool | None]] | None = Field(
+        None,
+        description="With `smiles`: features of the whole molecule, as temperature, by name, one "
+        "value each. Node-link objects and tables of graphs bring their own.",
+    )
     graphs: list[dict[str, Any]] | None = Field(
         None, description="Node-link objects, as NetworkX and D3 write them."
     )
@@ -58,6 +63,11 @@ class Source(Body):
             sent = " and ".join(given) or "none of them"
             raise Refused(
                 HTTPStatus.BAD_REQUEST, f"Send one of {', '.join(FORMS)}; there is {sent}."
+            )
+        if self.features is not None and self.smiles is None:
+            raise Refused(
+                HTTPStatus.BAD_REQUEST,
+                "features belong to smiles; other graphs have them with what is known of each.",
             )
         if self.ids is not None and self.smiles is None:
             raise Refused(HTTPStatus.BAD_REQUEST, "ids belong to smiles; other graphs have an id.")

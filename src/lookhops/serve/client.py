@@ -62,7 +62,8 @@ class Client:
         """One answer for each graph, as ``lookhops predict --json`` gives them.
 
         Args:
-            question: ``smiles`` (and ``ids``), ``graphs`` in node-link form or ``tables`` (the
+            question: ``smiles`` (and ``ids``, and ``features`` of whole molecules: values by name,
+                as ``{"temperature": [25, 40]}``), ``graphs`` in node-link form or ``tables`` (the
                 texts of ``edges``, ``nodes`` and ``graphs`` as CSV); ``model`` and ``coverage``.
         """
         return self._json("POST", "/v1/predict", question)["answers"]

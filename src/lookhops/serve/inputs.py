@@ -84,13 +84,17 @@ def read_smiles(
     predictor: Predictor,
     smiles: Sequence[str],
     ids: Sequence[str] | None = None,
+    features: Mapping[str, Sequence[Any]] | None = None,
 ) -> Asked:
     """Molecules, read as those were that the model was trained on."""
     if ids is not None and len(ids) != len(smiles):
         raise LookHopsError(f"There are {len(smiles)} SMILES but {len(ids)} ids.")
+    for name, cells in (features or {}).items():
+        if len(cells) != len(smiles):
+            raise LookHopsError(f"There are {len(smiles)} SMILES but {len(cells)} of {name!r}.")
     with notes() as said:
         reading = AS_USUAL.or_remembered(_remembered(predictor))
-        rows = MoleculeRows(SmilesList(smiles, ids), pool, reading)
+        rows = MoleculeRows(SmilesList(smiles, ids, features), pool, reading)
         found = MoleculeStream(rows, "molecules").read_all()
         return Asked(predictor, found, predictor.read(found.graphs), said)
 

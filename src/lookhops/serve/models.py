@@ -16,6 +16,7 @@ from lookhops.models.folder import CONFIG, REFERENCE, WEIGHTS
 from lookhops.models.predictor import Predictor
 from lookhops.serve.batching import Batcher, Watcher
 from lookhops.serve.bodies import Refused
+from lookhops.sources.rdkit.descriptors import is_descriptor
 
 #: Seconds between two looks at the folders.
 LOOK_EVERY = 1.0
@@ -51,6 +52,22 @@ class ServedModel:
     def reads_molecules(self) -> bool:
         """Whether it was trained on molecules."""
         return self.predictor.checkpoint.encoding.featuriser.startswith("molecules")
+
+    @property
+    def features(self) -> list[dict[str, Any]]:
+        """The features of whole graphs that a question must bring: names, and values of labels.
+
+        Descriptors are computed, not asked for.
+        """
+        whole, molecules = self.predictor.encoding.whole, self.reads_molecules
+        if whole is None or whole.are_unnamed:
+            return []
+        numbers = [name for name in whole.numbers if not (molecules and is_descriptor(name))]
+        labels = zip(whole.labels, map(list, whole.values), strict=True)
+        return [
+            *({"name": name} for name in numbers),
+            *({"name": name, "values": values} for name, values in labels),
+        ]
 
     def reload(self) -> bool:
         """Read the folder where it has changed; a folder that cannot be read changes nothing.
@@ -91,6 +108,7 @@ class ServedModel:
             "trained_on": config["data"]["name"],
             "graphs": config["data"]["graphs"],
             "molecules": self.reads_molecules,
+            "features": self.features,
             "targets": heads,
             "networks": sum(len(checkpoint.members[seed]) for seed in checkpoint.answering),
             "tested": {one.title: _tested(one, summary[one.name]) for one in shown},

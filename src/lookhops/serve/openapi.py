@@ -25,6 +25,10 @@ REFUSALS: dict[int | str, Described] = {
         (404, "No model or job has that name."),
         (413, "The request is over one of the limits."),
         (415, "The content is of a type that is not read here."),
+        (
+            422,
+            "Graphs lack a feature of the whole graph, named in the sentence.",
+        ),
         (503, "It took too long, or too much is under way."),
     )
 }
@@ -33,7 +37,8 @@ REFUSALS: dict[int | str, Described] = {
 class DescribedApp(FastAPI):
     """An app whose description has no status that it never answers.
 
-    FastAPI lists 422 for whatever has parameters; what does not fit is refused with 400 here.
+    FastAPI lists 422 for whatever has parameters; what does not fit is refused with 400 here, and
+    422 is for graphs that lack a feature.
     """
 
     def openapi(self) -> Described:
@@ -41,7 +46,8 @@ class DescribedApp(FastAPI):
         found = super().openapi()
         for operations in found["paths"].values():
             for operation in operations.values():
-                operation["responses"].pop("422", None)
+                if operation["responses"].get("422", {}).get("description") == "Validation Error":
+                    del operation["responses"]["422"]
         for name in ("HTTPValidationError", "ValidationError"):
             found["components"]["schemas"].pop(name, None)
         return found
@@ -116,12 +122,20 @@ def example_bodies(models: Iterable[ServedModel]) -> dict[str, Described]:
         asked: dict[str, Described] = {}
         if model.reads_molecules:
             asked["SMILES"] = {"smiles": list(MOLECULES.values()), "ids": list(MOLECULES)}
+            if features := model.features:
+                values = {one["name"]: one.get("values", [0.5])[0] for one in features}
+                asked["SMILES"]["features"] = {n: [v] * len(MOLECULES) for n, v in values.items()}
         elif encoding.by_name and _named(encoding.nodes) and _named(encoding.edges):
+            about = {} if encoding.whole is None else _features(encoding.whole)
             nodes = [{"id": node, **_features(encoding.nodes)} for node in NODES]
             ends = [{"source": source, "target": target} for source, target in EDGES]
             edges = [{**one, **_features(encoding.edges)} for one in ends]
-            asked["node-link"] = {"graphs": [{"id": "path", "nodes": nodes, "edges": edges}]}
+            asked["node-link"] = {
+                "graphs": [{"id": "path", **about, "nodes": nodes, "edges": edges}]
+            }
             asked["tables"] = {"tables": {"edges": _csv(edges), "nodes": _csv(nodes)}}
+            if about:
+                asked["tables"]["tables"]["graphs"] = _csv([about])
         found |= {f"{model.name}, {form}": {"model": model.name, **asked[form]} for form in asked}
     return found
 

@@ -112,7 +112,9 @@ class Service:
             asked = await self.readers.read(read_file, predictor, path)
         elif said.smiles is not None:
             self._check_count(len(said.smiles))
-            asked = await self.readers.read(read_smiles, predictor, said.smiles, said.ids)
+            asked = await self.readers.read(
+                read_smiles, predictor, said.smiles, said.ids, said.features
+            )
         elif said.graphs is not None:
             self._check_count(len(said.graphs))
             path = write_node_link(folder, said.graphs)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 from lookhops.core.errors import LookHopsError
 from lookhops.sources.rows import SEPARATOR_LINE, Row, Rows, open_table
@@ -26,19 +28,28 @@ class SmilesList(Rows):
     Args:
         smiles: The SMILES.
         names: What each is called; by default they are counted from 1.
+        columns: What else is known of each, by name.
     """
 
     named = True
 
-    def __init__(self, smiles: Sequence[str], names: Sequence[str] | None = None) -> None:
-        super().__init__("")
+    def __init__(
+        self,
+        smiles: Sequence[str],
+        names: Sequence[str] | None = None,
+        columns: Mapping[str, Sequence[Any]] | None = None,
+    ) -> None:
+        self.columns = columns or {}
+        super().__init__("", self.columns)
         self.smiles, self.names = smiles, names
 
     def rows(self) -> Iterator[Row]:
         """A row for each SMILES."""
         names = [""] * len(self.smiles) if self.names is None else self.names
-        for number, (smiles, name) in enumerate(zip(self.smiles, names, strict=True), 1):
-            yield Row(number, (), smiles, name)
+        cells = zip(*self.columns.values(), strict=True) if self.columns else repeat(())
+        rows = zip(self.smiles, names, cells, strict=False)
+        for number, (smiles, name, own) in enumerate(rows, 1):
+            yield Row(number, own, smiles, name)
 
     def where(self, number: int) -> str:
         """The number of a molecule."""

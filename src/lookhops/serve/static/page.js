@@ -93,10 +93,43 @@ async function start() {
   showModel();
 }
 
+// A field for each feature of whole graphs that the model reads.
+function showFeatures(features) {
+  const fields = features.map(({ name, values }) => {
+    const own = values
+      ? element("select", { name }, ...["", ...values].map((value) => element("option", { text: value })))
+      : element("input", { name, type: "text", inputmode: "decimal", size: "8" });
+    return element("label", {}, `${name} `, own);
+  });
+  const [legend] = byId("features").children;
+  byId("features").replaceChildren(legend, ...fields);
+  byId("features").hidden = !features.length;
+}
+
+// A question with what the fields say of each graph; what the text itself says comes before it.
+function withFeatures(name, text) {
+  const fields = [...byId("features").querySelectorAll("[name]")];
+  const lines = text.split("\n").map((line) => line.trim()).filter(Boolean);
+  if (!fields.length || name.endsWith(".csv")) return [name, text];
+  if (name.endsWith(".jsonl")) {
+    const known = Object.fromEntries(fields.map(({ name: own, value }) => [own, value || null]));
+    try {
+      return [name, lines.map((line) => JSON.stringify({ ...known, ...JSON.parse(line) })).join("\n")];
+    } catch { return [name, text]; } // the service says what is wrong
+  }
+  const row = (cells) => cells.map((cell) => `"${cell.replaceAll('"', '""')}"`).join(",");
+  const rows = lines.map((line) => {
+    const [smiles, ...rest] = line.split(/\s+/);
+    return row([smiles, rest.join(" ") || smiles, ...fields.map(({ value }) => value)]);
+  });
+  return [name.replace(".smi", ".csv"), [row(["smiles", "name", ...fields.map((own) => own.name)]), ...rows].join("\n")];
+}
+
 function showModel() {
   const { name, targets, molecules, trained_on, graphs, networks, tested } = model();
   const asked = targets.map(({ name: target, classes }) => (target ? `${target}: ` : "") + (classes ? alternatives(classes) : "a number")).join("; ");
   byId("title").textContent = `Ask ${name}`;
+  showFeatures(model().features);
   byId("about").textContent = asked;
   byId("tab-draw").hidden = !molecules;
   byId("example").hidden = !molecules || byId("panel-text").hidden;
@@ -183,11 +216,11 @@ async function submit() {
   if (!byId("panel-draw").hidden) {
     const smiles = smilesOf(await startSketcher());
     if (!smiles) return showError("Draw a molecule first.");
-    return run("drawn.smi", `${smiles} drawn\n`);
+    return run(...withFeatures("drawn.smi", `${smiles} drawn\n`));
   }
   const text = byId("text").value;
   if (!text.trim()) { byId("text").focus(); return showError("Paste something to ask about first."); }
-  return run(nameOf(text), text);
+  return run(...withFeatures(nameOf(text), text));
 }
 
 // ------------------------------------------------------------ the job
