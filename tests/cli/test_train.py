@@ -28,7 +28,7 @@ SMALL = ["hops-1", "--task-size", "80", "--hidden", "8", "--layers", "3", "--epo
 SMALL += ["--batch-size", "16", "--device", "cpu"]
 
 
-def test_it_begins_with_the_recommended_network(lookhops, tmp_path):
+def test_the_usual_network(lookhops, tmp_path):
     options = ["--task-size", "80", "--epochs", "1", "--device", "cpu"]
     code, _, err = lookhops("train", "hops-1", *options, "-o", tmp_path / "m")
     assert code == 0, err

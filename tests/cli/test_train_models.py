@@ -2,11 +2,16 @@
 
 import csv
 import json
+from contextlib import nullcontext
 
+import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
+from lookhops.cli import train
 from lookhops.core.options import CLASSICAL
 from lookhops.learners import LEARNERS
+from lookhops.training.eager import EagerEngine
 
 NETWORKS = (
     "recommended/hidden=4/layers=1/max_epochs=2",
@@ -107,3 +112,44 @@ def test_morgan_fingerprints_need_molecules_to_answer(lookhops, table, tmp_path)
     code, _, said = lookhops("predict", folder, tmp_path / "graphs.jsonl")
     assert code == 2
     assert said.count("\n") <= 2
+
+
+FEW = ["hops-1", "--task-size", "60", "--batch-size", "16", "--device", "cpu", "--seeds", "2"]
+SHORT = "blend/hops=2/hidden=4/layers=2/fingerprint=1/max_epochs=4"
+
+
+def test_a_blend_that_is_interrupted_goes_on_to_the_same_bits(lookhops, tmp_path, monkeypatch):
+    asked = ["train", *FEW, "--model", SHORT]
+    assert lookhops(*asked, "-o", tmp_path / "whole")[0] == 0
+
+    def stop(epoch):
+        if epoch.runs[0].seed == 22 and len(epoch.runs[0].history) == 2:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train, "_tensorboard", lambda given: nullcontext(stop))
+        code, _, said = lookhops(*asked, "--processes", "1", "-o", tmp_path / "m")
+    assert code == 130, said
+    assert (tmp_path / "m" / "resume").is_dir()
+    code, _, said = lookhops(*asked, "-o", tmp_path / "m", "--resume")
+    assert code == 0, said
+    weights, expected = (load_file(tmp_path / own / "model.safetensors") for own in ("m", "whole"))
+    assert weights.keys() == expected.keys()
+    assert all(np.array_equal(own, expected[name]) for name, own in weights.items())
+    answers = [(tmp_path / own / "predictions.csv").read_text() for own in ("m", "whole")]
+    assert answers[0] == answers[1]
+
+
+def test_a_blend_whose_network_fails_answers_by_its_process(lookhops, tmp_path, monkeypatch):
+    real = EagerEngine.epoch
+    monkeypatch.setattr(
+        EagerEngine, "epoch", lambda self, n: real(self, n) * (float("nan") if n == 3 else 1)
+    )
+    code, _, said = lookhops(
+        "train", *FEW, "--processes", "1", "--model", SHORT, "-o", tmp_path / "m"
+    )
+    assert code == 2
+    assert "was not a finite number in epoch 3" in said
+    code, out, said = lookhops("predict", tmp_path / "m", "hops-1", "--task-size", "3", "--json")
+    assert code == 0, said
+    assert len(json.loads(out)) == 3

@@ -7,7 +7,8 @@ import pytest
 
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import CLASSICAL, FINGERPRINT, Classical
-from lookhops.learners import parse_model
+from lookhops.learners import learner_of, parse_model
+from lookhops.learners.names import UNDECIDED
 from lookhops.nn import RECOMMENDED, Architecture
 from lookhops.nn.registry import register_convolution
 from lookhops.runs.plan import RunKey, canonical, parse_models
@@ -87,8 +88,13 @@ def test_names_of_layers_of_other_libraries():
 
 
 def test_the_recommended_network_and_its_variants():
-    assert parse_model("recommended") == RECOMMENDED
-    assert parse_model("recommended/pool=none/k=3") == replace(RECOMMENDED, pool="none", k=3)
+    assert parse_model("network") == RECOMMENDED
+    for name in ("network", "recommended"):
+        assert parse_model(f"{name}/pool=none/k=3") == replace(RECOMMENDED, pool="none", k=3)
+    assert parse_model("recommended") == UNDECIDED  # the graphs decide
+    assert parse_models("recommended/members=5")["recommended/members=5"].model == RECOMMENDED
+    with pytest.raises(LookHopsError, match="recommended"):
+        learner_of("recommended")
 
 
 def test_readings_of_whole_graphs_beside_any_network_and_alone():
@@ -118,7 +124,20 @@ def test_one_network_under_two_names():
 
 
 @pytest.mark.parametrize(
-    "name", ["gcn", "topk", "recommended", "fingerprint", "wl-oa", "a+b", "a/b", "a,b", ""]
+    "name",
+    [
+        "gcn",
+        "topk",
+        "recommended",
+        "network",
+        "blend",
+        "fingerprint",
+        "wl-oa",
+        "a+b",
+        "a/b",
+        "a,b",
+        "",
+    ],
 )
 def test_names_that_a_layer_cannot_have(name):
     with pytest.raises(LookHopsError, match="name"):

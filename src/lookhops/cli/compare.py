@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lookhops.cli.shared.parameters import AUTO, Json, Plugins, Training, with_options
-from lookhops.cli.shared.printing import out, print_json, print_line, print_table
+from lookhops.cli.shared.printing import err, out, print_json, print_line, print_table
 from lookhops.cli.shared.reading import Reading, Source
 from lookhops.cli.shared.running import Left, Runner, Running, run_plan
 from lookhops.cli.shared.splitting import Splitting, tell_remarks
@@ -62,10 +62,10 @@ def compare(
     Holm-adjusted. Finished runs are kept in the store, and only what is new is trained.
 
     Args:
-        models: With commas between: recommended, fingerprint, gp, wl, wl-oa, baseline, mean,
-            descriptors-boosting, descriptors-ridge, descriptors-forest, morgan-forest,
-            morgan-ridge, or conv[+pool][/option=value], such as licheb+lookhops/k=3,
-            recommended/members=5 or pyg:GATv2Conv/heads=4 (all: docs/models.md).
+        models: With commas between: recommended, network, blend, gp, fingerprint, wl, wl-oa,
+            baseline, mean, descriptors-boosting, descriptors-ridge, descriptors-forest,
+            morgan-forest, morgan-ridge, or conv[+pool][/option=value], such as
+            licheb+lookhops/k=3, network/members=5 or pyg:GATv2Conv/heads=4 (all: docs/models.md).
         protocol: paper: ten random splits, as in the paper. fair: 10 folds, an inner validation
             part, 3 initialisations whose scores are averaged, as Errica et al. describe. By default
             ten splits, classes in proportion.
@@ -78,16 +78,22 @@ def compare(
         output: Folder for tables and the plots of ranks and costs.
         plot: Draw accuracy against time and parameters to a file: .png .svg or .pdf.
     """
+    from lookhops.learners import recommend
+    from lookhops.learners.names import UNDECIDED
     from lookhops.runs.fair import Contest, named_protocol, parse_grid
     from lookhops.runs.plan import parse_models
+    from lookhops.tasks import task_of
 
     check_picture(plot, PICTURES)
     graphs = reading.load_to_learn(source)
     path = _store_path(store, output, options)
     training = named_protocol(protocol, training, splitting.splits is not None, members)
     graphs, plan = splitting.plan(graphs, training, seeds, reading, SEEDS)
-    contest = Contest.of(graphs.name, parse_models(models), plan, parse_grid(grid), protocol)
-    found, left = _run(graphs, contest, path, options)
+    entries, best = parse_models(models), recommend(graphs, task_of(graphs), plan.training_graphs)
+    contest = Contest.of(graphs.name, entries, plan, parse_grid(grid), protocol, best.learner.model)
+    decided = any(entry.model == UNDECIDED for entry in entries.values())
+    said = f"recommended is {best.said}" if decided else ""
+    found, left = _run(graphs, contest, path, options, said)
     paths = _write(found, output, plot)
     if as_json:
         print_json({**found.to_json(), "files": paths, "left": left.said})
@@ -110,7 +116,10 @@ def _store_path(store: Path | None, output: Path | None, options: Runner) -> Pat
     return path
 
 
-def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple[Comparison, Left]:
+def _run(
+    graphs: Graphs, contest: Contest, path: Path, options: Runner, said: str
+) -> tuple[Comparison, Left]:
+    """Train what is missing, after a line on what is recommended; the comparison, what is left."""
     from lookhops.learners import learner_of
     from lookhops.runs.compare import comparison
     from lookhops.runs.results import Results
@@ -123,6 +132,8 @@ def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple
     for entries in contest.rows.values():
         learner_of(next(iter(entries.values())).model).check(graphs, task)
     options.check()
+    if said:
+        print_line(said, err)
     tell_remarks(graphs, plan)
     left: list[Left] = []
     with Store(path) as store:
@@ -131,9 +142,9 @@ def _run(graphs: Graphs, contest: Contest, path: Path, options: Runner) -> tuple
             lambda cells: left.append(run_plan(cells, lambda name: graphs, store, options)),
             lambda cells: store.collect(cells, lambda name: graphs),
         )
-    said = [sentence for one in left for sentence in one.said]
+    sentences = [sentence for one in left for sentence in one.said]
     result = comparison(graphs.name, Results(found), contest.about())
-    return result, Left(said, any(one.failed for one in left))
+    return result, Left(sentences, any(one.failed for one in left))
 
 
 def _keep_notes(store: Store, graphs: Graphs) -> None:

@@ -22,7 +22,7 @@ from lookhops.cli.shared.reading import Reading, Source, warnings_as_lines
 from lookhops.cli.shared.splitting import Splitting, tell_remarks
 from lookhops.cli.shared.writing import ReportFile, command_line, write_page
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import RECOMMENDED, option
+from lookhops.core.options import OF_SPLITS, RECOMMENDED, Protocol, option
 
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
@@ -97,27 +97,32 @@ def train(
 
     Args:
         output: Folder for the model.
-        model: Its name with its options, as `compare` takes them: ``licheb+lookhops/k=3``,
-            ``wl-oa``, ``gp``; by default the network of the options below.
+        model: Its name with its options, as `compare` takes them: ``network``, ``gp``, ``blend``,
+            ``licheb+lookhops/k=3``; by default the one that is recommended for these graphs or,
+            where an option of networks or of their training is given, the network.
         k: Hops that each layer looks: a number, or ``auto``, which measures.
         seeds: How many, or which (11,22): each is a split and a model. By default 1, or one a fold;
             the paper's protocol is 10.
     """
     if run.resume and run.overwrite:
         raise LookHopsError("--resume goes on with a training, --overwrite begins anew: choose.")
-    if model is not None and (network != RECOMMENDED or k != str(RECOMMENDED.k)):
+    of_network = network != RECOMMENDED or k != str(RECOMMENDED.k)
+    if model not in (None, "recommended", "network") and of_network:
         raise LookHopsError("--model names all options of a network: licheb+lookhops/k=3.")
     load(run.device if run.workers == 1 else "cpu", "lookhops.models")
     with _workers(run.device) as workers:
         graphs = reading.load_to_learn(source)
         _say_molecules(graphs)
         graphs, plan = splitting.plan(graphs, protocol, seeds, reading)
+        of_network |= not workers.alone or _is_of_networks(protocol, run)
         information = None
-        if model is None:
+        if model in (None, "recommended") and not of_network:
+            learner: Learner = _recommended(graphs, plan)
+        elif model in (None, "recommended", "network"):
             chosen_k, information = hops(k, graphs)
             from lookhops.learners import Network as NetworkLearner
 
-            learner: Learner = NetworkLearner(replace(network, k=chosen_k))
+            learner = NetworkLearner(replace(network, k=chosen_k))
         else:
             learner, plan = _named(model, plan, run)
         if reading.features is not None and not learner.reads_whole:
@@ -136,6 +141,22 @@ def train(
         from lookhops.report.build import report_on
 
         write_page(report_on(output, graphs), report, quiet=as_json)
+
+
+def _is_of_networks(protocol: Protocol, run: TrainingRun) -> bool:
+    """Whether an option was given that only networks read."""
+    of_training = replace(protocol, **{name: getattr(AUTO, name) for name in OF_SPLITS}) != AUTO
+    return of_training or run.final or run.workers > 1 or run.tensorboard is not None
+
+
+def _recommended(graphs: Graphs, plan: SplitPlan) -> Learner:
+    """The learner that is recommended for these graphs, with a line that says why."""
+    from lookhops.learners import recommend
+    from lookhops.tasks import task_of
+
+    found = recommend(graphs, task_of(graphs), plan.training_graphs)
+    print_line(f"{graphs.name}: {found.said} (--model network: a network)", err)
+    return found.learner
 
 
 def _named(name: str, plan: SplitPlan, run: TrainingRun) -> tuple[Learner, SplitPlan]:

@@ -7,6 +7,7 @@ A learner is a file of this package that follows :mod:`~lookhops.learners.learne
 from lookhops.learners.learner import Fitted, Learner, fitted_of
 from lookhops.learners.names import Model, learner_of, parse_model
 from lookhops.learners.network import FittedNetwork, Network
+from lookhops.learners.recommended import Recommendation, recommend
 from lookhops.learners.registry import LEARNERS, learner_from_dict
 
 __all__ = [
@@ -16,8 +17,10 @@ __all__ = [
     "Learner",
     "Model",
     "Network",
+    "Recommendation",
     "fitted_of",
     "learner_from_dict",
     "learner_of",
     "parse_model",
+    "recommend",
 ]

@@ -18,7 +18,7 @@ from lookhops.encoding.graph_encoding import PreparedGraphs
 from lookhops.graphs import Graphs
 from lookhops.learners.gp import GaussianProcess
 from lookhops.learners.gp_fitted import FittedProcess
-from lookhops.learners.learner import Fitted, Learner, fitted_of
+from lookhops.learners.learner import Fitted, Learner, fitted_of, mean_variance
 from lookhops.learners.network import FittedNetwork, Network
 from lookhops.learners.targets import LEAST, side_by_side
 from lookhops.sources.splits import Split, SplitPlan
@@ -263,10 +263,10 @@ class Blend(Learner):
         weight = torch.zeros(len(task.heads), dtype=torch.float64)
         if not run.predictions:
             return replace(run, beside=_beside(process, weight))
-        val, test = (
-            process.outputs(graphs.select(getattr(run.split, part))) for part in ("val", "test")
-        )
-        of_process = {"val": val, "unseen": val, "test": test}
+        parts = {part: graphs.select(getattr(run.split, part)) for part in ("val", "test")}
+        of_process = {part: process.outputs(own) for part, own in parts.items()}
+        val = of_process["unseen"] = of_process["val"]
+        variances = {part: mean_variance([process], own, task) for part, own in parts.items()}
         target = task.targets(graphs).cpu()[run.split.val]
         weight = weights_by_validation(
             task, target, run.predictions.get("unseen", run.predictions["val"]), val
@@ -286,6 +286,7 @@ class Blend(Learner):
         return replace(
             blended(run),
             members=tuple(blended(one) for one in run.members),
+            variance={part: own for part, own in variances.items() if own is not None},
             chosen={**chosen, **process.chosen},
             beside=_beside(process, weight),
         )

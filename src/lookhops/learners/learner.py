@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Architecture, Classical, Protocol
+from lookhops.core.options import OF_SPLITS, Architecture, Classical, Protocol
 from lookhops.core.schema import read
 from lookhops.encoding import Encoding
 from lookhops.encoding.graph_encoding import PreparedGraphs
@@ -24,8 +24,6 @@ from lookhops.training.runs import Run, draw_splits
 PREPROCESSING = "learnt."
 #: Of tasks that need it to answer: what was taken from the training part.
 FITTED = "fitted"
-#: The fields of a protocol that draw the splits: all that a learner without epochs reads of it.
-OF_SPLITS = ("fractions", "split", "folds")
 
 
 class Fitted(ABC):

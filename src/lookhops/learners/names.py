@@ -24,6 +24,8 @@ from lookhops.nn.registry import CONVOLUTIONS, find, reads_k
 
 #: What a name of a model stands for.
 Model = Architecture | Classical
+#: The recommended model before the graphs are known that decide which it is.
+UNDECIDED = Classical("recommended")
 
 
 def learner_of(model: Learner | Model | str) -> Learner:
@@ -33,6 +35,8 @@ def learner_of(model: Learner | Model | str) -> Learner:
     if isinstance(model, str):
         model = parse_model(model)
     if isinstance(model, Classical):
+        if model == UNDECIDED:
+            raise LookHopsError("recommended depends on the graphs: name a model, such as network.")
         name, *options = model.classical.split("/")
         kind: Any = find("model", LEARNERS, name)
         found: Learner = kind.from_named(_given(options, kind.option_types()))
@@ -47,14 +51,18 @@ def parse_model(text: str) -> Model:
     ``licheb/k=3/fingerprint=5``; the options are the fields of :class:`~lookhops.nn.Architecture`,
     by default the paper's. A layer of another library, ``pyg:GATv2Conv`` or ``tgp:kmis``, takes the
     options of its own class that stand right after it; others are the network's:
-    ``pyg:GATv2Conv/heads=4+lookhops/ratio=0.8``. ``recommended`` is the network that
-    `lookhops train` begins with, and takes options too. ``blend`` takes the options of ``gp`` and
-    those of a network. ``fingerprint`` is the linear reading of
-    exact neighbourhoods alone, with the options ``fingerprint`` (hops), ``totals`` and
-    ``edges``. Every other learner has its own name, and the fields of its class as options.
+    ``pyg:GATv2Conv/heads=4+lookhops/ratio=0.8``. ``network`` is the network that `lookhops train`
+    begins with, and takes options too. ``recommended`` is the model that
+    :func:`~lookhops.learners.recommended.recommend` chooses by the graphs; with options it is
+    ``network`` with these. ``blend`` takes the options of ``gp`` and those of a network.
+    ``fingerprint`` is the linear reading of exact neighbourhoods alone, with the options
+    ``fingerprint`` (hops), ``totals`` and ``edges``. Every other learner has its own name, and the
+    fields of its class as options.
     """
     try:
         name, options = _network_options(text.strip())
+        if name == "recommended" and not options:
+            return UNDECIDED
         if name in ("blend", *CLASSICAL):
             return learner_of(Classical("/".join([name, *options]))).model
         start, types = _without_options(name)
@@ -110,14 +118,14 @@ def _network_options(text: str) -> tuple[str, list[str]]:
 def _without_options(name: str) -> tuple[Architecture, dict[str, str]]:
     """The network of a name, and the types of the options that it takes."""
     types = {field.name: str(field.type) for field in fields(Architecture)}
-    if name == "recommended":
+    if name in ("network", "recommended"):
         return RECOMMENDED, types
     if name == "fingerprint":
         own = ("fingerprint", "totals", "edges", "bins")
         return FINGERPRINT, {option: types[option] for option in own}
     conv, plus, pool = name.partition("+")
     if not plus and not is_other(conv):
-        others = dict.fromkeys(("recommended", "fingerprint", "blend", *CLASSICAL))
+        others = dict.fromkeys(("recommended", "network", "fingerprint", "blend", *CLASSICAL))
         find("model", {**CONVOLUTIONS, **others}, name)
     del types["conv"], types["pool"]
     return Architecture(conv=conv, pool=pool if plus else "none"), types

@@ -14,7 +14,7 @@ from lookhops.core.tables import Table
 from lookhops.core.words import NONE, counted, number, signed
 from lookhops.core.words import memory as in_bytes
 from lookhops.graphs import Graphs
-from lookhops.learners import Model
+from lookhops.learners import Model, recommend
 from lookhops.runs.executor import Local
 from lookhops.runs.fair import Contest, Grid, named_protocol
 from lookhops.runs.plan import Cell, Entry, parse_models
@@ -228,8 +228,10 @@ def compare(
         how = replace(how, seeds=parse_seeds(how.folds or len(given), how.folds), split="auto")
     if isinstance(splits, SplitPlan):
         how = replace(how, seeds=splits.protocol.seeds)
-    plan = draw_splits(graphs, task_of(graphs), how, splits)
-    contest = Contest.of(graphs.name, models, plan, grid, name)
+    task = task_of(graphs)
+    plan = draw_splits(graphs, task, how, splits)
+    best = recommend(graphs, task, plan.training_graphs).learner.model
+    contest = Contest.of(graphs.name, models, plan, grid, name, best)
 
     def train(cells: Sequence[Cell]) -> None:
         executor = Local(device)

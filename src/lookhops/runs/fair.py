@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Protocol, splits_in_words
+from lookhops.core.options import RECOMMENDED, Protocol, splits_in_words
 from lookhops.core.words import counted, joined
 from lookhops.learners import Model
+from lookhops.learners.names import UNDECIDED
 from lookhops.runs.plan import Cell, Entry, parse_entry
 from lookhops.runs.record import RunRecord
 from lookhops.runs.results import CellResult
@@ -99,8 +100,15 @@ class Contest:
         plan: SplitPlan,
         grid: Grid | None = None,
         name: str | None = None,
+        recommended: Model = RECOMMENDED,
     ) -> Contest:
-        """The contest of these models; those that a grid applies to are named as commands do it."""
+        """The contest of these models; those that a grid applies to are named as commands do it.
+
+        Args:
+            dataset, plan, grid, name: As for the class.
+            models: The models by the names of their rows.
+            recommended: The model that ``recommended`` stands for.
+        """
         if grid and name != "fair":
             raise LookHopsError("A grid is searched in the fair protocol: --protocol fair.")
         entries = {row: m if isinstance(m, Entry) else Entry(m) for row, m in models.items()}
@@ -111,6 +119,13 @@ class Contest:
                 if not any(option in _options(v) for names in rows.values() for v in names):
                     parse_entry(f"{next(iter(rows))}/{option}={values[0]}")  # says what is wrong
                     raise LookHopsError(f"No model takes the option {option} of the grid.")
+        rows = {
+            row: {
+                own: replace(entry, model=recommended) if entry.model == UNDECIDED else entry
+                for own, entry in each.items()
+            }
+            for row, each in rows.items()
+        }
         return cls(dataset, plan, rows, grid or {}, name)
 
     def run(

@@ -9,11 +9,11 @@ from functools import cache
 from typing import Any
 
 from lookhops.core.errors import LookHopsError
-from lookhops.core.options import Classical
+from lookhops.core.options import RECOMMENDED, Classical
 from lookhops.core.schema import decode, read
 from lookhops.graphs import Graphs
 from lookhops.learners import Model, learner_of, parse_model
-from lookhops.learners.names import option_value
+from lookhops.learners.names import UNDECIDED, option_value
 from lookhops.nn import Architecture
 from lookhops.sources.splits import SplitPlan
 from lookhops.sources.splits.plan import resolved, source_of
@@ -167,6 +167,8 @@ def parse_entry(text: str) -> Entry:
     name, *options = text.strip().split("/")
     own = [option for option in options if option.partition("=")[0] in OF_TRAINING]
     model = parse_model("/".join([name, *(option for option in options if option not in own)]))
+    if own and model == UNDECIDED:
+        model = RECOMMENDED  # who chooses how it is trained wants the network
     if own and not learner_of(model).has_epochs:
         raise LookHopsError(f"Model {text!r}: {name} is not trained; leave out {own[0]}.")
     given: dict[str, Any] = {}

@@ -61,7 +61,7 @@ def kept(search):
 def test_stacks_of_one_shape_the_recommended_model_first(make):
     search = make()
     search.run(16)
-    assert search.space.candidate(finished(search.study)[0].params).name == "recommended"
+    assert search.space.candidate(finished(search.study)[0].params).name == "network"
     asked = search.judge.asked
     firsts = [one for one in asked if one[2] == [11]]
     assert [count for _, count, _ in firsts] == [4] * 4

@@ -36,7 +36,7 @@ def test_the_recommended_model_is_in_the_usual_space():
     assert SPACE.recommended.keys() == USUAL.keys()
     assert candidate.architecture == RECOMMENDED
     assert candidate.rates == Rates.of(RECOMMENDED, Protocol())
-    assert candidate.name == "recommended"
+    assert candidate.name == "network"
 
 
 def test_what_a_network_does_not_read_makes_no_difference():

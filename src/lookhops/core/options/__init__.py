@@ -23,6 +23,7 @@ from lookhops.core.options.fields import (
 )
 from lookhops.core.options.protocol import (
     LOSSES,
+    OF_SPLITS,
     PAPER_SEEDS,
     PRECISIONS,
     Protocol,
@@ -48,6 +49,7 @@ __all__ = [
     "HOP_TASKS",
     "LOSSES",
     "MOLECULES",
+    "OF_SPLITS",
     "PAPER_SEEDS",
     "PRECISIONS",
     "RECOMMENDED",

@@ -11,6 +11,8 @@ from lookhops.core.options.fields import option
 
 PAPER_SEEDS = (11, 22, 33, 44, 55, 66, 77, 88, 99, 110)
 MOST_SEEDS = 1_000
+#: The fields of a protocol that draw the splits: all that a model without epochs reads of it.
+OF_SPLITS = ("fractions", "split", "folds")
 LOSSES = ("mse", "mae", "huber")
 PRECISIONS = ("float32", "tf32", "bfloat16", "float64")
 #: Kinds of splits, and whether each names a column.

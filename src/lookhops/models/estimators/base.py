@@ -18,7 +18,7 @@ from lookhops.core.options import RECOMMENDED, Protocol, options_of
 from lookhops.core.words import joined
 from lookhops.encoding.inputs import Packer
 from lookhops.graphs import Graphs
-from lookhops.learners import Learner, Network, fitted_of, learner_of
+from lookhops.learners import Learner, Network, fitted_of, learner_of, recommend
 from lookhops.learners.learner import mean_variance
 from lookhops.models.estimators.columns import ONE
 from lookhops.sources.splits import Split
@@ -58,7 +58,7 @@ class GraphEstimator(BaseEstimator, _Options):
         generator = check_random_state(self.random_state)
         train_part, val_part = _hold_out(codes, self.validation_fraction, generator)
         seed = int(generator.randint(2**31 - 1))
-        learner = self._learner()
+        learner = self._learner(graphs, len(train_part))
         chosen = {own.name: getattr(self, own.name) for own in _TRAINING if hasattr(self, own.name)}
         protocol = Protocol((seed,), **chosen)
         part = Split(train_part, val_part, val_part)
@@ -85,12 +85,17 @@ class GraphEstimator(BaseEstimator, _Options):
         self._packer, self._encoding = packer, encoding
         self._task, self._asked = task, learner
 
-    def _learner(self) -> Learner:
-        """The learner that ``model`` names, or the network of the options."""
+    def _learner(self, graphs: Graphs, training_graphs: int) -> Learner:
+        """The learner that ``model`` names, by default the one recommended for these graphs.
+
+        Where an option of a network or of its training is not the usual one, it is the network.
+        """
         usual = {own.name: own.default for own in (*_NETWORK, *_TRAINING)}
         changed = [n for n, value in usual.items() if getattr(self, n, value) != value]
         networks = {own.name: getattr(self, own.name) for own in _NETWORK}
-        if self.model is None:
+        if self.model in (None, "recommended") and not changed:
+            return recommend(graphs, task_of(graphs), training_graphs).learner
+        if self.model in (None, "recommended", "network"):
             return Network(replace(RECOMMENDED, **networks))
         learner = learner_of(self.model)
         refused = [n for n in changed if n in networks or not learner.has_epochs]

@@ -159,7 +159,7 @@ def test_outer(
     seeds_of: dict[str, list[int]] = {}
     for seed, candidate in chosen.items():
         seeds_of.setdefault(candidate.name, []).append(seed)
-    cells = [Cell(graphs.name, "recommended", RECOMMENDED, plan.protocol, plan)]
+    cells = [Cell(graphs.name, "network", RECOMMENDED, plan.protocol, plan)]
     for name, seeds in seeds_of.items():
         entry = chosen[seeds[0]].entry
         protocol = replace(entry.protocol(plan.protocol), seeds=tuple(seeds))

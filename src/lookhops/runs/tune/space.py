@@ -216,7 +216,7 @@ class Space:
             own.pop("ratio", None)
         architecture = replace(RECOMMENDED, **own, dropout=rates.dropout)
         differs = _differences(RECOMMENDED, architecture) | _differences(self.base, rates)
-        name = "recommended" + "".join(f"/{key}={written(v)}" for key, v in differs.items())
+        name = "network" + "".join(f"/{key}={written(v)}" for key, v in differs.items())
         return Candidate(architecture, rates, name)
 
     def to_dict(self) -> dict[str, str]:

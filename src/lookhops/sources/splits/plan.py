@@ -83,6 +83,11 @@ class SplitPlan:
     source: str | None = None
     tested: int = 0
 
+    @property
+    def training_graphs(self) -> int:
+        """Graphs of the largest training part."""
+        return max(len(part.train) for part in self.splits.values())
+
     @classmethod
     def of(cls, graphs: Graphs, protocol: Protocol, test: Tensor | None = None) -> SplitPlan:
         """Draw the split of each seed.

@@ -1,0 +1,66 @@
+"""The recommended model: one rule, by the kind and the number of the graphs.
+
+docs/model.md has the measurements that it follows from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lookhops.core.options import RECOMMENDED
+from lookhops.graphs import Graphs
+from lookhops.learners.blend import Blend
+from lookhops.learners.gp import GaussianProcess
+from lookhops.learners.learner import Learner
+from lookhops.learners.network import Network
+from lookhops.sources.rdkit.descriptors import is_descriptor
+from lookhops.tasks import Task
+
+#: Up to so many training molecules the process alone is recommended.
+MOST_ALONE = 3_000
+#: The best partner of the process for numbers of molecules: the paper's layers, plain and wide.
+PLAIN = replace(RECOMMENDED, pool="none", normalize=False, hidden=256, fingerprint=None)
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """A learner and the reason for it.
+
+    Args:
+        learner: What to train.
+        why: A sentence without its full stop.
+    """
+
+    learner: Learner
+    why: str
+
+    @property
+    def said(self) -> str:
+        """Both in a line."""
+        return f"{self.learner.name} ({self.learner.title}): {self.why}"
+
+
+def recommend(graphs: Graphs, task: Task, training_graphs: int) -> Recommendation:
+    """The model that is recommended for a set.
+
+    Args:
+        graphs: The graphs.
+        task: What is asked of them.
+        training_graphs: How many of them it is fitted on.
+    """
+    process = GaussianProcess()
+    described = any(is_descriptor(name) for name in graphs.whole.number_names)
+    numbers = not any(head.task.class_names for head in task.heads)
+    network = PLAIN if described and numbers else RECOMMENDED
+    few = f"{training_graphs:,} training graphs"
+    if training_graphs > process.exact_graphs:
+        return Recommendation(
+            Network(network), f"{few} are too many to solve a Gaussian process exactly"
+        )
+    if described and training_graphs <= MOST_ALONE:
+        return Recommendation(
+            process, f"on {few}, molecules with descriptors, a network beside it adds little"
+        )
+    return Recommendation(
+        Blend(process, network), f"on {few} of this kind both together are better than each"
+    )
