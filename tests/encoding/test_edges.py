@@ -42,7 +42,7 @@ GRAPHS = roads([0.5, 1.5, 2.5], [1.0, 2.0, 3.0], ["street", "lane", "street"])
 
 def test_the_weight_is_no_feature():
     encoding = Encoding.fit(GRAPHS)
-    assert encoding.sizes == {"num_edge_numbers": 1, "num_edge_labels": 2}
+    assert (encoding.sizes["num_edge_numbers"], encoding.sizes["num_edge_labels"]) == (1, 2)
     order = GRAPHS.edges.numbers[:, 0].long() - 1  # edges stand by their targets
     lengths = torch.tensor([0.5, 1.5, 2.5])[order]
     street = torch.tensor([1.0, 0.0, 1.0])[order]
@@ -99,7 +99,7 @@ def test_blanks_are_told_as_the_mean_and_by_a_column_that_says_so():
     graphs = roads([0.5, blank, 2.5], [1.0, 2.0, 3.0], ["street", "lane", "street"])
     encoding = Encoding.fit(graphs)
     assert encoding.edges.blanks == ("length",)
-    assert encoding.sizes == {"num_edge_numbers": 2, "num_edge_labels": 2}
+    assert (encoding.sizes["num_edge_numbers"], encoding.sizes["num_edge_labels"]) == (2, 2)
     architecture = replace(WHOLE, edges="use", scale="standard")
     preprocessing = Preprocessing.fit(
         PreparedGraphs.of(graphs, architecture, encoding), architecture

@@ -63,13 +63,13 @@ def test_every_column_has_a_name():
     assert features.number_names == ("number 0", "number 1")
     assert features.label_names == ("label 0", "label 1")
     assert features.label_values == (("0",), ("0", "1"))
-    assert features.column_names[1:] == ("number 1", "label 0 0", "label 1 0", "label 1 1")
-    assert features.are_unnamed
+    assert features.names.columns[1:] == ("number 1", "label 0 0", "label 1 0", "label 1 1")
+    assert features.names.are_unknown
     bare = replace(features, labels=None, numbers=None)
     assert (bare.number_names, bare.label_names, bare.label_values) == ((), (), ())
     named = node_of(Features(numbers, ("age", "size")))
     assert named.select([0]).nodes.number_names == ("age", "size")
-    assert not named.nodes.are_unnamed
+    assert not named.nodes.names.are_unknown
     for names, sentence in (
         (("age",), "1 names were given for 2 columns of numbers"),
         (("age", "age"), "Two columns have the same name, 'age'"),

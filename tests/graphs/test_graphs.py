@@ -68,7 +68,7 @@ def test_features_of_whole_graphs_travel(tmp_path: Path):
     wanted = [[36.6, 0, 1], [float("nan"), 1, 0]]
 
     def rows(one: Graphs) -> Tensor:
-        assert one.whole.column_names == ("temperature", "label 0 0", "label 0 1")
+        assert one.whole.names.columns == ("temperature", "label 0 0", "label 0 1")
         return one.whole.columns()
 
     def same(one: Graphs, order: list[int]) -> bool:

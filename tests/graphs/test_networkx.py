@@ -28,7 +28,7 @@ def by_name(graphs: Graphs) -> list[dict]:
 
 def named(features: Features, row: list[float] | None) -> dict:
     """A row of columns, by the names of those that are not zero."""
-    names = features.column_names  # nodes without features have a column of ones, without one
+    names = features.names.columns  # nodes without features have a column of ones, without one
     return {name: one for name, one in zip(names, row or (), strict=False) if one}
 
 

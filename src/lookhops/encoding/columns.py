@@ -10,7 +10,7 @@ from torch import Tensor
 
 from lookhops.core.column_finder import called
 from lookhops.encoding.scale import Scale
-from lookhops.graphs.features import Features, default_names, default_values, feature_columns
+from lookhops.graphs.features import Features, Names, feature_columns
 from lookhops.graphs.indexing import take
 from lookhops.ops.one_hot import one_hot
 
@@ -19,22 +19,16 @@ NOT_SEEN = "not seen"
 
 
 @dataclass(frozen=True)
-class Columns:
+class Columns(Names):
     """The features of nodes or of edges: which there are, and what their labels can be.
 
     Args:
-        numbers: Names of the numbers.
-        labels: Names of the labels.
-        values: For each label its values: number i stands for the i-th.
         blanks: The numbers that are blank (NaN) somewhere: each has a column more, which says
             where.
         weight: The number of edges that is their weight: it multiplies them, and is no feature.
             A weight is never blank.
     """
 
-    numbers: tuple[str, ...] = ()
-    labels: tuple[str, ...] = ()
-    values: tuple[tuple[str, ...], ...] = ()
     blanks: tuple[str, ...] = ()
     weight: str | None = None
 
@@ -58,62 +52,27 @@ class Columns:
     # ---------------------------------------------------------------- what there is
 
     @property
-    def sizes(self) -> tuple[int, ...]:
-        """How many values each label has."""
-        return tuple(map(len, self.values))
-
-    @property
-    def width(self) -> int:
-        """Numbers and one-hot labels."""
-        return len(self.numbers) + sum(self.sizes)
-
-    @property
-    def features(self) -> list[int]:
-        """Which of the numbers are features: all but the weight."""
+    def encoded(self) -> list[int]:
+        """Which of the numbers are encoded: all but the weight."""
         return [place for place, name in enumerate(self.numbers) if name != self.weight]
 
     @property
     def encoded_numbers(self) -> int:
         """Columns of :meth:`encode` that are numbers, or say where these are blank."""
-        return len(self.features) + len(self.blanks)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of numbers, and of labels with each value: ``role old``."""
-        labels = zip(self.labels, self.values, strict=True)
-        return *self.numbers, *(f"{name} {value}" for name, own in labels for value in own)
+        return len(self.encoded) + len(self.blanks)
 
     @property
     def owners(self) -> list[int]:
         """For each column of :meth:`encode` its feature: numbers are counted first, then labels."""
         blanks = [self.numbers.index(name) for name in self.blanks]
         labels = [len(self.numbers) + i for i, size in enumerate(self.sizes) for _ in range(size)]
-        return [*self.features, *blanks, *labels]
-
-    @property
-    def are_unnamed(self) -> bool:
-        """Whether the source of the features knew neither names nor values."""
-        unnamed = Columns(
-            default_names("number", len(self.numbers)),
-            default_names("label", len(self.labels)),
-            default_values(self.sizes),
-        )
-        return self.same_names(unnamed)
-
-    def same_names(self, other: Columns) -> bool:
-        """Whether numbers, labels and values are called as those of other columns."""
-        names = ((own.numbers, own.labels, own.values) for own in (self, other))
-        return next(names) == next(names)
+        return [*self.encoded, *blanks, *labels]
 
     # ---------------------------------------------------------------- features in these columns
 
-    def holding(self, numbers: Tensor | None, labels: Tensor | None) -> Features:
-        """Features with these names."""
-        return Features(numbers, self.numbers, labels, self.labels, self.values)
-
     def called_as(self, others: Columns) -> Columns:
         """The same with the names of others, where they differ in their case alone."""
-        own, known = {*self.numbers, *self.labels}, (*others.numbers, *others.labels)
+        own, known = {*self.features}, others.features
 
         def rename(names: Sequence[str]) -> tuple[str, ...]:
             found = ((name, called(name, known)) for name in names)

@@ -18,7 +18,7 @@ from lookhops.encoding.columns import Columns
 from lookhops.encoding.reading import Found, by_name, by_position
 from lookhops.encoding.scale import Scale
 from lookhops.graphs import Graphs
-from lookhops.graphs.columns import Wanted, completed
+from lookhops.graphs.columns import completed
 from lookhops.graphs.edges import as_known
 
 #: Names of a number of edges that is their weight: it multiplies them, and is no feature.
@@ -91,7 +91,7 @@ class Encoding:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """The features of whole graphs that the model reads: numbers, then labels."""
-        return () if self.whole is None else (*self.whole.numbers, *self.whole.labels)
+        return () if self.whole is None else self.whole.features
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -120,15 +120,14 @@ class Encoding:
                 f"trained on {self.name}, with features made by {self.featuriser!r}."
             )
         known = self.by_name and not _are_unnamed(graphs)
-        named = {"nodes": known, "edges": known, "whole": self.whole and not self.whole.are_unnamed}
+        named = {"nodes": known, "edges": known, "whole": self.whole and not self.whole.are_unknown}
         sides = {"nodes": self.nodes, "edges": self.edges, "whole": self.whole}
         found: dict[str, Found] = {}
         for owner, columns in sides.items():
             if columns is not None:
                 features, where = graphs.features[owner], f"{graphs.name}: its {CALLED[owner]}"
                 if owner == "whole" and named[owner]:
-                    labels = dict(zip(columns.labels, columns.values, strict=True))
-                    features = completed(graphs, Wanted(columns.numbers, labels))
+                    features = completed(graphs, columns)
                 if named[owner]:
                     found[owner] = by_name(columns, features, where)
                 else:
@@ -222,5 +221,5 @@ class Encoding:
 
 def _are_unnamed(graphs: Graphs) -> bool:
     """Whether the source of the graphs gave their features no names."""
-    both = graphs.nodes.are_unnamed and graphs.edges.are_unnamed
+    both = graphs.nodes.names.are_unknown and graphs.edges.names.are_unknown
     return both and not graphs.featuriser

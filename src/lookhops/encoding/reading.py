@@ -92,7 +92,7 @@ def by_name(columns: Columns, features: Features, where: str) -> Found:
         where: Whose they are, for messages.
     """
     given = Columns.of(features).called_as(columns)
-    if given.same_names(columns):
+    if given.are_those_of(columns):
         return Found(columns.holding(features.numbers, features.labels))
     found = Found()
     numbers: dict[str, Tensor] = {}
@@ -118,8 +118,8 @@ def by_name(columns: Columns, features: Features, where: str) -> Found:
         labels.append(codes)
         if unknown:
             found.not_seen[name] = unknown
-    used = {*columns.names, *columns.labels, *expanded}
-    found.extra = [name for name in (*given.numbers, *given.labels) if name not in used]
+    used = {*columns.columns, *columns.labels, *expanded}
+    found.extra = [name for name in given.features if name not in used]
     if found.missing:
         return found
     rows = [numbers[name] for name in columns.numbers]
@@ -162,14 +162,14 @@ def by_position(columns: Columns, features: Features, where: str, trained_on: st
         trained_on: What the model was trained on, for messages.
     """
     given = Columns.of(features)
-    if given.without_not_seen.same_names(columns):  # read before
+    if given.without_not_seen.are_those_of(columns):  # read before
         return Found(features)
     if not columns.width:
-        return Found(extra=[*given.numbers, *given.labels])
+        return Found(extra=[*given.features])
     if given.width != columns.width:
         raise LookHopsError(
             f"{where} have {given.width} features; the model was trained on {trained_on}, where "
-            f"they have {columns.width}: {listed(columns.names)}."
+            f"they have {columns.width}: {listed(columns.columns)}."
         )
     if len(given.numbers) == len(columns.numbers) and given.sizes == columns.sizes:
         return Found(columns.holding(features.numbers, features.labels))

@@ -56,7 +56,7 @@ def average_edge(encoding: Encoding, preprocessing: Preprocessing) -> Tensor:
     """The same of an average edge, shape (f)."""
     edges = encoding.edges
     assert edges is not None
-    scale, columns = preprocessing.scales.edges, edges.features
+    scale, columns = preprocessing.scales.edges, edges.encoded
     numbers = _zeros(len(columns)) if scale is None else scale.fill.double().flatten()[columns]
     first = _FIRST_LABEL + 2 * sum(encoding.nodes.sizes) + len(encoding.nodes.numbers)
     labels = _label_shares(edges.sizes, preprocessing.graphs.mean, first)

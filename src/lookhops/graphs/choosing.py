@@ -109,7 +109,7 @@ def concatenate(parts: Sequence[Graphs]) -> Graphs:
     first = parts[0]
     for part in parts:
         for owner, own in part.features.items():
-            if not own.has_columns_of(first.features[owner]):
+            if own.names != first.features[owner].names:
                 raise LookHopsError(
                     f"{part.name} and {first.name} differ in their features ({owner}): they do "
                     "not make one set."

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ from lookhops.core.column_finder import called, listed
 from lookhops.core.errors import LookHopsError
 from lookhops.core.options import AS_USUAL, Reading
 from lookhops.graphs.edges import as_known
-from lookhops.graphs.features import BLANK, Features, beside
+from lookhops.graphs.features import BLANK, Features, Names, beside
 from lookhops.graphs.targets import PLAINLY, as_number, is_blank, meant_as_number
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def possible_features(graphs: Graphs, but: Sequence[str] = ()) -> list[str]:
         graphs: The graphs.
         but: Columns that have another purpose.
     """
-    taken = {*IDS, *but, *_targets(graphs), *graphs.whole.number_names, *graphs.whole.label_names}
+    taken = {*IDS, *but, *_targets(graphs), *graphs.whole.names.features}
     return [
         name
         for name, column in graphs.columns.items()
@@ -101,13 +101,13 @@ def _targets(graphs: Graphs) -> list[str]:
 
 def _named(graphs: Graphs, names: str | Iterable[str]) -> list[str]:
     """The columns of these names that are no features yet; others are refused by name."""
-    given, columns = graphs.whole, list(graphs.columns)
+    columns = list(graphs.columns)
     if isinstance(names, str):  # a column may have a comma in its own name
         alone = called(names, columns) is not None
         names = [names] if alone else filter(None, map(str.strip, names.split(",")))
     found: dict[str, None] = {}
     for name in names:
-        if called(name, (*given.number_names, *given.label_names)):
+        if called(name, graphs.whole.names.features):
             continue
         if target := called(name, _targets(graphs)):
             raise LookHopsError(
@@ -146,103 +146,41 @@ def _frame(graphs: Graphs, names: Sequence[str]) -> Any:
 # -------------------------------------------------------------------- features that are wanted
 
 
-class Wanted(NamedTuple):
-    """Features of whole graphs that something reads, by name.
-
-    Args:
-        numbers: Names of the numbers.
-        labels: The values of each label, by its name.
-    """
-
-    numbers: Sequence[str]
-    labels: Mapping[str, Sequence[str]]
-
-    @classmethod
-    def of(cls, features: Features) -> Wanted:
-        """All that some features have."""
-        labels = zip(features.label_names, features.label_values, strict=True)
-        return cls(features.number_names, dict(labels))
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All names."""
-        return *self.numbers, *self.labels
-
-    def with_values_of(self, features: Features) -> Wanted:
-        """The same, with the values that labels have in other features after their own."""
-        others = Wanted.of(features).labels
-        return Wanted(
-            self.numbers,
-            {
-                name: tuple(dict.fromkeys((*values, *others.get(name, ()))))
-                for name, values in self.labels.items()
-            },
-        )
-
-    def of_rows(self, features: Features) -> Features:
-        """Features that have all of these, in this order and with these values."""
-        numbers, labels = features.numbers, []
-        if numbers is not None:
-            numbers = numbers[:, [features.number_names.index(name) for name in self.numbers]]
-        for name, values in self.labels.items():
-            assert features.labels is not None
-            place = features.label_names.index(name)
-            codes = [values.index(value) for value in features.label_values[place]]
-            labels.append(torch.tensor(codes)[features.labels[:, place].long()])
-        return Features(
-            numbers,
-            tuple(self.numbers),
-            torch.stack(labels, 1) if labels else None,
-            tuple(self.labels),
-            tuple(map(tuple, self.labels.values())),
-        ).packed()
-
-
-def completed(graphs: Graphs, wanted: Wanted) -> Features:
+def completed(graphs: Graphs, wanted: Names) -> Features:
     """The features of whole graphs, with those that are wanted and missing taken from columns.
 
     A number is read as a number and a label as a label, whatever the values look like here, so that
     one row is read as all others are. What neither features nor columns have stays missing.
     """
-    given, columns = graphs.whole, _decoded(graphs.whole)
+    given, columns = graphs.whole, graphs.whole.decoded()
     numbers: dict[str, Tensor] = {}
-    labels: dict[str, Tensor] = {}
-    values: list[tuple[str, ...]] = []
+    labels: dict[str, tuple[Tensor, tuple[str, ...]]] = {}
     changed = []
     for name in wanted.numbers:
         if called(name, given.number_names) is None and (cells := _cells(graphs, columns, name)):
             changed.append(cells[0])
             numbers[name] = _as_numbers(graphs, name, cells[1])
-    for name, known in wanted.labels.items():
+    for name, known in zip(wanted.labels, wanted.values, strict=True):
         if called(name, given.label_names) is None and (cells := _cells(graphs, columns, name)):
             changed.append(cells[0])
-            labels[name], found = _as_labels(cells[1], known)
-            values.append(found)
+            labels[name] = _as_labels(cells[1], known)
     if not changed:
         return given
-    more = Features(
-        torch.stack(list(numbers.values()), 1) if numbers else None,
-        tuple(numbers),
-        torch.stack(list(labels.values()), 1) if labels else None,
-        tuple(labels),
-        tuple(values),
-    )
-    device = graphs.device
-    return beside(given.without(changed), more.packed().map(lambda own: own.to(device)))
+    more, device = Features.of(numbers, labels).packed(), graphs.device
+    return beside(given.without(changed), more.map(lambda own: own.to(device)))
 
 
-def _decoded(features: Features) -> dict[str, np.ndarray]:
-    """Features as columns: numbers, and the texts that labels stand for."""
-    found: dict[str, np.ndarray] = {}
-    if features.numbers is not None:
-        found |= zip(features.number_names, features.numbers.cpu().numpy().T, strict=True)
-    if features.labels is not None:
-        codes = features.labels.cpu().numpy().T
-        for name, known, own in zip(
-            features.label_names, features.label_values, codes, strict=True
-        ):
-            found[name] = np.array(known, dtype=object)[own]
-    return found
+def in_columns(features: Features, names: Names) -> Features:
+    """Features that have all of these names, in their order and with their values."""
+    numbers, labels = features.numbers, []
+    if numbers is not None:
+        numbers = numbers[:, [features.number_names.index(name) for name in names.numbers]]
+    for name, values in zip(names.labels, names.values, strict=True):
+        assert features.labels is not None
+        place = features.label_names.index(name)
+        codes = [values.index(value) for value in features.label_values[place]]
+        labels.append(torch.tensor(codes)[features.labels[:, place].long()])
+    return names.holding(numbers, torch.stack(labels, 1) if labels else None).packed()
 
 
 def _cells(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -16,6 +18,69 @@ from lookhops.core.errors import LookHopsError
 BLANK = "(blank)"
 #: The fields of ``Graphs`` that are features: what has a row each there.
 OWNERS = ("nodes", "edges", "whole")
+
+
+@dataclass(frozen=True)
+class Names:
+    """What columns of features are called.
+
+    Args:
+        numbers: Names of the numbers.
+        labels: Names of the labels.
+        values: For each label what its numbers stand for: number i is the i-th.
+    """
+
+    numbers: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    values: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Numbers, then labels."""
+        return *self.numbers, *self.labels
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Numbers, then labels with each value: ``age``, ``role old``, ``role new``."""
+        labels = zip(self.labels, self.values, strict=True)
+        return *self.numbers, *(f"{name} {value}" for name, own in labels for value in own)
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """How many values each label can take."""
+        return tuple(map(len, self.values))
+
+    @property
+    def width(self) -> int:
+        """Columns of numbers and one-hot labels."""
+        return len(self.numbers) + sum(self.sizes)
+
+    @property
+    def are_default(self) -> bool:
+        """Whether the source knew no names of columns; it may know values of labels."""
+        kinds = {"number": self.numbers, "label": self.labels}
+        return all(own == default_names(kind, len(own)) for kind, own in kinds.items())
+
+    @property
+    def are_unknown(self) -> bool:
+        """Whether the source knew neither names nor values."""
+        return self.are_default and self.values == default_values(self.sizes)
+
+    def are_those_of(self, other: Names) -> bool:
+        """Whether numbers, labels and values are called as others are."""
+        mine, theirs = ((own.numbers, own.labels, own.values) for own in (self, other))
+        return mine == theirs
+
+    def with_values_of(self, other: Names) -> Names:
+        """The same, with the values that labels have in others after their own."""
+        known = dict(zip(other.labels, other.values, strict=True))
+        pairs = zip(self.labels, self.values, strict=True)
+        values = (tuple(dict.fromkeys((*own, *known.get(name, ())))) for name, own in pairs)
+        return replace(self, values=tuple(values))
+
+    def holding(self, numbers: Tensor | None, labels: Tensor | None) -> Features:
+        """Features with these names."""
+        return Features(numbers, self.numbers, labels, self.labels, self.values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +125,19 @@ class Features:
             object.__setattr__(self, name, value)
 
     @classmethod
+    def of(
+        cls, numbers: Mapping[str, Tensor], labels: Mapping[str, tuple[Tensor, Sequence[str]]]
+    ) -> Features:
+        """Features from each number, and from each label and what it stands for, by name."""
+        return cls(
+            torch.stack(list(numbers.values()), 1) if numbers else None,
+            tuple(numbers),
+            torch.stack([codes for codes, _ in labels.values()], 1) if labels else None,
+            tuple(labels),
+            tuple(tuple(values) for _, values in labels.values()),
+        )
+
+    @classmethod
     def from_columns(cls, columns: Tensor | None) -> Features:
         """Features without names; rows that are all one-hot become one label."""
         if columns is None or not are_one_hot(columns):
@@ -69,37 +147,20 @@ class Features:
 
     # ---------------------------------------------------------------- what there is
 
+    @cached_property
+    def names(self) -> Names:
+        """What the columns are called."""
+        return Names(self.number_names, self.label_names, self.label_values)
+
     @property
     def label_sizes(self) -> tuple[int, ...]:
         """How many values each label can take."""
-        return tuple(map(len, self.label_values))
+        return self.names.sizes
 
     @property
     def width(self) -> int:
         """Columns of numbers and one-hot labels."""
-        return len(self.number_names) + sum(self.label_sizes)
-
-    @property
-    def column_names(self) -> tuple[str, ...]:
-        """The name of each of these columns: ``age``, ``role old``, ``role new``."""
-        labels = zip(self.label_names, self.label_values, strict=True)
-        return *self.number_names, *(f"{name} {value}" for name, own in labels for value in own)
-
-    @property
-    def have_default_names(self) -> bool:
-        """Whether the source knew no names of columns; it may know values of labels."""
-        names = {"number": self.number_names, "label": self.label_names}
-        return all(own == default_names(kind, len(own)) for kind, own in names.items())
-
-    @property
-    def are_unnamed(self) -> bool:
-        """Whether the source knew neither names nor values."""
-        return self.have_default_names and self.label_values == default_values(self.label_sizes)
-
-    def has_columns_of(self, other: Features) -> bool:
-        """Whether all columns and values of labels are called as those of other features."""
-        names = ((own.number_names, own.label_names, own.label_values) for own in (self, other))
-        return next(names) == next(names)
+        return self.names.width
 
     @property
     def blanks(self) -> dict[str, int]:
@@ -114,6 +175,17 @@ class Features:
         """``numbers`` and ``labels``, where there are any."""
         given = {"numbers": self.numbers, "labels": self.labels}
         return {name: tensor for name, tensor in given.items() if tensor is not None}
+
+    def decoded(self) -> dict[str, np.ndarray]:
+        """Each feature by its name: numbers, and the texts that labels stand for."""
+        found: dict[str, np.ndarray] = {}
+        if self.numbers is not None:
+            found |= zip(self.number_names, self.numbers.cpu().numpy().T, strict=True)
+        if self.labels is not None:
+            known = (np.array(values, dtype=object) for values in self.label_values)
+            texts = map(operator.getitem, known, self.labels.cpu().numpy().T)
+            found |= zip(self.label_names, texts, strict=True)
+        return found
 
     def columns(self, dtype: torch.dtype | None = None) -> Tensor | None:
         """Numbers as they are, then one-hot labels, shape (m, width); none without features."""

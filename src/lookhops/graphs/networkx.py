@@ -278,13 +278,7 @@ def _by_name(features: Features, rows: int, unnamed: str) -> list[dict[str, Any]
     columns = features.columns()
     if columns is None:
         return [{} for _ in range(rows)]
-    if features.have_default_names:
+    if features.names.are_default:
         return [{unnamed: row} for row in columns.tolist()]
-    found: dict[str, list[Any]] = {}
-    if features.numbers is not None:
-        found |= zip(features.number_names, features.numbers.t().tolist(), strict=True)
-    if features.labels is not None:
-        labels = zip(features.label_values, features.labels.t().tolist(), strict=True)
-        texts = ([known[code] for code in codes] for known, codes in labels)
-        found |= zip(features.label_names, texts, strict=True)
+    found = {name: own.tolist() for name, own in features.decoded().items()}
     return [dict(zip(found, row, strict=True)) for row in zip(*found.values(), strict=True)]

@@ -19,7 +19,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import check_regular, replacing
 from lookhops.core.schema import Count, decode, located, read
 from lookhops.core.tensor_files import CHECKSUM, check_content, checksum
-from lookhops.graphs.features import OWNERS, Features
+from lookhops.graphs.features import OWNERS, Features, Names
 from lookhops.graphs.skipped import Skipped
 from lookhops.graphs.targets import Target, are_sound
 from lookhops.graphs.texts import Texts
@@ -27,7 +27,7 @@ from lookhops.graphs.texts import Texts
 if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
-FORMAT = "lookhops-graphs-3"
+FORMAT = "lookhops-graphs-4"
 _TENSORS = ("node_ptr", "row_ptr", "source", "y")
 #: What results that were published hash tensors of features as.
 _HASHED_AS = {
@@ -58,7 +58,7 @@ def save(graphs: Graphs, path: Path | str) -> None:
         "columns": list(graphs.columns),
         "text_columns": texts,
         "targets": [[target.name, target.classes, target.kind] for target in graphs.targets],
-        "features": {owner: asdict(_Names.of(own)) for owner, own in graphs.features.items()},
+        "features": {owner: asdict(own.names) for owner, own in graphs.features.items()},
     }
     with replacing(path) as part:
         try:
@@ -130,19 +130,6 @@ def load(kind: type[Graphs], path: Path | str) -> Graphs:
 
 
 @dataclass(frozen=True)
-class _Names:
-    """What the columns of features are called."""
-
-    number_names: Sequence[str] = ()
-    label_names: Sequence[str] = ()
-    label_values: Sequence[Sequence[str]] = ()
-
-    @classmethod
-    def of(cls, features: Features) -> _Names:
-        return cls(features.number_names, features.label_names, features.label_values)
-
-
-@dataclass(frozen=True)
 class _Header:
     """What a file says besides its tensors."""
 
@@ -152,18 +139,12 @@ class _Header:
     text_columns: Sequence[str]
     skipped: Sequence[tuple[Count, str, str]]
     targets: Sequence[tuple[str, Sequence[str], str]]
-    features: Mapping[str, _Names]
+    features: Mapping[str, Names]
 
     def features_of(self, owner: str, tensors: dict[str, Tensor]) -> Features:
         """The features of nodes, edges or whole graphs, taken out of the tensors."""
-        names = self.features.get(owner, _Names())
-        return Features(
-            tensors.pop(f"{owner}.numbers", None),
-            tuple(names.number_names),
-            tensors.pop(f"{owner}.labels", None),
-            tuple(names.label_names),
-            tuple(map(tuple, names.label_values)),
-        )
+        numbers, labels = (tensors.pop(f"{owner}.{key}", None) for key in ("numbers", "labels"))
+        return self.features.get(owner, Names()).holding(numbers, labels)
 
     def fields(self) -> dict[str, Any]:
         """The fields of ``Graphs`` that are neither tensors nor features."""

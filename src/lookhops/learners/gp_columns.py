@@ -92,7 +92,7 @@ class GraphColumns:
         found: dict[str, Tensor] = {}
         if self.whole is not None:
             encoded = self.whole.encode(graphs.whole, dtype=torch.float64).cpu()
-            names = [*self.whole.numbers, *self.whole.labels]
+            names = self.whole.features
             described = torch.tensor([is_descriptor(names[owner]) for owner in self.whole.owners])
             found = {"descriptors": encoded[:, described], "columns": encoded[:, ~described]}
             found = {name: values for name, values in found.items() if values.shape[1]}

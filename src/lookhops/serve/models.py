@@ -60,7 +60,7 @@ class ServedModel:
         Descriptors are computed, not asked for.
         """
         whole, molecules = self.predictor.encoding.whole, self.reads_molecules
-        if whole is None or whole.are_unnamed:
+        if whole is None or whole.are_unknown:
             return []
         numbers = [name for name in whole.numbers if not (molecules and is_descriptor(name))]
         labels = zip(whole.labels, map(list, whole.values), strict=True)

@@ -142,7 +142,7 @@ def example_bodies(models: Iterable[ServedModel]) -> dict[str, Described]:
 
 def _named(columns: Columns | None) -> bool:
     """Whether columns can be written by name; so can none at all."""
-    return columns is None or not columns.width or not columns.are_unnamed
+    return columns is None or not columns.width or not columns.are_unknown
 
 
 def _features(columns: Columns | None) -> dict[str, Any]:

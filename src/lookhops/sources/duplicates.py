@@ -40,8 +40,7 @@ def _groups(graphs: Graphs) -> np.ndarray:
 
     What was measured at another temperature is no duplicate, where the temperature is a feature.
     """
-    whole = graphs.whole
-    names = [n for n in (*whole.number_names, *whole.label_names) if n in graphs.columns]
+    names = [name for name in graphs.whole.names.features if name in graphs.columns]
     columns = (graphs.columns[name].astype(str).tolist() for name in (SAME, *names))
     first = first_of_each(list(zip(*columns, strict=True)))
     return np.unique(first, return_inverse=True)[1]

@@ -123,7 +123,7 @@ def _merge_repeated(graphs: Graphs) -> Graphs:
     if graphs.edge_attr is not None:
         sums = graphs.edge_attr.new_zeros(int(new.sum()), graphs.num_edge_features)
         sums.index_add_(0, new.cumsum(0) - 1, graphs.edge_attr)
-        edges = Features(sums, graphs.edges.column_names)
+        edges = Features(sums, graphs.edges.names.columns)
     return replace(
         graphs,
         source=graphs.source[new],

@@ -65,9 +65,9 @@ def test_every_set_has_the_same_columns():
     one, other = from_smiles(["C"]), from_smiles(VARIED)
     assert one.x.shape[1] == other.x.shape[1] == len(feature_names()) == 43
     assert len(set(feature_names())) == 43
-    assert list(one.nodes.column_names) == feature_names()
+    assert list(one.nodes.names.columns) == feature_names()
     of_bonds = [f"{name} {value}" for name, known in BOND_FEATURES.items() for value in known]
-    assert list(one.edges.column_names) == of_bonds
+    assert list(one.edges.names.columns) == of_bonds
     assert one.num_edge_features == other.num_edge_features == len(of_bonds) == 13
     on = [feature_names()[i] for i in one.x[0].nonzero().flatten()]
     assert on == [

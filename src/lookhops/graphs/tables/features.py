@@ -56,9 +56,8 @@ def read_features(
     table: Table, columns: Iterable[str], rows: np.ndarray | None, reading: Reading
 ) -> tuple[Features, dict[str, str]]:
     """The same, and the columns that cannot be features with the reason of each."""
-    numbers: dict[str, np.ndarray] = {}
-    labels: dict[str, np.ndarray] = {}
-    values: list[tuple[str, ...]] = []
+    numbers: dict[str, torch.Tensor] = {}
+    labels: dict[str, tuple[torch.Tensor, tuple[str, ...]]] = {}
     left_out: dict[str, str] = {}
     columns = list(columns)
     decimals = [name for name in columns if holds_decimals(table.frame[name])]
@@ -67,23 +66,14 @@ def read_features(
         table = replace(table, frame=table.frame.assign(**plain))
     for name in columns:
         if _is_number(table.frame[name], name, reading):
-            numbers[name] = _numbers(table, name)
+            numbers[name] = _tensor(_numbers(table, name), rows, np.float32)
             continue
         try:
-            labels[name], known = _categories(
-                table, name, told=name in names_in(reading.categories)
-            )
-            values.append(known)
+            codes, values = _categories(table, name, told=name in names_in(reading.categories))
+            labels[name] = _tensor(codes, rows, np.int32), values
         except _NoCategories as reason:
             left_out[name] = str(reason)
-    found = Features(
-        _stacked(numbers, rows, np.float32),
-        tuple(numbers),
-        _stacked(labels, rows, np.int32),
-        tuple(labels),
-        tuple(values),
-    )
-    return found, left_out
+    return Features.of(numbers, labels), left_out
 
 
 def _is_number(column: pd.Series, name: str, reading: Reading) -> bool:
@@ -178,14 +168,6 @@ def _check_texts(table: Table, name: str, codes: np.ndarray, texts: list[str]) -
         raise _NoCategories("another text in each row")
 
 
-def _stacked(
-    columns: dict[str, np.ndarray], rows: np.ndarray | None, dtype: type[np.generic]
-) -> torch.Tensor | None:
-    """Columns side by side, in the order of the rows, shape (rows, columns)."""
-    if not columns:
-        return None
-    count = len(next(iter(columns.values()))) if rows is None else len(rows)
-    out = np.empty((count, len(columns)), dtype=dtype)
-    for j, column in enumerate(columns.values()):
-        out[:, j] = column if rows is None else column[rows]
-    return torch.from_numpy(out)
+def _tensor(column: np.ndarray, rows: np.ndarray | None, dtype: type[np.generic]) -> torch.Tensor:
+    """A column in the order of the rows."""
+    return torch.from_numpy((column if rows is None else column[rows]).astype(dtype))

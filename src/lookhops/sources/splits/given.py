@@ -18,7 +18,7 @@ from lookhops.core.errors import LookHopsError
 from lookhops.core.files import read_bytes, replacing
 from lookhops.graphs import Graphs
 from lookhops.graphs.choosing import concatenate
-from lookhops.graphs.columns import SAME, Wanted, completed
+from lookhops.graphs.columns import SAME, completed, in_columns
 from lookhops.graphs.targets import Target, pack_targets, read_target, target_columns
 from lookhops.sources.splits.groups import canonical, codes_of
 from lookhops.sources.splits.split import PARTS, Split
@@ -159,16 +159,16 @@ def _alike(graphs: Graphs, test: Graphs) -> list[Graphs]:
 
     Which columns are numbers and which labels, graphs to train on decide.
     """
-    if not graphs.whole.width or graphs.whole.are_unnamed:
+    if not graphs.whole.width or graphs.whole.names.are_unknown:
         return [graphs, test]
-    wanted = Wanted.of(graphs.whole)
+    wanted = graphs.whole.names
     found = completed(test, wanted)
     each = []
     for one, whole in ((graphs, graphs.whole), (test, found)):
-        missing = [n for n in wanted.names if n not in (*whole.number_names, *whole.label_names)]
+        missing = [name for name in wanted.features if name not in whole.names.features]
         if missing:
             raise LookHopsError(f"{test.name}: there is no {missing[0]!r}, which is a feature.")
-        each.append(replace(one, whole=wanted.with_values_of(found).of_rows(whole)))
+        each.append(replace(one, whole=in_columns(whole, wanted.with_values_of(found.names))))
     return each
 
 

@@ -36,7 +36,7 @@ def same_graphs(graphs: Graphs) -> Tensor | None:
 
 def column_of(graphs: Graphs, name: str, option: str) -> np.ndarray:
     """A column of the source, or a sentence that says which there are."""
-    if called(name, (*graphs.whole.number_names, *graphs.whole.label_names)):
+    if called(name, graphs.whole.names.features):
         raise LookHopsError(
             f"{graphs.name}: {name!r} decides the split ({option}), so it is no feature; leave it "
             "out of features (--features)."
