@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import pytest
@@ -88,3 +89,23 @@ def written(folder: Path, name: str, text: str | bytes) -> Path:
     path = folder / name
     path.write_bytes(text if isinstance(text, bytes) else text.encode())
     return path
+
+
+_ENDS = ("", "O", "N", "S", "OC", "NC", "SC", "CO", "CN", "CS")
+_CORES = {True: ("C1CC1", "C1CCC1", "C1CCCC1"), False: ("CCC", "CCCC", "CCCCC")}
+#: The columns of :func:`measured`.
+MEASURED = ("name", "smiles", "temperature", "solvent", "site", "class")
+
+
+def measured(count=240):
+    """A row a molecule; it dissolves where a ring is hot or a chain is cold."""
+    draw = random.Random(1)
+    rows = []
+    for number in range(count):
+        ring, hot = draw.random() < 0.5, draw.random() < 0.5
+        smiles = "".join(map(draw.choice, (_ENDS, _CORES[ring], ("", "C", "CC"), ("", "O", "S"))))
+        temperature = f"{(90 if hot else 10) + draw.random():.3f}" if number % 17 else ""
+        label = ring == hot if number % 17 else ring
+        solvent = draw.choice(("water", "ethanol"))
+        rows.append((f"m{number}", smiles, temperature, solvent, f"s{number % 4}", "ny"[label]))
+    return rows

@@ -2,14 +2,14 @@
 
 import csv
 import json
-import random
 import shutil
 
 import pytest
 from rdkit.Chem import MolFromSmiles, MolToSmiles
 
-ENDS = ("", "O", "N", "S", "OC", "NC", "SC", "CO", "CN", "CS")
-CORES = {True: ("C1CC1", "C1CCC1", "C1CCCC1"), False: ("CCC", "CCCC", "CCCCC")}
+from molecule_sets import MEASURED as HEAD
+from molecule_sets import measured as molecules
+
 NETWORK = ("--hidden", 16, "--layers", 2, "--fingerprint", 1)
 TRAINING = (
     "--descriptors",
@@ -23,21 +23,6 @@ TRAINING = (
     "--device",
     "cpu",
 )
-HEAD = ("name", "smiles", "temperature", "solvent", "site", "class")
-
-
-def molecules(count=240):
-    """A row a molecule; it dissolves where a ring is hot or a chain is cold."""
-    draw = random.Random(1)
-    rows = []
-    for number in range(count):
-        ring, hot = draw.random() < 0.5, draw.random() < 0.5
-        smiles = "".join(map(draw.choice, (ENDS, CORES[ring], ("", "C", "CC"), ("", "O", "S"))))
-        temperature = f"{(90 if hot else 10) + draw.random():.3f}" if number % 17 else ""
-        label = ring == hot if number % 17 else ring
-        solvent = draw.choice(("water", "ethanol"))
-        rows.append((f"m{number}", smiles, temperature, solvent, f"s{number % 4}", "ny"[label]))
-    return rows
 
 
 def write(path, rows, head=HEAD, separator=","):

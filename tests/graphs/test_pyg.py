@@ -16,6 +16,31 @@ def test_there_and_back(graphs: Graphs):
     assert unpacked(again) == unpacked(graphs, columns=False)
 
 
+def test_fields_of_graphs_are_features_where_they_are_named():
+    ends = torch.tensor([[0, 1], [1, 0]])
+    data = [
+        Data(torch.ones(2, 3), ends, u=torch.ones(1, 2), temperature=t, solvent=s, ph=p)
+        for t, s, p in (
+            (20.5, "water", torch.tensor([1.0, 2.0])),
+            (torch.tensor([90.0]), "ether", torch.tensor([[3.0, 4.0]])),
+        )
+    ]
+    assert Graphs.from_pyg(data).whole.number_names == ("number 0", "number 1")
+    names = ["temperature", "solvent", "ph"]
+    for carriers in (data, Batch.from_data_list(data)):
+        whole = Graphs.from_pyg(carriers, names).whole
+        assert whole.number_names == ("number 0", "number 1", "temperature", "ph 0", "ph 1")
+        assert whole.numbers[:, 2:].tolist() == [[20.5, 1, 2], [90, 3, 4]]
+        assert (whole.label_names, whole.label_values) == (("solvent",), (("ether", "water"),))
+        assert whole.labels.tolist() == [[1], [0]]
+    del data[1].temperature
+    with pytest.raises(LookHopsError, match=r"Graph 1 has no 'temperature'"):
+        Graphs.from_pyg(data, names)
+    data[1].temperature = float("inf")
+    with pytest.raises(LookHopsError, match=r"Graph 1: 'temperature'.*inf"):
+        Graphs.from_pyg(data, names)
+
+
 @given(graph_sets(repeats=False))
 def test_edges_are_in_pygs_order(graphs: Graphs):
     for one in graphs.to_pyg():

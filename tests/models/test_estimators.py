@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import torch
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -23,6 +24,7 @@ from lookhops.encoding import ReadOtherwise
 from lookhops.graphs.features import Features
 from lookhops.models.estimators import LookHopsClassifier, LookHopsMultitask, LookHopsRegressor
 from lookhops.sources.loading import load
+from molecule_sets import MEASURED, measured
 
 QUICK = {"hidden": 8, "layers": 2, "max_epochs": 2, "device": "cpu"}
 
@@ -51,7 +53,7 @@ class OfRows:
         assert_all_finite(np.asarray(y))
         return super().fit(graphs, y)
 
-    def _answers(self, X):
+    def _answers(self, X, features=None):
         from sklearn.utils.validation import check_is_fitted
 
         check_is_fitted(self)
@@ -270,6 +272,106 @@ def test_what_is_not_graphs_is_refused(tasks):
         model.predict(load("solubility")[:3])
     with pytest.raises(NotFittedError):
         quick().predict(tasks)
+
+
+# -------------------------------------------------------------------- features of whole graphs
+
+
+def measurements(count=240):
+    """Molecules in a frame, whose class is their structure times their temperature."""
+    frame = pd.DataFrame(measured(count), columns=MEASURED)
+    return frame.assign(temperature=pd.to_numeric(frame["temperature"]))
+
+
+LEARNING = {**QUICK, "hidden": 16, "fingerprint": 1, "max_epochs": 60, "batch_size": 32}
+LEARNING["learning_rate"] = 0.01
+X_COLUMNS = ["temperature", "solvent"]
+
+
+def test_columns_beside_the_molecules_are_features():
+    frame = measurements()
+    y, X = frame["class"], frame[["smiles", *X_COLUMNS]]
+    model = LookHopsClassifier(**LEARNING).fit(X, y)
+    assert model.score(X, y) > 0.95
+    expected = model.predict_proba(X)
+    turned = pl.from_pandas(X).select("solvent", "smiles", "temperature")
+    np.testing.assert_allclose(model.predict_proba(turned), expected)
+    np.testing.assert_allclose(model.predict_proba(X[:1]), expected[:1], atol=1e-5)
+    beside = {name: X[name].tolist() for name in X_COLUMNS}
+    np.testing.assert_allclose(model.predict_proba(X["smiles"], beside), expected)
+    again = LookHopsClassifier(**LEARNING).fit(X["smiles"], y, features=X[X_COLUMNS])
+    np.testing.assert_allclose(again.predict_proba(X), expected)
+    assert again.score(X["smiles"], y, features=beside) == model.score(X, y)
+    assert LookHopsClassifier(**LEARNING).fit(X["smiles"], y).score(X["smiles"], y) < 0.75
+
+
+def test_columns_go_through_cross_validation():
+    frame = measurements()
+    y, X = frame["class"], frame[["smiles", *X_COLUMNS]]
+    scores = cross_val_score(LookHopsClassifier(**LEARNING), X, y, cv=3, error_score="raise")
+    assert scores.mean() > 0.85
+    with config_context(enable_metadata_routing=True):
+        routed = clone(LookHopsClassifier(**LEARNING)).set_fit_request(features=True)
+        routed.set_score_request(features=True)
+        rest = {"cv": 3, "error_score": "raise", "params": {"features": X[X_COLUMNS]}}
+        np.testing.assert_allclose(cross_val_score(routed, list(X["smiles"]), y, **rest), scores)
+
+
+@pytest.mark.parametrize("estimator", [LookHopsRegressor, LookHopsMultitask])
+def test_every_estimator_takes_features(estimator):
+    frame = measurements(40)
+    y, columns = np.arange(40) / 3, frame[X_COLUMNS]
+    model = estimator(**QUICK).fit(frame["smiles"], y, features=columns)
+    for ask in (model.predict, model.predict_interval):
+        found = ask(frame["smiles"], features=columns)
+        assert len(found) == 40 or len(found["y0"]) == 40
+    assert np.isfinite(model.score(frame["smiles"], y, features=columns))
+
+
+def test_what_pyg_and_networkx_graphs_carry_are_features_by_name(tasks):
+    data, graphs = tasks.to_pyg(), tasks.to_networkx()
+    for number, (one, other) in enumerate(zip(data, graphs, strict=True)):
+        one.dose = other.graph["dose"] = number % 7 / 3
+    dose = {"dose": [one.dose for one in data]}
+    expected = quick().fit(tasks, features=dose)
+    expected = expected.predict_proba(tasks, dose)
+    with_column = replace(tasks, columns={"dose": np.array(dose["dose"])})
+    for X in (data, with_column):
+        model = quick().fit(X, features="dose")
+        np.testing.assert_allclose(model.predict_proba(X), expected, atol=1e-5)
+    model = quick().fit(graphs, features=["dose"])
+    assert model._encoding.feature_names == ("dose",)
+    del graphs[3].graph["dose"], data[3].dose
+    for X, fitted in ((graphs, model), (data, quick().fit(tasks.to_pyg(), features=dose))):
+        with pytest.raises(LookHopsError, match="'dose'"):
+            fitted.predict(X)
+
+
+def test_features_that_cannot_be_read_are_said():
+    frame = measurements(40)
+    smiles, y, columns = frame["smiles"], frame["class"], frame[X_COLUMNS]
+    model = quick().fit(smiles, y, features=columns)
+    for given, said in (
+        (None, "'temperature', 'solvent'"),
+        (columns[["solvent"]], "'temperature'"),
+        (columns[:3], "40 graphs but 3 values of 'temperature'"),
+        (columns.assign(temperature="warm"), "graph 1: 'warm'.*'temperature'"),
+        (columns.assign(temperature=np.inf), "graph 1: 'inf'.*'temperature'"),
+        (5, "int"),
+    ):
+        with pytest.raises(LookHopsError, match=said):
+            model.predict(smiles, features=given)
+    for given, said in (
+        (columns.assign(day=pd.Timestamp("2026-01-01")), "'day'.*dates"),
+        (columns.assign(temperature=np.inf), "'temperature'"),
+        ("dose", "'dose'"),
+    ):
+        with pytest.raises(LookHopsError, match=said):
+            quick().fit(smiles, y, features=given)
+    with pytest.raises(LookHopsError, match=r"temperature, solvent.*'smiles'"):
+        quick().fit(columns, y)
+    with pytest.raises(LookHopsError, match="wl-oa reads no features"):
+        LookHopsClassifier(model="wl-oa").fit(smiles, y, features=columns)
 
 
 # -------------------------------------------------------------------- conventions

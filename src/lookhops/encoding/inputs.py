@@ -1,16 +1,22 @@
-"""What a user has as graphs, packed: Graphs, PyG lists, NetworkX lists or molecules."""
+"""What a user has as graphs, packed: Graphs, PyG lists, NetworkX lists, molecules or frames."""
 
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from lookhops.core.arrays import Array
+from lookhops.core.column_finder import called, listed
 from lookhops.core.errors import LookHopsError
+from lookhops.core.options import names_in
 from lookhops.graphs import Graphs, concatenate, networkx, pyg
+from lookhops.graphs.edges import as_known
 from lookhops.graphs.targets import is_blank, target_columns
+from lookhops.sources.molecule_rows import SMILES_NAMES
 
 
 @dataclass
@@ -22,25 +28,57 @@ class Packer:
 
     Args:
         kind: What ``fit`` was given: ``graphs``, ``pyg``, ``networkx`` or ``smiles``.
+        carried: Names of what graphs of PyG and NetworkX carry themselves and is a feature.
+        has_features: Whether features of whole graphs were named or given.
     """
 
     kind: str
+    carried: tuple[str, ...] = ()
+    has_features: bool = False
 
     @classmethod
-    def learn(cls, given: Any) -> Packer:
-        """Find out what ``given`` is."""
-        return cls(kind_of(given))
+    def fit(cls, given: Any, features: Any = None) -> tuple[Packer, Graphs]:
+        """The packer of what ``fit`` is given, and the packed graphs with their features.
 
-    def pack(self, given: Any) -> Graphs:
-        """The packed graphs; of other kinds than at ``fit`` too, where their features are known."""
-        given = _plain(given)
+        Args:
+            given: Graphs, or a frame with a column of them and features in the others.
+            features: More features of whole graphs: a frame or a mapping of columns, a row a graph;
+                or names of what the graphs carry themselves.
+        """
+        kind, names = kind_of(given), _names(features)
+        carried = tuple(names or ()) if kind in LIBRARIES else ()
+        values = features if names is None else None
+        chosen = [*_beside(given), *columns_of(values), *(names or ())]
+        packer = cls(kind, carried, bool(chosen))
+        graphs = packer.pack(given, values)
+        return packer, graphs.with_features([name for name in chosen if name not in carried])
+
+    def pack(self, given: Any, features: Any = None) -> Graphs:
+        """The packed graphs; of other kinds than at ``fit`` too, where their features are known.
+
+        What is known of each by name is in ``columns``.
+        """
+        graphs = self._packed(_plain(given))
+        columns = _beside(given) | columns_of(features)
+        for name, cells in columns.items():
+            if len(cells) != len(graphs):
+                raise LookHopsError(
+                    f"There are {len(graphs):,} graphs but {len(cells):,} values of {name!r} in "
+                    "features."
+                )
+        others = {name: own for name, own in graphs.columns.items() if not called(name, columns)}
+        whole = graphs.whole.without(columns)
+        return as_known(graphs, replace(graphs, whole=whole, columns=others | columns))
+
+    def _packed(self, given: Any) -> Graphs:
+        """Graphs without what stands beside them."""
         kind = kind_of(given)
         if kind == "graphs":
             return _one_set(given)
         if kind == "pyg":
-            return Graphs.from_pyg(given, y=None)
+            return Graphs.from_pyg(given, self.carried, y=None)
         if kind == "networkx":
-            return Graphs.from_networkx(given, [0] * len(given))
+            return Graphs.from_networkx(given, [0] * len(given), graph_features=self.carried)
         if self.kind in ("pyg", "networkx"):
             raise LookHopsError(
                 f"The model was fitted on graphs of {LIBRARIES[self.kind]}, and these are SMILES: "
@@ -72,13 +110,13 @@ def kind_of(given: Any) -> str:
 
 _WANTED = (
     "Graphs are given as Graphs, or a list of PyG Data, of NetworkX graphs, of SMILES or of "
-    "molecules of RDKit"
+    "molecules of RDKit, or a frame with a column of these"
 )
 LIBRARIES = {"pyg": "PyG", "networkx": "NetworkX"}
 
 
 def _plain(given: Any) -> Any:
-    """A list of the only graph, of a batch of PyG or of the only column of a frame or an array.
+    """A list of the only graph, of a batch of PyG or of the column of graphs of a frame.
 
     Anything else as it is.
     """
@@ -89,9 +127,62 @@ def _plain(given: Any) -> Any:
     shape: tuple[int, ...] = getattr(given, "shape", ())
     if len(shape) != 2:
         return given
+    if (name := _graph_column(given)) is not None:
+        return columns_of(given)[name].tolist()
     if shape[1] != 1:
-        raise LookHopsError(f"{_WANTED}; this has {shape[1]} columns: choose that of the SMILES.")
+        raise LookHopsError(f"{_WANTED}; this is an array of {shape[1]} columns.")
     return np.asarray(given)[:, 0].tolist()
+
+
+def _graph_column(given: Any) -> str | None:
+    """The column of a frame that holds the graphs; none of anything else.
+
+    It is the only column, that of SMILES by its name, or the first with graphs or molecules in it.
+    """
+    if not hasattr(given, "columns") or isinstance(given, Graphs):
+        return None
+    names = [str(name) for name in given.columns]
+    if len(names) == 1:
+        return names[0]
+    for usual in SMILES_NAMES:
+        if (found := called(usual, names)) is not None:
+            return found
+    for name, cells in columns_of(given).items():
+        first = next((one for one in cells.tolist() if one is not None), None)
+        if _is_pyg(first) or _is_networkx(first) or hasattr(first, "GetAtoms"):
+            return name
+    raise LookHopsError(
+        f"{_WANTED}; no column of this frame ({listed(names)}) holds graphs: call that of the "
+        f"SMILES {SMILES_NAMES[0]!r}."
+    )
+
+
+def _beside(given: Any) -> dict[str, Array]:
+    """The columns of a frame beside that of the graphs, by name; none of anything else."""
+    name = _graph_column(given)
+    return {} if name is None else {n: own for n, own in columns_of(given).items() if n != name}
+
+
+def _names(features: Any) -> list[str] | None:
+    """Features that are names of what graphs carry; none where they are columns."""
+    if isinstance(features, str):
+        return names_in(features)
+    return [str(name) for name in features] if isinstance(features, list | tuple) else None
+
+
+def columns_of(features: Any) -> dict[str, Array]:
+    """Columns of a frame of pandas or polars, or of a mapping, by name; none of nothing."""
+    if features is None:
+        return {}
+    if not hasattr(features, "columns") and not isinstance(features, Mapping):
+        raise LookHopsError(
+            "features is a frame or a mapping with a column for each feature and a row for each "
+            f"graph, or names of what graphs carry; this is {type(features).__name__}."
+        )
+    names = getattr(features, "columns", features)
+    found = {str(name): np.asarray(features[name]) for name in names}
+    # Dates are no numbers, and a column of lists or of graphs is one of objects.
+    return {n: own.astype(str) if own.dtype.kind in "mM" else own for n, own in found.items()}
 
 
 def _is_pyg(given: Any) -> bool:

@@ -318,7 +318,9 @@ class Graphs:
         return storage.load(cls, path)
 
     @classmethod
-    def from_pyg(cls, data: Iterable[Data] | Data, **rest: Any) -> Graphs:
+    def from_pyg(
+        cls, data: Iterable[Data] | Data, graph_features: Sequence[str] = (), **rest: Any
+    ) -> Graphs:
         """Pack a list of PyG ``Data``, a PyG dataset, or one ``Data``.
 
         Uses ``x``, ``edge_index``, ``edge_attr``, ``edge_weight``, ``u``, ``y`` and ``num_nodes``.
@@ -326,8 +328,14 @@ class Graphs:
         number, or a row of several targets a graph; NaN, or no ``y``, is a blank. A column of a few
         whole numbers is one of classes, although they may be floats. Columns have no names in PyG
         and are known by their position. ``u``, a row a graph, are features of whole graphs.
+
+        Args:
+            data: The graphs.
+            graph_features: Fields that are features of whole graphs too: ``["temperature"]`` reads
+                ``data.temperature``, a number, a tensor of some, or a text.
+            rest: ``y``, ``name`` and other fields.
         """
-        return cls.from_edges(**pyg.edges_of(data, **rest))
+        return cls.from_edges(**pyg.edges_of(data, graph_features, **rest))
 
     def to_pyg(self) -> list[Data]:
         """A list of PyG ``Data``, edges ordered by source and then target as PyG orders them."""

@@ -64,9 +64,9 @@ def edges_of(
     names = Texts.of([str(node) for graph in graphs for node in graph])
     graph_data = [(f"Graph {number}", graph.graph) for number, graph in enumerate(graphs)]
     features = {
-        "nodes": _features("node", node_data, node_features),
-        "edges": _features("edge", edge_data, edge_features),
-        "whole": _features("graph", graph_data, graph_features),
+        "nodes": features_of("node", node_data, node_features),
+        "edges": features_of("edge", edge_data, edge_features),
+        "whole": features_of("graph", graph_data, graph_features),
     }
     return {**ends, **features, **asked, "node_ids": names, **rest}
 
@@ -112,7 +112,7 @@ def _texts(values: list[Any]) -> list[str] | None:
     return sorted(set(values)) if all(isinstance(value, str) for value in values) else None
 
 
-def _features(owner: str, places: _Places, names: Vocabulary | Sequence[str] | None) -> Features:
+def features_of(owner: str, places: _Places, names: Vocabulary | Sequence[str] | None) -> Features:
     """The features of nodes, edges or graphs: numbers, and text as labels."""
     if names is None:
         names = _shared(owner, places)

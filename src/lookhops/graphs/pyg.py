@@ -11,8 +11,9 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.graphs.edges import by_source
-from lookhops.graphs.features import Features
+from lookhops.graphs.features import Features, beside
 from lookhops.graphs.indexing import refuse_empty, spread, to_offsets
+from lookhops.graphs.networkx import features_of
 from lookhops.graphs.targets import pack_targets, read_target
 
 if TYPE_CHECKING:
@@ -21,10 +22,16 @@ if TYPE_CHECKING:
     from lookhops.graphs import Graphs
 
 
-def edges_of(data: Iterable[Data] | Data, **rest: Any) -> dict[str, Any]:
+def edges_of(
+    data: Iterable[Data] | Data, graph_features: Sequence[str] = (), **rest: Any
+) -> dict[str, Any]:
     """Arguments of :meth:`Graphs.from_edges`; see :meth:`Graphs.from_pyg`."""
-    nodes, edges, edge_index, x, edge_attr, edge_weight, u, y = _in_one_piece(data)
     rest.setdefault("name", str(getattr(data, "name", "graphs")))
+    fields = Features()
+    if graph_features:
+        data = _listed(data)
+        fields = _fields(data, graph_features)
+    nodes, edges, edge_index, x, edge_attr, edge_weight, u, y = _in_one_piece(data)
     if "y" not in rest:
         rest |= _targets(y, len(nodes))
     node_ptr, edge_ptr = to_offsets(nodes), to_offsets(edges)
@@ -46,9 +53,22 @@ def edges_of(data: Iterable[Data] | Data, **rest: Any) -> dict[str, Any]:
         "nodes_per_graph": nodes,
         "nodes": Features.from_columns(x),
         "edges": _with_weight(Features.from_columns(edge_attr), edge_weight),
-        "whole": Features(u),
+        "whole": beside(Features(u), fields),
         **rest,
     }
+
+
+def _fields(data: Sequence[Data], names: Sequence[str]) -> Features:
+    """Fields of graphs by their names: numbers, one or several a graph, or texts."""
+    places = []
+    for number, one in enumerate(data):
+        found = {name: one[name] for name in names if one.get(name) is not None}
+        plain = {
+            name: value.flatten().tolist() if isinstance(value, Tensor) else value
+            for name, value in found.items()
+        }
+        places.append((f"Graph {number}", plain))
+    return features_of("graph", places, names)
 
 
 def _with_weight(features: Features, weight: Tensor | None) -> Features:
@@ -72,15 +92,20 @@ _Collated = tuple[Tensor, Tensor, Tensor, _Rows, _Rows, _Rows, _Rows, Any]
 
 def _in_one_piece(data: Any) -> _Collated:
     """Sizes, edges, features and targets of all graphs."""
+    collated = _collated(data)
+    if collated is None:
+        collated = _collate(_listed(data))
+    refuse_empty(collated[0])
+    return collated
+
+
+def _listed(data: Any) -> list[Any]:
+    """A list of graphs, those of a batch, or the only one."""
     from torch_geometric.data import Batch
     from torch_geometric.data.data import BaseData
 
-    collated = _collated(data)
-    if collated is None:
-        data = graphs_of_batch(data) if isinstance(data, Batch) else data
-        collated = _collate([data] if isinstance(data, BaseData) else list(data))
-    refuse_empty(collated[0])
-    return collated
+    data = graphs_of_batch(data) if isinstance(data, Batch) else data
+    return [data] if isinstance(data, BaseData) else list(data)
 
 
 def graphs_of_batch(batch: Any) -> list[Any]:

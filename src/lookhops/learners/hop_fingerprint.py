@@ -13,7 +13,7 @@ from torch import Tensor
 
 from lookhops.core.errors import LookHopsError
 from lookhops.encoding import Encoding
-from lookhops.encoding.inputs import Packer
+from lookhops.encoding.inputs import Packer, kind_of
 from lookhops.graphs import Graphs
 from lookhops.neighbourhoods import Bins, Vocabulary, identities, unary_codes
 
@@ -55,7 +55,7 @@ class HopFingerprint(TransformerMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None) -> HopFingerprint:
         """Choose the columns, and learn the bins, on graphs ``X``; ``y`` is not looked at."""
-        packer = Packer.learn(X)
+        packer = Packer(kind_of(X))
         graphs = packer.pack(X)
         if self.bins < 0:
             raise LookHopsError(f"bins is a whole number from 0, not {self.bins!r}.")

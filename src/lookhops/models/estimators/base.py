@@ -63,6 +63,11 @@ class GraphEstimator(BaseEstimator, _Options):
         protocol = Protocol((seed,), **chosen)
         part = Split(train_part, val_part, val_part)
         encoding = learner.encoding(graphs)
+        if packer.has_features and not learner.reads_whole:
+            raise LookHopsError(
+                f"{learner.name} reads no features of whole graphs: choose another model, or leave "
+                "out features."
+            )
         task = task_of(graphs, protocol.class_weights, protocol.loss)
         [run] = learner.train(graphs, protocol, task=task, splits=[part], device=self.device)
         self._members = fitted_of(learner, task, encoding, run)
@@ -106,18 +111,19 @@ class GraphEstimator(BaseEstimator, _Options):
             )
         return learner
 
-    def _answers(self, X: Any) -> dict[str, Array]:
+    def _answers(self, X: Any, features: Any = None) -> dict[str, Array]:
         """The calibrated answers to each target, by name, shape (graphs, channels)."""
-        answers, _ = self._answers_and_deviation(X, regions=False)
+        answers, _ = self._answers_and_deviation(X, features, regions=False)
         return answers
 
     @torch.inference_mode()
     def _answers_and_deviation(
-        self, X: Any, regions: bool
+        self, X: Any, features: Any, regions: bool
     ) -> tuple[dict[str, Array], Tensor | None]:
         """The same, and where regions are wanted :meth:`Task.deviation`."""
         check_is_fitted(self)
-        graphs, device = self._encoding.read(self._packer.pack(X)), choose_device(self.device)
+        graphs = self._encoding.read(self._packer.pack(X, features))
+        device = choose_device(self.device)
         learner, task = self._asked, self._task
         members = [one.to(device) for one in self._members]
         prepared = learner.prepare(graphs.to(device), self._encoding)
@@ -129,11 +135,11 @@ class GraphEstimator(BaseEstimator, _Options):
             return found, None
         return found, task.deviation(each, mean_variance(members, prepared.graphs, task))
 
-    def _regions(self, X: Any, coverage: float) -> dict[str, Array]:
+    def _regions(self, X: Any, coverage: float, features: Any = None) -> dict[str, Array]:
         """The conformal sets or intervals of each target, by name."""
         if not 0 < coverage < 1:
             raise LookHopsError(f"coverage is a probability between 0 and 1, not {coverage}.")
-        answers, deviation = self._answers_and_deviation(X, regions=True)
+        answers, deviation = self._answers_and_deviation(X, features, regions=True)
         found = {}
         for head in self._task.heads:
             name, expected = head.name or ONE, head.deviation(deviation)

@@ -35,11 +35,13 @@ class LookHopsMultitask(GraphEstimator):
     """Tell several things of whole graphs with one network: classes and numbers, with blanks.
 
     ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
-    SMILES, or a frame with one column of them; ``y`` a frame, a mapping of names to columns, or an
-    array with a column for each target. None, NaN and the like are blanks: such a graph is
-    left out of training on that target, and of :meth:`score`. Where ``y`` is left out, the graphs'
-    own targets are used. Targets of one kind go to :class:`~lookhops.LookHopsClassifier` or
-    :class:`~lookhops.LookHopsRegressor` as well, which answer as scikit-learn's own do.
+    SMILES, or a frame with a column of them, whose other columns are features of whole graphs;
+    ``y`` a frame, a mapping of names to columns, or an array with a column for each target. None,
+    NaN and the like are blanks: such a graph is left out of training on that target, and of
+    :meth:`score`. Where ``y`` is left out, the graphs' own targets are used. More features of whole
+    graphs are ``features``, as of the others. Targets of one kind go to
+    :class:`~lookhops.LookHopsClassifier` or :class:`~lookhops.LookHopsRegressor` as well, which
+    answer as scikit-learn's own do.
 
     Args:
         task: Whether targets are ``classes`` or ``numbers``; ``auto``: few different values are
@@ -71,10 +73,9 @@ class LookHopsMultitask(GraphEstimator):
     loss: str = "mse"
     task: str = "auto"
 
-    def fit(self, X: Any, y: Any = None) -> LookHopsMultitask:
+    def fit(self, X: Any, y: Any = None, features: Any = None) -> LookHopsMultitask:
         """Train on graphs ``X`` with a table ``y`` of targets."""
-        packer = Packer.learn(X)
-        graphs = packer.pack(X)
+        packer, graphs = Packer.fit(X, features)
         table, own = _table(X, y, len(graphs))
         kinds = parse_task(self.task)
         if strange := [name for name in kinds if name and name not in table]:
@@ -96,41 +97,49 @@ class LookHopsMultitask(GraphEstimator):
         self._fit(packer, graphs, known.astype(int) - 1)
         return self
 
-    def predict(self, X: Any) -> pd.DataFrame:
+    def predict(self, X: Any, features: Any = None) -> pd.DataFrame:
         """The likeliest label, or the number, of each graph: a column for each target."""
         return pd.DataFrame(
             {
                 name: p[:, 0] if (classes := self.classes_[name]) is None else classes[p.argmax(1)]
-                for name, p in self._by_target(X).items()
+                for name, p in self._by_target(X, features).items()
             }
         )
 
-    def predict_proba(self, X: Any) -> dict[str, Array]:
+    def predict_proba(self, X: Any, features: Any = None) -> dict[str, Array]:
         """Of each target of classes, calibrated probabilities, shape (graphs, classes)."""
-        return {n: p for n, p in self._by_target(X).items() if self.classes_[n] is not None}
+        return {
+            n: p for n, p in self._by_target(X, features).items() if self.classes_[n] is not None
+        }
 
-    def predict_set(self, X: Any, coverage: float = COVERAGE) -> dict[str, Array]:
+    def predict_set(
+        self, X: Any, coverage: float = COVERAGE, features: Any = None
+    ) -> dict[str, Array]:
         """Of each target of classes, which may be true, shape (graphs, classes), booleans.
 
         As :meth:`LookHopsClassifier.predict_set` has them.
         """
-        found = self._by_target(X, coverage)
+        found = self._by_target(X, features, coverage)
         return {name: own for name, own in found.items() if self.classes_[name] is not None}
 
-    def predict_interval(self, X: Any, coverage: float = COVERAGE) -> dict[str, Array]:
+    def predict_interval(
+        self, X: Any, coverage: float = COVERAGE, features: Any = None
+    ) -> dict[str, Array]:
         """Of each target of numbers, lower and upper ends, shape (graphs, 2).
 
         As :meth:`LookHopsRegressor.predict_interval` has them.
         """
-        found = self._by_target(X, coverage)
+        found = self._by_target(X, features, coverage)
         return {name: own for name, own in found.items() if self.classes_[name] is None}
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, features: Any = None
+    ) -> float:
         """The mean over targets of accuracy or R², on the graphs that have them.
 
         By default on the targets that the graphs carry.
         """
-        answers = self.predict(X)
+        answers = self.predict(X, features)
         true, _ = _table(X, y, len(answers))
         if missing := [name for name in self.classes_ if name not in true]:
             raise LookHopsError(f"y has no column {missing[0]!r}, which was learnt.")
@@ -145,10 +154,12 @@ class LookHopsMultitask(GraphEstimator):
         ]
         return float(np.mean(scores))
 
-    def _by_target(self, X: Any, coverage: float | None = None) -> dict[str, Array]:
+    def _by_target(self, X: Any, features: Any, coverage: float | None = None) -> dict[str, Array]:
         """Answers, or with a coverage regions, of each target under the name that it was given."""
         check_is_fitted(self)
-        found = self._answers(X) if coverage is None else self._regions(X, coverage)
+        found = (
+            self._answers(X, features) if coverage is None else self._regions(X, coverage, features)
+        )
         return {name: found[ONE if len(found) == 1 else name] for name in self.classes_}
 
 

@@ -26,10 +26,12 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
     """Tell a number, or several, of whole graphs, as scikit-learn's regressors do.
 
     ``X`` is a :class:`~lookhops.Graphs`, or a list of PyG ``Data``, of NetworkX graphs or of
-    SMILES, or a frame with one column of them; ``y`` one number a graph, or a row of several. None,
-    NaN and the like are blanks: such a graph is left out of training on that number, and of
-    :meth:`score`. Where ``y`` is left out, the graphs' own numbers are used, whole ones among them.
-    Works in ``cross_val_score``, ``GridSearchCV`` and pipelines.
+    SMILES, or a frame with a column of them, whose other columns are features of whole graphs;
+    ``y`` one number a graph, or a row of several. None, NaN and the like are blanks: such a graph
+    is left out of training on that number, and of :meth:`score`. Where ``y`` is left out, the
+    graphs' own numbers are used, whole ones among them. More features of whole graphs are
+    ``features``: a frame or a mapping of columns, a row a graph, or, for ``fit`` alone, names of
+    what the graphs carry. Works in ``cross_val_score``, ``GridSearchCV`` and pipelines.
 
     A part of the training graphs is held out to stop by. Targets are standardised by the others.
 
@@ -56,10 +58,9 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
 
     loss: str = "mse"
 
-    def fit(self, X: Any, y: Any = None) -> LookHopsRegressor:
+    def fit(self, X: Any, y: Any = None, features: Any = None) -> LookHopsRegressor:
         """Train on graphs ``X`` with numbers ``y``, shape (graphs) or (graphs, targets)."""
-        packer = Packer.learn(X)
-        graphs = packer.pack(X)
+        packer, graphs = Packer.fit(X, features)
         columns = self._numbers(X, y, len(graphs))
         targets = [(Target(n), own) for n, own in zip(names_of(columns), columns, strict=True)]
         graphs = replace(graphs, **pack_targets(targets)).to(graphs.device)
@@ -71,29 +72,31 @@ class LookHopsRegressor(RegressorMixin, GraphEstimator):
         self._fit(packer, graphs, known.astype(int) - 1)
         return self
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, features: Any = None) -> Array:
         """The number of each graph, shape (graphs), or (graphs, targets)."""
-        each = [answers[:, 0] for answers in self._answers(X).values()]
+        each = [answers[:, 0] for answers in self._answers(X, features).values()]
         return each[0] if len(each) == 1 else np.stack(each, axis=1)
 
-    def predict_interval(self, X: Any, coverage: float = COVERAGE) -> Array:
+    def predict_interval(self, X: Any, coverage: float = COVERAGE, features: Any = None) -> Array:
         """Lower and upper ends, shape (graphs, 2), or of several targets (graphs, targets, 2).
 
         Conformal: the intervals hold the number with the probability ``coverage``, whatever the
         network, as long as graphs come from where those of ``fit`` came; with fewer than nine
         held-out graphs the ends of 90 % are infinite.
         """
-        each = list(self._regions(X, coverage).values())
+        each = list(self._regions(X, coverage, features).values())
         return each[0] if len(each) == 1 else np.stack(each, axis=1)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None) -> float:
+    def score(
+        self, X: Any, y: Any = None, sample_weight: Any = None, features: Any = None
+    ) -> float:
         """R² on graphs ``X`` with numbers ``y``, by default their own; the mean over targets.
 
         Graphs without a number are left out.
         """
         check_is_fitted(self)
         true = self._numbers(X, y)
-        return mean_score(r2_score, true, self.predict(X), sample_weight)
+        return mean_score(r2_score, true, self.predict(X, features), sample_weight)
 
     def _numbers(self, X: Any, y: Any, count: int | None = None) -> list[Array]:
         """The numbers, NaN where they are blank, a column for each target."""
